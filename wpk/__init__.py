@@ -1,0 +1,19 @@
+"""wpk: from an ONNX model to the fastest provably correct engine for an NVIDIA GPU."""
+
+from typing import Any
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "load", "optimize"]
+
+
+def __getattr__(name: str) -> Any:
+    """Resolve ``wpk.optimize`` and ``wpk.load`` on first use, so that ``import wpk`` stays light."""
+    if name == "optimize":
+        from wpk.pipeline import optimize
+
+        return optimize
+    if name == "load":
+        from wpk.engine.engine import load
+
+        return load
+    raise AttributeError(f"module 'wpk' has no attribute {name!r}")

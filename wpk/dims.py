@@ -1,0 +1,120 @@
+"""Dimension expressions: sizes that are known, or that a free dimension decides when an engine runs.
+
+The operations are TensorRT's nine dimension operations, so that a launch description can be handed
+to a TensorRT plugin as it is.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from wpk.errors import EngineError
+
+
+class DimOperation(StrEnum):
+    """TensorRT's ``DimensionOperation``, by its names."""
+
+    SUM = "sum"
+    PROD = "prod"
+    MAX = "max"
+    SUB = "sub"
+    MIN = "min"
+    CEIL_DIV = "ceil_div"
+    FLOOR_DIV = "floor_div"
+    EQUAL = "equal"
+    LESS = "less"
+
+
+@dataclass(frozen=True)
+class DimNode:
+    """``operation(left, right)`` over dimension expressions."""
+
+    operation: DimOperation
+    left: "DimExpr"
+    right: "DimExpr"
+
+
+DimExpr = int | str | DimNode
+"""An int, the name of a free dimension, or an operation on two expressions."""
+
+
+def evaluate(expression: DimExpr, dims: Mapping[str, int]) -> int:
+    """The value of an expression under an assignment of the free dimensions.
+
+    Raises:
+        EngineError: A free dimension has no value in ``dims``.
+    """
+    if isinstance(expression, int):
+        return expression
+    if isinstance(expression, str):
+        if expression not in dims:
+            raise EngineError(
+                f"free dimension {expression!r} has no value; known: {sorted(dims)}",
+                fix="give inputs whose shapes decide it, or fix it with --shapes",
+            )
+        return dims[expression]
+    return _apply(
+        expression.operation, evaluate(expression.left, dims), evaluate(expression.right, dims)
+    )
+
+
+def _apply(operation: DimOperation, a: int, b: int) -> int:
+    match operation:
+        case DimOperation.SUM:
+            return a + b
+        case DimOperation.PROD:
+            return a * b
+        case DimOperation.MAX:
+            return max(a, b)
+        case DimOperation.SUB:
+            return a - b
+        case DimOperation.MIN:
+            return min(a, b)
+        case DimOperation.CEIL_DIV:
+            return -(-a // b)
+        case DimOperation.FLOOR_DIV:
+            return a // b
+        case DimOperation.EQUAL:
+            return int(a == b)
+        case DimOperation.LESS:
+            return int(a < b)
+
+
+def product(a: DimExpr, b: DimExpr) -> DimExpr:
+    """``a * b``, folded where both are known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if a == 1:
+        return b
+    if b == 1:
+        return a
+    return DimNode(DimOperation.PROD, a, b)
+
+
+def ceil_div(a: DimExpr, b: int) -> DimExpr:
+    """``ceil(a / b)``, folded where ``a`` is known."""
+    if b == 1:
+        return a
+    return -(-a // b) if isinstance(a, int) else DimNode(DimOperation.CEIL_DIV, a, b)
+
+
+def to_json(expression: DimExpr) -> object:
+    """Plain JSON: an int, a string, or ``[operation, left, right]``."""
+    if isinstance(expression, DimNode):
+        return [expression.operation.value, to_json(expression.left), to_json(expression.right)]
+    return expression
+
+
+def from_json(data: object) -> DimExpr:
+    """Inverse of `to_json`.
+
+    Raises:
+        ValueError: ``data`` is no dimension expression.
+    """
+    if isinstance(data, bool) or not isinstance(data, int | str | list):
+        raise ValueError(f"expected an int, a name or [operation, left, right], got {data!r}")
+    if not isinstance(data, list):
+        return data
+    if len(data) != 3:
+        raise ValueError(f"expected [operation, left, right], got {data!r}")
+    return DimNode(DimOperation(data[0]), from_json(data[1]), from_json(data[2]))

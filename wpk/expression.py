@@ -1,0 +1,199 @@
+"""Expressions over elements: one IR for epilogues, prologues and element-wise operators.
+
+An expression is a tree of frozen nodes. It is printed only as a C++ *type* that
+``wpk/kernels/expression.cuh`` evaluates in fp32, and is evaluated here in NumPy for tests. Its
+canonical text is part of a problem's identity.
+
+Leaves: the accumulator of the kernel that the expression follows (`Acc`), an operand of the problem
+(`Operand`, by index into the problem's ``operands``), a scalar (`Scalar`).
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wpk.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Acc:
+    """What the kernel computed for this element: accumulator, pooled, reduced or normalised value."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The element of the problem's ``operands[index]`` at this position (strides may be zero)."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """An fp32 constant."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Apply:
+    """``operation(*arguments)``; the operation is one of `OPERATIONS`."""
+
+    operation: str
+    arguments: tuple["Expression", ...]
+
+    def __post_init__(self) -> None:
+        """Refuse unknown operations and wrong counts where they are written, not where they run."""
+        arity = OPERATIONS[self.operation].arity
+        if len(self.arguments) != arity:
+            raise ValueError(f"{self.operation} takes {arity} arguments, got {len(self.arguments)}")
+
+
+@dataclass(frozen=True)
+class Round:
+    """The argument rounded to a 16-bit type and back, or truncated to an integer type (a Cast)."""
+
+    dtype: DType
+    argument: "Expression"
+
+
+Expression = Acc | Operand | Scalar | Apply | Round
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation of the closed list.
+
+    Attributes:
+        arity: Number of arguments.
+        numpy: Reference meaning on float arrays.
+        flops: Operations counted by the performance models (special functions count 8).
+    """
+
+    arity: int
+    numpy: Callable[..., Any]
+    flops: int = 1
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    from math import erf
+
+    return np.vectorize(erf, otypes=[np.float64])(x).astype(np.asarray(x).dtype)
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(x)))
+
+
+OPERATIONS: dict[str, Operation] = {
+    "Add": Operation(2, np.add),
+    "Sub": Operation(2, np.subtract),
+    "Mul": Operation(2, np.multiply),
+    "Div": Operation(2, np.divide, 4),
+    "Max": Operation(2, np.maximum),
+    "Min": Operation(2, np.minimum),
+    "Pow": Operation(2, np.power, 16),
+    "Mod": Operation(2, np.fmod, 8),
+    "Neg": Operation(1, np.negative),
+    "Abs": Operation(1, np.abs),
+    "Exp": Operation(1, np.exp, 8),
+    "Log": Operation(1, np.log, 8),
+    "Sqrt": Operation(1, np.sqrt, 4),
+    "Reciprocal": Operation(1, np.reciprocal, 4),
+    "Tanh": Operation(1, np.tanh, 8),
+    "Sigmoid": Operation(1, _sigmoid, 8),
+    "Erf": Operation(1, _erf, 16),
+    "Sin": Operation(1, np.sin, 8),
+    "Cos": Operation(1, np.cos, 8),
+    "Floor": Operation(1, np.floor),
+    "Ceil": Operation(1, np.ceil),
+    "RoundEven": Operation(1, np.rint),
+    "Sign": Operation(1, np.sign),
+    "Relu": Operation(1, lambda x: np.maximum(x, 0)),
+    "Softplus": Operation(1, lambda x: np.logaddexp(x, 0), 16),
+    "IsNan": Operation(1, lambda x: np.isnan(x).astype(np.asarray(x).dtype)),
+    "Not": Operation(1, lambda x: (np.asarray(x) == 0).astype(np.asarray(x).dtype)),
+    "Less": Operation(2, lambda a, b: (a < b).astype(np.result_type(a, b))),
+    "LessOrEqual": Operation(2, lambda a, b: (a <= b).astype(np.result_type(a, b))),
+    "Equal": Operation(2, lambda a, b: (a == b).astype(np.result_type(a, b))),
+    "And": Operation(2, lambda a, b: ((a != 0) & (b != 0)).astype(np.result_type(a, b))),
+    "Or": Operation(2, lambda a, b: ((a != 0) | (b != 0)).astype(np.result_type(a, b))),
+    "Where": Operation(3, lambda c, a, b: np.where(np.asarray(c) != 0, a, b)),
+}
+"""The closed list; booleans are 0 and 1. Names are those of the structs in expression.cuh."""
+
+
+def apply(operation: str, *arguments: Expression) -> Apply:
+    """Shorthand for `Apply`."""
+    return Apply(operation, arguments)
+
+
+def leaves(expression: Expression) -> Iterator[Expression]:
+    """All leaves, left to right, with repetitions."""
+    match expression:
+        case Apply(_, arguments):
+            for argument in arguments:
+                yield from leaves(argument)
+        case Round(_, argument):
+            yield from leaves(argument)
+        case _:
+            yield expression
+
+
+def flops(expression: Expression) -> int:
+    """Operations per element, as the performance models count them."""
+    match expression:
+        case Apply(operation, arguments):
+            return OPERATIONS[operation].flops + sum(map(flops, arguments))
+        case Round(_, argument):
+            return flops(argument)
+        case _:
+            return 0
+
+
+def substitute(expression: Expression, replace: Callable[[Expression], Expression]) -> Expression:
+    """The tree with every leaf replaced by ``replace(leaf)``."""
+    match expression:
+        case Apply(operation, arguments):
+            return Apply(operation, tuple(substitute(a, replace) for a in arguments))
+        case Round(dtype, argument):
+            return Round(dtype, substitute(argument, replace))
+        case _:
+            return replace(expression)
+
+
+def cpp_type(expression: Expression) -> str:
+    """The C++ type that ``wpk/kernels/expression.cuh`` evaluates; also the canonical text.
+
+    Scalars are printed as the bits of their fp32 value, so the text is exact.
+    """
+    match expression:
+        case Acc():
+            return "wpk::Acc"
+        case Operand(index):
+            return f"wpk::Operand<{index}>"
+        case Scalar(value):
+            bits = struct.unpack("<I", struct.pack("<f", value))[0]
+            return f"wpk::Scalar<0x{bits:08x}u>"
+        case Apply(operation, arguments):
+            return f"wpk::{operation}<{', '.join(map(cpp_type, arguments))}>"
+        case Round(dtype, argument):
+            return f"wpk::Round<{dtype.c_name}, {cpp_type(argument)}>"
+
+
+def evaluate(expression: Expression, acc: Any, operands: Sequence[Any]) -> Any:
+    """Evaluate in NumPy at the precision of the arrays given (float64 for references)."""
+    match expression:
+        case Acc():
+            return acc
+        case Operand(index):
+            return operands[index]
+        case Scalar(value):
+            return np.float64(value)
+        case Apply(operation, arguments):
+            return OPERATIONS[operation].numpy(*(evaluate(a, acc, operands) for a in arguments))
+        case Round(dtype, argument):
+            value = np.asarray(evaluate(argument, acc, operands))
+            return value.astype(dtype.numpy).astype(value.dtype)

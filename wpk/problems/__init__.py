@@ -1,0 +1,37 @@
+"""Problems: frozen, hashable descriptions of an operator's work. Equal problems share one result."""
+
+from wpk.problems.convolution import Convolution
+from wpk.problems.elementwise import Elementwise
+from wpk.problems.matmul import Matmul
+from wpk.problems.movement import Gather, Pad, Resize
+from wpk.problems.normalisation import Normalisation
+from wpk.problems.operand import Epilogue, Tensor
+from wpk.problems.pooling import Pooling
+from wpk.problems.reduction import Reduction
+
+Problem = (
+    Convolution
+    | Matmul
+    | Pooling
+    | Reduction
+    | Normalisation
+    | Elementwise
+    | Gather
+    | Pad
+    | Resize
+)
+
+__all__ = [
+    "Convolution",
+    "Elementwise",
+    "Epilogue",
+    "Gather",
+    "Matmul",
+    "Normalisation",
+    "Pad",
+    "Pooling",
+    "Problem",
+    "Reduction",
+    "Resize",
+    "Tensor",
+]

@@ -1,0 +1,45 @@
+"""How a problem sees a tensor in memory."""
+
+from dataclasses import dataclass
+
+from wpk.dtypes import DType
+from wpk.expression import Acc, Expression
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A tensor over a problem's domain.
+
+    Attributes:
+        dtype: Element type in memory.
+        strides: Elements between neighbours along each axis of the domain (the problem says which
+            axes these are); 0 where the tensor is broadcast.
+        padding: Elements after the last one of the contiguous axis that lie before the next row and
+            are zero. Who writes the tensor writes these zeros; who reads may read them.
+        alignment: Bytes that the address and all non-unit strides are known to be multiples of
+            (at least the element's size, at most 16).
+    """
+
+    dtype: DType
+    strides: tuple[int, ...]
+    padding: int = 0
+    alignment: int = 16
+
+    def vector(self, axis: int) -> int:
+        """Elements along ``axis`` that one aligned access may move; 1 unless it is contiguous."""
+        if self.strides[axis] != 1:
+            return 1
+        return max(1, self.alignment // self.dtype.bytes)
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What happens to a kernel's result before it is stored.
+
+    Attributes:
+        expression: Over `Acc` (the result) and `Operand(i)` (element of ``operands[i]``).
+        operands: Tensors over the problem's *output* domain.
+    """
+
+    expression: Expression = Acc()
+    operands: tuple[Tensor, ...] = ()

@@ -1,0 +1,38 @@
+"""A candidate with its outcome."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+
+
+class Status(StrEnum):
+    """How a trial ended."""
+
+    OK = "ok"
+    REJECTED = "rejected"
+    COMPILE_FAILED = "compile_failed"
+    LAUNCH_FAILED = "launch_failed"
+    WRONG_RESULT = "wrong_result"
+    TIMED_OUT = "timed_out"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One schedule that was tried.
+
+    Attributes:
+        schedule: Parameter names and values.
+        status: Outcome.
+        seconds: Every measured repetition; empty where nothing was measured.
+        detail: Why it was rejected or failed, in words; empty when ok.
+    """
+
+    schedule: tuple[tuple[str, int], ...]
+    status: Status
+    seconds: tuple[float, ...] = ()
+    detail: str = ""
+
+    @property
+    def cost(self) -> float:
+        """Median seconds, or infinity for anything that did not run correctly."""
+        return median(self.seconds) if self.status is Status.OK and self.seconds else float("inf")
