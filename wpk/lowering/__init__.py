@@ -1,0 +1,1 @@
+"""From the optimized graph to operators, problems and values in memory."""

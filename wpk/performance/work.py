@@ -1,0 +1,63 @@
+"""What schedules make a GPU do: the one thing that templates tell the performance models."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.dtypes import Precision
+
+Columns = dict[str, NDArray[np.int64]]
+"""Schedules as columns: parameter name to one value a schedule; all of the same length."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work of each of a set of schedules of one problem; arrays have one entry a schedule.
+
+    Attributes:
+        unit: The tensor-core precision used, or None for the ordinary cores.
+        element_bytes: Bytes of an input element (SIZE_element).
+        blocks: Thread blocks of the grid (N_TB).
+        threads: Threads of a block.
+        shared_bytes: Static and dynamic shared memory of a block.
+        registers: Estimated registers of a thread.
+        block_flops: Operations of a block, padding included (COMP_block).
+        thread_flops: Operations of a thread (COMP_thread).
+        block_transactions: Global memory transactions that load a block's input (NUM_trans).
+        thread_loads: Shared memory load instructions of a thread (N_load).
+        store_bytes: Bytes that a block writes to global memory.
+        steps: Dependent load-compute iterations of a block (1 where everything is loaded at once).
+        stages: Iterations whose loads are in flight at once (1: no prefetching).
+    """
+
+    unit: Precision | None
+    element_bytes: int
+    blocks: Floats
+    threads: Floats
+    shared_bytes: Floats
+    registers: Floats
+    block_flops: Floats
+    thread_flops: Floats
+    block_transactions: Floats
+    thread_loads: Floats
+    store_bytes: Floats
+    steps: Floats
+    stages: Floats
+
+
+@dataclass(frozen=True)
+class SharedAccess:
+    """One shared-memory load of a warp: what each lane touches.
+
+    Attributes:
+        addresses: Byte offset in shared memory of each lane's access (32 entries, -1 for inactive).
+        bytes: Bytes of each lane's access: 2, 4, 8 or 16.
+        count: How often a warp makes this access in one step.
+    """
+
+    addresses: tuple[int, ...]
+    bytes: int
+    count: int = 1

@@ -1,0 +1,1 @@
+"""Schedule templates: Python decides, CUDA computes, and only numbers cross."""

@@ -1,0 +1,123 @@
+"""What a schedule template is: a family of kernels for one kind of problem."""
+
+import abc
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Generic, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.kernel_source import KernelSource
+from wpk.launch import Launch
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.targets.target import Target
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One point in a template's space. Subclasses hold one int a field; derived values are properties."""
+
+    def parameters(self) -> tuple[tuple[str, int], ...]:
+        """Names and values in the order of the fields, as trials and plans store them."""
+        return tuple(asdict(self).items())
+
+    def __str__(self) -> str:
+        """``block_m=128 block_n=64 stages=3``."""
+        return " ".join(f"{name}={value}" for name, value in self.parameters())
+
+
+P = TypeVar("P")
+S = TypeVar("S", bound=Schedule)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition on a schedule, over columns and in words. Mirrors a static_assert of the header.
+
+    Attributes:
+        holds: Columns to a mask: where the condition is met.
+        words: What is wrong where it is not, naming seen and allowed values.
+    """
+
+    holds: Callable[[Columns], NDArray[np.bool_]]
+    words: Callable[[Any], str]
+
+
+class ScheduleTemplate(abc.ABC, Generic[P, S]):
+    """A family of kernels for one kind of problem.
+
+    Attributes:
+        name: The template's and its header's name, e.g. ``conv_mma``.
+        version: Raised whenever the same problem and schedule give another kernel.
+        problem_type: Kind of problem that it computes.
+        schedule_type: Frozen dataclass of its parameters.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+    problem_type: type[P]
+    schedule_type: type[S]
+
+    @abc.abstractmethod
+    def why_not(self, problem: P, target: Target) -> str | None:
+        """Why the template cannot compute this problem on this target, in words; None if it can."""
+
+    @abc.abstractmethod
+    def axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
+        """The values to try for each parameter, given the problem (at most about 10^6 combinations)."""
+
+    @abc.abstractmethod
+    def constraints(self, problem: P, target: Target) -> Sequence[Constraint]:
+        """What makes a combination legal; each mirrored by a static_assert in the header."""
+
+    @abc.abstractmethod
+    def work(self, problem: P, columns: Columns, target: Target) -> Work:
+        """What each schedule makes the GPU do."""
+
+    @abc.abstractmethod
+    def shared_accesses(self, problem: P, schedule: S) -> Sequence[SharedAccess]:
+        """The shared-memory loads of a warp in one step; empty where none can conflict."""
+
+    @abc.abstractmethod
+    def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
+        """The kernels: each an include and one instantiation."""
+
+    @abc.abstractmethod
+    def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
+        """How the kernels are launched, in sequence."""
+
+    def packing(self, problem: P, schedule: S) -> str | None:  # noqa: ARG002 - most have no weights
+        """Name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""
+        return None
+
+    @final
+    def space(self, problem: P, target: Target) -> tuple[int, Columns]:
+        """The number of all combinations, and the legal ones as columns."""
+        axes = self.axes(problem, target)
+        grid = np.meshgrid(*(np.asarray(v, np.int64) for v in axes.values()), indexing="ij")
+        columns = {name: values.ravel() for name, values in zip(axes, grid, strict=True)}
+        mask = np.ones(grid[0].size, bool)
+        for constraint in self.constraints(problem, target):
+            mask &= constraint.holds(columns)
+        return mask.size, {name: values[mask] for name, values in columns.items()}
+
+    @final
+    def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
+        """Why this schedule is illegal for the problem on the target, in words; None if legal."""
+        columns = {name: np.asarray([value]) for name, value in schedule.parameters()}
+        for constraint in self.constraints(problem, target):
+            if not constraint.holds(columns)[0]:
+                return constraint.words(schedule)
+        return None
+
+    @final
+    def schedule(self, columns: Columns, row: int) -> S:
+        """The schedule at one row of a set of columns."""
+        names = [field.name for field in fields(self.schedule_type)]
+        return self.schedule_type(**{name: int(columns[name][row]) for name in names})
+
+    @final
+    def schedule_from(self, parameters: Sequence[tuple[str, int]]) -> S:
+        """The schedule with these parameters, as stored in a trial or a plan."""
+        return self.schedule_type(**dict(parameters))
