@@ -1,0 +1,103 @@
+"""Run a group of passes, round after round, until none of them finds anything to do."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import onnx_graphsurgeon as gs
+
+from wpk.errors import GraphError
+from wpk.graph_passes.base import GraphPass, Refusal
+from wpk.graph_passes.shapes import infer_shapes
+
+# Each round lets a rewrite enable another one; the deepest chain known (export noise, folding,
+# recognition, absorption) takes five. More means that two passes undo each other.
+MAX_ROUNDS = 20
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class PassRecord:
+    """What one pass did over all rounds of its group.
+
+    Attributes:
+        name: The pass.
+        rewritten: Rewrites, summed over the rounds.
+        refusals: What it left alone in the last round, each with its reason.
+        skipped: Whether it was skipped on request, and so did nothing.
+    """
+
+    name: str
+    rewritten: int
+    refusals: tuple[Refusal, ...]
+    skipped: bool = False
+
+
+def check_skips(skip: Collection[str], allowed: Collection[str]) -> None:
+    """Refuse names of passes that do not exist.
+
+    Raises:
+        GraphError: A name is unknown; the message lists the allowed ones.
+    """
+    unknown = sorted(set(skip) - set(allowed))
+    if unknown:
+        raise GraphError(
+            f"no pass is called {', '.join(repr(name) for name in unknown)}",
+            fix=f"the passes are {', '.join(sorted(allowed))}",
+        )
+
+
+def run_passes(
+    graph: gs.Graph,
+    passes: Sequence[GraphPass],
+    skip: Collection[str] = frozenset(),
+    progress: Progress | None = None,
+    *,
+    other_passes: Collection[str] = frozenset(),
+) -> list[PassRecord]:
+    """Run ``passes`` in order, in rounds, until a whole round rewrites nothing.
+
+    Shapes and types are inferred before the first pass and again after each pass that rewrote.
+
+    Args:
+        graph: Rewritten in place.
+        passes: The group, in order.
+        skip: Names of passes not to run.
+        progress: Called after each run of a pass with its name, the round (from 1) and the number
+            of rewrites.
+        other_passes: Names that ``skip`` may hold besides this group's, because they belong to
+            another group.
+
+    Returns:
+        One record for each pass, in order.
+
+    Raises:
+        GraphError: ``skip`` holds an unknown name, a pass failed, or the group did not settle.
+    """
+    check_skips(skip, {*(each.name for each in passes), *other_passes})
+    active = [each for each in passes if each.name not in skip]
+    rewritten = dict.fromkeys((each.name for each in passes), 0)
+    refusals: dict[str, tuple[Refusal, ...]] = dict.fromkeys(rewritten, ())
+    infer_shapes(graph)
+    for round_number in range(1, MAX_ROUNDS + 1):
+        firing = []
+        for each in active:
+            result = each(graph)
+            rewritten[each.name] += result.rewritten
+            refusals[each.name] = tuple(result.refusals)
+            if result.rewritten:
+                firing.append(each.name)
+                infer_shapes(graph)
+            if progress is not None:
+                progress(each.name, round_number, result.rewritten)
+        if not firing:
+            break
+    else:
+        raise GraphError(
+            f"passes still rewrite after {MAX_ROUNDS} rounds: {', '.join(firing)}",
+            fix="skip one of them with --skip-pass and report this as a bug",
+        )
+    return [
+        PassRecord(each.name, rewritten[each.name], refusals[each.name], each.name in skip)
+        for each in passes
+    ]

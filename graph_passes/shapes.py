@@ -1,0 +1,97 @@
+"""Give every tensor of a graph its type and shape.
+
+Wraps `onnx.shape_inference` on a copy of the graph without its weights: only constants small enough
+to be shape arithmetic keep their values, the others enter as typed inputs, so that inference costs
+milliseconds whatever the model weighs. Local functions are inferred through.
+"""
+
+import onnx
+import onnx_graphsurgeon as gs
+from onnx import shape_inference
+
+# Reshape targets, slice bounds, pads, axes, resize scales: at most a few numbers per dimension.
+# Larger constants cannot decide a shape that wpk carries.
+MAX_SHAPE_VALUES = 1024
+
+Shape = list[int | str | None]
+
+
+def infer_shapes(graph: gs.Graph) -> None:
+    """Fill in dtype and shape of every tensor of ``graph`` that inference can decide.
+
+    Numbers win over symbols, and symbols of the model (a free batch) over inference's invented
+    ones, which are dropped. A tensor that inference says nothing about keeps what it had. Nothing
+    is raised for a node that inference cannot follow: its outputs stay as they were.
+    """
+    model = shape_inference.infer_shapes(_skeleton(graph), strict_mode=False, data_prop=True)
+    known = set(_symbols(graph.inputs))
+    inferred = {info.name: info for info in [*model.graph.value_info, *model.graph.output]}
+    for node in graph.nodes:
+        for tensor in node.outputs:
+            info = inferred.get(tensor.name)
+            if info is not None and isinstance(tensor, gs.Variable):
+                _refine(tensor, info.type, known)
+
+
+def _skeleton(graph: gs.Graph) -> onnx.ModelProto:
+    """Export ``graph`` with big constants as inputs, and no remembered intermediate shapes."""
+    exporter = gs.exporters.onnx_exporter
+    initializers = []
+    inputs = [exporter.OnnxExporter.export_value_info_proto(t, True) for t in graph.inputs]
+    for tensor in graph.tensors().values():
+        if not isinstance(tensor, gs.Constant):
+            continue
+        if _size(tensor.shape) <= MAX_SHAPE_VALUES:
+            initializers.append(exporter.OnnxExporter.export_tensor_proto(tensor))
+        else:
+            elem_type = exporter.dtype_to_onnx(tensor.export_dtype)
+            inputs.append(onnx.helper.make_tensor_value_info(tensor.name, elem_type, tensor.shape))
+    outputs = [onnx.helper.make_empty_tensor_value_info(t.name) for t in graph.outputs]
+    nodes = [exporter.OnnxExporter.export_node(node) for node in graph.nodes]
+    proto = onnx.helper.make_graph(nodes, "skeleton", inputs, outputs, initializers)
+    return onnx.helper.make_model(
+        proto,
+        opset_imports=exporter.update_import_domains(graph),
+        functions=[exporter.OnnxExporter.export_function(f) for f in graph.functions],
+    )
+
+
+def _refine(tensor: gs.Variable, proto: onnx.TypeProto, known: set[str]) -> None:
+    if not proto.HasField("tensor_type"):
+        return
+    if proto.tensor_type.elem_type:
+        importer = gs.importers.onnx_importer
+        tensor.dtype = importer.get_numpy_type(proto.tensor_type.elem_type) or (
+            proto.tensor_type.elem_type
+        )
+    if not proto.tensor_type.HasField("shape"):
+        return
+    inferred = [_dim(dim, known) for dim in proto.tensor_type.shape.dim]
+    old = tensor.shape
+    if old is None or len(old) != len(inferred):
+        tensor.shape = inferred
+    else:
+        tensor.shape = [_better(a, b) for a, b in zip(old, inferred, strict=True)]
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension, known: set[str]) -> int | str | None:
+    if dim.HasField("dim_value"):
+        return int(dim.dim_value)
+    return str(dim.dim_param) if dim.dim_param in known else None
+
+
+def _better(old: int | str | None, inferred: int | str | None) -> int | str | None:
+    if isinstance(inferred, int) or old is None:
+        return inferred
+    return old
+
+
+def _symbols(tensors: list[gs.Tensor]) -> list[str]:
+    return [dim for t in tensors if t.shape is not None for dim in t.shape if isinstance(dim, str)]
+
+
+def _size(shape: list[int] | tuple[int, ...]) -> int:
+    size = 1
+    for dim in shape:
+        size *= dim
+    return size
