@@ -1,10 +1,10 @@
 """Read what a cubin says about its kernels: registers, frame, static shared memory, code.
 
-A cubin is a 64-bit little-endian ELF file.  The sections used here are ``.text.KERNEL`` (machine code),
-``.nv.shared.KERNEL`` (static shared memory) and ``.nv.info`` (attributes: format byte, attribute byte, then
-16 bits that are the value or the length of what follows).  The attribute numbers are those that
-``cuobjdump -elf`` prints as EIATTR_REGCOUNT, EIATTR_FRAME_SIZE and EIATTR_MAX_THREADS; they were read
-from cubins of NVRTC 13.0 and 13.5 and agree with ptxas's own report.
+A cubin is a 64-bit little-endian ELF file.  The sections used here are ``.text.KERNEL`` (machine
+code), ``.nv.shared.KERNEL`` (static shared memory) and ``.nv.info`` (attributes: a format byte, an
+attribute byte, then 16 bits that are the value or the length of what follows).  The attributes are
+those that cuobjdump calls EIATTR_REGCOUNT, EIATTR_FRAME_SIZE and EIATTR_MAX_THREADS; their numbers
+were read from cubins of NVRTC 13.0 and 13.5 and agree with ptxas's own report.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 from wpk.errors import CompileError
 
+_MAX_THREADS = 0x05
 _FRAME_SIZE = 0x11
 _REGCOUNT = 0x2F
-_MAX_THREADS = 0x05
 _SIZED_FORMAT = 4  # the 16 bits behind the attribute are a length, not the value
-_HEADER_BYTES = 64
+_SIZE_ONLY_KIND = 8  # SHT_NOBITS: a section with a size and no bytes, as for shared memory
+_SYMBOL_BYTES = 24
 _SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,12 @@ class CubinKernel:
     """What a cubin states about one kernel.
 
     Attributes:
-        name: The entry's name.
+        name: The name of the entry.
         registers: Registers a thread uses.
-        frame_bytes: Bytes of local memory a thread's stack frame takes; above 0 means stack or spills.
-        shared_section_bytes: Static shared memory, with the 1024 bytes that sm_90 and later reserve.
-        max_threads: The launch bound, None where the kernel states none.
+        frame_bytes: Local memory of a thread's stack frame; above 0 means stack or spills.
+        shared_section_bytes: Static shared memory, with the 1024 bytes that sm_90 and later
+            reserve once a kernel uses any.
+        max_threads: Threads of the launch bound, None where the kernel states none.
         code: The machine code, 16 bytes an instruction.
     """
 
@@ -48,8 +49,60 @@ class CubinKernel:
 @dataclass(frozen=True)
 class _Section:
     name: str
-    content: bytes
+    kind: int
+    offset: int
+    size: int
     link: int
+
+
+class _Elf:
+    """The section table of an ELF file; raises ValueError or struct.error where it is damaged."""
+
+    def __init__(self, data: bytes) -> None:
+        if data[:5] != b"\x7fELF\x02":
+            raise ValueError("no 64-bit ELF header")
+        self._data = data
+        (table,) = struct.unpack_from("<Q", data, 0x28)
+        entry_bytes, count, names_index = struct.unpack_from("<HHH", data, 0x3A)
+        headers = [_SECTION.unpack_from(data, table + i * entry_bytes) for i in range(count)]
+        if names_index >= count:
+            raise ValueError(f"section {names_index} of {count} should hold the names")
+        names_at = headers[names_index][4]
+        self.sections = [
+            _Section(self._text(names_at + h[0]), h[1], h[4], h[5], h[6]) for h in headers
+        ]
+
+    def content(self, section: _Section) -> bytes:
+        end = section.offset + section.size
+        if section.kind != _SIZE_ONLY_KIND and end > len(self._data):
+            raise ValueError(f"section {section.name!r} ends at byte {end}")
+        return self._data[section.offset : end]
+
+    def find(self, name: str) -> _Section | None:
+        return next((section for section in self.sections if section.name == name), None)
+
+    def symbol_names(self) -> list[str]:
+        table = self.find(".symtab")
+        if table is None or table.link >= len(self.sections):
+            raise ValueError("no symbol table")
+        names_at = self.sections[table.link].offset
+        entries = struct.iter_unpack(f"<I{_SYMBOL_BYTES - 4}x", self.content(table))
+        return [self._text(names_at + offset) for (offset,) in entries]
+
+    def attributes(self, name: str) -> Iterator[tuple[int, bytes]]:
+        """Yield (attribute, its bytes) of an ``.nv.info`` section; nothing where there is none."""
+        section = self.find(name)
+        content = b"" if section is None else self.content(section)
+        at = 0
+        while at < len(content):
+            form, attribute, value = struct.unpack_from("<BBH", content, at)
+            at += 4
+            length = value if form == _SIZED_FORMAT else 0
+            yield attribute, content[at : at + length] if length else struct.pack("<H", value)
+            at += length
+
+    def _text(self, at: int) -> str:
+        return self._data[at : self._data.index(b"\0", at)].decode()
 
 
 def read_cubin(cubin: bytes) -> dict[str, CubinKernel]:
@@ -59,66 +112,44 @@ def read_cubin(cubin: bytes) -> dict[str, CubinKernel]:
         CompileError: the bytes are no cubin, or are cut off.
     """
     try:
-        return _read(cubin)
-    except (struct.error, IndexError, ValueError) as error:
+        return _read_kernels(_Elf(cubin))
+    except (struct.error, ValueError, IndexError) as error:
         raise CompileError(
-            f"{len(cubin)} bytes are not a readable cubin: {error}",
-            fix="compile the kernel again; a cached cubin may be damaged",
+            f"{len(cubin)} bytes are no readable cubin: {error}",
+            fix="compile the kernel again; if it came from a cache, remove that entry first",
         ) from error
 
 
-def _read(cubin: bytes) -> dict[str, CubinKernel]:
-    sections = _sections(cubin)
-    symbols = _symbol_names(sections)
-    registers: dict[str, int] = {}
-    frames: dict[str, int] = {}
-    for attribute, value in _attributes(sections, ".nv.info"):
-        if attribute in (_REGCOUNT, _FRAME_SIZE) and isinstance(value, bytes):
+def _read_kernels(elf: _Elf) -> dict[str, CubinKernel]:
+    symbols = elf.symbol_names()
+    numbers: dict[tuple[int, str], int] = {}
+    for attribute, value in elf.attributes(".nv.info"):
+        if attribute in (_REGCOUNT, _FRAME_SIZE):
             symbol, number = struct.unpack_from("<II", value)
-            (registers if attribute == _REGCOUNT else frames)[symbols[symbol]] = number
-    shared = {name: len(section.content) for name, section in sections.items()}
-    return {
-        kernel: CubinKernel(
-            name=kernel,
-            registers=registers[kernel],
-            frame_bytes=frames.get(kernel, 0),
-            shared_section_bytes=shared.get(f".nv.shared.{kernel}", 0),
-            max_threads=_max_threads(sections, kernel),
-            code=section.content,
-        )
-        for name, section in sections.items()
-        if (kernel := name.removeprefix(".text.")) != name and kernel in registers
-    }
+            numbers[attribute, symbols[symbol]] = number
+    kernels = {}
+    for section in elf.sections:
+        name = section.name.removeprefix(".text.")
+        if name != section.name and (_REGCOUNT, name) in numbers:
+            kernels[name] = CubinKernel(
+                name=name,
+                registers=numbers[_REGCOUNT, name],
+                frame_bytes=numbers.get((_FRAME_SIZE, name), 0),
+                shared_section_bytes=_section_bytes(elf, f".nv.shared.{name}"),
+                max_threads=_max_threads(elf, name),
+                code=elf.content(section),
+            )
+    return kernels
 
 
-def _sections(cubin: bytes) -> dict[str, _Section]:
-    if len(cubin) < _HEADER_BYTES or cubin[:4] != b"\x7fELF" or cubin[4] != 2:
-        raise ValueError("no 64-bit ELF header")
-    (table,) = struct.unpack_from("<Q", cubin, 0x28)
-    entry_bytes, count, names_index = struct.unpack_from("<HHH", cubin, 0x3A)
-    raw = [_SECTION.unpack_from(cubin, table + i * entry_bytes) for i in range(count)]
-    names = _content(cubin, raw[names_index])
-    found = {}
-    for header in raw:
-        name = _text_at(names, header[0])
-        found[name] = _Section(name, _content(cubin, header), header[6])
-    found[""] = _Section("", b"", 0)
-    ordered = [_text_at(names, header[0]) for header in raw]
-    found["*order*"] = _Section("*order*", "\0".join(ordered).encode(), 0)
-    return found
+def _section_bytes(elf: _Elf, name: str) -> int:
+    section = elf.find(name)
+    return 0 if section is None else section.size
 
 
-def _content(cubin: bytes, header: tuple[int, ...]) -> bytes:
-    kind, offset, size = header[1], header[4], header[5]
-    holds_no_bytes = kind == 8  # SHT_NOBITS: only a size, as for shared memory
-    if holds_no_bytes:
-        if size > 1 << 20:
-            raise ValueError(f"a section of {size} bytes without content")
-        return bytes(size)
-    if offset + size > len(cubin):
-        raise ValueError(f"a section ends at byte {offset + size}")
-    return cubin[offset : offset + size]
-
-
-def _text_at(table: bytes, offset: int) -> str:
-    return table[offset : table.index(b"\0", offset)].decode()
+def _max_threads(elf: _Elf, kernel: str) -> int | None:
+    for attribute, value in elf.attributes(f".nv.info.{kernel}"):
+        if attribute == _MAX_THREADS:
+            x, y, z = struct.unpack_from("<III", value)
+            return int(x * y * z)
+    return None
