@@ -1,6 +1,6 @@
 // The language that kernels are written in: CUDA C++ for NVRTC, and the same text for g++ and the
 // emulator. Every other header of this folder starts here. A kernel uses the CUDA builtins listed in
-// emulated.cuh (threadIdx, __syncthreads, ...), these headers, and nothing else: no PTX of its own and
+// wpk/emulator/interface.cuh (threadIdx, __syncthreads, ...), these headers, and nothing else: no PTX of its own and
 // no header of the CUDA toolkit.
 //
 //   WPK_KERNEL(256) wpk_copy(const float* x, float* y, int n) { wpk::copy<float>(x, y, n); }
@@ -26,7 +26,7 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
 }  // namespace wpk
 
 #if !WPK_ON_GPU
-#include <wpk/kernels/emulated.cuh>
+#include <wpk/emulator/interface.cuh>
 #endif
 
 // WPK_KERNEL(threads): head of a kernel that is launched with at most `threads` threads a block.

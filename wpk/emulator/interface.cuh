@@ -1,6 +1,6 @@
 // What the portable headers ask of the emulator, and the CUDA builtins in its terms. Host compiler only.
 //
-// This is the interface alone: wpk/emulator holds the runtime library that implements the functions
+// This is the interface alone: the runtime library of this folder implements the functions
 // below, and kernels are linked against it. Builtins that kernels may use are threadIdx, blockIdx,
 // blockDim, gridDim, __shared__, __restrict__, __syncthreads, __syncwarp, __threadfence, atomicAdd, the
 // float functions of math.h, and rsqrtf.
