@@ -1,0 +1,120 @@
+"""What lowering produces: operators over values that lie at known places in memory."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.dims import DimExpr, product
+from wpk.dtypes import DType
+from wpk.extent import Extent
+from wpk.problems import Problem
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A piece of device memory that one or several values share.
+
+    Attributes:
+        name: Unique name.
+        bytes: Size for the free dimensions' values at run time.
+    """
+
+    name: str
+    bytes: DimExpr
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor in memory.
+
+    Attributes:
+        name: Unique name; that of the ONNX tensor for the model's inputs and outputs.
+        dtype: Element type in memory.
+        leading: First extent, which may be free. A scalar has extent 1 and shape (1,).
+        shape: All extents with the leading one at its tuned value; at least one axis.
+        strides: Elements between neighbours along each axis; all constant, because only the
+            outermost axis may be free.
+        padding: Zero elements after the contiguous axis's last one, before the next row.
+        buffer: Name of the buffer it lies in.
+        offset: Bytes from the start of the buffer, a multiple of the element's size.
+        logical_shape: Shape of the ONNX tensor at the tuned free dimensions (scalars are ()).
+    """
+
+    name: str
+    dtype: DType
+    leading: Extent
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    padding: int
+    buffer: str
+    offset: int
+    logical_shape: tuple[int, ...]
+
+    @property
+    def alignment(self) -> int:
+        """Bytes, at most 16, that the address of every row is a multiple of."""
+        for bytes_ in (16, 8, 4, 2):
+            if bytes_ < self.dtype.bytes:
+                break
+            steps = (self.offset, *(s * self.dtype.bytes for s in self.strides if s > 1))
+            if all(step % bytes_ == 0 for step in steps):
+                return bytes_
+        return self.dtype.bytes
+
+    def span(self) -> DimExpr:
+        """Bytes from its first element to the end of its last row, padding included."""
+        inner = sum((n - 1) * s for n, s in zip(self.shape[1:], self.strides[1:], strict=True))
+        row = (inner + 1 + self.padding) * self.dtype.bytes
+        step = self.strides[0] * self.dtype.bytes
+        if self.leading.free is None:
+            return (self.leading.value - 1) * step + row
+        return product(self.leading.expression, max(step, row))
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A fused operator: what one or a few kernels compute.
+
+    Attributes:
+        name: Unique, readable name, e.g. ``conv_relu_7``.
+        nodes: Names of the model's ONNX nodes that it computes.
+        problem: The frozen description of its work.
+        inputs: Values and constants in the order of the problem's operator inputs.
+        outputs: Values it writes (one for every problem of today).
+        call: Name of the optimized graph's node (a function call or a single node) whose body is
+            the operator's reference; empty for a copy that only lowering needs.
+        note: Why it exists, where that is not obvious (an explicit copy, a transpose).
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    problem: Problem
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    call: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model lowered to operators in execution order.
+
+    Attributes:
+        inputs: Names of the values that the caller fills.
+        outputs: Names of the values that the caller reads.
+        values: All activations by name.
+        constants: Weights and other constant operands by name, in storage type, ONNX layout; a
+            scalar has shape (1,).
+        buffers: All buffers by name.
+        operators: In execution order.
+        free: Free dimensions with their tuned values.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    values: dict[str, Value]
+    constants: dict[str, NDArray[np.generic]]
+    buffers: dict[str, Buffer]
+    operators: tuple[Operator, ...]
+    free: dict[str, int]
