@@ -113,7 +113,7 @@ def read_cubin(cubin: bytes) -> dict[str, CubinKernel]:
     """
     try:
         return _read_kernels(_Elf(cubin))
-    except (struct.error, ValueError, IndexError) as error:
+    except (struct.error, ValueError, IndexError, OverflowError) as error:
         raise CompileError(
             f"{len(cubin)} bytes are no readable cubin: {error}",
             fix="compile the kernel again; if it came from a cache, remove that entry first",

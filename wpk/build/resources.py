@@ -43,7 +43,7 @@ def parse_ptxas_log(log: str) -> dict[str, KernelResources]:
     spill sizes; a cubin does not state them.  Kernels whose block lacks a number are left out.
     """
     starts = list(_BLOCK.finditer(log))
-    ends = [start.start() for start in starts[1:]] + [len(log)]
+    ends = [*(start.start() for start in starts), len(log)][1:]
     found = {}
     for start, end in zip(starts, ends, strict=True):
         resources = _parse_block(log[start.end() : end])

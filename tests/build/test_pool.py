@@ -1,0 +1,163 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from wpk.build.cache import KernelCache
+from wpk.build.pool import CompilePool
+from wpk.errors import CompileError
+from wpk.kernel_source import KernelSource
+from wpk.trial import Status
+
+Fill = Callable[[int], KernelSource]
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> KernelCache:
+    return KernelCache(tmp_path / "cubin")
+
+
+@pytest.fixture
+def pool(cache: KernelCache) -> Iterator[CompilePool]:
+    with CompilePool("sm_90a", cache=cache, workers=2) as pool:
+        yield pool
+
+
+def _children() -> set[int]:
+    """Processes that this one started and that still run."""
+    listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    return {int(child) for child in listed}
+
+
+def test_every_source_gets_one_outcome(pool: CompilePool, fill: Fill) -> None:
+    sources = [fill(value) for value in range(5)]
+    outcomes = list(pool.compile([*sources, sources[0]]))
+    assert {outcome.source for outcome in outcomes} == set(sources)
+    assert len(outcomes) == 5
+    for outcome in outcomes:
+        assert outcome.status is Status.OK
+        assert outcome.kernel is not None
+        assert outcome.kernel.digest == outcome.source.digest
+        assert not outcome.cached
+
+
+def test_the_second_time_everything_comes_from_the_cache(
+    pool: CompilePool, cache: KernelCache, fill: Fill
+) -> None:
+    sources = [fill(value) for value in range(3)]
+    first = {outcome.source: outcome.kernel for outcome in pool.compile(sources)}
+    started = _children()
+    with CompilePool("sm_90a", cache=cache) as other:
+        again = list(other.compile(sources))
+        assert _children() == started  # nothing to compile starts no process
+    assert all(outcome.cached for outcome in again)
+    assert {outcome.source: outcome.kernel for outcome in again} == first
+
+
+def test_progress_counts_up_to_the_number_of_kernels(pool: CompilePool, fill: Fill) -> None:
+    seen: list[tuple[int, int]] = []
+    sources = [fill(value) for value in range(3)]
+    list(pool.compile(sources, progress=lambda done, total: seen.append((done, total))))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_a_kernel_that_does_not_compile_costs_only_itself(
+    pool: CompilePool, fill: Fill, broken: KernelSource
+) -> None:
+    outcomes = {o.source.entry: o for o in pool.compile([broken, fill(1)])}
+    assert outcomes["fill"].status is Status.OK
+    assert outcomes["broken"].status is Status.COMPILE_FAILED
+    assert outcomes["broken"].kernel is None
+    assert "undeclared" in str(outcomes["broken"].error)
+
+
+def test_a_compile_that_hangs_costs_only_itself(
+    cache: KernelCache, fill: Fill, endless: KernelSource
+) -> None:
+    sources = [endless, *(fill(value) for value in range(3))]
+    start = time.monotonic()
+    with CompilePool("sm_90a", cache=cache, workers=1, limit_seconds=1.5) as pool:
+        outcomes = list(pool.compile(sources))
+    assert time.monotonic() - start < 15
+    assert [outcome.status for outcome in outcomes] == [Status.TIMED_OUT, *[Status.OK] * 3]
+    assert "took longer than 1.5 s" in str(outcomes[0].error)
+
+
+def test_a_compiler_that_crashes_costs_only_its_kernel(
+    cache: KernelCache, fill: Fill, endless: KernelSource
+) -> None:
+    before = _children()
+    with CompilePool("sm_90a", cache=cache, workers=1) as pool:
+        list(pool.compile([fill(0)]))
+        (worker,) = _children() - before
+        killer = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -SEGV {worker}"])
+        outcomes = list(pool.compile([endless, fill(1)]))
+        killer.wait()
+    assert [outcome.status for outcome in outcomes] == [Status.COMPILE_FAILED, Status.OK]
+    assert isinstance(outcomes[0].error, CompileError)
+    assert f"crashed (signal {signal.SIGSEGV})" in str(outcomes[0].error)
+
+
+def test_an_idle_worker_that_died_is_replaced(cache: KernelCache, fill: Fill) -> None:
+    before = _children()
+    with CompilePool("sm_90a", cache=cache, workers=1) as pool:
+        list(pool.compile([fill(0)]))
+        (worker,) = _children() - before
+        os.kill(worker, signal.SIGKILL)
+        time.sleep(0.2)
+        (outcome,) = pool.compile([fill(1)])
+    assert outcome.status is Status.OK
+
+
+def test_leaving_the_pool_ends_what_is_in_flight(
+    cache: KernelCache, fill: Fill, endless: KernelSource
+) -> None:
+    before = _children()
+    with CompilePool("sm_90a", cache=cache, workers=2) as pool:
+        outcome = next(pool.compile([fill(0), endless]))
+        assert outcome.source.entry == "fill"
+    assert _children() == before
+
+
+def test_ctrl_c_ends_the_pool_and_its_processes(tmp_path: Path, endless: KernelSource) -> None:
+    program = f"""
+from pathlib import Path
+from wpk.build.cache import KernelCache
+from wpk.build.pool import CompilePool
+from wpk.kernel_source import KernelSource
+with CompilePool("sm_90a", cache=KernelCache(Path({str(tmp_path)!r}))) as pool:
+    print("started", flush=True)
+    list(pool.compile([KernelSource("endless", {endless.text!r})]))
+"""
+    running = subprocess.Popen(
+        [sys.executable, "-P", "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    running.stdout.readline()
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    while not (workers := children.read_text().split()):
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGINT)
+    _, stderr = running.communicate(timeout=20)
+    assert "KeyboardInterrupt" in stderr
+    assert stderr.count("Traceback") == 1  # the workers say nothing
+    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+
+
+def test_another_architecture_is_another_entry(cache: KernelCache, fill: Fill) -> None:
+    for arch in ("sm_80", "sm_90a"):
+        with CompilePool(arch, cache=cache) as pool:
+            (outcome,) = pool.compile([fill(1)])
+            assert not outcome.cached
+            assert outcome.kernel is not None
+            assert outcome.kernel.arch == arch
+    assert len(list(cache.folder.iterdir())) == 2
