@@ -1,0 +1,53 @@
+"""Every operation of the expression IR has a struct of its name in expression.cuh, for both compilers."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wpk.build.nvrtc import load_nvrtc
+from wpk.dtypes import DType
+from wpk.expression import OPERATIONS, Acc, Apply, Operand, Round, Scalar, cpp_type
+from wpk.kernel_source import KernelSource
+
+_LEAVES = (Acc(), Operand(0), Scalar(0.1))
+
+
+def _all_operations() -> KernelSource:
+    expressions = [Apply(n, _LEAVES[: o.arity]) for n, o in OPERATIONS.items()]
+    rounded = [Round(dtype, Acc()) for dtype in DType]
+    lines = "\n".join(
+        f"  y[{i}] = {cpp_type(e)}::evaluate(x[0], operands);"
+        for i, e in enumerate([*expressions, *rounded])
+    )
+    text = (
+        "#include <wpk/kernels/expression.cuh>\n"
+        "WPK_KERNEL(32) wpk_all(const float* x, float* y) {\n"
+        f"  const float operands[1] = {{x[1]}};\n{lines}\n}}\nWPK_EXPORT(wpk_all)\n"
+    )
+    return KernelSource("wpk_all", text)
+
+
+def test_every_operation_compiles_with_nvrtc() -> None:
+    kernel = load_nvrtc().compile(_all_operations(), "sm_90a")
+    assert not kernel.resources.spills
+
+
+def test_every_operation_compiles_with_the_host_compiler(tmp_path: Path) -> None:
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler is None:
+        pytest.skip("no host C++ compiler")
+    unit = tmp_path / "all.cpp"
+    unit.write_text(_all_operations().text)
+    root = Path(__file__).parents[2]
+    subprocess.run(
+        [compiler, "-std=c++20", "-fsyntax-only", f"-I{root}", str(unit)], check=True, timeout=60
+    )
+
+
+def test_the_header_has_no_operation_that_python_lacks() -> None:
+    header = (Path(__file__).parents[2] / "wpk/kernels/expression.cuh").read_text()
+    named = set(re.findall(r"^WPK_(?:UNARY|BINARY)_OPERATION\((\w+),", header, re.MULTILINE))
+    assert named | {"Where"} == set(OPERATIONS)
