@@ -1,0 +1,224 @@
+"""Walk every import, also those inside functions, and fail on an arrow that points up.
+
+docs/architecture.md shows the same picture. A room is a module or sub-package directly under `wpk`;
+it may import rooms below it and itself, and no two modules may import each other in a circle.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = {"wpk": "wpk", "wpk.graph_passes": "graph_passes", "wpk.search": "search"}
+
+FLOORS = [
+    {"errors"},
+    {
+        "dims",
+        "dtypes",
+        "expression",
+        "extent",
+        "free_shapes",
+        "kernel_source",
+        "launch",
+        "problems",
+        "trial",
+    },
+    {"targets"},
+    {"performance"},
+    {"schedules", "kernels"},
+    {"loading", "graph_passes"},
+    {"lowering"},
+    {"build"},
+    {"emulator", "device"},
+    {"libraries"},
+    {"search"},
+    {"engine"},
+    {"report"},
+    {"pipeline"},
+    {"cli"},
+    {"__main__"},
+]
+"""From the ground up; rooms on one floor above the ground types do not know each other."""
+
+GROUND = FLOORS[1]
+NARROW = {"graph_passes": {"errors", *GROUND}}
+"""Rooms that may import less than everything below them."""
+
+FACADE = "wpk"
+"""`wpk/__init__.py` offers `wpk.optimize` and `wpk.load`, imported on first use: the one arrow up.
+Everybody may read its version; that is no arrow."""
+
+
+def _modules(root: Path) -> dict[str, Path]:
+    """Every module of the package by its installed name."""
+    found = {}
+    for name, folder in FOLDERS.items():
+        for path in sorted((root / folder).rglob("*.py")):
+            parts = [name, *path.relative_to(root / folder).with_suffix("").parts]
+            found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
+def _imports(path: Path, modules: dict[str, Path]) -> Iterator[tuple[int, str]]:
+    """(line, module of wpk) for every import statement anywhere in a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
+            whole = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if name in modules else node.module for name in whole]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "wpk")
+
+
+def _room(module: str) -> str:
+    return module.split(".")[1] if "." in module else module
+
+
+def _floor(room: str) -> int | None:
+    return next((number for number, rooms in enumerate(FLOORS) if room in rooms), None)
+
+
+def _why_forbidden(importer: str, imported: str) -> str | None:
+    """Why a module may not import another, in words; None if it may."""
+    if FACADE in (importer, imported):
+        return None
+    source, target = _room(importer), _room(imported)
+    for room in (source, target):
+        if _floor(room) is None:
+            return f"{room!r} has no floor: give it one in {Path(__file__).name}"
+    if source == target or target in NARROW.get(source, ()):
+        return None
+    if source in NARROW:
+        return f"{source} may import only {', '.join(sorted(NARROW[source]))}"
+    below, above = _floor(target) or 0, _floor(source) or 0
+    if below < above or (below == above and {source, target} <= GROUND):
+        return None
+    return f"{source} lies below or beside {target}"
+
+
+def _wrong_arrows(root: Path) -> list[str]:
+    modules = _modules(root)
+    return [
+        f"{path.relative_to(root)}:{line}: imports {imported}: {reason}"
+        for importer, path in modules.items()
+        for line, imported in _imports(path, modules)
+        if (reason := _why_forbidden(importer, imported)) is not None
+    ]
+
+
+def _circles(root: Path) -> list[list[str]]:
+    """Circles among modules, by a depth-first walk; one circle for each arrow that closes one."""
+    modules = _modules(root)
+    arrows = {
+        importer: sorted({name for _, name in _imports(path, modules)} - {FACADE, importer})
+        for importer, path in modules.items()
+        if importer != FACADE
+    }
+    circles: list[list[str]] = []
+    done: set[str] = set()
+
+    def walk(module: str, way: list[str]) -> None:
+        if module in way:
+            circles.append([*way[way.index(module) :], module])
+        elif module not in done:
+            for imported in arrows.get(module, ()):
+                walk(imported, [*way, module])
+            done.add(module)
+
+    for module in arrows:
+        walk(module, [])
+    return circles
+
+
+def _plant(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_no_arrow_points_up() -> None:
+    assert not _wrong_arrows(ROOT)
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert not _circles(ROOT)
+
+
+def test_no_import_is_relative() -> None:
+    for path in _modules(ROOT).values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not (isinstance(node, ast.ImportFrom) and node.level), path
+
+
+def test_the_picture_in_the_docs_names_every_room() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rooms = {_room(module) for module in _modules(ROOT)} - {FACADE, "__main__"}
+    assert not {room for room in rooms if f"`wpk.{room}`" not in text}
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (
+            {"wpk/errors.py": "def f():\n    from wpk.dims import DimExpr\n", "wpk/dims.py": ""},
+            "wpk/errors.py:2: imports wpk.dims: errors lies below or beside dims",
+        ),
+        (
+            {"wpk/build/pool.py": "import wpk.emulator.child", "wpk/emulator/child.py": ""},
+            "build lies below or beside emulator",
+        ),
+        (
+            {"graph_passes/x.py": "from wpk import schedules", "wpk/schedules/__init__.py": ""},
+            "graph_passes may import only",
+        ),
+        (
+            {"wpk/device/a.py": "from wpk.emulator import b", "wpk/emulator/b.py": ""},
+            "device lies below or beside emulator",
+        ),
+        ({"wpk/utils.py": "", "wpk/cli/x.py": "import wpk.utils"}, "'utils' has no floor"),
+    ],
+)
+def test_a_planted_wrong_arrow_is_found(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    (found,) = _wrong_arrows(_plant(tmp_path, files))
+    assert words in found
+
+
+def test_a_planted_circle_is_found(tmp_path: Path) -> None:
+    _plant(tmp_path, {"search/a.py": "import wpk.search.b", "search/b.py": "import wpk.search.a"})
+    assert ["wpk.search.a", "wpk.search.b", "wpk.search.a"] in _circles(tmp_path)
+
+
+def test_allowed_arrows_are_allowed(tmp_path: Path) -> None:
+    files = {
+        "wpk/__init__.py": "def f():\n    from wpk.pipeline import g\n",
+        "wpk/pipeline.py": "from wpk import __version__\nfrom wpk.graph_passes import x",
+        "wpk/dims.py": "from wpk.errors import WpkError",
+        "wpk/extent.py": "from wpk.dims import DimExpr",
+        "wpk/errors.py": "",
+        "graph_passes/x.py": "from wpk.dims import DimExpr",
+    }
+    assert not _wrong_arrows(_plant(tmp_path, files))
+    assert not _circles(tmp_path)
+
+
+def test_shared_device_headers_do_not_include_templates() -> None:
+    for path in (ROOT / "wpk" / "kernels").rglob("*.cuh"):
+        included = re.findall(r"#\s*include\s+<wpk/(\w+)/", path.read_text(encoding="utf-8"))
+        assert set(included) <= {"kernels", "emulator"}, path
+
+
+def test_templates_hold_no_assembly_and_include_only_portable_headers() -> None:
+    for path in (ROOT / "wpk" / "schedules").rglob("*.cuh"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\b(asm|__asm__)\b", text), path
+        included = re.findall(r"#\s*include\s+[<\"]([^>\"]+)", text)
+        assert not [name for name in included if not re.match(r"wpk/(kernels|schedules)/", name)], (
+            path
+        )
