@@ -30,7 +30,18 @@ _PARAMETERS: dict[str, tuple[int, ...]] = {
     "Unsqueeze": (1,),
     **{
         f"Reduce{kind}": (1,)
-        for kind in ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"]
+        for kind in [
+            "Sum",
+            "Mean",
+            "Max",
+            "Min",
+            "Prod",
+            "L1",
+            "L2",
+            "SumSquare",
+            "LogSum",
+            "LogSumExp",
+        ]
     },
 }
 # Inputs that are weights of an operator whatever their size: always inputs of the function.

@@ -17,7 +17,19 @@ POOLS = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
 SOFTMAX = ("LogSoftmax", "Softmax")
 ROWS = ("InstanceNormalization", "LayerNormalization", "RMSNormalization")
 REDUCTIONS = tuple(
-    f"Reduce{kind}" for kind in ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSum", "LogSumExp"]
+    f"Reduce{kind}"
+    for kind in [
+        "Sum",
+        "Mean",
+        "Max",
+        "Min",
+        "Prod",
+        "L1",
+        "L2",
+        "SumSquare",
+        "LogSum",
+        "LogSumExp",
+    ]
 )
 ANCHORS = (*MATRIX, *POOLS, *SOFTMAX, *ROWS, *REDUCTIONS)
 WITH_PROLOGUE = (*SOFTMAX, *ROWS, *REDUCTIONS)
@@ -25,7 +37,58 @@ SPATIAL = ("Conv", "ConvTranspose", *POOLS)
 VIEWS = ("Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 
 ELEMENTWISE = frozenset(
-    ["Abs", "Add", "And", "Cast", "Ceil", "Celu", "Clip", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tanh", "ThresholdedRelu", "Where"]
+    [
+        "Abs",
+        "Add",
+        "And",
+        "Cast",
+        "Ceil",
+        "Celu",
+        "Clip",
+        "Cos",
+        "Div",
+        "Elu",
+        "Equal",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "Greater",
+        "GreaterOrEqual",
+        "HardSigmoid",
+        "HardSwish",
+        "IsNaN",
+        "LeakyRelu",
+        "Less",
+        "LessOrEqual",
+        "Log",
+        "Max",
+        "Min",
+        "Mish",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Not",
+        "Or",
+        "PRelu",
+        "Pow",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Selu",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Softplus",
+        "Softsign",
+        "Sqrt",
+        "Sub",
+        "Sum",
+        "Swish",
+        "Tanh",
+        "ThresholdedRelu",
+        "Where",
+    ]
 )
 """Operators that compute each output element from the operands' elements at the same place."""
 
