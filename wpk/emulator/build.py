@@ -1,0 +1,116 @@
+"""Build kernels and the runtime library for the CPU, each once.
+
+A library lies in the cache under the hash of everything that decides its bytes: source and headers,
+compiler, flags and CPU. It is written to a temporary folder and renamed, so a build that is
+interrupted leaves nothing that looks finished.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from wpk.emulator.host_compiler import find_host_compiler
+from wpk.errors import CompileError
+from wpk.kernel_source import KernelSource
+
+_HERE = Path(__file__).parent
+PACKAGE_INCLUDE = _HERE.parent.parent
+"""The folder that ``#include <wpk/...>`` is relative to."""
+
+# Contraction is what NVRTC does by default (--fmad=true); no other flag changes results.
+_COMMON_FLAGS = (
+    *("-std=c++20", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"),
+    *("-fPIC", "-shared", "-fvisibility=hidden", "-w"),
+)
+# Unique symbols would merge the static shared memory of kernels from different libraries.
+_KERNEL_FLAGS = (*_COMMON_FLAGS, "-O2", "-fno-gnu-unique")
+_RUNTIME_FLAGS = (*_COMMON_FLAGS, "-O3", "-pthread")
+
+
+def default_cache() -> Path:
+    """``$XDG_CACHE_HOME/wpk/emulator``, or ``~/.cache/wpk/emulator``."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache") / "wpk" / "emulator"
+
+
+def compile_unit(
+    source: KernelSource,
+    *,
+    include_dirs: Sequence[Path] = (),
+    checking: bool = False,
+    cache: Path | None = None,
+) -> Path:
+    """Compile a kernel for the emulator.
+
+    Args:
+        source: The unit that NVRTC compiles for the GPU, unchanged.
+        include_dirs: Searched before the package itself.
+        checking: Build with the hooks that checking modes need; slower.
+        cache: Folder of built libraries; `default_cache` when not given.
+
+    Returns:
+        A shared library with the function ``<entry>_emulated``.
+
+    Raises:
+        CompileError: No compiler, or it failed.
+    """
+    compiler = find_host_compiler()
+    includes = [f"-I{folder}" for folder in (*include_dirs, PACKAGE_INCLUDE)]
+    flags = [*_KERNEL_FLAGS, f"-DWPK_EMULATOR_CHECKS={int(checking)}"]
+    interface = (_HERE / "interface.cuh").read_text(encoding="utf-8")
+    key = _key(compiler.identity, *flags, *map(str, include_dirs), interface, source.digest)
+
+    def build(target: Path) -> None:
+        arguments = [*flags, *includes, "-x", "c++", "-", "-o", str(target)]
+        compiler.run(arguments, text=source.text, what=f"kernel {source.entry}")
+
+    return _cached(cache, f"{source.entry}-{key}.so", build)
+
+
+def runtime_library(*, cache: Path | None = None) -> Path:
+    """The library that schedules threads and executes warp operations, built when needed.
+
+    Raises:
+        CompileError: No compiler, or it failed.
+    """
+    compiler = find_host_compiler()
+    folder = _HERE / "runtime"
+    sources = sorted(folder.glob("*.cpp"))
+    headers = [*folder.glob("*.h"), _HERE / "interface.cuh", *(_HERE.parent / "kernels").glob("*")]
+    texts = [path.read_text(encoding="utf-8") for path in (*sources, *sorted(headers))]
+    key = _key(compiler.identity, *_RUNTIME_FLAGS, *texts)
+
+    def build(target: Path) -> None:
+        arguments = [*_RUNTIME_FLAGS, f"-I{PACKAGE_INCLUDE}", *map(str, sources)]
+        compiler.run([*arguments, "-o", str(target)], what="the emulator's runtime library")
+
+    return _cached(cache, f"libwpk_emulator-{key}.so", build)
+
+
+def _key(*parts: str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(f"{len(part)}:".encode())
+        digest.update(part.encode())
+    return digest.hexdigest()[:32]
+
+
+def _cached(cache: Path | None, name: str, build: Callable[[Path], None]) -> Path:
+    folder = default_cache() if cache is None else cache
+    finished = folder / name
+    if finished.exists():
+        return finished
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as temporary:
+            target = Path(temporary) / name
+            build(target)
+            os.replace(target, finished)
+    except OSError as error:
+        raise CompileError(
+            f"cannot write to the emulator's cache {folder}: {error}",
+            fix="free space there, or set XDG_CACHE_HOME to a folder that can be written",
+        ) from error
+    return finished

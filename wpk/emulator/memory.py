@@ -1,0 +1,124 @@
+"""Memory for kernels: plain, or between guard regions that turn a stray access into an error.
+
+A single guard page is not enough: a ragged tile's store jumps over it. So 16 MiB of address space
+(which cost no memory) lie unreadable on either side, and the last byte of the buffer, rounded up to
+16, touches the upper one.
+"""
+
+import ctypes
+import mmap
+import weakref
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from wpk.emulator.errors import EmulatorError
+
+Bytes = npt.NDArray[np.uint8]
+
+_GUARD_BYTES = 16 << 20
+_ALIGNMENT = 256  # of plain buffers, as on the GPU
+_GUARDED_ALIGNMENT = 16
+_POISON = 0xFF  # a NaN in every floating type
+_EDGE = 0xC5  # what the bytes between a buffer and its page's edge hold
+_PROT_NONE, _PROT_READ_WRITE = 0, 3
+_MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022  # Linux
+_MAP_FAILED = ctypes.c_void_p(-1).value
+
+
+class Buffer:
+    """Bytes that a kernel may read and write; a view of a buffer keeps it alive.
+
+    Attributes:
+        data: The bytes, writable in place.
+        address: Where they lie.
+    """
+
+    def __init__(self, data: Bytes, edges: tuple[Bytes, ...] = ()) -> None:
+        """Wrap memory that is already there."""
+        self.data = data
+        self.address: int = data.ctypes.data
+        self._edges = edges
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.data.nbytes
+
+    def view(self, offset: int, nbytes: int) -> "Buffer":
+        """The part of ``nbytes`` at ``offset``.
+
+        Raises:
+            EmulatorError: It is not inside.
+        """
+        if offset < 0 or nbytes < 0 or offset + nbytes > self.nbytes:
+            raise EmulatorError(
+                f"bytes {offset}..{offset + nbytes} of a buffer of {self.nbytes} bytes",
+                fix="this is a bug in the memory plan",
+            )
+        return Buffer(self.data[offset : offset + nbytes], self._edges)
+
+    def check_edges(self, what: str) -> None:
+        """Report writes just outside the buffer that no guard region could see.
+
+        Raises:
+            EmulatorError: A byte beside the buffer has changed.
+        """
+        if any(bool((edge != _EDGE).any()) for edge in self._edges):
+            raise EmulatorError(
+                f"illegal address: a write beside {what} ({self.nbytes} bytes)",
+                fix="this is a bug in the kernel: a guard at the edge of its output is missing",
+            )
+
+
+def plain_buffer(nbytes: int) -> Buffer:
+    """A buffer of its own, 256-byte aligned, contents undefined."""
+    raw = np.empty(nbytes + _ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT
+    return Buffer(raw[start : start + nbytes])
+
+
+def guarded_buffer(nbytes: int) -> Buffer:
+    """A buffer between guard regions, 16-byte aligned, filled with NaN.
+
+    Raises:
+        EmulatorError: The address space is used up.
+    """
+    padded = -(-max(nbytes, 1) // _GUARDED_ALIGNMENT) * _GUARDED_ALIGNMENT
+    body = -(-padded // mmap.PAGESIZE) * mmap.PAGESIZE
+    total = body + 2 * _GUARD_BYTES
+    base = _libc().mmap(None, total, _PROT_NONE, _MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0)
+    start = (base or 0) + _GUARD_BYTES
+    if base == _MAP_FAILED or _libc().mprotect(start, body, _PROT_READ_WRITE) != 0:
+        raise EmulatorError(
+            f"no memory for a guarded buffer of {nbytes} bytes",
+            fix="free memory, or execute without guards",
+        )
+    whole = (ctypes.c_uint8 * body).from_address(start)
+    array: Bytes = np.frombuffer(whole, np.uint8)
+    weakref.finalize(whole, _libc().munmap, base, total)
+    array[:] = _EDGE
+    first = body - padded
+    array[first : first + nbytes] = _POISON
+    edges = (array[:first], array[first + nbytes :])
+    return Buffer(array[first : first + nbytes], edges)
+
+
+def guarded(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """A copy of an array that lies between guard regions; views of it keep them alive."""
+    buffer = guarded_buffer(array.nbytes)
+    copy = buffer.data.view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    size, pointer, number = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
+    libc.mmap.restype = pointer
+    libc.mmap.argtypes = [pointer, size, number, number, number, ctypes.c_long]
+    libc.mprotect.argtypes = [pointer, size, number]
+    libc.munmap.argtypes = [pointer, size]
+    return libc

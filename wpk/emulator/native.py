@@ -1,0 +1,207 @@
+"""Call a built kernel through the runtime library, with arguments as ``cuLaunchKernel`` takes them."""
+
+import ctypes
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from wpk.emulator.build import runtime_library
+from wpk.emulator.errors import EmulatorError
+from wpk.emulator.memory import Buffer
+from wpk.emulator.mode import FAST, Mode
+
+_ACCESS_KINDS = ("load", "store", "matrix_load", "copy")  # enum AccessKind in runtime/state.h
+_ARGUMENT_BYTES = 128  # the largest value, a tensor map, and its alignment twice over
+_MESSAGE_BYTES = 512
+_INT32_MAXIMUM = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What a launch did.
+
+    Attributes:
+        collectives: Operations for which the lanes of a warp met.
+        phases: Passes that shared-memory accesses need without conflicts, by kind of access
+            (``load`` and ``store`` of vector.cuh, ``matrix_load``, ``copy``). Counted only when the
+            mode asks for it, like the next two.
+        conflicts: Passes that bank conflicts add, by kind of access.
+        uncounted: Accesses that the log had no room for.
+    """
+
+    collectives: int
+    phases: dict[str, int]
+    conflicts: dict[str, int]
+    uncounted: int
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """What a tensor copy reads; the emulator's counterpart of ``CUtensorMap``.
+
+    Attributes:
+        address: Of the first element.
+        element_bytes: Size of an element.
+        extents: In elements, innermost first.
+        strides: In bytes, of all dimensions but the innermost.
+        box: In elements, innermost first.
+        swizzle: 0, 32, 64 or 128 bytes.
+    """
+
+    address: int
+    element_bytes: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+    def pack(self) -> bytes:
+        """The bytes of ``struct TensorMap`` in wpk/kernels/tma.cuh."""
+        extents, strides, box = (
+            (*values, *(0,) * (size - len(values)))
+            for values, size in ((self.extents, 5), (self.strides, 4), (self.box, 5))
+        )
+        numbers = (len(self.extents), self.element_bytes, self.swizzle)
+        packed = struct.pack("<Q9q8i", self.address, *extents, *strides, *box, *numbers)
+        return packed.ljust(_ARGUMENT_BYTES, b"\0")
+
+
+Value = Buffer | npt.NDArray[np.generic] | int | float | TensorMap
+"""A kernel argument: memory (passed by address), an int32, a float, a tensor map."""
+
+
+class _NativeStatistics(ctypes.Structure):
+    _fields_ = [
+        ("collectives", ctypes.c_uint64),
+        ("phases", ctypes.c_uint64 * len(_ACCESS_KINDS)),
+        ("conflicts", ctypes.c_uint64 * len(_ACCESS_KINDS)),
+        ("uncounted", ctypes.c_uint64),
+    ]
+
+
+def launch_kernel(
+    library: Path,
+    entry: str,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    shared_bytes: int,
+    arguments: Sequence[Value],
+    mode: Mode = FAST,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Statistics:
+    """Execute one kernel over its grid.
+
+    Args:
+        library: From `wpk.emulator.build.compile_unit`, with ``checking`` as in ``mode``.
+        entry: Name of the kernel.
+        grid: Blocks along x, y, z.
+        block: Threads along x, y, z.
+        shared_bytes: Dynamic shared memory of a block.
+        arguments: The kernel's parameters in order.
+        mode: Which checks are made.
+        seed: Of the random order.
+        threads: Operating system threads; all CPUs of this process when not given.
+
+    Raises:
+        EmulatorError: The kernel broke a rule; names block and thread.
+    """
+    runtime, function = _runtime(), _function(library, entry)
+    if min(grid) < 1:
+        raise EmulatorError(f"{entry}: a grid of {grid} blocks", fix="launch at least one block")
+    pointers, _storage = _pack(entry, arguments)
+    statistics = _NativeStatistics()
+    message = ctypes.create_string_buffer(_MESSAGE_BYTES)
+    failed = runtime.wpk_emulator_launch(
+        function,
+        pointers,
+        (ctypes.c_uint32 * 3)(*grid),
+        (ctypes.c_uint32 * 3)(*block),
+        ctypes.c_uint32(shared_bytes),
+        ctypes.c_uint32(threads or len(os.sched_getaffinity(0))),
+        ctypes.c_uint32(mode.bits),
+        ctypes.c_uint64(seed),
+        ctypes.byref(statistics),
+        message,
+        ctypes.c_size_t(_MESSAGE_BYTES),
+    )
+    if failed:
+        raise EmulatorError(
+            f"{entry}: {message.value.decode(errors='replace')}",
+            fix="this is a bug in the kernel or in its launch; another schedule may not have it",
+        )
+    return Statistics(
+        collectives=statistics.collectives,
+        phases=dict(zip(_ACCESS_KINDS, statistics.phases, strict=True)),
+        conflicts=dict(zip(_ACCESS_KINDS, statistics.conflicts, strict=True)),
+        uncounted=statistics.uncounted,
+    )
+
+
+def _pack(entry: str, arguments: Sequence[Value]) -> tuple[ctypes.Array[ctypes.c_void_p], object]:
+    """Pointers to the values, and the memory that holds them; every value is 64-byte aligned."""
+    storage = np.zeros((len(arguments) + 1) * _ARGUMENT_BYTES, np.uint8)
+    first = -storage.ctypes.data % _ARGUMENT_BYTES
+    pointers = (ctypes.c_void_p * max(len(arguments), 1))()
+    for index, argument in enumerate(arguments):
+        packed = _pack_one(entry, index, argument)
+        start = first + index * _ARGUMENT_BYTES
+        storage[start : start + len(packed)] = np.frombuffer(packed, np.uint8)
+        pointers[index] = storage.ctypes.data + start
+    return pointers, storage
+
+
+def _pack_one(entry: str, index: int, argument: Value) -> bytes:
+    if isinstance(argument, Buffer):
+        return struct.pack("<Q", argument.address)
+    if isinstance(argument, np.ndarray):
+        if not argument.flags.c_contiguous:
+            raise EmulatorError(
+                f"{entry}: argument {index} is not contiguous", fix="pass a contiguous array"
+            )
+        return struct.pack("<Q", argument.ctypes.data)
+    if isinstance(argument, TensorMap):
+        return argument.pack()
+    if isinstance(argument, float):
+        return struct.pack("<f", argument)
+    if not -_INT32_MAXIMUM - 1 <= argument <= _INT32_MAXIMUM:
+        raise EmulatorError(
+            f"{entry}: argument {index} is {argument}, which is no int32",
+            fix="make the model's tensors smaller than 2^31 elements",
+        )
+    return struct.pack("<i", argument)
+
+
+@cache
+def _runtime() -> ctypes.CDLL:
+    """Loaded for all to see: kernels resolve its functions when they are loaded."""
+    return ctypes.CDLL(str(runtime_library()), mode=ctypes.RTLD_GLOBAL)
+
+
+@cache
+def _library(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        raise EmulatorError(
+            f"cannot load {path}: {error}", fix="delete it: it is rebuilt when needed"
+        ) from error
+
+
+@cache
+def _function(library: Path, entry: str) -> ctypes.c_void_p:
+    name = f"{entry}_emulated"
+    try:
+        return ctypes.cast(getattr(_library(library), name), ctypes.c_void_p)
+    except AttributeError as error:
+        raise EmulatorError(
+            f"{library} has no function {name}",
+            fix=f"end the kernel's unit with WPK_EXPORT({entry})",
+        ) from error
