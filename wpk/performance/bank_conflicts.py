@@ -1,0 +1,65 @@
+"""Shared-memory bank conflicts of a warp, counted as the hardware serves them.
+
+Shared memory has 32 banks, 4 bytes wide (CUDA C++ Programming Guide, shared memory of compute
+capability 5.x and later). A warp's access is served in phases: all 32 lanes at once up to 4 bytes a
+lane, half-warps at 8, quarter-warps at 16. In a phase every bank serves one word a pass; lanes that
+read the same word share it. So a phase takes as many passes as its busiest bank has distinct words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.performance.work import SharedAccess
+
+BANKS = 32
+WORD_BYTES = 4
+WARP = 32
+
+
+def phases(access_bytes: int) -> int:
+    """Phases of a warp's access: 1 up to 4 bytes a lane, 2 at 8, 4 at 16."""
+    return max(1, access_bytes // WORD_BYTES)
+
+
+def passes(addresses: NDArray[np.int64], access_bytes: int) -> NDArray[np.int64]:
+    """Passes that warps' accesses take.
+
+    Args:
+        addresses: Byte offsets, shape (accesses, 32); -1 for an inactive lane.
+        access_bytes: Bytes of each lane's access: 1, 2, 4, 8 or 16.
+
+    Returns:
+        Passes of each access, shape (accesses,); 0 where no lane is active.
+    """
+    count = phases(access_bytes)
+    lanes = addresses.reshape(-1, count, WARP // count)
+    words = np.where(lanes >= 0, lanes // WORD_BYTES, -1)[..., None] + np.arange(count)
+    words = np.where(lanes[..., None] >= 0, words, -1).reshape(len(addresses), count, -1)
+    words = np.sort(words, axis=-1)
+    fresh = np.ones(words.shape, bool)  # the first occurrence of a word among the sorted ones
+    fresh[..., 1:] = words[..., 1:] != words[..., :-1]
+    fresh &= words >= 0
+    phase = np.arange(words.shape[0] * count).reshape(-1, count, 1) * BANKS
+    loads = np.bincount((phase + words % BANKS)[fresh], minlength=words.shape[0] * count * BANKS)
+    busiest: NDArray[np.int64] = loads.reshape(-1, count, BANKS).max(axis=-1).sum(axis=-1)
+    return busiest
+
+
+def conflict_coefficient(accesses: Sequence[SharedAccess]) -> float:
+    """COEF_bc (DeepCuts section 4.2): passes a load takes on average, relative to none conflicting.
+
+    1 where nothing conflicts or nothing is loaded; 32 where every lane hits another word of one bank.
+    """
+    taken = least = 0
+    for size in sorted({access.bytes for access in accesses}):
+        same = [access for access in accesses if access.bytes == size]
+        addresses = np.asarray([access.addresses for access in same], np.int64)
+        counts = np.asarray([access.count for access in same], np.int64)
+        active = (addresses.reshape(len(same), phases(size), -1) >= 0).any(axis=-1).sum(axis=-1)
+        taken += int((counts * passes(addresses, size)).sum())
+        least += int((counts * active).sum())
+    return taken / least if least else 1.0

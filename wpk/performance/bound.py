@@ -1,0 +1,69 @@
+"""The bound: the roofline time of a problem that nothing can beat.
+
+    max( bytes / BW_L2,  max(0, bytes - size_L2) / BW_global,
+         products / peak of the fastest unit that the precision may use,  others / PERF_peak )
+
+Bytes are those of distinct elements. What fits L2 may already be there, and written bytes may stay
+there, so only the rest must cross global memory. Strict fp32 may split each operand into two tf32
+numbers and take three products (3xtf32), so its fastest unit is the faster of the ordinary cores
+and a third of tf32's. Operations are the direct algorithm's: a fast convolution (Winograd) does
+fewer products, but so far never enough of them to pass the unit counted here.
+
+Source: Williams, Waterman, Patterson, "Roofline", CACM 2009.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wpk.dtypes import Precision
+from wpk.performance.traffic import traffic
+from wpk.problems import Convolution, Matmul, Problem
+from wpk.targets.target import Target
+
+SPLIT_PRODUCTS = 3
+"""Tensor-core products that replace one strict fp32 product."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The bound of a problem on a target.
+
+    Attributes:
+        seconds: No kernel can take less.
+        limiter: What limits it: ``global memory``, ``L2``, ``tensor cores`` or ``ordinary cores``.
+        bytes: Distinct bytes touched.
+        operations: Operations needed, padding left out.
+    """
+
+    seconds: float
+    limiter: str
+    bytes: int
+    operations: int
+
+
+def bound(problem: Problem, target: Target) -> Bound:
+    """The bound of any problem on a target."""
+    needs = traffic(problem)
+    unit, peak = "ordinary cores", target.peak_ordinary
+    if isinstance(problem, Convolution | Matmul):
+        unit, peak = fastest_unit(problem.precision, target)
+    limits = [
+        (needs.bytes / target.l2_bandwidth, "L2"),
+        (max(0, needs.bytes - target.l2_bytes) / target.global_bandwidth, "global memory"),
+        (needs.products / peak, unit),
+        (needs.others / target.peak_ordinary, "ordinary cores"),
+    ]
+    seconds, limiter = max(limits, key=lambda limit: limit[0])
+    return Bound(seconds, limiter, needs.bytes, needs.products + needs.others)
+
+
+def fastest_unit(precision: Precision, target: Target) -> tuple[str, float]:
+    """The fastest unit that a precision may use, and its operations per second."""
+    if precision is Precision.FP32:
+        tensor = (target.tensor_peak(Precision.TF32) or 0.0) / SPLIT_PRODUCTS
+    else:
+        tensor = target.tensor_peak(precision) or 0.0
+    if tensor > target.peak_ordinary:
+        return "tensor cores", tensor
+    return "ordinary cores", target.peak_ordinary

@@ -1,0 +1,100 @@
+"""PUL carried over to tensor cores, the L2 cache and occupancy: none of this is in the paper.
+
+    score = L2Ratio * HideRatio * WBRatio * UsefulRatio * FitRatio
+
+- L2Ratio replaces GMRatio: what several blocks load is served once by global memory and then by L2,
+  so a block's loads are held against L2's bandwidth; the peak is that of the unit that is used.
+- HideRatio replaces SMRatio: the paper lets only a thread's own work hide the latency of its shared
+  memory loads; here the other warps of the scheduler hide it too, an operation takes what the unit
+  needs for it instead of one cycle, and the bandwidth of shared memory (one pass a cycle and SM) is
+  a limit besides its latency.
+- WBRatio is the paper's, corrected.
+- UsefulRatio: operations that the problem needs / operations that the blocks do, padding included.
+  Without it a tile that is mostly padding would score for its intensity.
+- An operation is at least one for each element that is loaded: copies compute nothing, but the
+  paper's table 6 counts an element-wise operation for each.
+- FitRatio is COEF_r with registers and the SM's capacity: 0 where not one block fits, else 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from wpk.performance.occupancy import WARP, resident_blocks, resident_warps
+from wpk.performance.pul import oitb, wb_ratio
+from wpk.performance.work import Floats, Work
+from wpk.targets.target import Target
+
+SCHEDULERS = 4
+"""Warp schedulers of an SM, Volta and later (whitepapers)."""
+
+
+@dataclass(frozen=True)
+class ExtendedPul:
+    """The five factors and their product, one entry a schedule, each between 0 and 1."""
+
+    l2_ratio: Floats
+    hide_ratio: Floats
+    wb_ratio: Floats
+    useful_ratio: Floats
+    fit_ratio: Floats
+
+    @property
+    def score(self) -> Floats:
+        """The product."""
+        balanced = self.wb_ratio * self.useful_ratio * self.fit_ratio
+        return self.l2_ratio * self.hide_ratio * balanced
+
+
+def extended_pul(
+    work: Work, operations: float, target: Target, coef_bc: Floats | float = 1.0
+) -> ExtendedPul:
+    """The score by which schedules are pruned.
+
+    Args:
+        work: What the schedules make the GPU do.
+        operations: What the problem needs (`wpk.performance.bound.Bound.operations`).
+        target: The GPU.
+        coef_bc: COEF_bc of each schedule; with 1 the score is an upper limit of the counted one.
+    """
+    done = work.blocks * work.block_flops
+    useful = np.divide(operations, done, out=np.ones(done.shape), where=done > 0)
+    loaded = work.block_transactions * target.transaction_bytes / work.element_bytes
+    counted = replace(
+        work,
+        block_flops=np.maximum(work.block_flops, loaded),
+        thread_flops=np.maximum(work.thread_flops, loaded / np.maximum(work.threads, 1)),
+    )
+    intensity = oitb(counted, target)
+    return ExtendedPul(
+        l2_ratio=np.minimum(1.0, intensity * target.l2_bandwidth / unit_peak(work, target)),
+        hide_ratio=_hide_ratio(counted, target, coef_bc),
+        wb_ratio=wb_ratio(work.blocks, target.sm_count),
+        useful_ratio=np.minimum(1.0, useful),
+        fit_ratio=(resident_blocks(work, target) > 0).astype(np.float64),
+    )
+
+
+def unit_peak(work: Work, target: Target) -> float:
+    """Operations per second of the unit that the schedules use.
+
+    A precision without tensor cores on this GPU counts as the ordinary cores; templates refuse it.
+    """
+    tensor = None if work.unit is None else target.tensor_peak(work.unit)
+    return target.peak_ordinary if tensor is None else tensor
+
+
+def _hide_ratio(work: Work, target: Target, coef_bc: Floats | float) -> Floats:
+    operations_a_cycle = unit_peak(work, target) / (target.sm_count * target.clock)
+    # Cycles for which one warp's operations occupy the SM, and those for which its loads occupy
+    # the shared memory's one port.
+    computing = work.thread_flops * WARP / operations_a_cycle
+    loading = work.thread_loads * coef_bc
+    warps_a_scheduler = np.maximum(1.0, resident_warps(work, target) / SCHEDULERS)
+    # A scheduler has a quarter of the unit, so a warp's operations take it four times as long.
+    covered = computing * SCHEDULERS * warps_a_scheduler
+    latency = work.thread_loads * target.shared_latency * coef_bc
+    worst = np.maximum(loading / np.maximum(computing, 1e-30), latency / np.maximum(covered, 1e-30))
+    return 1.0 / np.maximum(1.0, worst)

@@ -1,0 +1,50 @@
+"""How many blocks of a kernel an SM holds at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wpk.performance.work import Floats, Work
+from wpk.targets.target import Target
+
+WARP = 32
+REGISTERS_A_THREAD = 255
+"""Registers that an instruction can address; more spill."""
+
+_REGISTER_UNIT = 8  # registers a thread are allocated in eights (256 a warp; CUDA occupancy data)
+_RESERVED_SHARED = (
+    1024  # bytes of shared memory that the system takes of each block, sm_80 and later
+)
+
+
+def resident_blocks(work: Work, target: Target) -> Floats:
+    """Blocks that an SM holds at once: the least of what each of its resources allows.
+
+    Threads are allocated in warps, registers a thread in eights. 0 where not even one block fits,
+    or where a thread would need more registers than an instruction can address.
+    """
+    warps = np.ceil(work.threads / WARP)
+    registers = np.ceil(np.maximum(work.registers, 1) / _REGISTER_UNIT) * _REGISTER_UNIT
+    reserved = _RESERVED_SHARED if target.has_async_copy else 0
+    shared = work.shared_bytes + reserved
+    by_shared = np.floor(target.max_shared_sm / np.maximum(shared, 1))
+    resident = np.minimum.reduce(
+        [
+            np.full(warps.shape, float(target.max_blocks_sm)),
+            np.floor(target.max_threads_sm / (warps * WARP)),
+            np.floor(target.registers_sm / (registers * warps * WARP)),
+            by_shared,
+        ]
+    )
+    fits = (work.registers <= REGISTERS_A_THREAD) & (work.threads <= target.max_threads_block)
+    fits &= work.shared_bytes <= target.max_shared_block
+    return np.where(fits, resident, 0.0)
+
+
+def resident_warps(work: Work, target: Target) -> Floats:
+    """Warps that an SM holds when its share of the grid and its resources allow: see the factors.
+
+    A grid of fewer blocks than the SMs could hold leaves each with ``ceil(N_TB / N_SM)``.
+    """
+    share = np.ceil(work.blocks / target.sm_count)
+    return np.minimum(resident_blocks(work, target), share) * np.ceil(work.threads / WARP)
