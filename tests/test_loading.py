@@ -1,0 +1,163 @@
+"""Reading models: what is accepted, and what is refused in which words."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from wpk.errors import GraphError, UnsupportedError
+from wpk.free_shapes import parse_shapes
+from wpk.loading import load_graph
+
+RELU = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[N, 4] x) => (float[N, 4] y) { y = Relu(x) }
+"""
+
+
+def save(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    return path
+
+
+def test_a_batch_may_stay_free(tmp_path: Path) -> None:
+    graph = load_graph(save(tmp_path, RELU))
+    assert graph.inputs[0].shape == ["N", 4]
+
+
+def test_shapes_bind_a_symbol_wherever_it_occurs(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[N, 4] x, float[N, 4] z) => (float[N, 4] y) { y = Add(x, z) }
+    """
+    graph = load_graph(save(tmp_path, text), {"x": (3, 4)})
+    assert [t.shape for t in (*graph.inputs, *graph.outputs)] == [[3, 4]] * 3
+
+
+def test_minus_one_leaves_the_batch_free_while_others_are_bound(tmp_path: Path) -> None:
+    text = RELU.replace("[N, 4]", "[N, L]")
+    graph = load_graph(save(tmp_path, text), {"x": (-1, 6)})
+    assert graph.inputs[0].shape == ["N", 6]
+
+
+def test_every_node_gets_a_unique_name(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[4] x) => (float[4] y) { [same] a = Relu(x) [same] b = Neg(a) c = Abs(b) y = Abs(c) }
+    """
+    names = [node.name for node in load_graph(save(tmp_path, text)).nodes]
+    assert len(set(names)) == 4
+    assert names[0] == "same"
+
+
+def test_local_functions_are_inlined(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17, "own" : 1]>
+    g (float[4] x) => (float[4] y) { y = own.twice(x) }
+    <domain: "own", opset_import: ["" : 17]>
+    twice (a) => (b) { b = Add(a, a) }
+    """
+    assert [node.op for node in load_graph(save(tmp_path, text)).nodes] == ["Add"]
+
+
+def test_initializers_are_no_inputs(tmp_path: Path) -> None:
+    weight = numpy_helper.from_array(np.ones(4, np.float32), "w")
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4]) for name in "xwy"]
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])], "g", info[:2], info[2:], [weight]
+    )
+    path = tmp_path / "old.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)]), path)
+    assert [tensor.name for tensor in load_graph(path).inputs] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (RELU.replace("17", "10"), "uses opset 10"),
+        (RELU.replace("17", "999"), "uses opset 999"),
+        (RELU.replace("[N, 4]", "[N, L]"), "'x' has free dimensions: \\[N, L\\]"),
+        (RELU.replace("[N, 4]", "[70000, 70000]"), "claims 4900000000 elements"),
+        (
+            RELU.replace("y = Relu(x)", "a = Add(x, y) y = Relu(a)"),
+            "topological",
+        ),
+        (RELU.replace("[N, 4] y", "[N, 4] x").replace("y = Relu(x)", ""), "0 nodes"),
+    ],
+)
+def test_refuses_models_it_cannot_carry(tmp_path: Path, text: str, reason: str) -> None:
+    path = save(tmp_path, text)
+    with pytest.raises(GraphError, match=reason):
+        load_graph(path)
+
+
+def test_lists_every_unknown_operator_at_once(tmp_path: Path) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]>
+    g (float[4] x) => (float[4] y) { [a] p = Blah(x) [b] q = com.acme.Thing(p) y = Relu(q) }
+    """
+    path = save(tmp_path, text)
+    with pytest.raises(UnsupportedError) as caught:
+        load_graph(path)
+    assert "a: Blah: not in the model's opset" in caught.value.what
+    assert "b: Thing: domain 'com.acme'" in caught.value.what
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08\x07\x12\x04ab", bytes(range(256)) * 9])
+def test_refuses_files_that_are_no_model(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(content)
+    with pytest.raises(GraphError):
+        load_graph(path)
+
+
+def test_refuses_a_model_that_is_cut_off(tmp_path: Path) -> None:
+    path = save(tmp_path, RELU)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(GraphError):
+        load_graph(path)
+
+
+def test_refuses_missing_external_data(tmp_path: Path) -> None:
+    weight = numpy_helper.from_array(np.ones((64, 64), np.float32), "w")
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> '
+        "g (float[1, 64] x, float[64, 64] w) => (float[1, 64] y) { y = MatMul(x, w) }"
+    )
+    del model.graph.input[1]
+    model.graph.initializer.append(weight)
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="model.data", size_threshold=0)
+    assert len(load_graph(path).nodes) == 1
+    (tmp_path / "model.data").unlink()
+    with pytest.raises(GraphError, match=r"model\.data"):
+        load_graph(path)
+
+
+def test_reads_trtexec_shapes() -> None:
+    assert parse_shapes("x:1x3x8x8,'a:b':-1x64") == {"x": (1, 3, 8, 8), "a:b": (-1, 64)}
+
+
+@pytest.mark.parametrize("text", ["", "x", "x:", "x:1x", "x:axb", "x:1,x:2", ":1x2", "x:-2"])
+def test_refuses_shapes_outside_the_grammar(text: str) -> None:
+    with pytest.raises(GraphError, match="--shapes"):
+        parse_shapes(text)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "reason"),
+    [
+        ({"z": (1,)}, "no input of the model"),
+        ({"x": (1, 4, 4)}, "3 dimensions"),
+        ({"x": (1, 5)}, "fixes it to \\[N, 4\\]"),
+        ({"x": (0, 4)}, "empty dimension"),
+    ],
+)
+def test_refuses_shapes_that_do_not_fit(
+    tmp_path: Path, shapes: dict[str, tuple[int, ...]], reason: str
+) -> None:
+    with pytest.raises(GraphError, match=reason):
+        load_graph(save(tmp_path, RELU), shapes)

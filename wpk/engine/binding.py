@@ -1,0 +1,90 @@
+"""A plan bound to sizes and addresses: where every value lies, and what every launch is given."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from wpk.dims import evaluate
+from wpk.engine.device import BoundArgument, BoundLaunch, Pointer, TensorMap
+from wpk.engine.plan import Plan, Step
+from wpk.launch import (
+    Argument,
+    InputArgument,
+    Launch,
+    OutputArgument,
+    SizeArgument,
+    TensorMapArgument,
+    WorkspaceArgument,
+)
+from wpk.lowering.memory import MemoryPlan, plan_memory
+
+
+@dataclass(frozen=True)
+class StepAddresses:
+    """Where a step's operands lie."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    workspace: int
+
+
+def arena(plan: Plan, dims: Mapping[str, int]) -> MemoryPlan:
+    """Where buffers lie for an assignment of the free dimensions."""
+    steps = [(*step.inputs, *step.operator.outputs) for step in plan.steps]
+    pinned = [port.name for port in (*plan.inputs, *plan.outputs)]
+    return plan_memory(plan.buffers, plan.values, steps, pinned, dims)
+
+
+def workspace_bytes(step: Step, dims: Mapping[str, int]) -> int:
+    """Bytes of scratch memory that a step asks for: the most of its launches."""
+    return max(
+        (
+            evaluate(argument.bytes, dims)
+            for launch in step.launches
+            for argument in launch.arguments
+            if isinstance(argument, WorkspaceArgument)
+        ),
+        default=0,
+    )
+
+
+def bind_step(
+    step: Step, addresses: StepAddresses, dims: Mapping[str, int]
+) -> tuple[BoundLaunch, ...]:
+    """The launches of a step with everything evaluated."""
+    return tuple(_bind(launch, addresses, dims) for launch in step.launches)
+
+
+def _bind(launch: Launch, addresses: StepAddresses, dims: Mapping[str, int]) -> BoundLaunch:
+    x, y, z = (evaluate(size, dims) for size in launch.grid)
+    return BoundLaunch(
+        launch.kernel,
+        launch.entry,
+        (x, y, z),
+        launch.block,
+        launch.cluster,
+        launch.shared_bytes,
+        tuple(_argument(argument, addresses, dims) for argument in launch.arguments),
+        launch.attributes,
+    )
+
+
+def _argument(
+    argument: Argument, addresses: StepAddresses, dims: Mapping[str, int]
+) -> BoundArgument:
+    match argument:
+        case InputArgument(index):
+            return Pointer(addresses.inputs[index])
+        case SizeArgument(expression):
+            return evaluate(expression, dims)
+        case TensorMapArgument():
+            return TensorMap(
+                addresses.inputs[argument.index],
+                tuple(evaluate(size, dims) for size in argument.shape),
+                tuple(evaluate(size, dims) for size in argument.strides),
+                argument.box,
+                argument.swizzle,
+            )
+        case OutputArgument(index):
+            return Pointer(addresses.outputs[index])
+        case WorkspaceArgument():
+            return Pointer(addresses.workspace)

@@ -1,0 +1,94 @@
+"""What executes launches: the one protocol that the emulator and CUDA follow."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.kernel_source import KernelSource
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class KernelImage:
+    """A kernel in both of its forms; a device takes the one that it executes.
+
+    Attributes:
+        digest: Digest of the source.
+        source: Generated unit, for the CPU.
+        cubin: Machine code, for a GPU.
+    """
+
+    digest: str
+    source: KernelSource
+    cubin: bytes
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An address of device memory."""
+
+    address: int
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A TMA descriptor to make: see `wpk.launch.TensorMapArgument`."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
+BoundArgument = Pointer | TensorMap | int
+"""A kernel argument with its value; an int is passed as int32."""
+
+
+@dataclass(frozen=True)
+class BoundLaunch:
+    """A launch whose sizes and addresses are known: see `wpk.launch.Launch`."""
+
+    kernel: str
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared_bytes: int
+    arguments: tuple[BoundArgument, ...]
+    attributes: tuple[str, ...]
+
+
+class Device(Protocol):
+    """Loads kernels, holds memory, launches. Everything happens in the order of the calls.
+
+    Attributes:
+        name: What it is, e.g. ``cpu (emulator)``.
+    """
+
+    name: str
+
+    def load(self, kernel: KernelImage) -> None:
+        """Make a kernel ready to launch; one that is loaded already costs nothing."""
+
+    def allocate(self, size: int) -> int:
+        """The address, a multiple of 256, of ``size`` bytes with undefined contents."""
+
+    def free(self, address: int) -> None:
+        """Give an allocation back."""
+
+    def write(self, address: int, data: Bytes) -> None:
+        """Copy bytes to the device."""
+
+    def read(self, address: int, size: int) -> Bytes:
+        """Copy bytes from the device, after everything launched before has finished."""
+
+    def launch(self, launch: BoundLaunch) -> None:
+        """Start a kernel.
+
+        Raises:
+            LaunchError: It cannot be started, or failed.
+        """

@@ -1,0 +1,150 @@
+"""Decide the shapes of a model's inputs: ``--shapes``, and the one free dimension that may remain.
+
+Kernels take one leading extent at run time, so a model may leave its batch free: one dimension that
+stands first wherever it occurs among the inputs. Every other free dimension must be given a size.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import onnx
+
+from wpk.errors import GraphError
+
+_GRAMMAR = "name:1x3x224x224,other:1x64 (-1 leaves a dimension free)"
+_SHAPE = re.compile(r"-?\d+(x-?\d+)*")
+
+
+def parse_shapes(text: str) -> dict[str, tuple[int, ...]]:
+    """Read trtexec's grammar: ``name:1x3x224x224,other:1x64``; a name may be quoted.
+
+    Raises:
+        GraphError: The text does not follow the grammar; the message quotes the part that fails.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    for part in text.split(","):
+        name, colon, sizes = part.strip().rpartition(":")
+        name = name.strip("'\"")
+        if not colon or not name or _SHAPE.fullmatch(sizes) is None:
+            raise GraphError(f"--shapes cannot read {part!r}", fix=f"write {_GRAMMAR}")
+        if name in shapes:
+            raise GraphError(f"--shapes names {name!r} twice", fix="name every input once")
+        shapes[name] = tuple(int(size) for size in sizes.split("x"))
+        if any(size < -1 for size in shapes[name]):
+            raise GraphError(f"--shapes cannot read {part!r}", fix=f"write {_GRAMMAR}")
+    return shapes
+
+
+def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> None:
+    """Write ``shapes`` into the graph's inputs, and check that only a batch stays free.
+
+    Sizes recorded for the other tensors are dropped where they may no longer hold.
+
+    Raises:
+        GraphError: A name or rank does not fit, a given size contradicts a fixed one, or a
+            dimension that must be decided is free.
+    """
+    inputs = {info.name: info for info in graph.input}
+    unknown = sorted(set(shapes) - set(inputs))
+    if unknown:
+        raise GraphError(
+            f"--shapes names {unknown[0]!r}, which is no input of the model",
+            fix=f"the inputs are {', '.join(sorted(inputs)) or '(none)'}",
+        )
+    bound: dict[str, int] = {}
+    for name, sizes in shapes.items():
+        bound.update(_bind(inputs[name], sizes))
+    for info in graph.input:
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param in bound:
+                dim.dim_value = bound[dim.dim_param]
+    if shapes:
+        del graph.value_info[:]
+        for info in graph.output:
+            _forget(info, bound)
+    _check_free(graph)
+
+
+def _bind(info: onnx.ValueInfoProto, sizes: Sequence[int]) -> dict[str, int]:
+    """Set one input's sizes; return the symbols that this decided."""
+    tensor = info.type.tensor_type
+    if not tensor.HasField("shape"):
+        for _ in sizes:
+            tensor.shape.dim.add()
+    if len(tensor.shape.dim) != len(sizes):
+        raise GraphError(
+            f"--shapes gives input '{info.name}' {len(sizes)} dimensions; the model's has "
+            f"{_words(info)}",
+            fix="give one size for each dimension of the model's input",
+        )
+    bound, words = {}, _words(info)
+    for dim, size in zip(tensor.shape.dim, sizes, strict=True):
+        fixed = dim.HasField("dim_value") and dim.dim_value > 0
+        if fixed and size not in (-1, dim.dim_value):
+            raise GraphError(
+                f"--shapes gives input '{info.name}' {'x'.join(map(str, sizes))}; the model fixes "
+                f"it to {words}",
+                fix="give the fixed sizes as they are, or export the model with free dimensions",
+            )
+        if size == 0:
+            raise GraphError(
+                f"--shapes gives input '{info.name}' an empty dimension", fix=f"write {_GRAMMAR}"
+            )
+        if size > 0 and not fixed:
+            if dim.dim_param:
+                bound[dim.dim_param] = size
+            dim.dim_value = size
+    return bound
+
+
+def _forget(info: onnx.ValueInfoProto, bound: Mapping[str, int]) -> None:
+    """Replace an output's bound symbols; other symbols are for shape inference to find."""
+    for dim in info.type.tensor_type.shape.dim:
+        if dim.dim_param in bound:
+            dim.dim_value = bound[dim.dim_param]
+
+
+def _check_free(graph: onnx.GraphProto) -> None:
+    """Name the free batch, and refuse every other free dimension."""
+    names = set()
+    for info in graph.input:
+        tensor = info.type.tensor_type
+        if not tensor.HasField("shape"):
+            raise _undecided(info, "has no shape")
+        for axis, dim in enumerate(tensor.shape.dim):
+            if dim.HasField("dim_value") and dim.dim_value > 0:
+                continue
+            if dim.HasField("dim_value"):
+                raise _undecided(info, f"is empty: {_words(info)}")
+            if axis > 0:
+                raise _undecided(info, f"has free dimensions: {_words(info)}")
+            names.add(dim.dim_param)
+    if len(names) > 1:
+        raise GraphError(
+            f"the inputs have different free dimensions: {', '.join(map(repr, sorted(names)))}",
+            fix=f"decide them with --shapes {_GRAMMAR}",
+        )
+    if names == {""}:
+        _name_batch(graph)
+
+
+def _name_batch(graph: onnx.GraphProto) -> None:
+    for info in [*graph.input, *graph.output]:
+        dims = info.type.tensor_type.shape.dim
+        if dims and not dims[0].HasField("dim_value") and not dims[0].dim_param:
+            dims[0].dim_param = "batch"
+
+
+def _undecided(info: onnx.ValueInfoProto, what: str) -> GraphError:
+    dims = info.type.tensor_type.shape.dim
+    example = "x".join(str(d.dim_value) if d.dim_value > 0 else "1" for d in dims) or "1x3x224x224"
+    return GraphError(
+        f"input '{info.name}' {what}; only a leading dimension may stay free",
+        fix=f"decide them, e.g. --shapes {info.name}:{example}",
+    )
+
+
+def _words(info: onnx.ValueInfoProto) -> str:
+    dims = info.type.tensor_type.shape.dim
+    sizes = (str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in dims)
+    return f"[{', '.join(sizes)}]"

@@ -1,0 +1,197 @@
+"""Read an ONNX file: checked, its local functions inlined, its shapes bound, every node named.
+
+What comes out is a `gs.Graph` that passes may rewrite. The file is checked by path, so models over
+2 GB and external data work; what is wrong is said in one line that names the file.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import onnx
+import onnx_graphsurgeon as gs
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from onnx import inliner
+
+from wpk.errors import GraphError, UnsupportedError
+from wpk.free_shapes import bind_shapes
+
+OLDEST_OPSET = 11
+"""Exporters have written opset 11 or newer since 2020; older forms of Clip, Pad and Resize differ."""
+
+MAX_ELEMENTS = 2**31 - 1
+"""Kernels index a tensor with 32-bit integers where they can; nothing larger is carried."""
+
+_DEFAULT_DOMAINS = ("", "ai.onnx")
+
+
+def load_graph(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) -> gs.Graph:
+    """Read and check a model.
+
+    Args:
+        path: The ONNX file; external data lies beside it.
+        shapes: Shapes of inputs by name. A dimension of -1 stays as the model has it.
+
+    Returns:
+        The graph: no local functions, unique node names, no initializer among the inputs, every
+        input dimension a number but for a leading one that may be free (a string).
+
+    Raises:
+        GraphError: The file cannot be read, is damaged, malformed or cyclic, its opset is outside
+            what is carried, or its shapes are not decided.
+        UnsupportedError: It has operators that ONNX does not define; all are listed.
+    """
+    model = read_model(path)
+    _drop_weights_from_inputs(model.graph)
+    bind_shapes(model.graph, shapes or {})
+    _check_sizes(model.graph)
+    _name_nodes(model.graph)
+    graph: gs.Graph = gs.import_onnx(model)
+    return graph
+
+
+def read_model(path: Path) -> onnx.ModelProto:
+    """Read and check a model, weights included, its local functions inlined.
+
+    Raises:
+        GraphError, UnsupportedError: As `load_graph`.
+    """
+    skeleton = _parse(path)
+    _check_opset(path, skeleton)
+    _check_operators(skeleton)
+    try:
+        onnx.checker.check_model(str(path))
+        onnx.load_external_data_for_model(skeleton, str(path.parent.resolve()))
+    except (onnx.checker.ValidationError, OSError, ValueError) as error:
+        raise GraphError(
+            f"{path} is not a valid ONNX model: {_first_line(error)}",
+            fix="export the model again, with its external data files beside it",
+        ) from error
+    if not skeleton.graph.node or not skeleton.graph.output:
+        raise GraphError(
+            f"{path} holds no computation: {len(skeleton.graph.node)} nodes, "
+            f"{len(skeleton.graph.output)} outputs",
+            fix="export the model again; there is nothing to optimize in this file",
+        )
+    return inliner.inline_local_functions(skeleton) if skeleton.functions else skeleton
+
+
+def _parse(path: Path) -> onnx.ModelProto:
+    if not path.is_file():
+        raise GraphError(f"{path} is not a file", fix="give the path of an ONNX model")
+    try:
+        model = onnx.load(path, load_external_data=False)
+    except OSError as error:
+        raise GraphError(
+            f"{path} cannot be read: {error.strerror}", fix="check the file's permissions"
+        ) from error
+    except (DecodeError, ValueError, RuntimeError) as error:
+        raise GraphError(
+            f"{path} is no ONNX file, or is cut off: {_first_line(error)}",
+            fix="copy or export the model again",
+        ) from error
+    if not model.HasField("graph"):
+        raise GraphError(f"{path} is empty: it holds no graph", fix="export the model again")
+    return model
+
+
+def _check_opset(path: Path, model: onnx.ModelProto) -> None:
+    newest = onnx.defs.onnx_opset_version()
+    versions = [o.version for o in model.opset_import if o.domain in _DEFAULT_DOMAINS]
+    seen = versions[0] if versions else None
+    if seen is None or not OLDEST_OPSET <= seen <= newest:
+        raise GraphError(
+            f"{path} uses opset {seen}; wpk reads {OLDEST_OPSET} to {newest}",
+            fix="export it again with an opset_version in that range"
+            if seen is None or seen < OLDEST_OPSET
+            else "install a newer onnx package, or export with an older opset_version",
+        )
+
+
+def _check_operators(model: onnx.ModelProto) -> None:
+    versions = {o.domain: o.version for o in model.opset_import}
+    functions = {(f.domain, f.name) for f in model.functions}
+    unknown = []
+    bodies = [model.graph.node, *(f.node for f in model.functions)]
+    for node in (n for body in bodies for n in _walk(body)):
+        if (node.domain, node.op_type) in functions:
+            continue
+        if node.domain not in _DEFAULT_DOMAINS:
+            why = f"domain '{node.domain}' is not ONNX's"
+        elif not _is_defined(node.op_type, versions.get("", versions.get("ai.onnx", 0))):
+            why = "not in the model's opset"
+        else:
+            continue
+        unknown.append(f"{node.name or '(unnamed)'}: {node.op_type}: {why}")
+    if unknown:
+        raise UnsupportedError(
+            f"{len(unknown)} nodes have operators that ONNX does not define:\n    "
+            + "\n    ".join(unknown),
+            fix="export the model with standard ONNX operators only",
+        )
+
+
+def _is_defined(operator: str, version: int) -> bool:
+    try:
+        return not onnx.defs.get_schema(operator, version, "").deprecated
+    except onnx.defs.SchemaError:
+        return False
+
+
+def _walk(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """All nodes, those of subgraphs (If, Loop) included."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                yield from _walk(graph.node)
+
+
+def _drop_weights_from_inputs(graph: onnx.GraphProto) -> None:
+    """Before IR version 4 every initializer was an input too; here it is a constant."""
+    constants = {i.name for i in graph.initializer} | {
+        i.values.name for i in graph.sparse_initializer
+    }
+    kept = [each for each in graph.input if each.name not in constants]
+    del graph.input[:]
+    graph.input.extend(kept)
+
+
+def _check_sizes(graph: onnx.GraphProto) -> None:
+    for info in [*graph.input, *graph.output, *graph.value_info]:
+        dims = info.type.tensor_type.shape.dim
+        if any(d.HasField("dim_value") and d.dim_value < 0 for d in dims):
+            raise GraphError(
+                f"tensor '{info.name}' has a negative dimension", fix="export the model again"
+            )
+        size = 1
+        for dim in dims:
+            size *= dim.dim_value if dim.HasField("dim_value") else 1
+        if size > MAX_ELEMENTS:
+            raise GraphError(
+                f"tensor '{info.name}' claims {size} elements; wpk carries {MAX_ELEMENTS}",
+                fix="give smaller sizes with --shapes, or export the model again",
+            )
+
+
+def _name_nodes(graph: onnx.GraphProto) -> None:
+    """Name every node uniquely: graphsurgeon tells nodes apart by name."""
+    nodes = list(_walk(graph.node))
+    taken = {node.name for node in nodes}
+    seen: set[str] = set()
+    for index, node in enumerate(nodes):
+        if node.name and node.name not in seen:
+            seen.add(node.name)
+            continue
+        stem = node.name or f"{node.op_type}_{index}"
+        name, count = stem, 1
+        while name in taken:
+            count += 1
+            name = f"{stem}_{count}"
+        node.name = name
+        taken.add(name)
+        seen.add(name)
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
