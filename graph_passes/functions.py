@@ -180,6 +180,14 @@ def stays_inside(node: gs.Node, index: int) -> bool:
     return size == 1 and node.op not in _WEIGHTED
 
 
+def outside_inputs(node: gs.Node) -> Iterator[gs.Tensor]:
+    """Yield the tensors that ``node`` reads, without constants that stay inside a body."""
+    for index, tensor in enumerate(node.inputs):
+        inside = isinstance(tensor, gs.Constant) and stays_inside(node, index)
+        if not tensor.is_empty() and not inside:
+            yield tensor
+
+
 def element_type(tensor: gs.Tensor) -> object:
     """Return a tensor's type as graphsurgeon keeps it for variables."""
     return tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype

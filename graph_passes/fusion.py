@@ -23,7 +23,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.functions import make_call
-from wpk.graph_passes.fusion_absorb import absorb_inputs, absorb_outputs, waits_for_readers
+from wpk.graph_passes.fusion_absorb import absorb_views, waits_for_readers
 from wpk.graph_passes.fusion_clusters import Clusters
 from wpk.graph_passes.fusion_rules import (
     ANCHORS,
@@ -80,8 +80,7 @@ def plan_operators(graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> C
                 continue
             cluster = clusters.start(node, anchor=False)
             clusters.grow_prologue(cluster, node.inputs, dims(node.outputs[0]) or [])
-    absorb_inputs(clusters)
-    absorb_outputs(clusters)
+    absorb_views(clusters)
     return clusters
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.fusion_clusters import Cluster, Clusters, outside_inputs
+from wpk.graph_passes.functions import outside_inputs
+from wpk.graph_passes.fusion_clusters import Cluster, Clusters
 from wpk.graph_passes.fusion_rules import VIEWS, is_elementwise, is_widening
 from wpk.graph_passes.fusion_views import trace
 from wpk.graph_passes.query import is_graph_output, is_op, producer
@@ -18,21 +19,37 @@ from wpk.graph_passes.query import is_graph_output, is_op, producer
 _READ_IN_PLACE = ("Gemm", "MatMul")
 
 
-def absorb_inputs(clusters: Clusters) -> None:
-    """Copy the casts and views before each cluster into it."""
+def absorb_views(clusters: Clusters) -> None:
+    """Put casts and views into their readers, and into the writer what readers cannot take."""
+    left_out = _absorb_inputs(clusters)
+    _absorb_outputs(clusters)
+    written = {id(cluster.output) for cluster in clusters.all}
+    for node, tensor, reason in left_out:
+        if id(tensor) not in written:
+            clusters.refuse(node, reason)
+
+
+def _absorb_inputs(clusters: Clusters) -> list[tuple[gs.Node, gs.Tensor, str]]:
+    """Copy the casts and views before each cluster into it; return what could not be, and why."""
+    left_out = []
     for cluster in clusters.all:
         for node in cluster.nodes:
             for tensor in outside_inputs(node):
                 made_here = producer(tensor)
                 if made_here is None or clusters.owner.get(id(made_here)) is cluster:
                     continue
-                chain = _chain_before(clusters, node, tensor)
+                chain, reason = _chain_before(clusters, node, tensor)
                 if chain:
                     cluster.chains[id(tensor)] = chain
+                if reason is not None:
+                    left_out.append((node, tensor, reason))
+    return left_out
 
 
-def _chain_before(clusters: Clusters, node: gs.Node, tensor: gs.Tensor) -> Sequence[gs.Node]:
-    """Return the views and then the cast that end in ``tensor``, as far as they can be absorbed."""
+def _chain_before(
+    clusters: Clusters, node: gs.Node, tensor: gs.Tensor
+) -> tuple[Sequence[gs.Node], str | None]:
+    """Return the views and then the cast that end in ``tensor``, and why the views stay outside."""
     chain: list[gs.Node] = []
     current = producer(tensor)
     if current is not None and is_op(current, "Cast") and id(current) not in clusters.owner:
@@ -44,30 +61,25 @@ def _chain_before(clusters: Clusters, node: gs.Node, tensor: gs.Tensor) -> Seque
         current = producer(current.inputs[0])
     views = chain[: len(chain) - len(cast)]
     if not views:
-        return cast
-    described = trace(views[0].inputs[0], views)
+        return cast, None
+    source = views[0].inputs[0]
+    described = trace(source, views)
     if described is None:
-        clusters.refuse(node, f"the shapes before '{tensor.name}' are not known")
-        return cast
+        return cast, f"the shapes between '{source.name}' and '{tensor.name}' are not known"
     if not described.reads_strided():
-        clusters.refuse(
-            node,
-            f"'{tensor.name}' cannot be read in place from '{views[0].inputs[0].name}': "
-            "a dimension would have no single stride",
+        return cast, (
+            f"'{tensor.name}' cannot be read in place from '{source.name}': "
+            "a dimension would have no single stride"
         )
-        return cast
     wanted = is_op(node, *_READ_IN_PLACE) or described.moves() or bool(cast)
-    return chain if wanted else []
+    return (chain if wanted else []), None
 
 
-def absorb_outputs(clusters: Clusters) -> None:
+def _absorb_outputs(clusters: Clusters) -> None:
     """Move views after a cluster into it where their readers did not take them all."""
-    absorbed = {key for cluster in clusters.all for key in cluster.chains}
     for cluster in clusters.all:
         chain = _chain_after(clusters, cluster)
-        while chain and not _is_needed(clusters, chain, absorbed):
-            chain = chain[:-1]
-        if not chain:
+        if not chain or not _is_needed(clusters, chain[-1].outputs[0]):
             continue
         described = trace(cluster.output, chain)
         if described is None or not described.moves():
@@ -81,6 +93,15 @@ def absorb_outputs(clusters: Clusters) -> None:
             continue
         clusters.take(cluster, chain)
         cluster.output = chain[-1].outputs[0]
+        _read_what_is_written(clusters, chain)
+
+
+def _read_what_is_written(clusters: Clusters, taken: Sequence[gs.Node]) -> None:
+    """Take nodes that an operator now computes out of the copies that its readers hold."""
+    gone = {id(node) for node in taken}
+    for cluster in clusters.all:
+        for key, chain in list(cluster.chains.items()):
+            cluster.chains[key] = [node for node in chain if id(node) not in gone]
 
 
 def _chain_after(clusters: Clusters, cluster: Cluster) -> list[gs.Node]:
@@ -96,12 +117,19 @@ def _chain_after(clusters: Clusters, cluster: Cluster) -> list[gs.Node]:
     return chain
 
 
-def _is_needed(clusters: Clusters, chain: Sequence[gs.Node], absorbed: set[int]) -> bool:
-    """Whether somebody reads the chain's result who did not copy the chain."""
-    tensor = chain[-1].outputs[0]
+def _is_needed(clusters: Clusters, tensor: gs.Tensor) -> bool:
+    """Whether somebody reads ``tensor`` who did not copy what makes it."""
     if is_graph_output(clusters.graph, tensor):
         return True
-    return any(id(r) not in clusters.owner or id(tensor) not in absorbed for r in tensor.outputs)
+    for reader in tensor.outputs:
+        owner = clusters.owner.get(id(reader))
+        if owner is not None and id(tensor) in owner.chains:
+            continue
+        if owner is not None or not is_op(reader, *VIEWS, "Cast"):
+            return True
+        if _is_needed(clusters, reader.outputs[0]):
+            return True
+    return False
 
 
 def waits_for_readers(clusters: Clusters, node: gs.Node) -> bool:

@@ -5,13 +5,13 @@ makes is read outside, so clusters can never wait for each other in a circle: a 
 reads B, and a node of B that reads A, would already be a cycle of single nodes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import onnx_graphsurgeon as gs
 
+from wpk.graph_passes.functions import outside_inputs
 from wpk.graph_passes.fusion_rules import MAX_INPUTS, is_elementwise, is_widening
-from wpk.graph_passes.functions import stays_inside
 from wpk.graph_passes.query import Dims, dims, is_graph_output, producer, same_dims
 
 # Nodes that may be gathered while several tensors are still open: the widest known decomposed
@@ -173,11 +173,3 @@ def count_operands(nodes: Sequence[gs.Node]) -> int:
     """Count the tensors that ``nodes`` read from outside, without constants that stay inside."""
     made = {id(tensor) for node in nodes for tensor in node.outputs}
     return len({id(t) for node in nodes for t in outside_inputs(node) if id(t) not in made})
-
-
-def outside_inputs(node: gs.Node) -> Iterator[gs.Tensor]:
-    """Yield the tensors that ``node`` reads, without constants that stay inside a body."""
-    for index, tensor in enumerate(node.inputs):
-        inside = isinstance(tensor, gs.Constant) and stays_inside(node, index)
-        if not tensor.is_empty() and not inside:
-            yield tensor

@@ -12,6 +12,7 @@ A kernel can read the result straight from the source when every dimension of th
 stride there: its factors are neighbours in the source, in order.
 """
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -74,7 +75,7 @@ class Views:
         for axis in range(len(self.source)):
             own = sorted((f for f in order if f.axis == axis), key=lambda f: -f.step)
             places = [position[(f.axis, f.step)] for f in own]
-            if any(b != a + 1 for a, b in zip(places, places[1:], strict=False)):
+            if any(b != a + 1 for a, b in itertools.pairwise(places)):
                 return False
         return True
 
@@ -186,4 +187,4 @@ def _outermost(factor: Factor, source: Sequence[Dim]) -> bool:
 
 
 def _one_stride(group: Sequence[Factor], source: Sequence[Dim]) -> bool:
-    return all(_adjacent(a, b, source) for a, b in zip(group, group[1:], strict=False))
+    return all(_adjacent(a, b, source) for a, b in itertools.pairwise(group))
