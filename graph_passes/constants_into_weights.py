@@ -160,7 +160,7 @@ def _is_bias(node: gs.Node) -> bool:
 
 def _is_matmul_bias(node: gs.Node, linear: gs.Node) -> bool:
     """MatMul + Add is the canonical form of a product with bias in more than two dimensions."""
-    return node.op == "Add" and linear.op == "MatMul"
+    return bool(node.op == "Add" and linear.op == "MatMul")
 
 
 def _affine_of(node: gs.Node, constant: gs.Tensor, axis: int, channels: int) -> ChannelAffine | str:

@@ -83,9 +83,9 @@ def _why_not(pad: gs.Node, window: gs.Node, padding: list[int]) -> str | None:
         return _why_not_max(pad, window, padding, value)
     if value != 0.0:
         return f"'{pad.name}' pads with {value}, '{window.name}' with 0"
-    if window.op == "AveragePool" and any(window.attrs.get("pads", [])):
-        if not window.attrs.get("count_include_pad", 0):
-            return f"'{window.name}' does not count its own padding"
+    uncounted = any(window.attrs.get("pads", [])) and not window.attrs.get("count_include_pad", 0)
+    if window.op == "AveragePool" and uncounted:
+        return f"'{window.name}' does not count its own padding"
     if window.op == "AveragePool" and window.attrs.get("ceil_mode", 0):
         return f"'{window.name}' rounds its size up, and would count other places"
     return None

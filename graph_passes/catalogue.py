@@ -1,0 +1,72 @@
+"""The passes in the order in which they run.
+
+One group runs to a fixpoint, so the order only decides how soon it settles and who comes first where
+two could take a node: old forms are raised first; folding and clean-up come before recognition, so
+that patterns are found bare; recognition comes before constants move into weights, since they are
+part of the patterns.
+"""
+
+from wpk.graph_passes.attention_scale import ScaleBehindProduct, ScaleIntoProjection
+from wpk.graph_passes.base import GraphPass
+from wpk.graph_passes.batch_norm import (
+    BatchNormToAffine,
+    FoldBatchNormAfter,
+    FoldBatchNormBefore,
+)
+from wpk.graph_passes.common_subexpression import CommonSubexpressions
+from wpk.graph_passes.constant_chains import ConstantChains, ConstantForms
+from wpk.graph_passes.constant_folding import ConstantFolding
+from wpk.graph_passes.constants_into_weights import (
+    ConstantsBeforeWeights,
+    ConstantsIntoWeights,
+    ScaleThroughBias,
+)
+from wpk.graph_passes.dead_code import DeadCode
+from wpk.graph_passes.gelu import RecognizeGelu
+from wpk.graph_passes.global_pooling import GlobalPooling
+from wpk.graph_passes.hard_swish import RecognizeHardSwish
+from wpk.graph_passes.identity_elimination import IdentityElimination
+from wpk.graph_passes.layer_norm import RecognizeLayerNorm
+from wpk.graph_passes.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
+from wpk.graph_passes.modern_forms import ModernForms
+from wpk.graph_passes.nan_guard import NanGuard
+from wpk.graph_passes.pad_into_window import PadIntoWindow
+from wpk.graph_passes.redundant_movement import RedundantMovement
+from wpk.graph_passes.reshape_chains import ReshapeChains
+from wpk.graph_passes.shape_arithmetic import ShapeArithmetic
+from wpk.graph_passes.sigmoid import RecognizeSigmoid
+from wpk.graph_passes.softmax import RecognizeSoftmax
+
+
+def simplifying_passes() -> list[GraphPass]:
+    """Return new instances of the passes that keep the graph plain ONNX without functions."""
+    return [
+        ModernForms(),
+        DeadCode(),
+        ConstantFolding(),
+        ShapeArithmetic(),
+        IdentityElimination(),
+        ReshapeChains(),
+        CommonSubexpressions(),
+        RecognizeGelu(),
+        RecognizeLayerNorm(),
+        RecognizeHardSwish(),
+        RecognizeSigmoid(),
+        RecognizeSoftmax(),
+        NanGuard(),
+        GlobalPooling(),
+        FoldBatchNormAfter(),
+        FoldBatchNormBefore(),
+        BatchNormToAffine(),
+        PadIntoWindow(),
+        ScaleIntoProjection(),
+        ScaleBehindProduct(),
+        ScaleThroughBias(),
+        MatMulToGemm(),
+        ConstantsIntoWeights(),
+        ConstantsBeforeWeights(),
+        ConstantForms(),
+        ConstantChains(),
+        RedundantMovement(),
+        GemmBetweenReshapes(),
+    ]
