@@ -1,0 +1,102 @@
+"""What every kind of anchor provides to lowering."""
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import onnx_graphsurgeon as gs
+
+from wpk.dtypes import DType
+from wpk.expression import Acc, Expression, Operand, Round, apply, substitute
+from wpk.extent import Extent
+from wpk.lowering.context import Context
+from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.views import View
+from wpk.problems import Epilogue, Problem
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A problem with the views that its operator reads, in the problem's order."""
+
+    problem: Problem
+    inputs: tuple[View, ...]
+
+
+class AnchorRule(abc.ABC):
+    """Lowering of one kind of anchor."""
+
+    @abc.abstractmethod
+    def shape(
+        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
+    ) -> tuple[tuple[int, ...], Extent]:
+        """Shape and leading extent of the anchor's output.
+
+        Raises:
+            RefusedError: The node uses something that wpk does not carry.
+        """
+
+    @abc.abstractmethod
+    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+        """The problem of an anchor and its epilogue.
+
+        Args:
+            result: What the body computes; ``result.anchor`` is of this kind.
+            y: The output's memory, seen with the shape of the anchor's output.
+            context: Precision and constants.
+
+        Raises:
+            RefusedError: wpk does not carry it.
+            NotAViewError: A tensor's memory layout stands in the way.
+        """
+
+
+def only_view(symbol: Symbol | None, what: str) -> View:
+    """The view that a symbol reads.
+
+    Raises:
+        RefusedError: It computes something first.
+    """
+    if isinstance(symbol, View):
+        return symbol
+    view = None if symbol is None else symbol.as_view()
+    if view is None:
+        raise RefusedError(f"{what} is computed inside the same body")
+    return view
+
+
+def integers(symbol: Symbol | None, context: Context, what: str) -> list[int] | None:
+    """The integers of a constant parameter; None where it is missing.
+
+    Raises:
+        RefusedError: It is not constant.
+    """
+    if symbol is None:
+        return None
+    values = context.values(symbol) if isinstance(symbol, View) else None
+    if values is None:
+        raise RefusedError(f"{what} must be constant")
+    return [int(v) for v in values.reshape(-1)]
+
+
+def epilogue_of(result: Computed, y: View, views: Sequence[View]) -> Epilogue:
+    """The epilogue over operand views that already have the domain of ``y``."""
+    return Epilogue(stored(result.expression, y.dtype), tuple(view.tensor() for view in views))
+
+
+def stored(expression: Expression, dtype: DType) -> Expression:
+    """The expression without a last rounding to the type that the store rounds to anyway."""
+    if isinstance(expression, Round) and expression.dtype is dtype:
+        return stored(expression.argument, dtype)
+    return expression
+
+
+def with_bias(result: Computed, bias: View, shape: tuple[int, ...]) -> Computed:
+    """The result with ``bias`` (broadcastable to the anchor's output) added to its accumulator."""
+    leading = result.anchor.leading if result.anchor else result.leading
+    added = apply("Add", Acc(), Operand(len(result.operands)))
+    expression = substitute(
+        result.expression, lambda leaf: added if isinstance(leaf, Acc) else leaf
+    )
+    operands = (*result.operands, bias.broadcast(shape, leading))
+    return replace(result, expression=expression, operands=operands)

@@ -1,0 +1,119 @@
+"""Conv and ConvTranspose."""
+
+from collections.abc import Sequence
+
+import onnx_graphsurgeon as gs
+
+from wpk.extent import Extent
+from wpk.lowering.anchors.base import (
+    AnchorRule,
+    Lowered,
+    epilogue_of,
+    only_view,
+    with_bias,
+)
+from wpk.lowering.anchors.window import Window, planar, plane, read_window
+from wpk.lowering.context import Context
+from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.views import View
+from wpk.problems import Convolution
+
+
+class ConvolutionRule(AnchorRule):
+    """Convolution with constant weights over one or two spatial axes."""
+
+    def shape(
+        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
+    ) -> tuple[tuple[int, ...], Extent]:
+        """See `AnchorRule.shape`."""
+        x, weight = only_view(inputs[0], "the input"), only_view(inputs[1], "the weight")
+        return (x.shape[0], *_channels_and_space(node, x, weight)), x.leading
+
+    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+        """See `AnchorRule.lower`."""
+        anchor = result.anchor
+        assert anchor is not None
+        x, weight = (
+            only_view(anchor.inputs[0], "the input"),
+            only_view(anchor.inputs[1], "the weight"),
+        )
+        constant = context.constant(weight)
+        if constant is None:
+            raise RefusedError("convolution with weights that are not constant")
+        window = read_window(anchor.attributes, weight.shape[2:], x.shape[2:])
+        if len(anchor.inputs) > 2 and anchor.inputs[2] is not None:
+            bias = only_view(anchor.inputs[2], "the bias")
+            column = bias.reshaped((1, bias.shape[0], *[1] * (len(anchor.shape) - 2)))
+            result = with_bias(result, column, anchor.shape)
+        operands = [planar(view) for view in result.operands]
+        x, y = planar(x), planar(y)
+        transposed = anchor.node.op == "ConvTranspose"
+        if transposed:
+            window = _transposed_window(anchor.node, window, x.shape[2:], y.shape[2:])
+        problem = Convolution(
+            precision=context.compute_precision(weight.dtype),
+            n=x.leading,
+            c=x.shape[1],
+            h=x.shape[2],
+            w=x.shape[3],
+            k=y.shape[1],
+            p=y.shape[2],
+            q=y.shape[3],
+            filter=window.size,
+            stride=window.stride,
+            dilation=window.dilation,
+            pad=window.pad,
+            groups=int(anchor.attributes.get("group", 1)),
+            transposed=transposed,
+            x=x.tensor(),
+            y=y.tensor(),
+            epilogue=epilogue_of(result, y, operands),
+        )
+        return Lowered(problem, (x, _plane_weight(context, constant), *operands))
+
+
+def _plane_weight(context: Context, weight: View) -> View:
+    if len(weight.shape) == 4:
+        return weight
+    flat = context.constant(weight, (*weight.shape[:2], 1, weight.shape[2]))
+    assert flat is not None
+    return flat
+
+
+def _channels_and_space(node: gs.Node, x: View, weight: View) -> tuple[int, ...]:
+    window = read_window(node.attrs, weight.shape[2:], x.shape[2:])
+    rank = len(x.shape) - 2
+    extents = zip(x.shape[2:], *(getattr(window, f)[-rank:] for f in _FIELDS), strict=True)
+    if node.op == "Conv":
+        space = [(n + b + e - (f - 1) * d - 1) // s + 1 for n, f, s, d, b, e in extents]
+        return (weight.shape[0], *space)
+    if node.attrs.get("output_shape"):
+        space = [int(n) for n in node.attrs["output_shape"]][-rank:]
+    else:
+        extra = node.attrs.get("output_padding", [0] * rank)
+        space = [
+            (n - 1) * s + (f - 1) * d + 1 - b - e + int(o)
+            for (n, f, s, d, b, e), o in zip(extents, extra, strict=True)
+        ]
+        if str(node.attrs.get("auto_pad", "NOTSET")).startswith("SAME"):
+            space = [n * s for n, s in zip(x.shape[2:], window.stride[-rank:], strict=True)]
+    return (weight.shape[1] * int(node.attrs.get("group", 1)), *space)
+
+
+_FIELDS = ("size", "stride", "dilation", "pad", "pad_end")
+
+
+def _transposed_window(
+    node: gs.Node, window: Window, space: Sequence[int], out: Sequence[int]
+) -> Window:
+    """ConvTranspose with ``output_shape`` or SAME padding: the padding follows from the extents."""
+    auto = str(node.attrs.get("auto_pad", "NOTSET"))
+    if not node.attrs.get("output_shape") and not auto.startswith("SAME"):
+        return window
+    extra = plane(node.attrs.get("output_padding", [0, 0]), 0)
+    begin = []
+    for i in range(2):
+        full = (space[i] - 1) * window.stride[i] + (window.size[i] - 1) * window.dilation[i] + 1
+        total = max(0, full + extra[i] - out[i])
+        begin.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
+    return Window(window.size, window.stride, window.dilation, (begin[0], begin[1]), window.pad_end)

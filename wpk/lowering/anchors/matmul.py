@@ -1,0 +1,169 @@
+"""MatMul and Gemm."""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.dtypes import DType
+from wpk.expression import Acc, Scalar, apply, substitute
+from wpk.extent import Extent
+from wpk.lowering.anchors.base import (
+    AnchorRule,
+    Lowered,
+    epilogue_of,
+    only_view,
+    with_bias,
+)
+from wpk.lowering.context import Context
+from wpk.lowering.symbols import Anchor, Computed, RefusedError, Symbol
+from wpk.lowering.views import NotAViewError, View
+from wpk.problems import Matmul
+
+
+class MatmulRule(AnchorRule):
+    """Matrix products; heads split or transposed are strides, weights without batch are constants."""
+
+    def shape(
+        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
+    ) -> tuple[tuple[int, ...], Extent]:
+        """See `AnchorRule.shape`."""
+        a, b = _operands(node, inputs)
+        if a.shape[-1] != b.shape[-2]:
+            raise RefusedError(f"product of shapes {a.shape} and {b.shape}")
+        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        shape = (*batch, a.shape[-2], b.shape[-1])
+        frees = [v.leading for v in (a, b) if len(v.shape) == len(shape) and v.leading.free]
+        return shape, frees[0] if frees else Extent(shape[0])
+
+    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+        """See `AnchorRule.lower`."""
+        anchor = result.anchor
+        assert anchor is not None
+        a, b = _operands(anchor.node, anchor.inputs)
+        result = _gemm_terms(result, anchor)
+        flat = _flattened(a, b, y, result.operands)
+        a, b, y, *operands = flat if flat is not None else _batched(a, b, y, result.operands)
+        constant = None
+        if all(s == 0 or n == 1 for n, s in zip(b.shape[:2], b.strides[:2], strict=True)):
+            constant = context.constant(_matrix(b))
+        if constant is not None:
+            b = View(constant.source, constant.dtype, Extent(1), b.shape, (0, 0, *constant.strides))
+        precision = context.compute_precision(b.dtype if constant is not None else _wide(a, b))
+        m = y.leading if flat is not None else Extent(y.shape[2])
+        problem = Matmul(
+            precision=precision,
+            batch=(Extent(1) if flat is not None else y.leading, y.shape[1]),
+            m=m,
+            n=y.shape[3],
+            k=a.shape[3],
+            a=a.tensor(),
+            b=b.tensor(),
+            b_constant=constant is not None,
+            y=y.tensor(),
+            epilogue=epilogue_of(result, y, operands),
+        )
+        return Lowered(problem, (a, constant if constant is not None else b, *operands))
+
+
+def _operands(node: gs.Node, inputs: Sequence[Symbol | None]) -> tuple[View, View]:
+    a, b = only_view(inputs[0], "the first operand"), only_view(inputs[1], "the second operand")
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        raise RefusedError("a product with a vector (only matrices are supported)")
+    if node.op == "Gemm":
+        a = a.transposed((1, 0)) if node.attrs.get("transA", 0) else a
+        b = b.transposed((1, 0)) if node.attrs.get("transB", 0) else b
+    return a, b
+
+
+def _wide(a: View, b: View) -> DType:
+    if a.dtype is not b.dtype:
+        raise RefusedError(f"a product of {a.dtype.value} and {b.dtype.value} tensors")
+    return a.dtype
+
+
+def _gemm_terms(result: Computed, anchor: Anchor) -> Computed:
+    """Gemm's alpha and beta * C as part of the epilogue."""
+    if anchor.node.op != "Gemm":
+        return result
+    alpha, beta = (float(anchor.attributes.get(n, 1.0)) for n in ("alpha", "beta"))
+    if beta not in (0.0, 1.0):
+        raise RefusedError(f"Gemm with beta {beta}")
+    if beta and len(anchor.inputs) > 2 and anchor.inputs[2] is not None:
+        result = with_bias(result, only_view(anchor.inputs[2], "the bias"), anchor.shape)
+    if alpha == 1.0:
+        return result
+    scaled = apply("Mul", Acc(), Scalar(alpha))
+    expression = substitute(result.expression, lambda x: scaled if isinstance(x, Acc) else x)
+    return Computed(
+        expression,
+        result.operands,
+        result.shape,
+        result.leading,
+        result.dtype,
+        result.anchor,
+        result.steps,
+    )
+
+
+def _flattened(a: View, b: View, y: View, operands: Sequence[View]) -> list[View] | None:
+    """All leading axes as one m, where b has no batch and memory allows; domain (1, 1, m, ·)."""
+    if prod(b.shape[:-2]) != 1:
+        return None
+    rows = prod(y.shape[:-1])
+    try:
+        flat = [v.reshaped((rows, v.shape[-1])) for v in (_full_rank(a, y), y, *operands)]
+    except NotAViewError:
+        return None
+    leading = flat[1].leading
+    views = [_with_batch(v, leading) for v in (flat[0], _matrix(b), *flat[1:])]
+    return views
+
+
+def _full_rank(a: View, y: View) -> View:
+    return (
+        a if len(a.shape) == len(y.shape) else a.broadcast((*y.shape[:-1], a.shape[-1]), y.leading)
+    )
+
+
+def _with_batch(matrix: View, leading: Extent) -> View:
+    return View(
+        matrix.source,
+        matrix.dtype,
+        leading,
+        (1, 1, *matrix.shape),
+        (0, 0, *matrix.strides),
+        matrix.offset,
+        matrix.padding,
+        matrix.alignment,
+    )
+
+
+def _matrix(b: View) -> View:
+    rows, cols = b.shape[-2:]
+    return View(
+        b.source,
+        b.dtype,
+        Extent(rows),
+        (rows, cols),
+        b.strides[-2:],
+        b.offset,
+        b.padding,
+        b.alignment,
+    )
+
+
+def _batched(a: View, b: View, y: View, operands: Sequence[View]) -> list[View]:
+    """Two batch axes before each matrix: (b0, b1, ·, ·)."""
+    batch, leading = y.shape[:-2], y.leading
+    views = [
+        a.broadcast((*batch, *a.shape[-2:]), leading if batch else a.leading),
+        b.broadcast((*batch, *b.shape[-2:]), leading if batch else b.leading),
+        y,
+        *operands,
+    ]
+    if not batch:
+        return [v.reshaped((1, 1, *v.shape)) for v in views]
+    two = (batch[0], prod(batch[1:]))
+    return [v.reshaped((*two, *v.shape[-2:])) for v in views]

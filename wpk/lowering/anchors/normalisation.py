@@ -1,0 +1,117 @@
+"""Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+import onnx_graphsurgeon as gs
+
+from wpk.expression import Acc, Expression, Operand, apply, substitute
+from wpk.extent import Extent
+from wpk.lowering.anchors.base import AnchorRule, Lowered, only_view, stored
+from wpk.lowering.collapse import collapse
+from wpk.lowering.context import Context
+from wpk.lowering.symbols import Computed, RefusedError, Symbol, of_view
+from wpk.lowering.views import View
+from wpk.problems import Epilogue, Normalisation
+from wpk.problems.normalisation import NormKind
+
+_KINDS = {
+    "Softmax": NormKind.SOFTMAX,
+    "LogSoftmax": NormKind.LOG_SOFTMAX,
+    "LayerNormalization": NormKind.LAYER,
+    "RMSNormalization": NormKind.RMS,
+    "InstanceNormalization": NormKind.LAYER,
+}
+OPERATORS = tuple(_KINDS)
+_MAX_OUTER = 3
+
+
+class NormalisationRule(AnchorRule):
+    """Normalisation of rows along the last axes (softmax: along any one axis)."""
+
+    def shape(
+        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
+    ) -> tuple[tuple[int, ...], Extent]:
+        """See `AnchorRule.shape`."""
+        if any(t.name for t in node.outputs[1:]):
+            raise RefusedError(f"{node.op} with statistics as further outputs")
+        x = _input(inputs)
+        if _row_axes(node, len(x.shape))[0] == 0 and x.leading.free:
+            raise RefusedError(f"{node.op} along the free dimension {x.leading.free!r}")
+        return x.shape, x.leading
+
+    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+        """See `AnchorRule.lower`."""
+        anchor = result.anchor
+        assert anchor is not None
+        node, x = anchor.node, _input(anchor.inputs)
+        scaled = _scaled(result, node, anchor.inputs)
+        axes = _row_axes(node, len(x.shape))
+        order = [i for i in range(len(x.shape)) if i not in axes] + axes
+        cols = prod(x.shape[i] for i in axes)
+        views = [
+            _rows(view.transposed(order), len(axes), cols)
+            for view in (*x.operands, y, *scaled.operands)
+        ]
+        outer, flat = collapse([_outer(view) for view in views], _MAX_OUTER)
+        tensors = [
+            replace(view.tensor(), strides=(*out.strides, view.strides[-1]))
+            for view, out in zip(views, flat, strict=True)
+        ]
+        count = len(x.operands)
+        problem = Normalisation(
+            kind=_KINDS[node.op],
+            leading=flat[count].leading,
+            outer=outer,
+            cols=cols,
+            epsilon=float(anchor.attributes.get("epsilon", 1e-5)),
+            prologue=x.expression,
+            inputs=tuple(tensors[:count]),
+            y=tensors[count],
+            epilogue=Epilogue(stored(scaled.expression, y.dtype), tuple(tensors[count + 1 :])),
+        )
+        return Lowered(problem, (*views[:count], *views[count + 1 :]))
+
+
+def _input(inputs: Sequence[Symbol | None]) -> Computed:
+    symbol = inputs[0]
+    if symbol is None:
+        raise RefusedError("a normalisation without input")
+    return of_view(symbol) if isinstance(symbol, View) else symbol
+
+
+def _row_axes(node: gs.Node, rank: int) -> list[int]:
+    if node.op == "InstanceNormalization":
+        return list(range(2, rank))
+    axis = int(node.attrs.get("axis", -1)) % rank
+    return [axis] if node.op in ("Softmax", "LogSoftmax") else list(range(axis, rank))
+
+
+def _scaled(result: Computed, node: gs.Node, inputs: Sequence[Symbol | None]) -> Computed:
+    """Scale and shift as part of the epilogue."""
+    if node.op in ("Softmax", "LogSoftmax") or result.anchor is None:
+        return result
+    shape = result.anchor.shape
+    expression: Expression = Acc()
+    operands = list(result.operands)
+    for symbol, operation in zip(inputs[1:], ("Mul", "Add"), strict=False):
+        if symbol is None:
+            continue
+        view = only_view(symbol, f"the scale or shift of {node.op}")
+        if node.op == "InstanceNormalization":
+            view = view.reshaped((1, view.shape[0], *[1] * (len(shape) - 2)))
+        expression = apply(operation, expression, Operand(len(operands)))
+        operands.append(view.broadcast(shape, result.anchor.leading))
+    whole = substitute(result.expression, lambda x: expression if isinstance(x, Acc) else x)
+    return replace(result, expression=whole, operands=tuple(operands))
+
+
+def _rows(view: View, count: int, cols: int) -> View:
+    """The row axes as one; a view without outer axes gets one of extent 1."""
+    outer = view.shape[: len(view.shape) - count] or (1,)
+    return view.reshaped((*outer, cols))
+
+
+def _outer(view: View) -> View:
+    return replace(view, shape=view.shape[:-1], strides=view.strides[:-1], padding=0)

@@ -1,0 +1,73 @@
+"""MaxPool and AveragePool."""
+
+from collections.abc import Sequence
+from math import ceil
+
+import onnx_graphsurgeon as gs
+
+from wpk.extent import Extent
+from wpk.lowering.anchors.base import AnchorRule, Lowered, epilogue_of, only_view
+from wpk.lowering.anchors.window import Window, planar, read_window
+from wpk.lowering.context import Context
+from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.views import View
+from wpk.problems import Pooling
+from wpk.problems.pooling import PoolKind
+
+
+class PoolingRule(AnchorRule):
+    """Window pooling over one or two spatial axes."""
+
+    def shape(
+        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
+    ) -> tuple[tuple[int, ...], Extent]:
+        """See `AnchorRule.shape`."""
+        x = only_view(inputs[0], "the input")
+        if len(node.outputs) > 1 and node.outputs[1].name:
+            raise RefusedError("MaxPool with indices as second output")
+        if node.attrs.get("storage_order", 0):
+            raise RefusedError("MaxPool with column-major storage order")
+        window = read_window(node.attrs, node.attrs["kernel_shape"], x.shape[2:])
+        return (*x.shape[:2], *_extents(node, window, x.shape[2:])), x.leading
+
+    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+        """See `AnchorRule.lower`."""
+        anchor = result.anchor
+        assert anchor is not None
+        x = only_view(anchor.inputs[0], "the input")
+        window = read_window(anchor.attributes, anchor.attributes["kernel_shape"], x.shape[2:])
+        x, y = planar(x), planar(y)
+        operands = [planar(view) for view in result.operands]
+        problem = Pooling(
+            kind=PoolKind.MAX if anchor.node.op == "MaxPool" else PoolKind.AVERAGE,
+            n=x.leading,
+            c=x.shape[1],
+            h=x.shape[2],
+            w=x.shape[3],
+            p=y.shape[2],
+            q=y.shape[3],
+            window=window.size,
+            stride=window.stride,
+            dilation=window.dilation,
+            pad=window.pad,
+            pad_end=window.pad_end,
+            count_include_pad=bool(anchor.attributes.get("count_include_pad", 0)),
+            x=x.tensor(),
+            y=y.tensor(),
+            epilogue=epilogue_of(result, y, operands),
+        )
+        return Lowered(problem, (x, *operands))
+
+
+def _extents(node: gs.Node, window: Window, space: Sequence[int]) -> list[int]:
+    rank = len(space)
+    fields = (window.size, window.stride, window.dilation, window.pad, window.pad_end)
+    out = []
+    for n, f, s, d, b, e in zip(space, *(field[-rank:] for field in fields), strict=True):
+        room = (n + b + e - (f - 1) * d - 1) / s
+        if not node.attrs.get("ceil_mode", 0):
+            out.append(int(room // 1) + 1)
+            continue
+        count = ceil(room) + 1
+        out.append(count - 1 if (count - 1) * s >= n + b else count)  # never start in the padding
+    return out

@@ -1,0 +1,22 @@
+"""Every anchor operator with its rule."""
+
+from wpk.lowering.anchors.base import AnchorRule
+from wpk.lowering.anchors.convolution import ConvolutionRule
+from wpk.lowering.anchors.matmul import MatmulRule
+from wpk.lowering.anchors.movement import GatherRule, PadRule, ResizeRule
+from wpk.lowering.anchors.normalisation import OPERATORS as NORMALISATIONS
+from wpk.lowering.anchors.normalisation import NormalisationRule
+from wpk.lowering.anchors.pooling import PoolingRule
+from wpk.lowering.anchors.reduction import OPERATORS as REDUCTIONS
+from wpk.lowering.anchors.reduction import ReductionRule
+
+RULES: dict[str, AnchorRule] = {
+    **dict.fromkeys(("Conv", "ConvTranspose"), ConvolutionRule()),
+    **dict.fromkeys(("MatMul", "Gemm"), MatmulRule()),
+    **dict.fromkeys(("MaxPool", "AveragePool"), PoolingRule()),
+    **dict.fromkeys(REDUCTIONS, ReductionRule()),
+    **dict.fromkeys(NORMALISATIONS, NormalisationRule()),
+    "Gather": GatherRule(),
+    "Pad": PadRule(),
+    **dict.fromkeys(("Resize", "Upsample"), ResizeRule()),
+}

@@ -1,0 +1,220 @@
+"""Read an operator's body: view operators, at most one anchor, element-wise work around it.
+
+The body is evaluated symbolically, node by node. Views of the inputs stay views as long as only
+view operators touch them, element-wise operators build one expression, and the anchor (convolution,
+product, pooling, reduction, normalisation) splits that expression in prologue and epilogue.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
+
+from wpk.dtypes import DType
+from wpk.expression import Expression
+from wpk.extent import Extent
+from wpk.lowering import view_ops
+from wpk.lowering.context import Context
+from wpk.lowering.elementwise_ops import cast, express, is_elementwise
+from wpk.lowering.symbols import (
+    Anchor,
+    Computed,
+    RefusedError,
+    Step,
+    Symbol,
+    merge,
+    of_anchor,
+    of_scalar,
+    of_view,
+)
+from wpk.lowering.views import NotAViewError, View, contiguous_strides
+
+AnchorShape = Callable[[gs.Node, Sequence[Symbol | None], Context], tuple[tuple[int, ...], Extent]]
+
+_COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN"}
+_LOGIC = {"And", "Or", "Not"}
+_EXACT_INTEGER = 2**24  # fp32 holds every integer up to here
+
+
+@dataclass(frozen=True)
+class Body:
+    """The nodes of one operator.
+
+    Attributes:
+        name: Name of the graph's node.
+        nodes: Nodes in topological order; one for an operator that is no function.
+        inputs: Names inside the body of the call's inputs, in order.
+        output: Name inside the body of the one output.
+    """
+
+    name: str
+    nodes: tuple[gs.Node, ...]
+    inputs: tuple[str, ...]
+    output: str
+
+    @property
+    def onnx_nodes(self) -> tuple[str, ...]:
+        """Names of the ONNX nodes that it computes."""
+        return tuple(node.name for node in self.nodes if node.op != "Constant")
+
+
+def read_body(
+    body: Body,
+    inputs: Mapping[str, Symbol],
+    context: Context,
+    anchor_shapes: Mapping[str, AnchorShape],
+) -> Computed:
+    """What the body's output stands for.
+
+    Args:
+        body: The nodes.
+        inputs: What each of the body's inputs stands for, by its name inside the body.
+        context: Constants; those inside the body are added to it.
+        anchor_shapes: For every anchor operator, the shape of its output.
+
+    Raises:
+        RefusedError: The body does not follow the grammar, or holds an unknown operator.
+        NotAViewError: A tensor's memory layout stands in the way.
+    """
+    reader = _Reader(body.name, context, anchor_shapes)
+    reader.known.update(inputs)
+    for node in body.nodes:
+        reader.read(node)
+    return reader.computed(reader.known[body.output])
+
+
+class _Reader:
+    def __init__(
+        self, name: str, context: Context, anchor_shapes: Mapping[str, AnchorShape]
+    ) -> None:
+        self.name = name
+        self.known: dict[str, Symbol] = {}
+        self.context = context
+        self.anchor_shapes = anchor_shapes
+
+    def read(self, node: gs.Node) -> None:
+        if node.op == "Constant":
+            name = node.outputs[0].name
+            self.known[name] = self.context.added(f"{self.name}.{name}", _constant(node))
+            return
+        self.known[node.outputs[0].name] = self.result(node)
+
+    def result(self, node: gs.Node) -> Symbol:
+        if node.op in view_ops.OPERATORS:
+            return self.viewed(node)
+        if node.op == "Cast":
+            return self.cast(node)
+        if is_elementwise(node.op):
+            return self.elementwise(node)
+        if node.op in self.anchor_shapes:
+            return self.anchored(node)
+        raise RefusedError(f"operator {node.op} is not supported")
+
+    def values(self, tensor: gs.Tensor) -> NDArray[Any] | None:
+        """The values of a tensor that is known now, or None."""
+        symbol = self.symbol(tensor)
+        return self.context.values(symbol) if isinstance(symbol, View) else None
+
+    def symbol(self, tensor: gs.Tensor) -> Symbol:
+        if tensor.name not in self.known:
+            if not isinstance(tensor, gs.Constant):
+                raise RefusedError(f"tensor {tensor.name!r} has no known origin")
+            name = f"{self.name}.{tensor.name}"
+            self.known[tensor.name] = self.context.added(name, np.asarray(tensor.values))
+        return self.known[tensor.name]
+
+    def computed(self, symbol: Symbol) -> Computed:
+        if isinstance(symbol, Computed):
+            return symbol
+        values = self.context.constants.get(symbol.source)
+        if values is not None and values.size == 1:
+            scalar = of_scalar(float(values.reshape(())), symbol.dtype)
+            return replace(scalar, shape=symbol.shape)
+        return of_view(symbol)
+
+    def viewed(self, node: gs.Node) -> Symbol:
+        symbol = self.symbol(node.inputs[0])
+        parameters = [self.values(t) if t.name else None for t in node.inputs[1:]]
+        apply = view_ops.read(node, symbol.shape, parameters)
+        try:
+            if isinstance(symbol, View):
+                return apply(symbol)
+            if not symbol.is_settled and symbol.operands:
+                operands = tuple(
+                    apply(view.broadcast(symbol.shape, symbol.leading)) for view in symbol.operands
+                )
+                shape, leading = operands[0].shape, operands[0].leading
+                return replace(symbol, operands=operands, shape=shape, leading=leading)
+        except NotAViewError:
+            pass  # the output's memory can still be seen in the old shape
+        return _stepped(node, self.computed(symbol), apply)
+
+    def cast(self, node: gs.Node) -> Symbol:
+        symbol = self.computed(self.symbol(node.inputs[0]))
+        target = view_ops.cast_target(node)
+        return replace(
+            symbol, expression=cast(symbol.expression, symbol.dtype, target), dtype=target
+        )
+
+    def elementwise(self, node: gs.Node) -> Computed:
+        parts = [self.computed(self.symbol(t)) for t in node.inputs if t.name]
+        if node.op == "Dropout":
+            parts = parts[:1]
+        _check_integers(node, parts)
+        expressions, merged = merge(parts)
+        expression: Expression = express(node.op, expressions, node.attrs)
+        return replace(merged, expression=expression, dtype=_result_type(node.op, parts))
+
+    def anchored(self, node: gs.Node) -> Computed:
+        inputs = tuple(self.symbol(t) if t.name else None for t in node.inputs)
+        if any(isinstance(s, Computed) and s.anchor is not None for s in inputs):
+            raise RefusedError("two operators that are not element-wise meet in one body")
+        shape, leading = self.anchor_shapes[node.op](node, inputs, self.context)
+        first = inputs[0]
+        if first is None:
+            raise RefusedError(f"{node.op} without its first input")
+        return of_anchor(Anchor(node, inputs, shape, leading), first.dtype)
+
+
+def _stepped(node: gs.Node, symbol: Computed, apply: Callable[[View], View]) -> Computed:
+    """A view operator on a result: remembered, to be undone on the output's memory."""
+    if node.op in ("Slice", "Expand"):
+        raise RefusedError(f"{node.op} of a computed result inside one body")
+    memory = View("", symbol.dtype, symbol.leading, symbol.shape, contiguous_strides(symbol.shape))
+    probe = apply(memory)
+    default = range(len(symbol.shape))[::-1]
+    perm = tuple(node.attrs.get("perm", default)) if node.op == "Transpose" else None
+    step = Step(symbol.shape, perm)
+    return replace(symbol, shape=probe.shape, leading=probe.leading, steps=(*symbol.steps, step))
+
+
+def _check_integers(node: gs.Node, parts: Sequence[Computed]) -> None:
+    """Refuse integer arithmetic: it is carried in fp32, which holds only 24 bits."""
+    wide = [p for p in parts if p.dtype in (DType.INT32, DType.INT64)]
+    if not wide or node.op == "Identity":
+        return
+    tensors = [p for p in wide if p.operands or p.anchor]
+    scalars = [leaf.value for p in wide for leaf in [p.expression] if hasattr(leaf, "value")]
+    exact = len(tensors) <= 1 and all(abs(v) < _EXACT_INTEGER for v in scalars)
+    if node.op in _COMPARISONS and exact:
+        return
+    raise RefusedError(f"{node.op} on integer tensors that are not constant")
+
+
+def _result_type(op: str, parts: Sequence[Computed]) -> DType:
+    if op in _COMPARISONS or op in _LOGIC:
+        return DType.BOOL
+    chosen = parts[1:] if op == "Where" else parts
+    tensors = [p for p in chosen if p.operands or p.anchor is not None] or list(chosen)
+    return tensors[0].dtype
+
+
+def _constant(node: gs.Node) -> NDArray[Any]:
+    names = ("value", "value_float", "value_int", "value_ints", "value_floats")
+    value = next((node.attrs[name] for name in names if name in node.attrs), None)
+    if value is None:
+        raise RefusedError("a Constant without numbers")
+    return np.asarray(value.values if isinstance(value, gs.Constant) else value)

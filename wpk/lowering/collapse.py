@@ -1,0 +1,49 @@
+"""Merge neighbouring axes that all tensors of a problem step through as one."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import prod
+
+from wpk.lowering.symbols import RefusedError
+from wpk.lowering.views import View
+
+
+def collapse(views: Sequence[View], most: int) -> tuple[tuple[int, ...], list[View]]:
+    """The smallest common shape, and the views with it.
+
+    All views have the same shape. Axes of extent 1 vanish (never a free one), and neighbouring axes
+    merge where every view's outer stride is its inner stride times the inner extent.
+
+    Raises:
+        RefusedError: More than ``most`` axes remain.
+    """
+    shape = views[0].shape
+    free = next((v.leading for v in views if v.leading.free), None)
+    groups: list[list[int]] = []
+    for axis, extent in enumerate(shape):
+        if extent == 1 and not (axis == 0 and free):
+            continue
+        if groups and all(_continues(view, groups[-1][-1], axis) for view in views):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    if len(groups) > most:
+        raise RefusedError(f"shape {shape} needs {len(groups)} axes, kernels have {most}")
+    new = tuple(prod(shape[a] for a in group) for group in groups) or (1,)
+    return new, [_grouped(view, groups, new) for view in views]
+
+
+def _continues(view: View, outer: int, inner: int) -> bool:
+    return view.strides[outer] == view.strides[inner] * view.shape[inner]
+
+
+def _grouped(view: View, groups: Sequence[Sequence[int]], shape: tuple[int, ...]) -> View:
+    strides = tuple(view.strides[group[-1]] for group in groups) or (1,)
+    leading = view.leading
+    if leading.value != shape[0]:
+        leading = (
+            leading.times(shape[0] // leading.value)
+            if groups[0][0] == 0
+            else type(leading)(shape[0])
+        )
+    return replace(view, shape=shape, strides=strides, leading=leading)

@@ -1,0 +1,78 @@
+"""What lowering knows beside the graph: the precision asked for, and all constants."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.dtypes import DType, Precision, from_numpy
+from wpk.extent import Extent
+from wpk.lowering.symbols import RefusedError
+from wpk.lowering.views import View, contiguous_strides
+
+
+@dataclass
+class Context:
+    """What problems are built from, beside the body.
+
+    Attributes:
+        precision: The precision asked for; tensors that stayed fp32 are computed in fp32.
+        constants: Constants by name; lowering adds those that it derives.
+    """
+
+    precision: Precision
+    constants: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def values(self, view: View) -> NDArray[Any] | None:
+        """The elements of a constant's view with its shape; None for activations."""
+        if view.source not in self.constants:
+            return None
+        flat = np.ascontiguousarray(self.constants[view.source]).reshape(-1)[view.offset :]
+        strides = [s * flat.itemsize for s in view.strides]
+        return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, view.shape, strides))
+
+    def constant(self, view: View, shape: Sequence[int] | None = None) -> View | None:
+        """A constant's view as a contiguous constant of its own; None for activations."""
+        if view.source not in self.constants:
+            return None
+        original = self.constants[view.source]
+        new = tuple(shape) if shape is not None else view.shape
+        if original.shape == new and view.strides == contiguous_strides(new):
+            return constant_view(view.source, original)
+        values = self.values(view)
+        assert values is not None
+        layout = (new, view.strides, view.offset)
+        return self.added(
+            f"{view.source}:{'/'.join(_text(part) for part in layout)}", values.reshape(new)
+        )
+
+    def compute_precision(self, dtype: DType) -> Precision:
+        """Precision of products whose weights or second operands have this type."""
+        if dtype is DType.FP32:
+            return self.precision if self.precision is Precision.TF32 else Precision.FP32
+        if dtype in (DType.FP16, DType.BF16):
+            return Precision(dtype.value)
+        raise RefusedError(f"products of {dtype.value} tensors")
+
+    def added(self, name: str, values: NDArray[Any]) -> View:
+        """Register a constant under a name that nothing else has, and see it whole."""
+        if values.dtype == np.float64:
+            values = values.astype(np.float32)
+        view = constant_view(name, values)
+        self.constants[name] = values
+        return view
+
+
+def _text(part: int | tuple[int, ...]) -> str:
+    return str(part) if isinstance(part, int) else "x".join(map(str, part))
+
+
+def constant_view(name: str, values: NDArray[Any]) -> View:
+    """A whole constant as it lies in memory; a scalar has shape (1,)."""
+    shape = values.shape or (1,)
+    dtype = from_numpy(values.dtype)
+    if dtype is None:
+        raise RefusedError(f"constant {name!r} has element type {values.dtype}")
+    return View(name, dtype, Extent(shape[0]), shape, contiguous_strides(shape))

@@ -1,0 +1,28 @@
+"""Bodies without an anchor: element-wise graphs, copies, transposes."""
+
+from wpk.lowering.anchors.base import Lowered, stored
+from wpk.lowering.collapse import collapse
+from wpk.lowering.symbols import Computed
+from wpk.lowering.views import View
+from wpk.problems import Elementwise
+
+_MAX_AXES = 5
+
+
+def lower_elementwise(result: Computed, y: View) -> Lowered:
+    """The problem of an expression over a whole domain.
+
+    Args:
+        result: What the body computes; it has no anchor.
+        y: The output's memory, seen with the shape of the domain.
+    """
+    views = [view.broadcast(y.shape, y.leading) for view in result.operands]
+    shape, (target, *sources) = collapse([y, *views], _MAX_AXES)
+    problem = Elementwise(
+        leading=target.leading,
+        shape=shape,
+        expression=stored(result.expression, y.dtype),
+        inputs=tuple(view.tensor() for view in sources),
+        y=target.tensor(),
+    )
+    return Lowered(problem, tuple(views))

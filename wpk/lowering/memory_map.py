@@ -1,0 +1,117 @@
+"""Gives every tensor its place: buffer, offset, strides, padding."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from wpk.dtypes import DType
+from wpk.extent import Extent
+from wpk.lowering.placement import ALIGNMENT, Slot
+from wpk.lowering.program import Buffer, Value
+from wpk.lowering.views import View, contiguous_strides
+
+
+@dataclass
+class MemoryMap:
+    """Values and buffers as lowering goes along.
+
+    Attributes:
+        slots: Tensors that lie inside others.
+        padded: Tensors whose rows of channels are padded to `ALIGNMENT` bytes.
+        wholes: Shapes of the tensors that others lie in, without the leading axis.
+        values: All values so far.
+        buffers: All buffers so far.
+    """
+
+    slots: Mapping[str, Slot]
+    padded: frozenset[str]
+    wholes: Mapping[str, tuple[int, ...]]
+    values: dict[str, Value] = field(default_factory=dict)
+    buffers: dict[str, Buffer] = field(default_factory=dict)
+
+    def home(self, name: str, dtype: DType, shape: tuple[int, ...], leading: Extent) -> View:
+        """The memory that a tensor is written to, made on first use."""
+        if name in self.values:
+            return self.view(name)
+        slot = self.slots.get(name)
+        if slot is None:
+            return self._own(name, dtype, shape, leading)
+        rest = self.wholes[slot.parent]
+        parent = self.home(slot.parent, dtype, (shape[0], *rest), leading)
+        part = parent.sliced(slot.axis, slot.start, shape[slot.axis])
+        base = self.values[parent.source]
+        self.values[name] = replace(
+            base,
+            name=name,
+            shape=part.shape,
+            strides=part.strides,
+            padding=part.padding,
+            offset=base.offset + part.offset * dtype.bytes,
+            logical_shape=part.shape,
+        )
+        return self.view(name)
+
+    def view(self, name: str) -> View:
+        """A tensor that has its place, seen whole."""
+        value = self.values[name]
+        return View(
+            name,
+            value.dtype,
+            value.leading,
+            value.shape,
+            value.strides,
+            0,
+            value.padding,
+            value.alignment,
+        )
+
+    def at(self, view: View) -> str:
+        """Name of a value that starts where the view starts."""
+        base = self.values[view.source]
+        if view.offset == 0:
+            return view.source
+        name = f"{view.source}@{view.offset}"
+        self.values[name] = replace(
+            base,
+            name=name,
+            leading=view.leading,
+            shape=view.shape,
+            strides=view.strides,
+            padding=view.padding,
+            offset=base.offset + view.offset * base.dtype.bytes,
+            logical_shape=view.shape,
+        )
+        return name
+
+    def alias(self, name: str, view: View, logical_shape: tuple[int, ...]) -> None:
+        """Give a view a name of its own (a model's output that is another tensor's reshape)."""
+        base = self.values[view.source]
+        self.values[name] = replace(
+            base,
+            name=name,
+            leading=view.leading,
+            shape=view.shape,
+            strides=view.strides,
+            padding=view.padding,
+            offset=base.offset + view.offset * base.dtype.bytes,
+            logical_shape=logical_shape,
+        )
+
+    def _own(self, name: str, dtype: DType, shape: tuple[int, ...], leading: Extent) -> View:
+        row = shape[-1]
+        if name in self.padded:
+            step = ALIGNMENT // dtype.bytes
+            row = -(-row // step) * step
+        value = Value(
+            name=name,
+            dtype=dtype,
+            leading=leading,
+            shape=shape,
+            strides=contiguous_strides(shape, row),
+            padding=row - shape[-1],
+            buffer=name,
+            offset=0,
+            logical_shape=shape,
+        )
+        self.values[name] = value
+        self.buffers[name] = Buffer(name, value.span())
+        return self.view(name)
