@@ -26,78 +26,105 @@
 #define __shared__ static thread_local
 #define __constant__ static
 
-namespace wpk::emulated {
+namespace wpk::emulated
+{
 
-struct Index3 {
-  uint32 x, y, z;
+struct Index3
+{
+    uint32 x, y, z;
 };
 
-struct Block {
-  Index3 index, size, grid;
-  char* shared;        // dynamic shared memory, 1024-byte aligned
-  uint32 sharedBytes;  // as given at the launch
+struct Block
+{
+    Index3 index, size, grid;
+    char* shared;       // dynamic shared memory, 1024-byte aligned
+    uint32 sharedBytes; // as given at the launch
 };
 
 // One CUDA thread, as far as kernels see it.
-struct Thread {
-  Index3 index;
-  uint32 lane;
-  Block* block;
+struct Thread
+{
+    Index3 index;
+    uint32 lane;
+    Block* block;
 };
 
 // The operations for which the lanes of a warp meet; the runtime holds one function for each.
-enum class Collective : uint32 { syncWarp, shuffle, vote, reduce, loadMatrix, mmaTile, wgmma, wgmmaCommit, wgmmaWait };
+enum class Collective : uint32
+{
+    syncWarp,
+    shuffle,
+    vote,
+    reduce,
+    loadMatrix,
+    mmaTile,
+    wgmma,
+    wgmmaCommit,
+    wgmmaWait
+};
 
 // Operands of the collectives: every lane passes the address of its own.
-struct ShuffleOperands {
-  uint32 value, result;
-  uint32 source;  // the lane to read
+struct ShuffleOperands
+{
+    uint32 value, result;
+    uint32 source; // the lane to read
 };
-struct VoteOperands {
-  uint32 predicate, result;
+struct VoteOperands
+{
+    uint32 predicate, result;
 };
-struct ReduceOperands {
-  float value, result;
-  uint32 isMaximum;  // 0: sum
+struct ReduceOperands
+{
+    float value, result;
+    uint32 isMaximum; // 0: sum
 };
-struct LoadMatrixOperands {
-  uint32* registers;  // four
-  unsigned long row;  // shared address of the 16-byte row of this lane
-  uint32 transposed;
+struct LoadMatrixOperands
+{
+    uint32* registers; // four
+    unsigned long row; // shared address of the 16-byte row of this lane
+    uint32 transposed;
 };
-enum class MmaType : uint32 { half, bfloat16, tf32 };
-struct MmaTileOperands {
-  float* accumulators;   // [tilesM][tilesN][4]
-  const uint32* a;       // [tilesM][4]
-  const uint32* b;       // [tilesN][2]
-  uint32 tilesM, tilesN;
-  MmaType type;
+enum class MmaType : uint32
+{
+    half,
+    bfloat16,
+    tf32
 };
-struct WgmmaOperands {
-  float* accumulators;  // columns / 2 of them
-  uint64 a, b;          // shared-memory descriptors
-  uint32 columns, accumulate;
-  MmaType type;
+struct MmaTileOperands
+{
+    float* accumulators; // [tilesM][tilesN][4]
+    const uint32* a;     // [tilesM][4]
+    const uint32* b;     // [tilesN][2]
+    uint32 tilesM, tilesN;
+    MmaType type;
+};
+struct WgmmaOperands
+{
+    float* accumulators; // columns / 2 of them
+    uint64 a, b;         // shared-memory descriptors
+    uint32 columns, accumulate;
+    MmaType type;
 };
 
-}  // namespace wpk::emulated
+} // namespace wpk::emulated
 
-extern "C" {
-extern __thread wpk::emulated::Thread* wpk_emulator_thread __attribute__((tls_model("initial-exec")));
-// The lanes of `mask` meet; the last to arrive runs `kind` for all of them.
-void wpk_emulator_collective(uint32_t mask, wpk::emulated::Collective kind, void* operands);
-void wpk_emulator_barrier();
-[[noreturn]] void wpk_emulator_fail(const char* what);
-void wpk_emulator_copy_async(unsigned long target, const void* source, int bytes, int valid);
-void wpk_emulator_commit_copies();
-void wpk_emulator_wait_copies(int pending);
-// A vector access of `bytes` at `address`: alignment, and bank conflicts when it is shared memory.
-void wpk_emulator_access(const void* address, uint32_t bytes, uint32_t is_store);
-void wpk_emulator_mbarrier_init(unsigned long barrier, int count);
-void wpk_emulator_mbarrier_arrive(unsigned long barrier, int transaction_bytes);
-void wpk_emulator_mbarrier_wait(unsigned long barrier, int parity);
-void wpk_emulator_tensor_copy(unsigned long target, const void* map, unsigned long barrier, const int* coordinates,
-                              int rank);
+extern "C"
+{
+    extern __thread wpk::emulated::Thread* wpk_emulator_thread __attribute__((tls_model("initial-exec")));
+    // The lanes of `mask` meet; the last to arrive runs `kind` for all of them.
+    void wpk_emulator_collective(uint32_t mask, wpk::emulated::Collective kind, void* operands);
+    void wpk_emulator_barrier();
+    [[noreturn]] void wpk_emulator_fail(const char* what);
+    void wpk_emulator_copy_async(unsigned long target, const void* source, int bytes, int valid);
+    void wpk_emulator_commit_copies();
+    void wpk_emulator_wait_copies(int pending);
+    // A vector access of `bytes` at `address`: alignment, and bank conflicts when it is shared memory.
+    void wpk_emulator_access(const void* address, uint32_t bytes, uint32_t is_store);
+    void wpk_emulator_mbarrier_init(unsigned long barrier, int count);
+    void wpk_emulator_mbarrier_arrive(unsigned long barrier, int transaction_bytes);
+    void wpk_emulator_mbarrier_wait(unsigned long barrier, int parity);
+    void wpk_emulator_tensor_copy(
+        unsigned long target, const void* map, unsigned long barrier, const int* coordinates, int rank);
 }
 
 #define threadIdx (wpk_emulator_thread->index)
@@ -105,61 +132,85 @@ void wpk_emulator_tensor_copy(unsigned long target, const void* map, unsigned lo
 #define blockDim (wpk_emulator_thread->block->size)
 #define gridDim (wpk_emulator_thread->block->grid)
 
-static inline void __syncthreads() { wpk_emulator_barrier(); }
-static inline void __syncwarp(unsigned mask = 0xffffffffu) {
-  wpk_emulator_collective(mask, wpk::emulated::Collective::syncWarp, nullptr);
+static inline void __syncthreads()
+{
+    wpk_emulator_barrier();
 }
-static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-
-static inline float rsqrtf(float value) { return 1.0f / sqrtf(value); }
-
-static inline int atomicAdd(int* target, int value) {
-  return __atomic_fetch_add(target, value, __ATOMIC_RELAXED);
+static inline void __syncwarp(unsigned mask = 0xffffffffu)
+{
+    wpk_emulator_collective(mask, wpk::emulated::Collective::syncWarp, nullptr);
 }
-static inline unsigned atomicAdd(unsigned* target, unsigned value) {
-  return __atomic_fetch_add(target, value, __ATOMIC_RELAXED);
-}
-static inline float atomicAdd(float* target, float value) {
-  uint32_t* bits = reinterpret_cast<uint32_t*>(target);
-  uint32_t old = __atomic_load_n(bits, __ATOMIC_RELAXED), next;
-  float before;
-  do {
-    memcpy(&before, &old, 4);
-    const float after = before + value;
-    memcpy(&next, &after, 4);
-  } while (!__atomic_compare_exchange_n(bits, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-  return before;
+static inline void __threadfence()
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-namespace wpk::emulated {
+static inline float rsqrtf(float value)
+{
+    return 1.0f / sqrtf(value);
+}
+
+static inline int atomicAdd(int* target, int value)
+{
+    return __atomic_fetch_add(target, value, __ATOMIC_RELAXED);
+}
+static inline unsigned atomicAdd(unsigned* target, unsigned value)
+{
+    return __atomic_fetch_add(target, value, __ATOMIC_RELAXED);
+}
+static inline float atomicAdd(float* target, float value)
+{
+    uint32_t* bits = reinterpret_cast<uint32_t*>(target);
+    uint32_t old = __atomic_load_n(bits, __ATOMIC_RELAXED), next;
+    float before;
+    do
+    {
+        memcpy(&before, &old, 4);
+        const float after = before + value;
+        memcpy(&next, &after, 4);
+    } while (!__atomic_compare_exchange_n(bits, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return before;
+}
+
+namespace wpk::emulated
+{
 
 template <int... I>
-struct Indices {};
+struct Indices
+{
+};
 template <int N, int... I>
-struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+struct MakeIndices : MakeIndices<N - 1, N - 1, I...>
+{
+};
 template <int... I>
-struct MakeIndices<0, I...> {
-  using Type = Indices<I...>;
+struct MakeIndices<0, I...>
+{
+    using Type = Indices<I...>;
 };
 
 template <class T>
-struct Stored {
-  using Type = T;
+struct Stored
+{
+    using Type = T;
 };
 template <class T>
-struct Stored<const T> {
-  using Type = T;
+struct Stored<const T>
+{
+    using Type = T;
 };
 
 template <class... Parameters, int... I>
-inline void applyIndexed(void (*kernel)(Parameters...), void** arguments, Indices<I...>) {
-  kernel(*reinterpret_cast<typename Stored<Parameters>::Type*>(arguments[I])...);
+inline void applyIndexed(void (*kernel)(Parameters...), void** arguments, Indices<I...>)
+{
+    kernel(*reinterpret_cast<typename Stored<Parameters>::Type*>(arguments[I])...);
 }
 
 // Calls `kernel` with arguments given as cuLaunchKernel takes them: one pointer to each value.
 template <class... Parameters>
-inline void apply(void (*kernel)(Parameters...), void** arguments) {
-  applyIndexed(kernel, arguments, typename MakeIndices<sizeof...(Parameters)>::Type());
+inline void apply(void (*kernel)(Parameters...), void** arguments)
+{
+    applyIndexed(kernel, arguments, typename MakeIndices<sizeof...(Parameters)>::Type());
 }
 
-}  // namespace wpk::emulated
+} // namespace wpk::emulated

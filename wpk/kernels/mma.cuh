@@ -24,91 +24,118 @@
 
 #include <wpk/kernels/scalar.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // Names the type of mmaTile's operands; the values lie in memory as float.
-struct Tf32 {};
+struct Tf32
+{
+};
 
-namespace detail {
+namespace detail
+{
 
-WPK_DEVICE void loadMatrix4Any(uint32 (&registers)[4], SharedAddress row, bool transposed) {
+WPK_DEVICE void loadMatrix4Any(uint32 (&registers)[4], SharedAddress row, bool transposed)
+{
 #if WPK_ON_GPU
-  if (transposed) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
-                 : "r"(row)
-                 : "memory");
-  } else {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
-                 : "r"(row)
-                 : "memory");
-  }
+    if (transposed)
+    {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+                     : "r"(row)
+                     : "memory");
+    }
+    else
+    {
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+                     : "r"(row)
+                     : "memory");
+    }
 #else
-  emulated::LoadMatrixOperands operands{registers, row, transposed};
-  wpk_emulator_collective(~0u, emulated::Collective::loadMatrix, &operands);
+    emulated::LoadMatrixOperands operands{registers, row, transposed};
+    wpk_emulator_collective(~0u, emulated::Collective::loadMatrix, &operands);
 #endif
 }
 
 #if WPK_ON_GPU
-#define WPK_MMA_SYNC(SHAPE, TYPE)                                                                            \
-  asm volatile("mma.sync.aligned." SHAPE ".row.col.f32." TYPE "." TYPE                                       \
-               ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                        \
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                              \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+#define WPK_MMA_SYNC(SHAPE, TYPE)                                                       \
+    asm volatile("mma.sync.aligned." SHAPE ".row.col.f32." TYPE "." TYPE                \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                       \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 
-WPK_DEVICE void mmaSync(Half, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2]) {
-  WPK_MMA_SYNC("m16n8k16", "f16");
+WPK_DEVICE void mmaSync(Half, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2])
+{
+    WPK_MMA_SYNC("m16n8k16", "f16");
 }
-WPK_DEVICE void mmaSync(Bfloat16, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2]) {
-  WPK_MMA_SYNC("m16n8k16", "bf16");
+WPK_DEVICE void mmaSync(Bfloat16, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2])
+{
+    WPK_MMA_SYNC("m16n8k16", "bf16");
 }
-WPK_DEVICE void mmaSync(Tf32, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2]) {
-  WPK_MMA_SYNC("m16n8k8", "tf32");
+WPK_DEVICE void mmaSync(Tf32, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2])
+{
+    WPK_MMA_SYNC("m16n8k8", "tf32");
 }
 #undef WPK_MMA_SYNC
 #else
-WPK_DEVICE constexpr emulated::MmaType mmaType(Half) { return emulated::MmaType::half; }
-WPK_DEVICE constexpr emulated::MmaType mmaType(Bfloat16) { return emulated::MmaType::bfloat16; }
-WPK_DEVICE constexpr emulated::MmaType mmaType(Tf32) { return emulated::MmaType::tf32; }
+WPK_DEVICE constexpr emulated::MmaType mmaType(Half)
+{
+    return emulated::MmaType::half;
+}
+WPK_DEVICE constexpr emulated::MmaType mmaType(Bfloat16)
+{
+    return emulated::MmaType::bfloat16;
+}
+WPK_DEVICE constexpr emulated::MmaType mmaType(Tf32)
+{
+    return emulated::MmaType::tf32;
+}
 #endif
 
-}  // namespace detail
+} // namespace detail
 
 // Four 8 x 8 tiles of 16-bit values from shared memory; see the top of this file.
-WPK_DEVICE void loadMatrix4(uint32 (&registers)[4], SharedAddress row) {
-  detail::loadMatrix4Any(registers, row, false);
+WPK_DEVICE void loadMatrix4(uint32 (&registers)[4], SharedAddress row)
+{
+    detail::loadMatrix4Any(registers, row, false);
 }
 
 // The same, each tile transposed.
-WPK_DEVICE void loadMatrix4Transposed(uint32 (&registers)[4], SharedAddress row) {
-  detail::loadMatrix4Any(registers, row, true);
+WPK_DEVICE void loadMatrix4Transposed(uint32 (&registers)[4], SharedAddress row)
+{
+    detail::loadMatrix4Any(registers, row, true);
 }
 
 // The k extent of one mmaTile step: 16 for Half and Bfloat16, 8 for Tf32.
 template <class T>
-struct MmaDepth {
-  static constexpr int value = 16;
+struct MmaDepth
+{
+    static constexpr int value = 16;
 };
 template <>
-struct MmaDepth<Tf32> {
-  static constexpr int value = 8;
+struct MmaDepth<Tf32>
+{
+    static constexpr int value = 8;
 };
 
 // acc[i][j] += a[i] * b[j] for a warp's TM x TN tiles of 16 x 8, accumulated in float.
 // T is Half, Bfloat16 or Tf32. One rendezvous in the emulator however many the tiles: prefer large ones.
 template <class T, int TM, int TN>
-WPK_DEVICE void mmaTile(float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2]) {
+WPK_DEVICE void mmaTile(float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
+{
 #if WPK_ON_GPU
-  WPK_UNROLL
-  for (int i = 0; i < TM; ++i) {
     WPK_UNROLL
-    for (int j = 0; j < TN; ++j) detail::mmaSync(T{}, acc[i][j], a[i], b[j]);
-  }
+    for (int i = 0; i < TM; ++i)
+    {
+        WPK_UNROLL
+        for (int j = 0; j < TN; ++j)
+            detail::mmaSync(T{}, acc[i][j], a[i], b[j]);
+    }
 #else
-  emulated::MmaTileOperands operands{acc[0][0], a[0], b[0], TM, TN, detail::mmaType(T{})};
-  wpk_emulator_collective(~0u, emulated::Collective::mmaTile, &operands);
+    emulated::MmaTileOperands operands{acc[0][0], a[0], b[0], TM, TN, detail::mmaType(T{})};
+    wpk_emulator_collective(~0u, emulated::Collective::mmaTile, &operands);
 #endif
 }
 
-}  // namespace wpk
+} // namespace wpk

@@ -13,7 +13,8 @@
 #define WPK_ON_GPU 0
 #endif
 
-namespace wpk {
+namespace wpk
+{
 using int8 = signed char;
 using uint8 = unsigned char;
 using int16 = short;
@@ -23,7 +24,7 @@ using uint32 = unsigned int;
 using int64 = long long;
 using uint64 = unsigned long long;
 static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUDA has");
-}  // namespace wpk
+} // namespace wpk
 
 #if !WPK_ON_GPU
 #include <wpk/emulator/interface.cuh>
@@ -41,51 +42,58 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
 #define WPK_DEVICE __device__ __forceinline__
 #define WPK_UNROLL _Pragma("unroll")
 #define WPK_GRID_CONSTANT __grid_constant__
-#define WPK_SHARED(T, name)                                             \
-  extern __shared__ __align__(1024) unsigned char wpk_shared_memory[]; \
-  T* const name = reinterpret_cast<T*>(wpk_shared_memory)
+#define WPK_SHARED(T, name)                                              \
+    extern __shared__ __align__(1024) unsigned char wpk_shared_memory[]; \
+    T* const name = reinterpret_cast<T*>(wpk_shared_memory)
 #else
 #define WPK_KERNEL(threads) static void
-#define WPK_EXPORT(name)                                                                        \
-  extern "C" __attribute__((visibility("default"))) void name##_emulated(void** arguments) { \
-    wpk::emulated::apply(name, arguments);                                                   \
-  }
+#define WPK_EXPORT(name)                                                                     \
+    extern "C" __attribute__((visibility("default"))) void name##_emulated(void** arguments) \
+    {                                                                                        \
+        wpk::emulated::apply(name, arguments);                                               \
+    }
 #define WPK_DEVICE inline __attribute__((always_inline))
 #define WPK_UNROLL
 #define WPK_GRID_CONSTANT
 #define WPK_SHARED(T, name) T* const name = reinterpret_cast<T*>(wpk_emulator_thread->block->shared)
 #endif
 
-namespace wpk {
+namespace wpk
+{
 
 // An address of shared memory as the copy and matrix instructions take it. Byte arithmetic is allowed.
 // 32 bits wide on the GPU, a full pointer in the emulator: never store one as `unsigned`.
 #if WPK_ON_GPU
 using SharedAddress = uint32;
-WPK_DEVICE SharedAddress sharedAddress(const void* pointer) {
-  return static_cast<SharedAddress>(__cvta_generic_to_shared(pointer));
+WPK_DEVICE SharedAddress sharedAddress(const void* pointer)
+{
+    return static_cast<SharedAddress>(__cvta_generic_to_shared(pointer));
 }
 #else
 using SharedAddress = unsigned long;
-WPK_DEVICE SharedAddress sharedAddress(const void* pointer) {
-  return reinterpret_cast<SharedAddress>(pointer);
+WPK_DEVICE SharedAddress sharedAddress(const void* pointer)
+{
+    return reinterpret_cast<SharedAddress>(pointer);
 }
 #endif
 
 template <class T>
-WPK_DEVICE constexpr T minOf(T a, T b) {
-  return b < a ? b : a;
+WPK_DEVICE constexpr T minOf(T a, T b)
+{
+    return b < a ? b : a;
 }
 
 template <class T>
-WPK_DEVICE constexpr T maxOf(T a, T b) {
-  return a < b ? b : a;
+WPK_DEVICE constexpr T maxOf(T a, T b)
+{
+    return a < b ? b : a;
 }
 
 // Quotient rounded up, for a >= 0 and b > 0.
 template <class T>
-WPK_DEVICE constexpr T ceilDivide(T a, T b) {
-  return (a + b - 1) / b;
+WPK_DEVICE constexpr T ceilDivide(T a, T b)
+{
+    return (a + b - 1) / b;
 }
 
-}  // namespace wpk
+} // namespace wpk

@@ -3,135 +3,191 @@
 
 #include <wpk/kernels/portable.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // IEEE binary16 and bfloat16, storage only: arithmetic is done in float.
-struct alignas(2) Half {
-  uint16 bits;
+struct alignas(2) Half
+{
+    uint16 bits;
 };
-struct alignas(2) Bfloat16 {
-  uint16 bits;
+struct alignas(2) Bfloat16
+{
+    uint16 bits;
 };
 
-WPK_DEVICE float asFloat(uint32 bits) {
-  float value;
-  memcpy(&value, &bits, 4);
-  return value;
+WPK_DEVICE float asFloat(uint32 bits)
+{
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
 }
 
-WPK_DEVICE uint32 asUint32(float value) {
-  uint32 bits;
-  memcpy(&bits, &value, 4);
-  return bits;
+WPK_DEVICE uint32 asUint32(float value)
+{
+    uint32 bits;
+    memcpy(&bits, &value, 4);
+    return bits;
 }
 
-WPK_DEVICE bool isNan(float value) { return (asUint32(value) & 0x7fffffffu) > 0x7f800000u; }
+WPK_DEVICE bool isNan(float value)
+{
+    return (asUint32(value) & 0x7fffffffu) > 0x7f800000u;
+}
 
-WPK_DEVICE float toFloat(float value) { return value; }
-WPK_DEVICE float toFloat(int8 value) { return static_cast<float>(value); }
-WPK_DEVICE float toFloat(uint8 value) { return static_cast<float>(value); }
-WPK_DEVICE float toFloat(int32 value) { return static_cast<float>(value); }
-WPK_DEVICE float toFloat(int64 value) { return static_cast<float>(value); }
-WPK_DEVICE float toFloat(bool value) { return value ? 1.0f : 0.0f; }
-WPK_DEVICE float toFloat(Bfloat16 value) { return asFloat(static_cast<uint32>(value.bits) << 16); }
+WPK_DEVICE float toFloat(float value)
+{
+    return value;
+}
+WPK_DEVICE float toFloat(int8 value)
+{
+    return static_cast<float>(value);
+}
+WPK_DEVICE float toFloat(uint8 value)
+{
+    return static_cast<float>(value);
+}
+WPK_DEVICE float toFloat(int32 value)
+{
+    return static_cast<float>(value);
+}
+WPK_DEVICE float toFloat(int64 value)
+{
+    return static_cast<float>(value);
+}
+WPK_DEVICE float toFloat(bool value)
+{
+    return value ? 1.0f : 0.0f;
+}
+WPK_DEVICE float toFloat(Bfloat16 value)
+{
+    return asFloat(static_cast<uint32>(value.bits) << 16);
+}
 
-WPK_DEVICE float toFloat(Half value) {
+WPK_DEVICE float toFloat(Half value)
+{
 #if WPK_ON_GPU
-  float result;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
-  return result;
+    float result;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value.bits));
+    return result;
 #else
-  _Float16 half;
-  memcpy(&half, &value.bits, 2);
-  return static_cast<float>(half);
+    _Float16 half;
+    memcpy(&half, &value.bits, 2);
+    return static_cast<float>(half);
 #endif
 }
 
-namespace detail {
+namespace detail
+{
 
 // Truncates towards zero and saturates to [lowest, 2^power); a NaN gives 0.
 template <class T>
-WPK_DEVICE T truncateFloat(float value, float lowest, float power, T lowestValue, T highestValue) {
-  if (isNan(value)) return T(0);
-  if (value <= lowest) return lowestValue;
-  if (value >= power) return highestValue;
-  return static_cast<T>(value);
+WPK_DEVICE T truncateFloat(float value, float lowest, float power, T lowestValue, T highestValue)
+{
+    if (isNan(value))
+        return T(0);
+    if (value <= lowest)
+        return lowestValue;
+    if (value >= power)
+        return highestValue;
+    return static_cast<T>(value);
 }
 
 template <class T>
 struct FromFloat;
 
 template <>
-struct FromFloat<float> {
-  static WPK_DEVICE float convert(float value) { return value; }
+struct FromFloat<float>
+{
+    static WPK_DEVICE float convert(float value)
+    {
+        return value;
+    }
 };
 template <>
-struct FromFloat<bool> {
-  static WPK_DEVICE bool convert(float value) { return value != 0.0f; }
+struct FromFloat<bool>
+{
+    static WPK_DEVICE bool convert(float value)
+    {
+        return value != 0.0f;
+    }
 };
 template <>
-struct FromFloat<int8> {
-  static WPK_DEVICE int8 convert(float value) {
-    return truncateFloat<int8>(value, -128.0f, 128.0f, -128, 127);
-  }
+struct FromFloat<int8>
+{
+    static WPK_DEVICE int8 convert(float value)
+    {
+        return truncateFloat<int8>(value, -128.0f, 128.0f, -128, 127);
+    }
 };
 template <>
-struct FromFloat<uint8> {
-  static WPK_DEVICE uint8 convert(float value) {
-    return truncateFloat<uint8>(value, 0.0f, 256.0f, 0, 255);
-  }
+struct FromFloat<uint8>
+{
+    static WPK_DEVICE uint8 convert(float value)
+    {
+        return truncateFloat<uint8>(value, 0.0f, 256.0f, 0, 255);
+    }
 };
 template <>
-struct FromFloat<int32> {
-  static WPK_DEVICE int32 convert(float value) {
-    return truncateFloat<int32>(value, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647);
-  }
+struct FromFloat<int32>
+{
+    static WPK_DEVICE int32 convert(float value)
+    {
+        return truncateFloat<int32>(value, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647);
+    }
 };
 template <>
-struct FromFloat<int64> {
-  static WPK_DEVICE int64 convert(float value) {
-    return truncateFloat<int64>(value, -9223372036854775808.0f, 9223372036854775808.0f,
-                                -9223372036854775807ll - 1, 9223372036854775807ll);
-  }
+struct FromFloat<int64>
+{
+    static WPK_DEVICE int64 convert(float value)
+    {
+        return truncateFloat<int64>(
+            value, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807ll - 1, 9223372036854775807ll);
+    }
 };
 
 template <>
-struct FromFloat<Half> {
-  static WPK_DEVICE Half convert(float value) {
-    Half result;
+struct FromFloat<Half>
+{
+    static WPK_DEVICE Half convert(float value)
+    {
+        Half result;
 #if WPK_ON_GPU
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
 #else
-    const _Float16 half = static_cast<_Float16>(value);
-    memcpy(&result.bits, &half, 2);
+        const _Float16 half = static_cast<_Float16>(value);
+        memcpy(&result.bits, &half, 2);
 #endif
-    return result;
-  }
+        return result;
+    }
 };
 
 template <>
-struct FromFloat<Bfloat16> {
-  static WPK_DEVICE Bfloat16 convert(float value) {
-    Bfloat16 result;
+struct FromFloat<Bfloat16>
+{
+    static WPK_DEVICE Bfloat16 convert(float value)
+    {
+        Bfloat16 result;
 #if WPK_ON_GPU
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
 #else
-    const uint32 bits = asUint32(value);
-    const uint32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    result.bits = static_cast<uint16>(isNan(value) ? 0x7fffu : rounded);
+        const uint32 bits = asUint32(value);
+        const uint32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+        result.bits = static_cast<uint16>(isNan(value) ? 0x7fffu : rounded);
 #endif
-    return result;
-  }
+        return result;
+    }
 };
 
-}  // namespace detail
+} // namespace detail
 
 // Converts to storage type T. Floating types round to nearest, ties to even. Integers truncate
 // towards zero and saturate (as ONNX Cast does within range; apply rintf first to round); NaN gives 0.
 // bool is `value != 0`.
 template <class T>
-WPK_DEVICE T fromFloat(float value) {
-  return detail::FromFloat<T>::convert(value);
+WPK_DEVICE T fromFloat(float value)
+{
+    return detail::FromFloat<T>::convert(value);
 }
 
 // Two values of a 16-bit type in one word, `low` in the low half.
@@ -139,49 +195,54 @@ template <class T>
 WPK_DEVICE uint32 pack2(float low, float high);
 
 template <>
-WPK_DEVICE uint32 pack2<Half>(float low, float high) {
+WPK_DEVICE uint32 pack2<Half>(float low, float high)
+{
 #if WPK_ON_GPU
-  uint32 word;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
+    uint32 word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
 #else
-  return fromFloat<Half>(low).bits | static_cast<uint32>(fromFloat<Half>(high).bits) << 16;
+    return fromFloat<Half>(low).bits | static_cast<uint32>(fromFloat<Half>(high).bits) << 16;
 #endif
 }
 
 template <>
-WPK_DEVICE uint32 pack2<Bfloat16>(float low, float high) {
+WPK_DEVICE uint32 pack2<Bfloat16>(float low, float high)
+{
 #if WPK_ON_GPU
-  uint32 word;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
+    uint32 word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return word;
 #else
-  return fromFloat<Bfloat16>(low).bits | static_cast<uint32>(fromFloat<Bfloat16>(high).bits) << 16;
+    return fromFloat<Bfloat16>(low).bits | static_cast<uint32>(fromFloat<Bfloat16>(high).bits) << 16;
 #endif
 }
 
 template <class T>
-WPK_DEVICE float unpackLow(uint32 word) {
-  return toFloat(T{static_cast<uint16>(word)});
+WPK_DEVICE float unpackLow(uint32 word)
+{
+    return toFloat(T{static_cast<uint16>(word)});
 }
 
 template <class T>
-WPK_DEVICE float unpackHigh(uint32 word) {
-  return toFloat(T{static_cast<uint16>(word >> 16)});
+WPK_DEVICE float unpackHigh(uint32 word)
+{
+    return toFloat(T{static_cast<uint16>(word >> 16)});
 }
 
 // Rounds to tf32 (10 bits of mantissa; nearest, ties away from zero). The result is a float whose low
 // 13 bits are zero, returned as the bits that an mma register holds; asFloat() reads it.
-WPK_DEVICE uint32 roundToTf32(float value) {
+WPK_DEVICE uint32 roundToTf32(float value)
+{
 #if WPK_ON_GPU
-  uint32 bits;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-  return bits;
+    uint32 bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+    return bits;
 #else
-  const uint32 bits = asUint32(value);
-  const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
-  return finite ? (bits + 0x1000u) & ~0x1fffu : bits;
+    const uint32 bits = asUint32(value);
+    const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
+    return finite ? (bits + 0x1000u) & ~0x1fffu : bits;
 #endif
 }
 
-}  // namespace wpk
+} // namespace wpk

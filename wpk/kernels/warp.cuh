@@ -6,157 +6,205 @@
 
 #include <wpk/kernels/scalar.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 constexpr int kWarpSize = 32;
 constexpr uint32 kAllLanes = 0xffffffffu;
 
-WPK_DEVICE int laneIndex() { return static_cast<int>(threadIdx.x % kWarpSize); }
-WPK_DEVICE int warpIndex() { return static_cast<int>(threadIdx.x / kWarpSize); }
+WPK_DEVICE int laneIndex()
+{
+    return static_cast<int>(threadIdx.x % kWarpSize);
+}
+WPK_DEVICE int warpIndex()
+{
+    return static_cast<int>(threadIdx.x / kWarpSize);
+}
 
-namespace detail {
+namespace detail
+{
 #if !WPK_ON_GPU
-WPK_DEVICE uint32 shuffleFrom(uint32 mask, uint32 value, uint32 source) {
-  emulated::ShuffleOperands operands{value, value, source};
-  wpk_emulator_collective(mask, emulated::Collective::shuffle, &operands);
-  return operands.result;
+WPK_DEVICE uint32 shuffleFrom(uint32 mask, uint32 value, uint32 source)
+{
+    emulated::ShuffleOperands operands{value, value, source};
+    wpk_emulator_collective(mask, emulated::Collective::shuffle, &operands);
+    return operands.result;
 }
 #endif
-}  // namespace detail
+} // namespace detail
 
 // The value that lane `source` (0..31) passed. All lanes of `mask` call it; `source` is one of them.
-WPK_DEVICE uint32 shuffle(uint32 value, int source, uint32 mask = kAllLanes) {
+WPK_DEVICE uint32 shuffle(uint32 value, int source, uint32 mask = kAllLanes)
+{
 #if WPK_ON_GPU
-  return __shfl_sync(mask, value, source);
+    return __shfl_sync(mask, value, source);
 #else
-  return detail::shuffleFrom(mask, value, static_cast<uint32>(source) % kWarpSize);
+    return detail::shuffleFrom(mask, value, static_cast<uint32>(source) % kWarpSize);
 #endif
 }
-WPK_DEVICE float shuffle(float value, int source, uint32 mask = kAllLanes) {
-  return asFloat(shuffle(asUint32(value), source, mask));
+WPK_DEVICE float shuffle(float value, int source, uint32 mask = kAllLanes)
+{
+    return asFloat(shuffle(asUint32(value), source, mask));
 }
 
 // The value of the lane whose number differs by the bits of `distance` (1..31).
-WPK_DEVICE uint32 shuffleXor(uint32 value, int distance, uint32 mask = kAllLanes) {
+WPK_DEVICE uint32 shuffleXor(uint32 value, int distance, uint32 mask = kAllLanes)
+{
 #if WPK_ON_GPU
-  return __shfl_xor_sync(mask, value, distance);
+    return __shfl_xor_sync(mask, value, distance);
 #else
-  return detail::shuffleFrom(mask, value, wpk_emulator_thread->lane ^ static_cast<uint32>(distance));
+    return detail::shuffleFrom(mask, value, wpk_emulator_thread->lane ^ static_cast<uint32>(distance));
 #endif
 }
-WPK_DEVICE float shuffleXor(float value, int distance, uint32 mask = kAllLanes) {
-  return asFloat(shuffleXor(asUint32(value), distance, mask));
+WPK_DEVICE float shuffleXor(float value, int distance, uint32 mask = kAllLanes)
+{
+    return asFloat(shuffleXor(asUint32(value), distance, mask));
 }
 
 // The value of the lane `distance` below this one; the lowest `distance` lanes keep their own.
-WPK_DEVICE uint32 shuffleUp(uint32 value, int distance, uint32 mask = kAllLanes) {
+WPK_DEVICE uint32 shuffleUp(uint32 value, int distance, uint32 mask = kAllLanes)
+{
 #if WPK_ON_GPU
-  return __shfl_up_sync(mask, value, distance);
+    return __shfl_up_sync(mask, value, distance);
 #else
-  const uint32 lane = wpk_emulator_thread->lane, step = static_cast<uint32>(distance);
-  return detail::shuffleFrom(mask, value, lane < step ? lane : lane - step);
+    const uint32 lane = wpk_emulator_thread->lane, step = static_cast<uint32>(distance);
+    return detail::shuffleFrom(mask, value, lane < step ? lane : lane - step);
 #endif
 }
-WPK_DEVICE float shuffleUp(float value, int distance, uint32 mask = kAllLanes) {
-  return asFloat(shuffleUp(asUint32(value), distance, mask));
+WPK_DEVICE float shuffleUp(float value, int distance, uint32 mask = kAllLanes)
+{
+    return asFloat(shuffleUp(asUint32(value), distance, mask));
 }
 
 // The value of the lane `distance` above this one; the highest `distance` lanes keep their own.
-WPK_DEVICE uint32 shuffleDown(uint32 value, int distance, uint32 mask = kAllLanes) {
+WPK_DEVICE uint32 shuffleDown(uint32 value, int distance, uint32 mask = kAllLanes)
+{
 #if WPK_ON_GPU
-  return __shfl_down_sync(mask, value, distance);
+    return __shfl_down_sync(mask, value, distance);
 #else
-  const uint32 lane = wpk_emulator_thread->lane, source = lane + static_cast<uint32>(distance);
-  return detail::shuffleFrom(mask, value, source >= kWarpSize ? lane : source);
+    const uint32 lane = wpk_emulator_thread->lane, source = lane + static_cast<uint32>(distance);
+    return detail::shuffleFrom(mask, value, source >= kWarpSize ? lane : source);
 #endif
 }
-WPK_DEVICE float shuffleDown(float value, int distance, uint32 mask = kAllLanes) {
-  return asFloat(shuffleDown(asUint32(value), distance, mask));
+WPK_DEVICE float shuffleDown(float value, int distance, uint32 mask = kAllLanes)
+{
+    return asFloat(shuffleDown(asUint32(value), distance, mask));
 }
 
 // Bit i is set when lane i of `mask` passed true.
-WPK_DEVICE uint32 ballot(bool predicate, uint32 mask = kAllLanes) {
+WPK_DEVICE uint32 ballot(bool predicate, uint32 mask = kAllLanes)
+{
 #if WPK_ON_GPU
-  return __ballot_sync(mask, predicate);
+    return __ballot_sync(mask, predicate);
 #else
-  emulated::VoteOperands operands{predicate, 0};
-  wpk_emulator_collective(mask, emulated::Collective::vote, &operands);
-  return operands.result;
+    emulated::VoteOperands operands{predicate, 0};
+    wpk_emulator_collective(mask, emulated::Collective::vote, &operands);
+    return operands.result;
 #endif
 }
 
 // Sum over the 32 lanes of the warp, in every lane.
-WPK_DEVICE float warpSum(float value) {
+WPK_DEVICE float warpSum(float value)
+{
 #if WPK_ON_GPU
-  WPK_UNROLL
-  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) value += shuffleXor(value, distance);
-  return value;
+    WPK_UNROLL
+    for (int distance = kWarpSize / 2; distance > 0; distance /= 2)
+        value += shuffleXor(value, distance);
+    return value;
 #else
-  emulated::ReduceOperands operands{value, 0.0f, 0};
-  wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
-  return operands.result;
+    emulated::ReduceOperands operands{value, 0.0f, 0};
+    wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
+    return operands.result;
 #endif
 }
 
 // Maximum (fmaxf: a NaN loses to a number) over the 32 lanes of the warp, in every lane.
-WPK_DEVICE float warpMax(float value) {
+WPK_DEVICE float warpMax(float value)
+{
 #if WPK_ON_GPU
-  WPK_UNROLL
-  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) value = fmaxf(value, shuffleXor(value, distance));
-  return value;
+    WPK_UNROLL
+    for (int distance = kWarpSize / 2; distance > 0; distance /= 2)
+        value = fmaxf(value, shuffleXor(value, distance));
+    return value;
 #else
-  emulated::ReduceOperands operands{value, 0.0f, 1};
-  wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
-  return operands.result;
+    emulated::ReduceOperands operands{value, 0.0f, 1};
+    wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
+    return operands.result;
 #endif
 }
 
-namespace detail {
+namespace detail
+{
 
-struct SumOfWarp {
-  static WPK_DEVICE float reduce(float value) { return warpSum(value); }
-  static WPK_DEVICE float combine(float a, float b) { return a + b; }
+struct SumOfWarp
+{
+    static WPK_DEVICE float reduce(float value)
+    {
+        return warpSum(value);
+    }
+    static WPK_DEVICE float combine(float a, float b)
+    {
+        return a + b;
+    }
 };
-struct MaximumOfWarp {
-  static WPK_DEVICE float reduce(float value) { return warpMax(value); }
-  static WPK_DEVICE float combine(float a, float b) { return fmaxf(a, b); }
+struct MaximumOfWarp
+{
+    static WPK_DEVICE float reduce(float value)
+    {
+        return warpMax(value);
+    }
+    static WPK_DEVICE float combine(float a, float b)
+    {
+        return fmaxf(a, b);
+    }
 };
 
 // A last warp with fewer than 32 threads cannot shuffle over all lanes, so its values go through
 // scratch one by one.
 template <class Operation, int Threads>
-WPK_DEVICE float reduceBlock(float value, float* scratch) {
-  constexpr int fullWarps = Threads / kWarpSize, rest = Threads % kWarpSize;
-  __syncthreads();  // scratch may still be read from an earlier reduction
-  if (warpIndex() < fullWarps) {
-    const float warpValue = Operation::reduce(value);
-    if (laneIndex() == 0) scratch[warpIndex()] = warpValue;
-  } else {
-    scratch[fullWarps + laneIndex()] = value;
-  }
-  __syncthreads();
-  float result = scratch[0];
-  for (int i = 1; i < fullWarps + rest; ++i) result = Operation::combine(result, scratch[i]);
-  return result;
+WPK_DEVICE float reduceBlock(float value, float* scratch)
+{
+    constexpr int fullWarps = Threads / kWarpSize, rest = Threads % kWarpSize;
+    __syncthreads(); // scratch may still be read from an earlier reduction
+    if (warpIndex() < fullWarps)
+    {
+        const float warpValue = Operation::reduce(value);
+        if (laneIndex() == 0)
+            scratch[warpIndex()] = warpValue;
+    }
+    else
+    {
+        scratch[fullWarps + laneIndex()] = value;
+    }
+    __syncthreads();
+    float result = scratch[0];
+    for (int i = 1; i < fullWarps + rest; ++i)
+        result = Operation::combine(result, scratch[i]);
+    return result;
 }
 
-}  // namespace detail
+} // namespace detail
 
 // How many floats of shared scratch blockSum and blockMax need for a block of `threads`.
-WPK_DEVICE constexpr int blockScratch(int threads) { return threads / kWarpSize + threads % kWarpSize; }
+WPK_DEVICE constexpr int blockScratch(int threads)
+{
+    return threads / kWarpSize + threads % kWarpSize;
+}
 
 // Sum over the block, in every thread. The block has exactly Threads threads, all of which call this;
 // `scratch` is shared memory of blockScratch(Threads) floats, free again once all have returned and
 // the next barrier (blockSum and blockMax begin with one) has passed.
 template <int Threads>
-WPK_DEVICE float blockSum(float value, float* scratch) {
-  return detail::reduceBlock<detail::SumOfWarp, Threads>(value, scratch);
+WPK_DEVICE float blockSum(float value, float* scratch)
+{
+    return detail::reduceBlock<detail::SumOfWarp, Threads>(value, scratch);
 }
 
 // Maximum over the block, on the same terms.
 template <int Threads>
-WPK_DEVICE float blockMax(float value, float* scratch) {
-  return detail::reduceBlock<detail::MaximumOfWarp, Threads>(value, scratch);
+WPK_DEVICE float blockMax(float value, float* scratch)
+{
+    return detail::reduceBlock<detail::MaximumOfWarp, Threads>(value, scratch);
 }
 
-}  // namespace wpk
+} // namespace wpk

@@ -6,57 +6,77 @@
 using namespace wpk;
 using namespace wpk::emulator;
 
-namespace {
+namespace
+{
 
-void land(const Copy& copy) {
-  char* const target = reinterpret_cast<char*>(copy.target);
-  if (copy.valid > 0) memcpy(target, copy.source, static_cast<size_t>(copy.valid));
-  memset(target + copy.valid, 0, static_cast<size_t>(copy.bytes - copy.valid));
+void land(const Copy& copy)
+{
+    char* const target = reinterpret_cast<char*>(copy.target);
+    if (copy.valid > 0)
+        memcpy(target, copy.source, static_cast<size_t>(copy.valid));
+    memset(target + copy.valid, 0, static_cast<size_t>(copy.bytes - copy.valid));
 }
 
-void check(const Copy& copy) {
-  const unsigned long alignment = static_cast<unsigned long>(copy.bytes) - 1;
-  uint32 offset;
-  if (copy.valid < 0 || copy.valid > copy.bytes) fail("copyAsync: %d valid bytes of %d", copy.valid, copy.bytes);
-  if ((copy.target & alignment) != 0) fail("copyAsync: target is not aligned to %d bytes", copy.bytes);
-  if ((reinterpret_cast<unsigned long>(copy.source) & alignment) != 0) {
-    fail("copyAsync: source %p is not aligned to %d bytes", copy.source, copy.bytes);
-  }
-  if (!findShared(copy.target, static_cast<size_t>(copy.bytes), &offset)) {
-    fail("copyAsync: target %p is not in the block's shared memory", reinterpret_cast<void*>(copy.target));
-  }
+void check(const Copy& copy)
+{
+    const unsigned long alignment = static_cast<unsigned long>(copy.bytes) - 1;
+    uint32 offset;
+    if (copy.valid < 0 || copy.valid > copy.bytes)
+        fail("copyAsync: %d valid bytes of %d", copy.valid, copy.bytes);
+    if ((copy.target & alignment) != 0)
+        fail("copyAsync: target is not aligned to %d bytes", copy.bytes);
+    if ((reinterpret_cast<unsigned long>(copy.source) & alignment) != 0)
+    {
+        fail("copyAsync: source %p is not aligned to %d bytes", copy.source, copy.bytes);
+    }
+    if (!findShared(copy.target, static_cast<size_t>(copy.bytes), &offset))
+    {
+        fail("copyAsync: target %p is not in the block's shared memory", reinterpret_cast<void*>(copy.target));
+    }
 }
 
-}  // namespace
+} // namespace
 
-WPK_API void wpk_emulator_copy_async(unsigned long target, const void* source, int bytes, int valid) {
-  const Copy copy{target, source, bytes, valid};
-  check(copy);
-  if (worker->has(kCountBanks)) logAccess(__builtin_return_address(0), target, static_cast<uint32>(bytes), kCopy);
-  if (worker->has(kLateCopies)) {
-    memset(reinterpret_cast<void*>(target), 0xff, static_cast<size_t>(bytes));
-    currentFiber()->checks->copies.push_back(copy);
-  } else {
-    land(copy);
-  }
-  yieldSometimes();
+WPK_API void wpk_emulator_copy_async(unsigned long target, const void* source, int bytes, int valid)
+{
+    const Copy copy{target, source, bytes, valid};
+    check(copy);
+    if (worker->has(kCountBanks))
+        logAccess(__builtin_return_address(0), target, static_cast<uint32>(bytes), kCopy);
+    if (worker->has(kLateCopies))
+    {
+        memset(reinterpret_cast<void*>(target), 0xff, static_cast<size_t>(bytes));
+        currentFiber()->checks->copies.push_back(copy);
+    }
+    else
+    {
+        land(copy);
+    }
+    yieldSometimes();
 }
 
-WPK_API void wpk_emulator_commit_copies() {
-  if (!worker->has(kLateCopies)) return;
-  FiberChecks& checks = *currentFiber()->checks;
-  checks.groups.push_back(checks.copies.size());
+WPK_API void wpk_emulator_commit_copies()
+{
+    if (!worker->has(kLateCopies))
+        return;
+    FiberChecks& checks = *currentFiber()->checks;
+    checks.groups.push_back(checks.copies.size());
 }
 
-WPK_API void wpk_emulator_wait_copies(int pending) {
-  if (!worker->has(kLateCopies)) return;
-  FiberChecks& checks = *currentFiber()->checks;
-  const size_t keep = static_cast<size_t>(pending);
-  if (checks.groups.size() <= keep) return;
-  const size_t done = checks.groups.size() - keep, end = checks.groups[done - 1];
-  for (size_t i = 0; i < end; ++i) land(checks.copies[i]);
-  checks.copies.erase(checks.copies.begin(), checks.copies.begin() + static_cast<long>(end));
-  checks.groups.erase(checks.groups.begin(), checks.groups.begin() + static_cast<long>(done));
-  for (size_t& group : checks.groups) group -= end;
-  worker->progress++;
+WPK_API void wpk_emulator_wait_copies(int pending)
+{
+    if (!worker->has(kLateCopies))
+        return;
+    FiberChecks& checks = *currentFiber()->checks;
+    const size_t keep = static_cast<size_t>(pending);
+    if (checks.groups.size() <= keep)
+        return;
+    const size_t done = checks.groups.size() - keep, end = checks.groups[done - 1];
+    for (size_t i = 0; i < end; ++i)
+        land(checks.copies[i]);
+    checks.copies.erase(checks.copies.begin(), checks.copies.begin() + static_cast<long>(end));
+    checks.groups.erase(checks.groups.begin(), checks.groups.begin() + static_cast<long>(done));
+    for (size_t& group : checks.groups)
+        group -= end;
+    worker->progress++;
 }

@@ -12,17 +12,20 @@ extern "C" void wpk_emulator_switch(void** save, void* load);
 // Where a new stack begins: calls wpk_emulator_fiber_main, which never returns.
 extern "C" void wpk_emulator_fiber_entry();
 
-namespace wpk::emulator {
+namespace wpk::emulator
+{
 
 // Makes a stack that ends at `top` continue at wpk_emulator_fiber_entry; returns what to load.
-inline void* prepareStack(char* top) {
-  constexpr int kSavedRegisters = 6;
-  void** stack = reinterpret_cast<void**>(reinterpret_cast<unsigned long>(top) & ~63ul);
-  *--stack = nullptr;
-  *--stack = nullptr;
-  for (int i = 0; i < kSavedRegisters; ++i) *--stack = nullptr;
-  *--stack = reinterpret_cast<void*>(wpk_emulator_fiber_entry);
-  return stack;
+inline void* prepareStack(char* top)
+{
+    constexpr int kSavedRegisters = 6;
+    void** stack = reinterpret_cast<void**>(reinterpret_cast<unsigned long>(top) & ~63ul);
+    *--stack = nullptr;
+    *--stack = nullptr;
+    for (int i = 0; i < kSavedRegisters; ++i)
+        *--stack = nullptr;
+    *--stack = reinterpret_cast<void*>(wpk_emulator_fiber_entry);
+    return stack;
 }
 
-}  // namespace wpk::emulator
+} // namespace wpk::emulator

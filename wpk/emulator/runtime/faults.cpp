@@ -8,9 +8,11 @@
 
 #include "state.h"
 
-namespace wpk::emulator {
+namespace wpk::emulator
+{
 
-namespace {
+namespace
+{
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
 constexpr size_t kSignalStackBytes = 64 * 1024;
@@ -19,58 +21,74 @@ thread_local int faultSignal;
 thread_local void* faultAddress;
 
 // Entered with the worker's emergency stack, after the signal handler has returned.
-[[noreturn]] void report() {
-  const Worker& self = *worker;
-  const unsigned long address = reinterpret_cast<unsigned long>(faultAddress);
-  const unsigned long stack = reinterpret_cast<unsigned long>(self.stacks);
-  const unsigned long end = reinterpret_cast<unsigned long>(self.sharedEnd);
-  if (faultSignal == SIGFPE) fail("integer division by zero");
-  if (address >= stack && address < stack + self.stackCount * Worker::kStackBytes) {
-    fail("a thread's local variables need more than %zu bytes", Worker::kStackBytes - Worker::kPageBytes);
-  }
-  if (address >= end && address < end + (1u << 20)) {
-    fail("illegal address: at least %lu bytes behind the %u bytes of dynamic shared memory", address - end,
-         self.block.sharedBytes);
-  }
-  fail("illegal address %p: outside every buffer and the shared memory", faultAddress);
-}
-
-void onFault(int signal, siginfo_t* info, void* context) {
-  if (worker == nullptr || wpk_emulator_thread == nullptr) {  // not in a kernel: not ours
-    for (int i = 0; i < 3; ++i) {
-      if (kSignals[i] == signal) sigaction(signal, &previous[i], nullptr);
+[[noreturn]] void report()
+{
+    const Worker& self = *worker;
+    const unsigned long address = reinterpret_cast<unsigned long>(faultAddress);
+    const unsigned long stack = reinterpret_cast<unsigned long>(self.stacks);
+    const unsigned long end = reinterpret_cast<unsigned long>(self.sharedEnd);
+    if (faultSignal == SIGFPE)
+        fail("integer division by zero");
+    if (address >= stack && address < stack + self.stackCount * Worker::kStackBytes)
+    {
+        fail("a thread's local variables need more than %zu bytes", Worker::kStackBytes - Worker::kPageBytes);
     }
-    return;
-  }
-  faultSignal = signal;
-  faultAddress = info->si_addr;
-  auto* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
-  char* const top = worker->emergencyStack + sizeof worker->emergencyStack;
-  registers[REG_RSP] = static_cast<greg_t>((reinterpret_cast<unsigned long>(top) & ~63ul) - 8);
-  registers[REG_RIP] = reinterpret_cast<greg_t>(report);
+    if (address >= end && address < end + (1u << 20))
+    {
+        fail("illegal address: at least %lu bytes behind the %u bytes of dynamic shared memory", address - end,
+            self.block.sharedBytes);
+    }
+    fail("illegal address %p: outside every buffer and the shared memory", faultAddress);
 }
 
-}  // namespace
-
-void installFaultHandlers() {
-  struct sigaction action {};
-  action.sa_sigaction = onFault;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &action, &previous[i]);
+void onFault(int signal, siginfo_t* info, void* context)
+{
+    if (worker == nullptr || wpk_emulator_thread == nullptr)
+    { // not in a kernel: not ours
+        for (int i = 0; i < 3; ++i)
+        {
+            if (kSignals[i] == signal)
+                sigaction(signal, &previous[i], nullptr);
+        }
+        return;
+    }
+    faultSignal = signal;
+    faultAddress = info->si_addr;
+    auto* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    char* const top = worker->emergencyStack + sizeof worker->emergencyStack;
+    registers[REG_RSP] = static_cast<greg_t>((reinterpret_cast<unsigned long>(top) & ~63ul) - 8);
+    registers[REG_RIP] = reinterpret_cast<greg_t>(report);
 }
 
-void removeFaultHandlers() {
-  for (int i = 0; i < 3; ++i) sigaction(kSignals[i], &previous[i], nullptr);
+} // namespace
+
+void installFaultHandlers()
+{
+    struct sigaction action
+    {
+    };
+    action.sa_sigaction = onFault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    for (int i = 0; i < 3; ++i)
+        sigaction(kSignals[i], &action, &previous[i]);
 }
 
-void useSignalStack() {
-  static thread_local struct Stack {
-    char bytes[kSignalStackBytes];
-  }* own = new Stack;  // one a thread, as long as the thread may be signalled
-  stack_t stack{};
-  stack.ss_sp = own->bytes;
-  stack.ss_size = kSignalStackBytes;
-  sigaltstack(&stack, nullptr);
+void removeFaultHandlers()
+{
+    for (int i = 0; i < 3; ++i)
+        sigaction(kSignals[i], &previous[i], nullptr);
 }
 
-}  // namespace wpk::emulator
+void useSignalStack()
+{
+    static thread_local struct Stack
+    {
+        char bytes[kSignalStackBytes];
+    }* own = new Stack; // one a thread, as long as the thread may be signalled
+    stack_t stack{};
+    stack.ss_sp = own->bytes;
+    stack.ss_size = kSignalStackBytes;
+    sigaltstack(&stack, nullptr);
+}
+
+} // namespace wpk::emulator

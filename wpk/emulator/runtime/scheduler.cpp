@@ -7,225 +7,288 @@
 
 __thread wpk::emulated::Thread* wpk_emulator_thread __attribute__((tls_model("initial-exec"), visibility("default")));
 
-namespace wpk::emulator {
+namespace wpk::emulator
+{
 
 __thread Worker* worker __attribute__((tls_model("initial-exec")));
 
-namespace {
+namespace
+{
 
-void leaveTo(void* stack) {
-  void* abandoned;
-  wpk_emulator_switch(&abandoned, stack);
-  __builtin_unreachable();
+void leaveTo(void* stack)
+{
+    void* abandoned;
+    wpk_emulator_switch(&abandoned, stack);
+    __builtin_unreachable();
 }
 
 // A runnable lane of `warp`, the next one after `lane` first; null when there is none.
-inline Fiber* pickLane(Warp& warp, uint32 lane) {
-  const uint32 runnable = warp.runnable;
-  if (runnable == 0) return nullptr;
-  const uint32 above = lane == 31 ? 0 : runnable & ~((2u << lane) - 1);
-  return warp.fibers + __builtin_ctz(above != 0 ? above : runnable);
+inline Fiber* pickLane(Warp& warp, uint32 lane)
+{
+    const uint32 runnable = warp.runnable;
+    if (runnable == 0)
+        return nullptr;
+    const uint32 above = lane == 31 ? 0 : runnable & ~((2u << lane) - 1);
+    return warp.fibers + __builtin_ctz(above != 0 ? above : runnable);
 }
 
 // The fiber to run when `fiber` cannot go on: its own warp first, then the others in turn.
-Fiber* pick(Fiber* fiber) {
-  Worker& self = *worker;
-  const uint32 count = static_cast<uint32>(self.warps.size());
-  if (self.has(kRandomOrder)) {
-    const uint32 first = self.draw() % count;
-    for (uint32 i = 0; i < count; ++i) {
-      Warp& warp = self.warps[(first + i) % count];
-      if (Fiber* next = pickLane(warp, self.draw() % 32)) return next;
+Fiber* pick(Fiber* fiber)
+{
+    Worker& self = *worker;
+    const uint32 count = static_cast<uint32>(self.warps.size());
+    if (self.has(kRandomOrder))
+    {
+        const uint32 first = self.draw() % count;
+        for (uint32 i = 0; i < count; ++i)
+        {
+            Warp& warp = self.warps[(first + i) % count];
+            if (Fiber* next = pickLane(warp, self.draw() % 32))
+                return next;
+        }
+        return nullptr;
+    }
+    if (Fiber* next = pickLane(*fiber->warp, fiber->lane))
+        return next;
+    for (uint32 i = 1; i <= count; ++i)
+    {
+        Warp& warp = self.warps[(fiber->warp->index + i) % count];
+        if (Fiber* next = pickLane(warp, 31))
+            return next;
     }
     return nullptr;
-  }
-  if (Fiber* next = pickLane(*fiber->warp, fiber->lane)) return next;
-  for (uint32 i = 1; i <= count; ++i) {
-    Warp& warp = self.warps[(fiber->warp->index + i) % count];
-    if (Fiber* next = pickLane(warp, 31)) return next;
-  }
-  return nullptr;
 }
 
-[[noreturn]] void failDeadlock() {
-  fail("deadlock: %u of %u threads wait at __syncthreads, the others at a warp operation that lanes of their "
-       "warp do not reach",
-       worker->barred, worker->live);
+[[noreturn]] void failDeadlock()
+{
+    fail("deadlock: %u of %u threads wait at __syncthreads, the others at a warp operation that lanes of their "
+         "warp do not reach",
+        worker->barred, worker->live);
 }
 
-__attribute__((noinline)) void yieldSlowly(Fiber* fiber) {
-  Fiber* const next = pick(fiber);
-  if (next == nullptr) failDeadlock();
-  if (next == fiber) return;
-  wpk_emulator_thread = next;
-  return wpk_emulator_switch(&fiber->stack, next->stack);
+__attribute__((noinline)) void yieldSlowly(Fiber* fiber)
+{
+    Fiber* const next = pick(fiber);
+    if (next == nullptr)
+        failDeadlock();
+    if (next == fiber)
+        return;
+    wpk_emulator_thread = next;
+    return wpk_emulator_switch(&fiber->stack, next->stack);
 }
 
 // Both exits are tail calls, so that the switch returns straight into the kernel.
-inline __attribute__((always_inline)) void yieldFrom(Fiber* fiber) {
-  // The address of the next lane depends on no load but this one: the usual case, kept short.
-  const bool nextRuns = fiber->lane != 31 && (fiber->warp->runnable >> (fiber->lane + 1) & 1) != 0;
-  if (__builtin_expect(nextRuns && !worker->has(kRandomOrder), 1)) {
-    Fiber* const next = fiber + 1;
-    wpk_emulator_thread = next;
-    return wpk_emulator_switch(&fiber->stack, next->stack);
-  }
-  return yieldSlowly(fiber);
+inline __attribute__((always_inline)) void yieldFrom(Fiber* fiber)
+{
+    // The address of the next lane depends on no load but this one: the usual case, kept short.
+    const bool nextRuns = fiber->lane != 31 && (fiber->warp->runnable >> (fiber->lane + 1) & 1) != 0;
+    if (__builtin_expect(nextRuns && !worker->has(kRandomOrder), 1))
+    {
+        Fiber* const next = fiber + 1;
+        wpk_emulator_thread = next;
+        return wpk_emulator_switch(&fiber->stack, next->stack);
+    }
+    return yieldSlowly(fiber);
 }
 
-const char* nameOf(Collective kind) {
-  static const char* const kNames[] = {"__syncwarp", "shuffle",     "ballot",       "warp reduction", "loadMatrix",
-                                       "mmaTile",    "wgmma",       "wgmma commit", "wgmma wait"};
-  return kNames[static_cast<uint32>(kind)];
+const char* nameOf(Collective kind)
+{
+    static const char* const kNames[] = {"__syncwarp", "shuffle", "ballot", "warp reduction", "loadMatrix", "mmaTile",
+        "wgmma", "wgmma commit", "wgmma wait"};
+    return kNames[static_cast<uint32>(kind)];
 }
 
 // Runs the collective of `mask` when all its live lanes have arrived.
-bool tryRelease(Warp& warp, uint32 mask) {
-  const uint32 needed = mask & warp.live;
-  if (needed == 0 || (warp.arrived & needed) != needed) return false;
-  const Fiber& first = warp.fibers[__builtin_ctz(needed)];
-  for (uint32 rest = needed; rest != 0; rest &= rest - 1) {
-    const Fiber& fiber = warp.fibers[__builtin_ctz(rest)];
-    if (fiber.kind != first.kind || fiber.mask != first.mask) {
-      fail("lanes of one warp meet in different operations: lane %u in %s (mask %08x), lane %u in %s (mask %08x)",
-           first.lane, nameOf(first.kind), first.mask, fiber.lane, nameOf(fiber.kind), fiber.mask);
+bool tryRelease(Warp& warp, uint32 mask)
+{
+    const uint32 needed = mask & warp.live;
+    if (needed == 0 || (warp.arrived & needed) != needed)
+        return false;
+    const Fiber& first = warp.fibers[__builtin_ctz(needed)];
+    for (uint32 rest = needed; rest != 0; rest &= rest - 1)
+    {
+        const Fiber& fiber = warp.fibers[__builtin_ctz(rest)];
+        if (fiber.kind != first.kind || fiber.mask != first.mask)
+        {
+            fail("lanes of one warp meet in different operations: lane %u in %s (mask %08x), lane %u in %s (mask %08x)",
+                first.lane, nameOf(first.kind), first.mask, fiber.lane, nameOf(fiber.kind), fiber.mask);
+        }
     }
-  }
-  Worker& self = *worker;
-  self.statistics.collectives++;
-  self.progress++;
-  warp.arrived &= ~needed;
-  warp.runnable |= needed;
-  if (self.has(kCountBanks)) countAccesses(warp);
-  runCollective(first.kind, warp, needed);
-  return true;
+    Worker& self = *worker;
+    self.statistics.collectives++;
+    self.progress++;
+    warp.arrived &= ~needed;
+    warp.runnable |= needed;
+    if (self.has(kCountBanks))
+        countAccesses(warp);
+    runCollective(first.kind, warp, needed);
+    return true;
 }
 
-__attribute__((noinline)) void lastArrival(Warp& warp, uint32 mask) {
-  tryRelease(warp, mask);
-  yieldSometimes();
+__attribute__((noinline)) void lastArrival(Warp& warp, uint32 mask)
+{
+    tryRelease(warp, mask);
+    yieldSometimes();
 }
 
-void releaseBarrier(Worker& self) {
-  self.barred = 0;
-  self.progress++;
-  for (Warp& warp : self.warps) {
-    warp.runnable |= warp.barred;
-    warp.barred = 0;
-    if (self.has(kCountBanks)) countAccesses(warp);
-  }
+void releaseBarrier(Worker& self)
+{
+    self.barred = 0;
+    self.progress++;
+    for (Warp& warp : self.warps)
+    {
+        warp.runnable |= warp.barred;
+        warp.barred = 0;
+        if (self.has(kCountBanks))
+            countAccesses(warp);
+    }
 }
 
-}  // namespace
+} // namespace
 
-void fail(const char* format, ...) {
-  Worker& self = *worker;
-  if (!self.launch->failed.exchange(true)) {
-    va_list values;
-    va_start(values, format);
-    const int length = vsnprintf(self.launch->message, self.launch->messageBytes, format, values);
-    va_end(values);
-    const emulated::Index3 &block = self.block.index, &thread = currentFiber()->index;
-    const size_t used = static_cast<size_t>(length) < self.launch->messageBytes ? static_cast<size_t>(length) : 0;
-    snprintf(self.launch->message + used, self.launch->messageBytes - used,
-             " [block (%u, %u, %u), thread (%u, %u, %u)]", block.x, block.y, block.z, thread.x, thread.y, thread.z);
-  }
-  leaveTo(self.returnStack);
-  __builtin_unreachable();
+void fail(const char* format, ...)
+{
+    Worker& self = *worker;
+    if (!self.launch->failed.exchange(true))
+    {
+        va_list values;
+        va_start(values, format);
+        const int length = vsnprintf(self.launch->message, self.launch->messageBytes, format, values);
+        va_end(values);
+        const emulated::Index3 &block = self.block.index, &thread = currentFiber()->index;
+        const size_t used = static_cast<size_t>(length) < self.launch->messageBytes ? static_cast<size_t>(length) : 0;
+        snprintf(self.launch->message + used, self.launch->messageBytes - used,
+            " [block (%u, %u, %u), thread (%u, %u, %u)]", block.x, block.y, block.z, thread.x, thread.y, thread.z);
+    }
+    leaveTo(self.returnStack);
+    __builtin_unreachable();
 }
 
-void yieldNow() {
-  Fiber* const fiber = currentFiber();
-  Worker& self = *worker;
-  if (self.has(kRandomOrder)) return yieldSlowly(fiber);
-  // Not lane by lane: a waiting fiber that yields must reach the fibers of every other warp.
-  const uint32 above = fiber->lane == 31 ? 0 : fiber->warp->runnable & ~((2u << fiber->lane) - 1);
-  Fiber* next = above != 0 ? fiber->warp->fibers + __builtin_ctz(above) : nullptr;
-  const uint32 count = static_cast<uint32>(self.warps.size());
-  for (uint32 i = 1; next == nullptr && i <= count; ++i) {
-    next = pickLane(self.warps[(fiber->warp->index + i) % count], 31);
-  }
-  if (next == nullptr || next == fiber) return;
-  wpk_emulator_thread = next;
-  wpk_emulator_switch(&fiber->stack, next->stack);
+void yieldNow()
+{
+    Fiber* const fiber = currentFiber();
+    Worker& self = *worker;
+    if (self.has(kRandomOrder))
+        return yieldSlowly(fiber);
+    // Not lane by lane: a waiting fiber that yields must reach the fibers of every other warp.
+    const uint32 above = fiber->lane == 31 ? 0 : fiber->warp->runnable & ~((2u << fiber->lane) - 1);
+    Fiber* next = above != 0 ? fiber->warp->fibers + __builtin_ctz(above) : nullptr;
+    const uint32 count = static_cast<uint32>(self.warps.size());
+    for (uint32 i = 1; next == nullptr && i <= count; ++i)
+    {
+        next = pickLane(self.warps[(fiber->warp->index + i) % count], 31);
+    }
+    if (next == nullptr || next == fiber)
+        return;
+    wpk_emulator_thread = next;
+    wpk_emulator_switch(&fiber->stack, next->stack);
 }
 
-void yieldSometimes() {
-  constexpr uint32 kOneIn = 8;
-  if (worker->has(kRandomOrder) && worker->draw() % kOneIn == 0) yieldSlowly(currentFiber());
+void yieldSometimes()
+{
+    constexpr uint32 kOneIn = 8;
+    if (worker->has(kRandomOrder) && worker->draw() % kOneIn == 0)
+        yieldSlowly(currentFiber());
 }
 
-void runCollective(Collective kind, Warp& warp, uint32 mask) {
-  switch (kind) {
-    case Collective::syncWarp: return;
-    case Collective::shuffle: return runShuffle(warp, mask);
-    case Collective::vote: return runVote(warp, mask);
-    case Collective::reduce: return runReduce(warp, mask);
-    case Collective::loadMatrix: return runLoadMatrix(warp, mask);
-    case Collective::mmaTile: return runMmaTile(warp, mask);
-    case Collective::wgmma: return runWgmma(warp, mask);
-    case Collective::wgmmaCommit: return runWgmmaCommit(warp, mask);
-    case Collective::wgmmaWait: return runWgmmaWait(warp, mask);
-  }
+void runCollective(Collective kind, Warp& warp, uint32 mask)
+{
+    switch (kind)
+    {
+    case Collective::syncWarp:
+        return;
+    case Collective::shuffle:
+        return runShuffle(warp, mask);
+    case Collective::vote:
+        return runVote(warp, mask);
+    case Collective::reduce:
+        return runReduce(warp, mask);
+    case Collective::loadMatrix:
+        return runLoadMatrix(warp, mask);
+    case Collective::mmaTile:
+        return runMmaTile(warp, mask);
+    case Collective::wgmma:
+        return runWgmma(warp, mask);
+    case Collective::wgmmaCommit:
+        return runWgmmaCommit(warp, mask);
+    case Collective::wgmmaWait:
+        return runWgmmaWait(warp, mask);
+    }
 }
 
-}  // namespace wpk::emulator
+} // namespace wpk::emulator
 
 using namespace wpk::emulator;
 
-WPK_API void wpk_emulator_collective(uint32_t mask, Collective kind, void* operands) {
-  Fiber* const fiber = currentFiber();
-  Warp& warp = *fiber->warp;
-  const uint32_t bit = 1u << fiber->lane;
-  fiber->operands = operands;
-  fiber->kind = kind;
-  fiber->mask = mask;
-  if (__builtin_expect((mask & bit) == 0, 0)) fail("a lane takes part in an operation whose mask %08x lacks it", mask);
-  const uint32_t arrived = warp.arrived |= bit;
-  warp.runnable &= ~bit;
-  if ((mask & warp.live & ~arrived) == 0) return lastArrival(warp, mask);
-  return yieldFrom(fiber);
+WPK_API void wpk_emulator_collective(uint32_t mask, Collective kind, void* operands)
+{
+    Fiber* const fiber = currentFiber();
+    Warp& warp = *fiber->warp;
+    const uint32_t bit = 1u << fiber->lane;
+    fiber->operands = operands;
+    fiber->kind = kind;
+    fiber->mask = mask;
+    if (__builtin_expect((mask & bit) == 0, 0))
+        fail("a lane takes part in an operation whose mask %08x lacks it", mask);
+    const uint32_t arrived = warp.arrived |= bit;
+    warp.runnable &= ~bit;
+    if ((mask & warp.live & ~arrived) == 0)
+        return lastArrival(warp, mask);
+    return yieldFrom(fiber);
 }
 
-WPK_API void wpk_emulator_barrier() {
-  Fiber* const fiber = currentFiber();
-  Worker& self = *worker;
-  const uint32_t bit = 1u << fiber->lane;
-  fiber->warp->runnable &= ~bit;
-  fiber->warp->barred |= bit;
-  if (++self.barred == self.live) {
-    releaseBarrier(self);
-    return yieldSometimes();
-  }
-  return yieldFrom(fiber);
+WPK_API void wpk_emulator_barrier()
+{
+    Fiber* const fiber = currentFiber();
+    Worker& self = *worker;
+    const uint32_t bit = 1u << fiber->lane;
+    fiber->warp->runnable &= ~bit;
+    fiber->warp->barred |= bit;
+    if (++self.barred == self.live)
+    {
+        releaseBarrier(self);
+        return yieldSometimes();
+    }
+    return yieldFrom(fiber);
 }
 
-WPK_API void wpk_emulator_fail(const char* what) { fail("%s", what); }
+WPK_API void wpk_emulator_fail(const char* what)
+{
+    fail("%s", what);
+}
 
 // The body of every fiber: the kernel, then the end of the thread.
-extern "C" __attribute__((visibility("hidden"))) void wpk_emulator_fiber_main() {
-  worker->launch->kernel(worker->launch->arguments);
-  Fiber* const fiber = currentFiber();
-  Warp& warp = *fiber->warp;
-  Worker& self = *worker;
-  const uint32_t bit = 1u << fiber->lane;
-  warp.live &= ~bit;
-  warp.runnable &= ~bit;
-  self.live--;
-  self.progress++;
-  if (self.live == 0) {
-    if (self.has(kCountBanks)) {
-      for (Warp& each : self.warps) countAccesses(each);
+extern "C" __attribute__((visibility("hidden"))) void wpk_emulator_fiber_main()
+{
+    worker->launch->kernel(worker->launch->arguments);
+    Fiber* const fiber = currentFiber();
+    Warp& warp = *fiber->warp;
+    Worker& self = *worker;
+    const uint32_t bit = 1u << fiber->lane;
+    warp.live &= ~bit;
+    warp.runnable &= ~bit;
+    self.live--;
+    self.progress++;
+    if (self.live == 0)
+    {
+        if (self.has(kCountBanks))
+        {
+            for (Warp& each : self.warps)
+                countAccesses(each);
+        }
+        leaveTo(self.returnStack);
     }
-    leaveTo(self.returnStack);
-  }
-  if (self.barred == self.live) releaseBarrier(self);
-  // Lanes that were waiting for this one only can go on.
-  for (uint32_t rest = warp.arrived; rest != 0; rest &= rest - 1) {
-    if (tryRelease(warp, warp.fibers[__builtin_ctz(rest)].mask)) break;
-  }
-  Fiber* const next = pick(fiber);
-  if (next == nullptr) failDeadlock();
-  wpk_emulator_thread = next;
-  leaveTo(next->stack);
+    if (self.barred == self.live)
+        releaseBarrier(self);
+    // Lanes that were waiting for this one only can go on.
+    for (uint32_t rest = warp.arrived; rest != 0; rest &= rest - 1)
+    {
+        if (tryRelease(warp, warp.fibers[__builtin_ctz(rest)].mask))
+            break;
+    }
+    Fiber* const next = pick(fiber);
+    if (next == nullptr)
+        failDeadlock();
+    wpk_emulator_thread = next;
+    leaveTo(next->stack);
 }

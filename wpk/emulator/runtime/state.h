@@ -23,126 +23,155 @@
 
 #define WPK_API extern "C" __attribute__((visibility("default")))
 
-namespace wpk::emulator {
+namespace wpk::emulator
+{
 
 using emulated::Collective;
 
 // What a launch checks beyond illegal addresses and deadlocks; bits of Launch::modes.
-enum Mode : uint32 {
-  kLateCopies = 1,   // asynchronous work takes effect only when it is waited for; NaN until then
-  kRandomOrder = 2,  // warps and lanes run in a seeded random order, and yield at memory accesses
-  kPoison = 4,       // shared memory begins as NaN, and its end is watched
-  kCountBanks = 8,   // bank conflicts are counted
+enum Mode : uint32
+{
+    kLateCopies = 1,  // asynchronous work takes effect only when it is waited for; NaN until then
+    kRandomOrder = 2, // warps and lanes run in a seeded random order, and yield at memory accesses
+    kPoison = 4,      // shared memory begins as NaN, and its end is watched
+    kCountBanks = 8,  // bank conflicts are counted
 };
 
 // Kinds of shared-memory access whose bank conflicts are counted apart.
-enum AccessKind : uint32 { kLoad, kStore, kMatrixLoad, kCopy, kAccessKinds };
+enum AccessKind : uint32
+{
+    kLoad,
+    kStore,
+    kMatrixLoad,
+    kCopy,
+    kAccessKinds
+};
 
-struct Statistics {
-  uint64 collectives = 0;
-  uint64 phases[kAccessKinds] = {};     // passes that the accesses need at least
-  uint64 conflicts[kAccessKinds] = {};  // passes on top of these
-  uint64 uncounted = 0;                 // accesses beyond the log's size
+struct Statistics
+{
+    uint64 collectives = 0;
+    uint64 phases[kAccessKinds] = {};    // passes that the accesses need at least
+    uint64 conflicts[kAccessKinds] = {}; // passes on top of these
+    uint64 uncounted = 0;                // accesses beyond the log's size
 };
 
 struct Warp;
 
-struct Copy {
-  unsigned long target;
-  const void* source;
-  int bytes, valid;
+struct Copy
+{
+    unsigned long target;
+    const void* source;
+    int bytes, valid;
 };
 
-struct Access {
-  const void* site;
-  uint32 offset;  // from the start of the shared memory
-  uint16 bytes, kind;
+struct Access
+{
+    const void* site;
+    uint32 offset; // from the start of the shared memory
+    uint16 bytes, kind;
 };
 
 // The fields of a fiber in checking mode, kept apart so that the fast mode touches one cache line.
-struct FiberChecks {
-  std::vector<Copy> copies;
-  std::vector<size_t> groups;  // end of each committed group in `copies`
-  std::vector<Access> accesses;
+struct FiberChecks
+{
+    std::vector<Copy> copies;
+    std::vector<size_t> groups; // end of each committed group in `copies`
+    std::vector<Access> accesses;
 };
 
-struct alignas(64) Fiber : emulated::Thread {
-  void* stack;
-  Warp* warp;
-  void* operands;  // of the collective that it waits at
-  Collective kind;
-  uint32 mask;
-  FiberChecks* checks;
+struct alignas(64) Fiber : emulated::Thread
+{
+    void* stack;
+    Warp* warp;
+    void* operands; // of the collective that it waits at
+    Collective kind;
+    uint32 mask;
+    FiberChecks* checks;
 };
 
-struct WgmmaPending {
-  float* accumulators[32];
-  emulated::WgmmaOperands operands;
+struct WgmmaPending
+{
+    float* accumulators[32];
+    emulated::WgmmaOperands operands;
 };
 
-struct Warp {
-  uint32 runnable, arrived, live, barred;
-  Fiber* fibers;
-  uint32 index;
-  std::vector<WgmmaPending> wgmmas;
-  std::vector<size_t> wgmmaGroups;
+struct Warp
+{
+    uint32 runnable, arrived, live, barred;
+    Fiber* fibers;
+    uint32 index;
+    std::vector<WgmmaPending> wgmmas;
+    std::vector<size_t> wgmmaGroups;
 };
 
 // A tensor copy whose bytes have not landed yet.
-struct TensorCopy {
-  unsigned long target, barrier;
-  const void* map;
-  int coordinates[5];
-  int rank;
+struct TensorCopy
+{
+    unsigned long target, barrier;
+    const void* map;
+    int coordinates[5];
+    int rank;
 };
 
-struct Launch {
-  void (*kernel)(void**);
-  void** arguments;
-  emulated::Index3 grid, block;
-  uint32 sharedBytes, modes;
-  uint64 seed, blocks;
-  std::atomic<uint64> nextBlock{0};
-  std::atomic<bool> failed{false};
-  char* message;
-  size_t messageBytes;
-  size_t staticModule = 0, staticBytes = 0;  // thread-local storage of the kernel's library
+struct Launch
+{
+    void (*kernel)(void**);
+    void** arguments;
+    emulated::Index3 grid, block;
+    uint32 sharedBytes, modes;
+    uint64 seed, blocks;
+    std::atomic<uint64> nextBlock{0};
+    std::atomic<bool> failed{false};
+    char* message;
+    size_t messageBytes;
+    size_t staticModule = 0, staticBytes = 0; // thread-local storage of the kernel's library
 };
 
-struct Worker {
-  static constexpr size_t kStackBytes = 64 * 1024;
-  static constexpr size_t kPageBytes = 4096;
+struct Worker
+{
+    static constexpr size_t kStackBytes = 64 * 1024;
+    static constexpr size_t kPageBytes = 4096;
 
-  Launch* launch = nullptr;
-  emulated::Block block{};
-  std::vector<Fiber> fibers;
-  std::vector<FiberChecks> checks;
-  std::vector<Warp> warps;
-  void* returnStack = nullptr;  // of the worker itself, while a fiber runs
-  uint32 live = 0, barred = 0;
-  uint64 progress = 0, polledProgress = 0;
-  uint32 idlePolls = 0;
-  uint64 random = 1;
-  Statistics statistics;
-  std::vector<TensorCopy> tensorCopies;
-  char* stacks = nullptr;
-  size_t stackCount = 0;
-  char* sharedEnd = nullptr;  // a guard region begins here
-  char* staticShared = nullptr;
-  alignas(64) float a[16][16][16];  // operands of a tile product, widened to float
-  alignas(64) float b[32][16][16];
-  alignas(64) char emergencyStack[16 * 1024];  // for the report of a fault
+    Launch* launch = nullptr;
+    emulated::Block block{};
+    std::vector<Fiber> fibers;
+    std::vector<FiberChecks> checks;
+    std::vector<Warp> warps;
+    void* returnStack = nullptr; // of the worker itself, while a fiber runs
+    uint32 live = 0, barred = 0;
+    uint64 progress = 0, polledProgress = 0;
+    uint32 idlePolls = 0;
+    uint64 random = 1;
+    Statistics statistics;
+    std::vector<TensorCopy> tensorCopies;
+    char* stacks = nullptr;
+    size_t stackCount = 0;
+    char* sharedEnd = nullptr; // a guard region begins here
+    char* staticShared = nullptr;
+    alignas(64) float a[16][16][16]; // operands of a tile product, widened to float
+    alignas(64) float b[32][16][16];
+    alignas(64) char emergencyStack[16 * 1024]; // for the report of a fault
 
-  bool has(Mode mode) const { return (launch->modes & mode) != 0; }
-  uint32 draw() {
-    random = random * 6364136223846793005ull + 1442695040888963407ull;
-    return static_cast<uint32>(random >> 33);
-  }
+    bool has(Mode mode) const
+    {
+        return (launch->modes & mode) != 0;
+    }
+    uint32 draw()
+    {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        return static_cast<uint32>(random >> 33);
+    }
 };
 
 extern __thread Worker* worker __attribute__((tls_model("initial-exec")));
 
-inline Fiber* currentFiber() { return static_cast<Fiber*>(wpk_emulator_thread); }
+inline Fiber* currentFiber()
+{
+    return static_cast<Fiber*>(wpk_emulator_thread);
+}
+
+// More than any GPU gives a block.
+constexpr size_t kMaximumSharedBytes = 1 << 20;
 
 // Ends the launch with an error that names the current block and thread; returns to the worker.
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
@@ -180,4 +209,4 @@ void installFaultHandlers();
 void removeFaultHandlers();
 void useSignalStack();
 
-}  // namespace wpk::emulator
+} // namespace wpk::emulator

@@ -12,62 +12,79 @@
 
 #include "state.h"
 
-namespace wpk::emulator {
+namespace wpk::emulator
+{
 
 typedef float Lanes16 __attribute__((vector_size(64)));
 
 template <emulated::MmaType T>
-inline float widen(uint16 bits) {
-  if constexpr (T == emulated::MmaType::half) {
-    _Float16 half;
-    memcpy(&half, &bits, 2);
-    return static_cast<float>(half);
-  } else {
-    const uint32 word = static_cast<uint32>(bits) << 16;
-    float value;
-    memcpy(&value, &word, 4);
-    return value;
-  }
+inline float widen(uint16 bits)
+{
+    if constexpr (T == emulated::MmaType::half)
+    {
+        _Float16 half;
+        memcpy(&half, &bits, 2);
+        return static_cast<float>(half);
+    }
+    else
+    {
+        const uint32 word = static_cast<uint32>(bits) << 16;
+        float value;
+        memcpy(&value, &word, 4);
+        return value;
+    }
 }
 
 // Eight consecutive 16-bit values to float.
 template <emulated::MmaType T>
-inline void widen8(const uint16* source, float* target) {
+inline void widen8(const uint16* source, float* target)
+{
 #if defined(__AVX2__) && defined(__F16C__)
-  const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source));
-  if constexpr (T == emulated::MmaType::half) {
-    _mm256_storeu_ps(target, _mm256_cvtph_ps(words));
-  } else {
-    _mm256_storeu_ps(target, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16)));
-  }
+    const __m128i words = _mm_loadu_si128(reinterpret_cast<const __m128i*>(source));
+    if constexpr (T == emulated::MmaType::half)
+    {
+        _mm256_storeu_ps(target, _mm256_cvtph_ps(words));
+    }
+    else
+    {
+        _mm256_storeu_ps(target, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16)));
+    }
 #else
-  for (int i = 0; i < 8; ++i) target[i] = widen<T>(source[i]);
+    for (int i = 0; i < 8; ++i)
+        target[i] = widen<T>(source[i]);
 #endif
 }
 
 // An 8 x 8 row-major tile to its transpose, whose rows lie `stride` floats apart.
-inline void transpose8(const float* source, float* target, int stride) {
+inline void transpose8(const float* source, float* target, int stride)
+{
 #if defined(__AVX2__)
-  __m256 rows[8], pairs[8], quads[8];
-  for (int i = 0; i < 8; ++i) rows[i] = _mm256_loadu_ps(source + 8 * i);
-  for (int i = 0; i < 4; ++i) {
-    pairs[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
-    pairs[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
-  }
-  for (int i = 0; i < 8; i += 4) {
-    quads[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
-    quads[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
-    quads[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
-    quads[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
-  }
-  for (int i = 0; i < 4; ++i) {
-    _mm256_storeu_ps(target + i * stride, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x20));
-    _mm256_storeu_ps(target + (i + 4) * stride, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x31));
-  }
+    __m256 rows[8], pairs[8], quads[8];
+    for (int i = 0; i < 8; ++i)
+        rows[i] = _mm256_loadu_ps(source + 8 * i);
+    for (int i = 0; i < 4; ++i)
+    {
+        pairs[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+        pairs[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4)
+    {
+        quads[i] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0x44);
+        quads[i + 1] = _mm256_shuffle_ps(pairs[i], pairs[i + 2], 0xee);
+        quads[i + 2] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0x44);
+        quads[i + 3] = _mm256_shuffle_ps(pairs[i + 1], pairs[i + 3], 0xee);
+    }
+    for (int i = 0; i < 4; ++i)
+    {
+        _mm256_storeu_ps(target + i * stride, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x20));
+        _mm256_storeu_ps(target + (i + 4) * stride, _mm256_permute2f128_ps(quads[i], quads[4 + i], 0x31));
+    }
 #else
-  for (int i = 0; i < 8; ++i) {
-    for (int j = 0; j < 8; ++j) target[j * stride + i] = source[i * 8 + j];
-  }
+    for (int i = 0; i < 8; ++i)
+    {
+        for (int j = 0; j < 8; ++j)
+            target[j * stride + i] = source[i * 8 + j];
+    }
 #endif
 }
 
@@ -75,42 +92,51 @@ inline void transpose8(const float* source, float* target, int stride) {
 // mma.cuh. accumulators[lane] points at the four values of the left tile; the right tile's follow them.
 // With `pair` false there is no right tile. `clear` starts from zero instead of the old values.
 template <int K>
-inline void multiplyPair(const float (*a)[16], const float (*b)[16], float* const* accumulators, bool pair,
-                         bool clear) {
+inline void multiplyPair(const float (*a)[16], const float (*b)[16], float* const* accumulators, bool pair, bool clear)
+{
 #if defined(__AVX512F__)
-  constexpr int kRows = 16;
+    constexpr int kRows = 16;
 #else
-  constexpr int kRows = 4;  // eight accumulators of eight lanes: what sixteen registers hold
+    constexpr int kRows = 4; // eight accumulators of eight lanes: what sixteen registers hold
 #endif
-  for (int first = 0; first < 16; first += kRows) {
-    Lanes16 sums[kRows];
-    for (int i = 0; i < kRows; ++i) {
-      const int group = (first + i) & 7, half = (first + i) >> 3;
-      alignas(64) float row[16] = {};
-      for (int t = 0; t < 4 && !clear; ++t) {
-        const float* const values = accumulators[4 * group + t] + 2 * half;
-        memcpy(row + 2 * t, values, 8);
-        if (pair) memcpy(row + 8 + 2 * t, values + 4, 8);
-      }
-      memcpy(&sums[i], row, 64);
-    }
-    for (int k = 0; k < K; ++k) {
-      Lanes16 column;
-      memcpy(&column, b[k], 64);
+    for (int first = 0; first < 16; first += kRows)
+    {
+        Lanes16 sums[kRows];
+        for (int i = 0; i < kRows; ++i)
+        {
+            const int group = (first + i) & 7, half = (first + i) >> 3;
+            alignas(64) float row[16] = {};
+            for (int t = 0; t < 4 && !clear; ++t)
+            {
+                const float* const values = accumulators[4 * group + t] + 2 * half;
+                memcpy(row + 2 * t, values, 8);
+                if (pair)
+                    memcpy(row + 8 + 2 * t, values + 4, 8);
+            }
+            memcpy(&sums[i], row, 64);
+        }
+        for (int k = 0; k < K; ++k)
+        {
+            Lanes16 column;
+            memcpy(&column, b[k], 64);
 #pragma GCC unroll 16
-      for (int i = 0; i < kRows; ++i) sums[i] += a[first + i][k] * column;
+            for (int i = 0; i < kRows; ++i)
+                sums[i] += a[first + i][k] * column;
+        }
+        for (int i = 0; i < kRows; ++i)
+        {
+            const int group = (first + i) & 7, half = (first + i) >> 3;
+            alignas(64) float row[16];
+            memcpy(row, &sums[i], 64);
+            for (int t = 0; t < 4; ++t)
+            {
+                float* const values = accumulators[4 * group + t] + 2 * half;
+                memcpy(values, row + 2 * t, 8);
+                if (pair)
+                    memcpy(values + 4, row + 8 + 2 * t, 8);
+            }
+        }
     }
-    for (int i = 0; i < kRows; ++i) {
-      const int group = (first + i) & 7, half = (first + i) >> 3;
-      alignas(64) float row[16];
-      memcpy(row, &sums[i], 64);
-      for (int t = 0; t < 4; ++t) {
-        float* const values = accumulators[4 * group + t] + 2 * half;
-        memcpy(values, row + 2 * t, 8);
-        if (pair) memcpy(values + 4, row + 8 + 2 * t, 8);
-      }
-    }
-  }
 }
 
-}  // namespace wpk::emulator
+} // namespace wpk::emulator
