@@ -20,6 +20,7 @@ class AsyncLoader {
   static_assert(Threads % kCopiesARow == 0, "a thread keeps its column");
   static constexpr int kRowStep = Threads / kCopiesARow;
   static constexpr int kCount = ceilDivide(Rows, kRowStep);
+  static_assert(kCount <= 16, "a thread keeps at most 16 positions");
   using Tile = SwizzledTile<RowBytes>;
 
  public:

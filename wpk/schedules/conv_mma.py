@@ -1,0 +1,153 @@
+"""Convolution on the tensor cores as an implicit matrix product (conv_mma.cuh).
+
+Rows are output pixels (n, p, q), columns the filters of a group, the reduction runs over (r, s, c).
+The input is copied as it lies where its channels are contiguous in the type of the products, else it
+is gathered through registers: any strides, any floating type, so the first convolution reads the
+model's own tensor.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from wpk.dims import ceil_div
+from wpk.dtypes import Precision
+from wpk.kernel_source import KernelSource
+from wpk.launch import InputArgument, Launch, OutputArgument, SizeArgument
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.convolution import Convolution
+from wpk.schedules import mma_tiles
+from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
+from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
+from wpk.schedules.template import Constraint, ScheduleTemplate
+from wpk.schedules.unit import Entry, Type, kernel_source
+from wpk.targets.target import Target
+
+
+class ConvMma(ScheduleTemplate[Convolution, MmaSchedule]):
+    """Plain, grouped, dilated, strided and transposed convolutions in tf32, fp16 and bf16."""
+
+    name: ClassVar[str] = "conv_mma"
+    version: ClassVar[int] = 1
+    problem_type = Convolution
+    schedule_type = MmaSchedule
+
+    def why_not(self, problem: Convolution, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        if problem.is_depthwise:
+            return "every group has one input channel: tensor cores would multiply zeros"
+        if not problem.y.dtype.is_float:
+            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+        reason = mma_tiles.needs(problem.x.dtype, problem.precision, target)
+        return reason or why_too_large(problem)
+
+    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
+        del target  # its limits are constraints
+        rows = problem.n.value * problem.p * problem.q
+        return mma_tiles.axes(rows, problem.k // problem.groups, problem.precision)
+
+    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
+        """See `ScheduleTemplate.constraints`."""
+        return mma_tiles.constraints(_inputs(problem), target)
+
+    def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
+        """What DeepCuts tables 6 to 8 count, for an implicit matrix product.
+
+        The block loads, each step, ``block_k`` elements for each of its pixels and filters: a pixel
+        that several taps read is loaded for each of them (from L2), so the input extent
+        ``(b - 1) * stride + filter`` of the paper's direct convolution has no place here.
+        """
+        inputs, view = _inputs(problem), _view(problem)
+        element = problem.precision.storage.bytes
+        threads = mma_tiles.threads(columns)
+        steps = np.ceil(view.reduction / columns["block_k"])
+        rows = np.ceil(view.rows.value / columns["block_m"])
+        block_flops = (
+            2.0 * columns["block_m"] * columns["block_n"] * columns["block_k"] * steps
+        )
+        filters = columns["block_n"] * _transactions(columns["block_k"] * element, target)
+        pixels = view.transactions(columns["block_m"], columns["block_k"], target)
+        return Work(
+            unit=problem.precision,
+            element_bytes=problem.x.dtype.bytes,
+            blocks=rows * np.ceil(view.stored_columns / columns["block_n"]) * problem.groups,
+            threads=threads,
+            shared_bytes=mma_tiles.shared_bytes(columns, inputs),
+            registers=mma_tiles.registers(columns, inputs),
+            block_flops=block_flops,
+            thread_flops=block_flops / threads,
+            block_transactions=steps * (filters + pixels),
+            thread_loads=steps * mma_tiles.loads(columns, inputs),
+            store_bytes=columns["block_m"] * columns["block_n"] * float(problem.y.dtype.bytes),
+            steps=steps,
+            stages=columns["stages"].astype(np.float64),
+        )
+
+    def shared_accesses(
+        self, problem: Convolution, schedule: MmaSchedule
+    ) -> Sequence[SharedAccess]:
+        """See `ScheduleTemplate.shared_accesses`."""
+        return mma_tiles.shared_accesses(schedule, problem.precision.storage.bytes)
+
+    def packing(self, problem: Convolution, schedule: MmaSchedule) -> str:
+        """Filters as rows of (r, s, c), rounded to tf32 where the products are."""
+        del schedule  # every schedule reads the same rows
+        suffix = "_tf32" if problem.precision is Precision.TF32 else ""
+        return _view(problem).packing + suffix
+
+    def instantiate(
+        self, problem: Convolution, schedule: MmaSchedule
+    ) -> tuple[KernelSource, ...]:
+        """See `ScheduleTemplate.instantiate`."""
+        members = {
+            "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+            **_view(problem).members(),
+        }
+        return (kernel_source(_entry(problem, schedule), members, schedule),)
+
+    def launches(self, problem: Convolution, schedule: MmaSchedule) -> tuple[Launch, ...]:
+        """See `ScheduleTemplate.launches`."""
+        (source,) = self.instantiate(problem, schedule)
+        view = _view(problem)
+        columns = {name: np.asarray([value]) for name, value in schedule.parameters()}
+        count = 2 + len(problem.epilogue.operands)
+        return (
+            Launch(
+                kernel=source.digest,
+                entry=source.entry,
+                grid=(
+                    ceil_div(view.rows.expression, schedule.block_m),
+                    -(-view.stored_columns // schedule.block_n),
+                    problem.groups,
+                ),
+                block=(schedule.threads, 1, 1),
+                shared_bytes=int(mma_tiles.shared_bytes(columns, _inputs(problem))[0]),
+                arguments=(
+                    *(InputArgument(i) for i in range(count)),
+                    SizeArgument(problem.leading.expression),
+                    OutputArgument(0),
+                ),
+            ),
+        )
+
+
+def _view(problem: Convolution) -> ConvolutionView:
+    return ConvolutionView(problem, input_vector(problem), store_width=8)
+
+
+def _entry(problem: Convolution, schedule: MmaSchedule) -> Entry:
+    operands = len(problem.epilogue.operands)
+    return Entry("conv_mma", "convMma", schedule.threads, ("x", "w"), operands)
+
+
+def _inputs(problem: Convolution) -> MmaInputs:
+    """How the operands reach shared memory: mirrors convCopiesInput of the header."""
+    copy_bytes = input_vector(problem) * problem.x.dtype.bytes
+    copied = problem.x.dtype is problem.precision.storage and copy_bytes >= 4
+    return MmaInputs(problem.precision, copy_bytes if copied else 0, 16, problem.x.dtype.bytes)
+
+
+def _transactions(row_bytes: Columns | np.ndarray, target: Target) -> np.ndarray:
+    return np.ceil(np.asarray(row_bytes, np.float64) / target.transaction_bytes)

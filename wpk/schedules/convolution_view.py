@@ -1,0 +1,140 @@
+"""A convolution as a matrix product, as conv_mma and conv_simt both see it (PixelSource of tile_source.cuh)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wpk.extent import Extent
+from wpk.performance.work import Floats
+from wpk.problems.convolution import Convolution
+from wpk.schedules import packings
+from wpk.schedules.matrix_epilogue import epilogue_members
+from wpk.schedules.unit import Member, Type, Wide
+from wpk.targets.target import Target
+
+_MAX_INT32 = 2**31 - 1
+_MAX_GRID_Z = 65535
+_WASTE = 1.5
+
+
+def why_too_large(problem: Convolution) -> str | None:
+    """Why a kernel's 32-bit indices or a grid cannot hold the problem; None if they can."""
+    _, _, h, w = problem.x.strides
+    channels = problem.c * problem.x.strides[1]
+    if h * problem.h + w * problem.w + channels > _MAX_INT32:
+        return "an image has more elements than 32-bit offsets reach"
+    rows = problem.n.value * problem.p * problem.q
+    if rows > _MAX_INT32:
+        return f"{rows} output pixels are more than 32-bit indices reach"
+    if problem.groups > _MAX_GRID_Z:
+        return f"{problem.groups} groups, a grid holds {_MAX_GRID_Z}"
+    return None
+
+
+def input_vector(problem: Convolution, max_bytes: int = 16) -> int:
+    """Channels that one access to ``x`` moves: a power of two, 1 where channels lie apart.
+
+    A filter tap is padded to whole vectors, so a vector that would add more than half of the
+    channels is not used (3 channels are read by fours as 4, never by eights as 8).
+    """
+    channels = problem.c // problem.groups
+    vector = min(problem.x.vector(1), max_bytes // problem.x.dtype.bytes)
+    while vector > 1 and (
+        packings.round_up(channels, vector) > _WASTE * channels
+        or (problem.groups > 1 and channels % vector)
+    ):
+        vector //= 2
+    return vector
+
+
+@dataclass(frozen=True)
+class ConvolutionView:
+    """A convolution as rows (output pixels), columns (filters of a group) and a reduction.
+
+    Attributes:
+        problem: The convolution.
+        vector: Channels that one access to ``x`` moves.
+        store_width: Columns that a thread stores together at most.
+    """
+
+    problem: Convolution
+    vector: int
+    store_width: int
+
+    @property
+    def rows(self) -> Extent:
+        """Output pixels of the batch."""
+        return self.problem.n.times(self.problem.p * self.problem.q)
+
+    @property
+    def stored_columns(self) -> int:
+        """Columns of the group that writes most: its filters and, for the last, y's padding."""
+        return self.problem.k // self.problem.groups + self.problem.y.padding
+
+    @property
+    def tap(self) -> int:
+        """Channels of a filter tap, whole vectors."""
+        return packings.round_up(self.problem.c // self.problem.groups, self.vector)
+
+    @property
+    def reduction(self) -> int:
+        """Elements of the reduction as the kernel walks it."""
+        r, s = self.problem.filter
+        return r * s * self.tap
+
+    @property
+    def packing(self) -> str:
+        """Name of the filters' packing; taps without padding are the same in all of them."""
+        exact = self.problem.c // self.problem.groups % self.vector == 0
+        return f"krsc_pad{1 if exact else self.vector}"
+
+    def transactions(self, pixels: Floats, elements: Floats, target: Target) -> Floats:
+        """Global memory transactions that load ``elements`` of the reduction for ``pixels``.
+
+        Channels-last, an access covers the contiguous channels of a tap; else neighbouring pixels
+        share transactions as far as their stride allows.
+        """
+        size = self.problem.x.dtype.bytes
+        if self.problem.x.strides[1] == 1:
+            run = np.minimum(elements, self.tap) * size
+            return pixels * elements * size / run * np.ceil(run / target.transaction_bytes)
+        stride = 1 if self.problem.transposed else self.problem.stride[1]
+        apart = min(self.problem.x.strides[3] * stride * size, target.transaction_bytes)
+        return elements * np.ceil(pixels * apart / target.transaction_bytes)
+
+    def members(self) -> dict[str, Member]:
+        """The struct ``Problem`` of the generated unit, without what only one template reads."""
+        p = self.problem
+        x_n, x_c, x_h, x_w = p.x.strides
+        _, depth = packings.filter_row(p, self.tap_vector, p.precision.storage.bytes)
+        pairs = {
+            "filter": p.filter,
+            "stride": p.stride,
+            "dilation": p.dilation,
+            "pad": p.pad,
+        }
+        return {
+            "X": Type(p.x.dtype.c_name),
+            "x_n": Wide(x_n),
+            "x_c": Wide(x_c),
+            "x_h": Wide(x_h),
+            "x_w": Wide(x_w),
+            "x_vector": self.vector,
+            "c": p.c // p.groups,
+            "h": p.h,
+            "w": p.w,
+            "k": p.k // p.groups,
+            "p": p.p,
+            "q": p.q,
+            **{f"{name}_{axis}": pair[i] for name, pair in pairs.items() for i, axis in enumerate("hw")},
+            "groups": p.groups,
+            "transposed": p.transposed,
+            "tap": self.tap,
+            "depth": depth,
+            **epilogue_members(p, self.store_width),
+        }
+
+    @property
+    def tap_vector(self) -> int:
+        """The padding of taps that `packing` names."""
+        return 1 if self.problem.c // self.problem.groups % self.vector == 0 else self.vector

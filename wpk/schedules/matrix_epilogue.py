@@ -1,0 +1,60 @@
+"""How matrix-like kernels store: the members of a unit's problem that epilogue.cuh reads."""
+
+from wpk.expression import cpp_type
+from wpk.problems.convolution import Convolution
+from wpk.problems.matmul import Matmul
+from wpk.problems.operand import Tensor
+from wpk.schedules.unit import Member, Type, strided
+
+_AXES = {Convolution: (0, 2, 3, 1), Matmul: (0, 1, 2, 3)}
+"""The row axes (outer, middle, inner) and the column axis of the output domain."""
+
+_VECTOR_BYTES = 16
+
+
+def epilogue_members(problem: Convolution | Matmul, max_width: int = 8) -> dict[str, Member]:
+    """Types ``Y``, ``Operands``, ``Epilogue`` and the number ``y_padding``.
+
+    Args:
+        problem: What is stored, and where.
+        max_width: Columns that a thread stores together at most.
+    """
+    axes = _AXES[type(problem)]
+    width = min(max_width, store_width(problem))
+    operands = ", ".join(
+        strided(operand, min(width, _operand_width(problem, operand)), axes)
+        for operand in problem.epilogue.operands
+    )
+    return {
+        "Y": Type(strided(problem.y, width, axes)),
+        "Operands": Type(f"wpk::Tensors<{operands}>"),
+        "Epilogue": Type(cpp_type(problem.epilogue.expression)),
+        "y_padding": problem.y.padding,
+    }
+
+
+def store_width(problem: Convolution | Matmul) -> int:
+    """Columns of ``y`` that one store writes: 1, 2, 4 or 8, so that no vector is partial."""
+    width = min(problem.y.vector(_AXES[type(problem)][3]), _VECTOR_BYTES // problem.y.dtype.bytes)
+    columns, groups = _columns(problem)
+    while (columns * groups + problem.y.padding) % width or (groups > 1 and columns % width):
+        width //= 2
+    return width
+
+
+def _operand_width(problem: Convolution | Matmul, operand: Tensor) -> int:
+    """Columns of an operand that one load reads without leaving what may be read."""
+    width = min(operand.vector(_AXES[type(problem)][3]), _VECTOR_BYTES // operand.dtype.bytes)
+    columns, groups = _columns(problem)
+    if problem.y.padding:
+        return width if operand.padding >= problem.y.padding else 1
+    while columns * groups % width or (groups > 1 and columns % width):
+        width //= 2
+    return width
+
+
+def _columns(problem: Convolution | Matmul) -> tuple[int, int]:
+    """Columns of a group, and groups."""
+    if isinstance(problem, Convolution):
+        return problem.k // problem.groups, problem.groups
+    return problem.n, 1

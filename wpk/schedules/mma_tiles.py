@@ -1,0 +1,252 @@
+"""What the tensor-core templates share: their schedule, its limits, its cost (see tile_mma.cuh)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wpk.dtypes import DType, Precision
+from wpk.performance.work import Columns, Floats, SharedAccess
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+_WARP = 32
+_MAX_ACCUMULATORS = 128
+_MAX_COPIES = 16
+_MAX_GATHERED_BYTES = 128
+_OTHER_REGISTERS = 20  # addresses and counters; read, as the next two, from ptxas reports
+_POSITION_A, _POSITION_B = 3, 2
+
+MULTIPLY_TYPES = {
+    Precision.FP16: "wpk::Half",
+    Precision.BF16: "wpk::Bfloat16",
+    Precision.TF32: "wpk::Tf32",
+}
+"""The C++ type that names the multiplication."""
+
+
+@dataclass(frozen=True)
+class MmaSchedule(Schedule):
+    """Tiles of a block's product, and the ring of stages that feeds it.
+
+    Attributes:
+        block_m: Rows of a block (DeepCuts' H, W and N tile as one: output pixels).
+        block_n: Columns of a block (K_block: filters).
+        block_k: Elements of the reduction a step (C_input).
+        warps_m: Warps along the rows; each has ``block_m / warps_m`` of them.
+        warps_n: Warps along the columns.
+        stages: Tiles of the ring; ``stages - 1`` are in flight (prefetching).
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    warps_m: int
+    warps_n: int
+    stages: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.warps_m * self.warps_n * _WARP
+
+
+@dataclass(frozen=True)
+class MmaInputs:
+    """What the limits depend on besides the schedule.
+
+    Attributes:
+        precision: Precision of the products.
+        copy_bytes_a: Bytes of an asynchronous copy of the rows' operand, 0 where it is gathered.
+        copy_bytes_b: The same for the columns' operand.
+        gathered_bytes: Bytes of an element that is gathered, before its conversion.
+    """
+
+    precision: Precision
+    copy_bytes_a: int
+    copy_bytes_b: int
+    gathered_bytes: int
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an operand's element in shared memory."""
+        return self.precision.storage.bytes
+
+
+def axes(rows: int, columns: int, precision: Precision) -> dict[str, tuple[int, ...]]:
+    """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out."""
+    element = precision.storage.bytes
+    return {
+        "block_m": _up_to((16, 32, 64, 128, 256), rows),
+        "block_n": _up_to((16, 32, 64, 128, 256), columns),
+        "block_k": tuple(row_bytes // element for row_bytes in (32, 64, 128)),
+        "warps_m": (1, 2, 4, 8),
+        "warps_n": (1, 2, 4),
+        "stages": (2, 3, 4, 5),
+    }
+
+
+def _up_to(values: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """The values below twice the size, and always the smallest two."""
+    return tuple(v for i, v in enumerate(values) if i < 2 or v < 2 * size)
+
+
+def threads(columns: Columns) -> Floats:
+    """Threads of a block."""
+    return (columns["warps_m"] * columns["warps_n"] * _WARP).astype(np.float64)
+
+
+def accumulators(columns: Columns) -> Floats:
+    """Accumulators of a thread."""
+    return columns["block_m"] * columns["block_n"] / threads(columns)
+
+
+def shared_bytes(columns: Columns, inputs: MmaInputs) -> Floats:
+    """The ring, or the epilogue's staging (16 rows a warp, 8 floats of padding) where larger."""
+    ring = (
+        columns["stages"] * (columns["block_m"] + columns["block_n"]) * columns["block_k"]
+    ) * float(inputs.element_bytes)
+    row_floats = columns["block_n"] // columns["warps_n"] + 8
+    staging = columns["warps_m"] * columns["warps_n"] * 16 * row_floats * 4.0
+    return np.maximum(ring, staging)
+
+
+def registers(columns: Columns, inputs: MmaInputs) -> Floats:
+    """Accumulators, two sets of fragments, what the loaders hold, and the rest."""
+    warp_m = columns["block_m"] // columns["warps_m"]
+    warp_n = columns["block_n"] // columns["warps_n"]
+    fragments = 2 * (warp_m / 4 + warp_n / 4)
+    held_a = _held_registers(columns, "block_m", inputs.copy_bytes_a, _POSITION_A, inputs)
+    held_b = _held_registers(columns, "block_n", inputs.copy_bytes_b, _POSITION_B, inputs)
+    return accumulators(columns) + fragments + held_a + held_b + _OTHER_REGISTERS
+
+
+def _held_registers(
+    columns: Columns, side: str, copy_bytes: int, position: int, inputs: MmaInputs
+) -> Floats:
+    """A position for each copy, or the values that are under way."""
+    elements = columns[side] * columns["block_k"] / threads(columns)
+    if copy_bytes:
+        return np.ceil(elements * inputs.element_bytes / copy_bytes) * position
+    return elements * inputs.gathered_bytes / 4 + 8
+
+
+def constraints(inputs: MmaInputs, target: Target) -> Sequence[Constraint]:
+    """The limits of tile_mma.cuh and its loaders, and those of the target."""
+    element = inputs.element_bytes
+
+    def words(text: str) -> Any:
+        return lambda schedule: text.format(**dict(schedule.parameters()), s=schedule)
+
+    limit, most_threads = target.max_shared_block, target.max_threads_block
+    found = [
+        Constraint(
+            lambda c: c["block_m"] % (16 * c["warps_m"]) == 0,
+            words("{warps_m} warps cannot share {block_m} rows: each needs a multiple of 16"),
+        ),
+        Constraint(
+            lambda c: c["block_n"] % (16 * c["warps_n"]) == 0,
+            words("{warps_n} warps cannot share {block_n} columns: each needs a multiple of 16"),
+        ),
+        Constraint(
+            lambda c: (c["block_k"] * element >= 32) & (c["block_k"] * element <= 128),
+            words(f"rows of {{block_k}} elements of {element} bytes are not 32, 64 or 128 bytes"),
+        ),
+        Constraint(
+            lambda c: accumulators(c) <= _MAX_ACCUMULATORS,
+            words(f"a warp's tile needs more than {_MAX_ACCUMULATORS} accumulators a thread"),
+        ),
+        Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
+        Constraint(
+            lambda c: threads(c) <= most_threads,
+            words(f"{{s.threads}} threads, the target has {most_threads}"),
+        ),
+        Constraint(
+            lambda c: shared_bytes(c, inputs) <= limit,
+            words(f"the ring needs more shared memory than the target's {limit} bytes a block"),
+        ),
+        Constraint(
+            lambda c: registers(c, inputs) <= np.minimum(255, target.registers_sm // threads(c)),
+            words("a thread needs more registers than there are: accumulators would spill"),
+        ),
+    ]
+    for side, copy_bytes in (("block_m", inputs.copy_bytes_a), ("block_n", inputs.copy_bytes_b)):
+        found.extend(_loader_constraints(side, copy_bytes, inputs))
+    return found
+
+
+def _loader_constraints(side: str, copy_bytes: int, inputs: MmaInputs) -> list[Constraint]:
+    if not copy_bytes:
+        most = _MAX_GATHERED_BYTES
+        return [
+            Constraint(
+                lambda c: np.ceil(c[side] * c["block_k"] * inputs.element_bytes / 16 / threads(c))
+                * (16 // inputs.element_bytes * inputs.gathered_bytes)
+                <= most,
+                lambda s: f"a thread gathers more than {most} bytes of {side} a step ({s})",
+            )
+        ]
+    return [
+        Constraint(
+            lambda c: c[side] * c["block_k"] * inputs.element_bytes / copy_bytes
+            <= _MAX_COPIES * threads(c),
+            lambda s: f"a thread copies more than {_MAX_COPIES} pieces of {side} a step ({s})",
+        ),
+        Constraint(
+            lambda c: threads(c) * copy_bytes % (c["block_k"] * inputs.element_bytes) == 0,
+            lambda s: f"{s.threads} threads do not copy whole rows of {s.block_k} elements",
+        ),
+    ]
+
+
+def loads(columns: Columns, inputs: MmaInputs) -> Floats:
+    """ldmatrix instructions of a thread in one step."""
+    mma_steps = columns["block_k"] * inputs.element_bytes // 32
+    tiles_m = columns["block_m"] // columns["warps_m"] // 16
+    pairs_n = columns["block_n"] // columns["warps_n"] // 16
+    return (mma_steps * (tiles_m + pairs_n)).astype(np.float64)
+
+
+def shared_accesses(
+    schedule: MmaSchedule, element_bytes: int, depth_major: bool = False
+) -> tuple[SharedAccess, SharedAccess]:
+    """The ldmatrix instructions of a step: A's and B's, as the first warp makes them.
+
+    An ldmatrix reads, in each of four phases, 16 bytes for each of eight lanes.
+    """
+    steps = schedule.block_k * element_bytes // 32
+    row_bytes = schedule.block_k * element_bytes
+    tiles_m = schedule.block_m // schedule.warps_m // 16
+    pairs_n = schedule.block_n // schedule.warps_n // 16
+    lanes = range(_WARP)
+    a = tuple(_swizzled(lane % 16, lane // 16, row_bytes) for lane in lanes)
+    if depth_major:
+        wide = schedule.block_n * element_bytes
+        b = tuple(_swizzled(lane % 16, lane // 16, wide) for lane in lanes)
+    else:
+        b = tuple(
+            _swizzled(lane % 8 + lane // 16 * 8, lane // 8 % 2, row_bytes) for lane in lanes
+        )
+    return SharedAccess(a, 16, tiles_m * steps), SharedAccess(b, 16, pairs_n * steps)
+
+
+def _swizzled(row: int, chunk: int, row_bytes: int) -> int:
+    """Byte offset of a 16-byte chunk in a tile (SwizzledTile of tile_shared.cuh)."""
+    chunks = row_bytes // 16
+    rows_a_line = max(1, 8 // chunks)
+    pattern = row // rows_a_line & (min(chunks, 8) - 1)
+    return row * row_bytes + (chunk ^ pattern) * 16
+
+
+def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
+    """Why tensor cores cannot serve an operand of this type at this precision; None if they can."""
+    if precision is Precision.FP32:
+        return "strict fp32 is computed on the ordinary cores"
+    if target.tensor_peak(precision) is None:
+        return f"{target.name} has no tensor cores for {precision.value}"
+    if not target.has_async_copy:
+        return f"{target.name} has no asynchronous copies (sm_80 and later have)"
+    if not dtype.is_float:
+        return f"an operand is {dtype.value}; tensor-core products take floating point"
+    return None

@@ -1,0 +1,138 @@
+"""Packings: how constant operands are laid out for a template, by name, each with its inverse.
+
+Logical arrays have ONNX's shapes: (k, c / groups, r, s), transposed convolutions (c, k / groups, r,
+s), matrices (k, n). A packing never changes what a name means: another layout is another name.
+Packings that round (``_tf32``) are undone up to that rounding.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.problems.convolution import Convolution
+from wpk.problems.matmul import Matmul
+
+Array = NDArray[Any]
+
+_ROW_BYTES = 16
+"""Rows of packed matrices are multiples of this, so that every row can be copied in whole chunks."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """One named layout.
+
+    Attributes:
+        pack: Logical array and problem to packed array.
+        unpack: The inverse.
+    """
+
+    pack: Callable[[Array, Any], Array]
+    unpack: Callable[[Array, Any], Array]
+
+
+def pack(name: str, array: Array, problem: Any) -> Array:
+    """The packed form of a constant operand, contiguous.
+
+    Raises:
+        KeyError: No packing has this name.
+    """
+    return np.ascontiguousarray(PACKINGS[name].pack(array, problem))
+
+
+def unpack(name: str, packed: Array, problem: Any) -> Array:
+    """The logical array of a packed one.
+
+    Raises:
+        KeyError: No packing has this name.
+    """
+    return np.ascontiguousarray(PACKINGS[name].unpack(packed, problem))
+
+
+def round_up(value: int, multiple: int) -> int:
+    """The smallest multiple that is not below ``value``."""
+    return -(-value // multiple) * multiple
+
+
+def filter_row(problem: Convolution, vector: int, element_bytes: int) -> tuple[int, int]:
+    """Channels of a filter tap, and elements of a packed filter, under ``krsc_pad<vector>``."""
+    tap = round_up(problem.c // problem.groups, vector)
+    r, s = problem.filter
+    return tap, round_up(r * s * tap, _ROW_BYTES // element_bytes)
+
+
+def matrix_row(problem: Matmul, element_bytes: int) -> int:
+    """Elements of a packed column of ``b`` under ``nk_pad``."""
+    return round_up(problem.k, _ROW_BYTES // element_bytes)
+
+
+def round_to_tf32(array: Array) -> Array:
+    """fp32 rounded to 10 bits of mantissa, nearest, ties away from zero (PTX ``cvt.rna.tf32``)."""
+    bits = np.asarray(array, np.float32).view(np.uint32)
+    finite = (bits & 0x7F800000) != 0x7F800000
+    rounded = (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+    return np.where(finite, rounded, bits).view(np.float32)
+
+
+def _pack_krsc(array: Array, problem: Convolution, vector: int) -> Array:
+    """Filters as rows of (r, s, c): taps padded to ``vector`` channels, rows to 16 bytes; zeros."""
+    groups, (r, s) = problem.groups, problem.filter
+    per_group, channels = problem.k // groups, problem.c // groups
+    if problem.transposed:
+        krsc = array.reshape(groups, channels, per_group, r, s).transpose(0, 2, 3, 4, 1)
+    else:
+        krsc = array.reshape(groups, per_group, channels, r, s).transpose(0, 1, 3, 4, 2)
+    tap, row = filter_row(problem, vector, array.itemsize)
+    taps = np.zeros((problem.k, r, s, tap), array.dtype)
+    taps[..., :channels] = krsc.reshape(problem.k, r, s, channels)
+    packed = np.zeros((problem.k, row), array.dtype)
+    packed[:, : r * s * tap] = taps.reshape(problem.k, -1)
+    return packed
+
+
+def _unpack_krsc(packed: Array, problem: Convolution, vector: int) -> Array:
+    groups, (r, s) = problem.groups, problem.filter
+    per_group, channels = problem.k // groups, problem.c // groups
+    tap, _ = filter_row(problem, vector, packed.itemsize)
+    taps = packed[:, : r * s * tap].reshape(groups, per_group, r, s, tap)[..., :channels]
+    if problem.transposed:
+        return taps.transpose(0, 4, 1, 2, 3).reshape(problem.c, per_group, r, s)
+    return taps.transpose(0, 1, 4, 2, 3).reshape(problem.k, channels, r, s)
+
+
+def _pack_nk(array: Array, problem: Matmul) -> Array:
+    """Columns of ``b`` as rows, each padded with zeros to 16 bytes."""
+    packed = np.zeros((problem.n, matrix_row(problem, array.itemsize)), array.dtype)
+    packed[:, : problem.k] = array.T
+    return packed
+
+
+def _unpack_nk(packed: Array, problem: Matmul) -> Array:
+    return packed[:, : problem.k].T
+
+
+def _krsc(vector: int) -> Packing:
+    return Packing(
+        lambda array, problem: _pack_krsc(array, problem, vector),
+        lambda packed, problem: _unpack_krsc(packed, problem, vector),
+    )
+
+
+def _rounded(packing: Packing) -> Packing:
+    return Packing(
+        lambda array, problem: packing.pack(round_to_tf32(array), problem), packing.unpack
+    )
+
+
+_NK = Packing(_pack_nk, _unpack_nk)
+
+PACKINGS: dict[str, Packing] = {
+    **{f"krsc_pad{vector}": _krsc(vector) for vector in (1, 2, 4, 8)},
+    **{f"krsc_pad{vector}_tf32": _rounded(_krsc(vector)) for vector in (1, 2, 4)},
+    "nk_pad": _NK,
+    "nk_pad_tf32": _rounded(_NK),
+}
+"""All packings by name."""
