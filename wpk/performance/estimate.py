@@ -56,10 +56,9 @@ def estimate(work: Work, bound: Bound, target: Target, coef_bc: Floats | float =
     held = np.maximum(resident, 1)
     full_waves = np.floor(work.blocks / (target.sm_count * held))
     rest = work.blocks - full_waves * target.sm_count * held
+    left = np.maximum(1.0, np.ceil(rest / target.sm_count))
     waves = full_waves * _wave(work, held, rates, coef_bc)
-    waves = waves + np.where(
-        rest > 0, _wave(work, np.ceil(rest / target.sm_count), rates, coef_bc), 0.0
-    )
+    waves = waves + np.where(rest > 0, _wave(work, left, rates, coef_bc), 0.0)
     moved = work.blocks * (work.block_transactions * target.transaction_bytes + work.store_bytes)
     l2 = moved / (target.l2_bandwidth * ACHIEVED_L2)
     beyond = max(0, bound.bytes - target.l2_bytes) / (target.global_bandwidth * ACHIEVED_GLOBAL)

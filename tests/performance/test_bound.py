@@ -1,0 +1,290 @@
+"""The bound of every kind of problem: bytes and operations counted by hand or by walking."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.performance.bound import bound, fastest_unit
+from wpk.performance.traffic import tensor_bytes, traffic
+from wpk.problems import (
+    Convolution,
+    Elementwise,
+    Epilogue,
+    Gather,
+    Matmul,
+    Normalisation,
+    Pad,
+    Pooling,
+    Reduction,
+    Resize,
+    Tensor,
+)
+from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
+from wpk.problems.normalisation import NormKind
+from wpk.problems.pooling import PoolKind
+from wpk.problems.reduction import ReduceKind
+from wpk.targets.registry import find_target
+
+H200 = find_target("h200")
+
+
+def _nhwc(c: int, h: int, w: int, dtype: DType = DType.FP16) -> Tensor:
+    return Tensor(dtype, (h * w * c, 1, w * c, c))
+
+
+def _nchw(c: int, h: int, w: int, dtype: DType = DType.FP32) -> Tensor:
+    return Tensor(dtype, (c * h * w, h * w, w, 1))
+
+
+def _convolution(**changes: object) -> Convolution:
+    base = Convolution(
+        precision=Precision.FP16,
+        n=Extent(1),
+        c=64,
+        h=56,
+        w=56,
+        k=64,
+        p=56,
+        q=56,
+        filter=(3, 3),
+        stride=(1, 1),
+        dilation=(1, 1),
+        pad=(1, 1),
+        groups=1,
+        transposed=False,
+        x=_nhwc(64, 56, 56),
+        y=_nhwc(64, 56, 56),
+        epilogue=Epilogue(),
+    )
+    return replace(base, **changes)
+
+
+def _matmul(m: int, n: int, k: int, precision: Precision, **changes: object) -> Matmul:
+    dtype = precision.storage
+    base = Matmul(
+        precision=precision,
+        batch=(Extent(1), 1),
+        m=Extent(m),
+        n=n,
+        k=k,
+        a=Tensor(dtype, (0, 0, k, 1)),
+        b=Tensor(dtype, (0, 0, n, 1)),
+        b_constant=True,
+        y=Tensor(dtype, (0, 0, n, 1)),
+        epilogue=Epilogue(),
+    )
+    return replace(base, **changes)
+
+
+def test_a_resnet_convolution_by_hand() -> None:
+    found = traffic(_convolution())
+    pixels = 64 * 56 * 56 * 2
+    assert found.bytes == 2 * pixels + 64 * 64 * 9 * 2
+    # Of three taps an axis, the outer ones miss the image once each: 3 * 56 - 2.
+    assert found.products == 2 * 64 * 64 * (3 * 56 - 2) ** 2
+    assert found.others == 0
+
+
+def _walk(problem: Convolution) -> tuple[int, int, int]:
+    """Pairs, touched pixels and touched taps of one channel, by visiting every product."""
+    pairs, pixels, taps = 0, set(), set()
+    (r_size, s_size), transposed = problem.filter, problem.transposed
+    rows, cols = (problem.h, problem.w) if transposed else (problem.p, problem.q)
+    inner_h, inner_w = (problem.p, problem.q) if transposed else (problem.h, problem.w)
+    for p, q, r, s in product(range(rows), range(cols), range(r_size), range(s_size)):
+        h = p * problem.stride[0] - problem.pad[0] + r * problem.dilation[0]
+        w = q * problem.stride[1] - problem.pad[1] + s * problem.dilation[1]
+        if 0 <= h < inner_h and 0 <= w < inner_w:
+            pairs += 1
+            pixels.add((p, q) if transposed else (h, w))
+            taps.add((r, s))
+    return pairs, len(pixels), len(taps)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"h": 9, "w": 8, "p": 5, "q": 4, "stride": (2, 2), "filter": (1, 1), "pad": (0, 0)},
+        {"h": 9, "w": 8, "p": 9, "q": 8, "dilation": (2, 3), "pad": (2, 3)},
+        {"h": 1, "w": 1, "p": 1, "q": 1},
+        {"h": 4, "w": 5, "p": 9, "q": 10, "stride": (2, 2), "transposed": True},
+        {"h": 4, "w": 5, "p": 4, "q": 5, "filter": (5, 3), "pad": (0, 2)},
+    ],
+)
+def test_convolutions_count_only_what_windows_reach(changes: dict[str, object]) -> None:
+    problem = _convolution(c=8, k=6, groups=2, **changes)
+    problem = replace(problem, x=_nhwc(8, problem.h, problem.w), y=_nhwc(6, problem.p, problem.q))
+    pairs, pixels, taps = _walk(problem)
+    found = traffic(problem)
+    assert found.products == 2 * 6 * 4 * pairs
+    assert found.bytes == 2 * (8 * pixels + 6 * 4 * taps + 6 * problem.p * problem.q)
+    assert found.products <= 2 * problem.macs
+
+
+def test_an_epilogue_counts_its_operands_and_operations() -> None:
+    bias = Tensor(DType.FP16, (0, 1, 0, 0))
+    residual = _nhwc(64, 56, 56)
+    expression = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
+    plain, fused = (
+        traffic(_convolution()),
+        traffic(_convolution(epilogue=Epilogue(expression, (bias, residual)))),
+    )
+    assert fused.bytes - plain.bytes == 2 * (64 + 64 * 56 * 56)
+    assert fused.others == 3 * 64 * 56 * 56
+
+
+def test_broadcast_axes_count_once_and_overlaps_only_once() -> None:
+    assert tensor_bytes(Tensor(DType.FP32, (0, 5, 1)), (7, 3, 5)) == 4 * 15
+    windows = Tensor(DType.FP32, (1, 1))  # row i starts at element i
+    assert tensor_bytes(windows, (10, 3)) == 4 * 12
+
+
+def test_a_large_product_is_limited_by_the_tensor_cores() -> None:
+    found = bound(_matmul(8192, 8192, 8192, Precision.BF16), H200)
+    assert found.limiter == "tensor cores"
+    assert found.seconds == pytest.approx(2 * 8192**3 / 989.4e12)
+    assert found.operations == 2 * 8192**3
+    assert found.bytes == 3 * 2 * 8192**2
+
+
+def test_strict_fp32_may_use_three_tf32_products() -> None:
+    assert fastest_unit(Precision.FP32, H200) == ("tensor cores", pytest.approx(164.9e12))
+    # On an RTX 4090 a third of tf32 (27.5e12) is slower than the ordinary cores.
+    assert fastest_unit(Precision.FP32, find_target("rtx4090")) == ("ordinary cores", 82.6e12)
+    assert fastest_unit(Precision.FP32, find_target("v100")) == ("ordinary cores", 15.7e12)
+
+
+def test_a_precision_without_a_unit_is_bound_by_the_ordinary_cores() -> None:
+    assert fastest_unit(Precision.BF16, find_target("rtx2080")) == ("ordinary cores", 10.1e12)
+
+
+def _copy(elements: int) -> Elementwise:
+    tensor = Tensor(DType.FP32, (1,))
+    return Elementwise(Extent(elements), (elements,), Operand(0), (tensor,), tensor)
+
+
+def test_what_fits_l2_is_bound_by_l2_and_the_rest_by_global_memory() -> None:
+    small = bound(_copy(1 << 20), H200)
+    assert (small.limiter, small.bytes) == ("L2", 8 << 20)
+    assert small.seconds == pytest.approx((8 << 20) / H200.l2_bandwidth)
+    large = bound(_copy(1 << 28), H200)
+    assert large.limiter == "global memory"
+    assert large.seconds == pytest.approx(((2 << 30) - H200.l2_bytes) / 4.8e12)
+
+
+def test_the_bound_never_falls_when_a_problem_grows() -> None:
+    seconds = [bound(_copy(1 << i), H200).seconds for i in range(10, 31)]
+    assert seconds == sorted(seconds)
+
+
+def test_activation_products_count_their_batch_and_shared_operands_once() -> None:
+    scores = _matmul(
+        128,
+        128,
+        64,
+        Precision.FP16,
+        batch=(Extent(2), 12),
+        a=Tensor(DType.FP16, (128 * 768, 64, 768, 1)),
+        b=Tensor(DType.FP16, (0, 64, 1, 768)),
+        b_constant=False,
+        y=Tensor(DType.FP16, (12 * 128 * 128, 128 * 128, 128, 1)),
+    )
+    found = traffic(scores)
+    assert found.bytes == 2 * (2 * 12 * 128 * 64 + 12 * 64 * 128 + 2 * 12 * 128 * 128)
+    assert found.products == 2 * 2 * 12 * 128 * 128 * 64
+
+
+def test_pooling_counts_clipped_windows() -> None:
+    pool = Pooling(
+        kind=PoolKind.MAX,
+        n=Extent(2),
+        c=3,
+        h=7,
+        w=7,
+        p=4,
+        q=4,
+        window=(3, 3),
+        stride=(2, 2),
+        dilation=(1, 1),
+        pad=(1, 1),
+        pad_end=(1, 1),
+        count_include_pad=False,
+        x=_nchw(3, 7, 7),
+        y=_nchw(3, 4, 4),
+        epilogue=Epilogue(),
+    )
+    found = traffic(pool)
+    assert found.bytes == 4 * (2 * 3 * 49 + 2 * 3 * 16)
+    assert found.others == 2 * 3 * (3 * 4 - 2) ** 2
+
+
+def test_rows_count_their_inputs_statistics_and_outputs() -> None:
+    matrix, vector = Tensor(DType.FP32, (768, 1)), Tensor(DType.FP32, (0, 1))
+    scale = apply("Add", apply("Mul", Acc(), Operand(0)), Operand(1))
+    norm = Normalisation(
+        kind=NormKind.LAYER,
+        leading=Extent(128),
+        outer=(128,),
+        cols=768,
+        epsilon=1e-5,
+        prologue=Operand(0),
+        inputs=(matrix,),
+        y=matrix,
+        epilogue=Epilogue(scale, (vector, vector)),
+    )
+    assert traffic(norm).bytes == 4 * (2 * 128 * 768 + 2 * 768)
+    assert traffic(norm).others == (5 + 2) * 128 * 768
+    mean = Reduction(
+        kind=ReduceKind.MEAN,
+        leading=Extent(128),
+        outer=(128,),
+        inner=(768,),
+        prologue=Operand(0),
+        inputs=(matrix,),
+        y=Tensor(DType.FP32, (1,)),
+        epilogue=Epilogue(),
+    )
+    assert (traffic(mean).bytes, traffic(mean).others) == (4 * (128 * 768 + 128), 128 * 768)
+
+
+def test_movement_counts_what_must_be_read() -> None:
+    embedding = Gather(
+        outer=Extent(1),
+        axis_size=30522,
+        count=Extent(128),
+        inner=768,
+        data=Tensor(DType.FP16, (30522 * 768, 768, 1)),
+        index=Tensor(DType.INT64, (0, 1)),
+        y=Tensor(DType.FP16, (128 * 768, 768, 1)),
+    )
+    assert traffic(embedding).bytes == 2 * 128 * 768 + 8 * 128 + 2 * 768  # indices may be equal
+    crop = Pad(
+        leading=Extent(2),
+        x_shape=(2, 10),
+        y_shape=(2, 6),
+        begin=(0, -3),
+        mode=PadMode.CONSTANT,
+        value=0.0,
+        x=Tensor(DType.FP32, (10, 1)),
+        y=Tensor(DType.FP32, (6, 1)),
+    )
+    assert traffic(crop).bytes == 4 * (2 * 6 + 2 * 6)
+    resize = Resize(
+        mode=ResizeMode.NEAREST,
+        coordinates=ResizeCoordinates.ASYMMETRIC,
+        nearest=NearestMode.FLOOR,
+        n=Extent(1),
+        c=2,
+        h=8,
+        w=8,
+        p=16,
+        q=16,
+        scale=(2.0, 2.0),
+        x=_nchw(2, 8, 8),
+        y=_nchw(2, 16, 16),
+    )
+    assert 4 * 2 * 16 * 16 < traffic(resize).bytes <= 4 * 2 * (16 * 16 + 8 * 8)

@@ -1,0 +1,87 @@
+"""The estimate: never under the bound, and monotone where theory says so."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from wpk.dtypes import Precision
+from wpk.performance.bound import Bound
+from wpk.performance.estimate import ACHIEVED_L2, FILL_CYCLES, estimate
+from wpk.performance.work import Work
+from wpk.targets.registry import find_target
+
+H200 = find_target("h200")
+NOTHING = Bound(0.0, "L2", 0, 0)
+Make = Callable[..., Work]
+
+
+def test_a_single_step_by_hand(make_work: Make) -> None:
+    # One block an SM of 4 warps, 1e6 operations: 1e6 / (66.9e12 / 132 / 1.98e9 = 255.97) cycles;
+    # one step without prefetching pays the latency, and the wave fills and drains.
+    work = make_work(steps=1, stages=1, blocks=132, block_transactions=1)
+    own = 1e6 / (66.9e12 / 132 / 1.98e9)
+    cycles = 2 * FILL_CYCLES + FILL_CYCLES + own
+    assert estimate(work, NOTHING, H200) == pytest.approx([1.2e-6 + cycles / 1.98e9])
+
+
+def test_stages_hide_the_latency_until_arithmetic_limits(make_work: Make) -> None:
+    # 39 cycles of arithmetic a step against 500 of latency: 14 stages hide it.
+    seconds = estimate(make_work(stages=[1, 2, 3, 14, 20], steps=100), NOTHING, H200)
+    assert (np.diff(seconds) <= 0).all()
+    assert seconds[0] > seconds[1]
+    assert seconds[3] == seconds[4]
+
+
+def test_one_block_more_than_a_wave_costs_another(make_work: Make) -> None:
+    # 255 registers * 256 threads: one block an SM.
+    work = make_work(blocks=[1, 132, 133, 264], threads=256, registers=250)
+    seconds = estimate(work, NOTHING, H200)
+    assert seconds[0] == seconds[1]
+    assert seconds[2] == seconds[3]
+    assert seconds[2] > 1.5 * (seconds[1] - H200.launch_seconds)
+
+
+def test_l2_traffic_limits(make_work: Make) -> None:
+    work = make_work(
+        blocks=132 * 64, threads=128, block_flops=1, block_transactions=3200, steps=1, stages=8
+    )
+    moved = 132 * 64 * 3200 * 32
+    limit = moved / (H200.l2_bandwidth * ACHIEVED_L2)
+    assert estimate(work, NOTHING, H200)[0] >= H200.launch_seconds + limit
+
+
+def test_what_exceeds_l2_crosses_global_memory(make_work: Make) -> None:
+    large = Bound(0.0, "global memory", H200.l2_bytes + 4_464_000_000, 0)
+    seconds = estimate(make_work(), large, H200)
+    assert seconds == pytest.approx([1.2e-6 + 1e-3], rel=1e-6)
+
+
+def test_conflicts_and_spent_registers_never_help(make_work: Make) -> None:
+    work = make_work(thread_loads=np.full(32, 2e4), blocks=1000)
+    assert (np.diff(estimate(work, NOTHING, H200, np.arange(1.0, 33.0))) >= 0).all()
+    assert estimate(make_work(registers=300), NOTHING, H200) == np.inf
+
+
+def test_tensor_cores_are_faster(make_work: Make) -> None:
+    plain = estimate(make_work(block_flops=1e9), NOTHING, H200)
+    tensor = estimate(make_work(unit=Precision.FP16, block_flops=1e9), NOTHING, H200)
+    assert tensor < plain / 5
+
+
+def test_no_estimate_lies_under_the_bound(make_work: Make) -> None:
+    random = np.random.default_rng(3)
+    work = make_work(
+        blocks=random.integers(1, 100_000, 300),
+        threads=32 * random.integers(1, 33, 300),
+        registers=random.integers(16, 256, 300),
+        block_flops=random.uniform(1, 1e8, 300),
+        steps=random.integers(1, 500, 300),
+        stages=random.integers(1, 8, 300),
+    )
+    for seconds in (0.0, 1e-6, 1e-3):
+        limit = Bound(seconds, "L2", 1 << 30, 1)
+        assert (estimate(work, limit, H200) >= seconds + H200.launch_seconds).all()
+    # Nor under the roofline of what the blocks do, padding included.
+    done = work.blocks * work.block_flops / H200.peak_ordinary
+    assert (estimate(work, NOTHING, H200) >= done).all()

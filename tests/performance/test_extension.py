@@ -1,0 +1,91 @@
+"""The extension of PUL: tensor cores, L2, occupancy, padding."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from wpk.dtypes import Precision
+from wpk.performance.extension import extended_pul
+from wpk.performance.occupancy import resident_blocks, resident_warps
+from wpk.performance.work import Work
+from wpk.targets.registry import find_target
+
+H200 = find_target("h200")
+A100 = find_target("a100")
+Make = Callable[..., Work]
+
+
+def test_the_peak_is_that_of_the_unit_used(make_work: Make) -> None:
+    # 1e6 / 32e3 bytes = 31.25 operations a byte; L2 gives 1.01376e13 bytes a second.
+    ordinary = extended_pul(make_work(), 1.0, H200).l2_ratio
+    tensor = extended_pul(make_work(unit=Precision.FP16), 1.0, H200).l2_ratio
+    assert ordinary == 1.0
+    assert tensor == pytest.approx([31.25 * 5120 * 1.98e9 / 989.4e12])
+
+
+def test_other_warps_hide_latency(make_work: Make) -> None:
+    # 290 loads of 29 cycles: 8410 cycles; 100 operations a thread take a scheduler
+    # 100 * 32 / 256 * 4 = 50 cycles a warp. One block of 4 warps leaves one warp a scheduler.
+    # The shared memory's port is busy for 290 cycles of each warp, the unit for 12.5.
+    one = extended_pul(make_work(thread_loads=290, thread_flops=100, blocks=132), 1.0, H200)
+    assert one.hide_ratio == pytest.approx([50 / 8410], rel=1e-2)
+    many = extended_pul(make_work(thread_loads=290, thread_flops=100, blocks=132 * 16), 1.0, H200)
+    assert many.hide_ratio == pytest.approx([12.5 / 290], rel=1e-2)  # now the port is the limit
+
+
+def test_padding_lowers_the_score(make_work: Make) -> None:
+    work = make_work(blocks=132, block_flops=1e6)
+    assert extended_pul(work, 66e6, H200).useful_ratio == pytest.approx([0.5])
+    assert extended_pul(work, 264e6, H200).useful_ratio == 1.0
+
+
+def test_copies_are_scored_by_the_elements_they_move(make_work: Make) -> None:
+    work = make_work(block_flops=0, thread_flops=0, blocks=[1, 132], thread_loads=0)
+    score = extended_pul(work, 0.0, H200).score
+    assert 0 < score[0] < score[1] <= 1
+
+
+def test_a_block_that_fits_no_sm_scores_zero(make_work: Make) -> None:
+    work = make_work(registers=[255, 256, 64, 64], threads=[256, 256, 1024, 2048])
+    assert extended_pul(work, 1.0, H200).fit_ratio.tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "resident"),
+    [
+        ({"threads": 256, "registers": 32}, 8),  # 2048 threads
+        ({"threads": 32, "registers": 16}, 32),  # blocks
+        ({"threads": 256, "registers": 128}, 2),  # 65536 / (128 * 256)
+        ({"threads": 256, "registers": 129}, 1),  # rounded up to 136
+        ({"threads": 128, "registers": 32, "shared_bytes": 75 * 1024}, 3),  # 228 / 76 KiB
+        ({"threads": 128, "registers": 32, "shared_bytes": 227 * 1024}, 1),
+        ({"threads": 128, "registers": 32, "shared_bytes": 228 * 1024}, 0),
+        ({"threads": 40, "registers": 255}, 4),  # two warps: 65536 / (256 * 64)
+    ],
+)
+def test_occupancy_is_the_least_that_a_resource_allows(
+    make_work: Make, given: dict[str, int], resident: int
+) -> None:
+    assert resident_blocks(make_work(**given), H200) == resident
+
+
+def test_a_small_grid_leaves_each_sm_its_share(make_work: Make) -> None:
+    work = make_work(blocks=[1, 132, 133, 10_000], threads=128, registers=32)
+    assert resident_warps(work, H200).tolist() == [4, 4, 8, 64]
+
+
+def test_every_factor_lies_between_0_and_1(make_work: Make) -> None:
+    random = np.random.default_rng(7)
+    drawn = {
+        "blocks": random.integers(1, 10_000, 500),
+        "threads": 32 * random.integers(1, 33, 500),
+        "registers": random.integers(16, 300, 500),
+        "shared_bytes": random.integers(0, 250_000, 500),
+        "thread_loads": random.integers(0, 10_000, 500),
+        "block_transactions": random.integers(0, 10_000, 500),
+    }
+    for target in (A100, H200):
+        factors = extended_pul(make_work(**drawn), 1e8, target, random.uniform(1, 32, 500))
+        for values in (*vars(factors).values(), factors.score):
+            assert ((values >= 0) & (values <= 1)).all()
