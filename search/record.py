@@ -1,0 +1,96 @@
+"""What a search did, in numbers and reasons, as reports and plans show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wpk.schedules.template import Schedule
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A schedule that the score left.
+
+    Attributes:
+        template: Name of its template.
+        schedule: The schedule.
+        score: Extended PUL with its bank conflicts counted, between 0 and 1.
+        pul: The paper's PUL, likewise.
+        coef_bc: Passes that its shared memory loads take on average (COEF_bc).
+        estimate: Predicted seconds.
+    """
+
+    template: str
+    schedule: Schedule
+    score: float
+    pul: float
+    coef_bc: float
+    estimate: float
+
+
+@dataclass(frozen=True)
+class Funnel:
+    """How many schedules of one template were left after each step.
+
+    Attributes:
+        template: Name of the template.
+        space: All combinations of its parameters' values.
+        legal: Those that meet its constraints.
+        scored: Those that were scored; fewer than legal only where there were too many.
+        counted: Those whose bank conflicts were counted.
+        kept: Those that the score left, which the estimate then ranks.
+    """
+
+    template: str
+    space: int
+    legal: int
+    scored: int
+    counted: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a template or one of its schedules is no candidate.
+
+    Attributes:
+        template: Name of the template.
+        schedule: The schedule's text; empty where the whole template is refused.
+        reason: In words.
+    """
+
+    template: str
+    schedule: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """A static search of one problem.
+
+    Attributes:
+        funnels: One a template that can carry the problem.
+        compiled: Finalists handed to the compiler.
+        refusals: Templates and compiled finalists that were refused.
+        warning: What is wrong with the choice though nothing better was there; empty if nothing is.
+    """
+
+    funnels: tuple[Funnel, ...]
+    compiled: int
+    refusals: tuple[Refusal, ...]
+    warning: str = ""
+
+    @property
+    def space(self) -> int:
+        """All combinations over all templates."""
+        return sum(funnel.space for funnel in self.funnels)
+
+    @property
+    def legal(self) -> int:
+        """Legal schedules over all templates."""
+        return sum(funnel.legal for funnel in self.funnels)
+
+    @property
+    def kept(self) -> int:
+        """Schedules that the score left, over all templates."""
+        return sum(funnel.kept for funnel in self.funnels)

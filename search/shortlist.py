@@ -1,0 +1,177 @@
+"""From a template's whole space to the few schedules worth compiling.
+
+    space -> legal -> score keeps max(8, 1 %), at most 256 -> estimate ranks
+
+Scores without bank conflicts are upper limits of the scores with them, so conflicts are counted in
+the order of these limits, and only until no uncounted schedule can enter the kept ones any more
+(or four times as many have been counted as are kept).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.performance.bank_conflicts import conflict_coefficient
+from wpk.performance.bound import Bound
+from wpk.performance.estimate import estimate
+from wpk.performance.extension import extended_pul
+from wpk.performance.pul import pul
+from wpk.performance.work import Columns, Floats, SharedAccess, Work
+from wpk.problems import Problem
+from wpk.schedules.template import ScheduleTemplate
+from wpk.search.record import Funnel, Scored
+from wpk.targets.target import Target
+
+MOST_SCORED = 100_000
+"""Legal schedules that are scored at most; beyond, as many are drawn with a fixed seed."""
+
+LEAST_KEPT, MOST_KEPT, KEPT_SHARE = 8, 256, 0.01
+
+COUNTED_FACTOR = 4
+"""Schedules whose bank conflicts are counted at most, for each that is kept."""
+
+_THINNING_SEED = 0
+_TIE_DIGITS = 9  # scores that agree to so many digits differ by rounding only
+
+Template = ScheduleTemplate[Any, Any]
+
+
+@dataclass(frozen=True)
+class Shortlist:
+    """What a template has to offer for a problem.
+
+    Attributes:
+        template: The template.
+        funnel: How many schedules each step left.
+        ranked: The kept schedules, smallest estimate first; ties in the order of the parameters.
+    """
+
+    template: Template
+    funnel: Funnel
+    ranked: tuple[Scored, ...]
+
+
+def shortlist(problem: Problem, template: Template, target: Target, bound: Bound) -> Shortlist:
+    """The schedules of a template worth compiling for a problem; none where none is legal.
+
+    Args:
+        problem: A problem that the template carries (`ScheduleTemplate.why_not` gave None).
+        template: Where the schedules come from.
+        target: The GPU.
+        bound: The problem's bound on the target.
+    """
+    space, legal = template.space(problem, target)
+    legal_count = _rows(legal)
+    if legal_count == 0:
+        return Shortlist(template, Funnel(template.name, space, 0, 0, 0, 0), ())
+    columns = _thin(legal)
+    models = _Models(problem, template, target, bound, columns)
+    kept, coefficients = _keep(models, kept_count(legal_count))
+    scored = models.scored(kept, coefficients)
+    funnel = Funnel(
+        template=template.name,
+        space=space,
+        legal=legal_count,
+        scored=_rows(columns),
+        counted=len(coefficients),
+        kept=len(kept),
+    )
+    return Shortlist(template, funnel, scored)
+
+
+def kept_count(legal: int) -> int:
+    """Schedules that the score leaves of so many legal ones: max(8, 1 %), at most 256."""
+    return min(legal, MOST_KEPT, max(LEAST_KEPT, round(KEPT_SHARE * legal)))
+
+
+@dataclass(frozen=True)
+class _Models:
+    """The models' view of one template's schedules."""
+
+    problem: Problem
+    template: Template
+    target: Target
+    bound: Bound
+    columns: Columns
+
+    @cached_property
+    def work(self) -> Work:
+        return self.template.work(self.problem, self.columns, self.target)
+
+    def order(self) -> tuple[NDArray[np.int64], Floats]:
+        """Rows by falling score without conflicts, ties by estimate, then by the parameters."""
+        score = extended_pul(self.work, self.bound.operations, self.target).score
+        seconds = estimate(self.work, self.bound, self.target)
+        rounded = score.round(_TIE_DIGITS)
+        return np.lexsort((seconds, -rounded)), rounded
+
+    def coefficient(self, row: int, known: dict[tuple[SharedAccess, ...], float]) -> float:
+        schedule = self.template.schedule(self.columns, row)
+        accesses = tuple(self.template.shared_accesses(self.problem, schedule))
+        if accesses not in known:
+            known[accesses] = conflict_coefficient(accesses)
+        return known[accesses]
+
+    def scores(self, rows: list[int], coefficients: dict[int, float]) -> Floats:
+        work = select(self.work, np.asarray(rows))
+        coef_bc = np.asarray([coefficients[row] for row in rows])
+        return extended_pul(work, self.bound.operations, self.target, coef_bc).score
+
+    def scored(self, rows: list[int], coefficients: dict[int, float]) -> tuple[Scored, ...]:
+        work = select(self.work, np.asarray(rows))
+        coef_bc = np.asarray([coefficients[row] for row in rows])
+        score = extended_pul(work, self.bound.operations, self.target, coef_bc).score
+        paper = pul(work, self.target, coef_bc).score
+        seconds = estimate(work, self.bound, self.target, coef_bc)
+        return tuple(
+            Scored(
+                template=self.template.name,
+                schedule=self.template.schedule(self.columns, rows[i]),
+                score=float(score[i]),
+                pul=float(paper[i]),
+                coef_bc=float(coef_bc[i]),
+                estimate=float(seconds[i]),
+            )
+            for i in np.argsort(seconds, kind="stable")
+        )
+
+
+def _keep(models: _Models, count: int) -> tuple[list[int], dict[int, float]]:
+    """The best ``count`` rows by counted score, and COEF_bc of every row that was counted."""
+    order, limits = models.order()
+    candidates = order[: COUNTED_FACTOR * count].tolist()
+    coefficients: dict[int, float] = {}
+    known: dict[tuple[SharedAccess, ...], float] = {}
+    scores: list[float] = []
+    for start in range(0, len(candidates), count):
+        batch = candidates[start : start + count]
+        if len(scores) >= count and sorted(scores)[-count] >= limits[batch[0]]:
+            break
+        coefficients |= {row: models.coefficient(row, known) for row in batch}
+        scores += models.scores(batch, coefficients).round(_TIE_DIGITS).tolist()
+    places = np.argsort(-np.asarray(scores), kind="stable")[:count]
+    return sorted(candidates[place] for place in places), coefficients
+
+
+def select(work: Work, rows: NDArray[np.int64]) -> Work:
+    """The work of some of the schedules, in the order of ``rows``."""
+    arrays = {k: v[rows] for k, v in vars(work).items() if isinstance(v, np.ndarray)}
+    return Work(**{**vars(work), **arrays})
+
+
+def _thin(columns: Columns) -> Columns:
+    count = _rows(columns)
+    if count <= MOST_SCORED:
+        return columns
+    drawn = np.random.default_rng(_THINNING_SEED).choice(count, MOST_SCORED, replace=False)
+    drawn.sort()  # ties are broken by the parameters' order, which a draw must not disturb
+    return {name: values[drawn] for name, values in columns.items()}
+
+
+def _rows(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
