@@ -1,6 +1,8 @@
 """The code in the documentation runs, and the commands in it exist."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,32 +11,54 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PASS_PAGE = ROOT / "docs" / "adding_a_pass.md"
-TEMPLATE_PAGE = ROOT / "docs" / "adding_a_template.md"
 
 
-def _python_blocks(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+def _blocks(page: Path, language: str) -> list[str]:
+    text = page.read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("page", [PASS_PAGE, TEMPLATE_PAGE], ids=lambda page: page.stem)
-def test_the_tests_on_the_page_pass(page: Path, tmp_path: Path) -> None:
-    blocks = _python_blocks(page)
-    assert blocks
-    (tmp_path / "test_page.py").write_text("\n\n".join(blocks), encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "--rootdir",
-        tmp_path,
-    ]
-    done = subprocess.run([*command, tmp_path], capture_output=True, text=True, check=False)
+def _run_tests(folder: Path, path: Path | None = None) -> None:
+    environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+    if path is not None:
+        environment["PYTHONPATH"] = str(path)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--rootdir",
+            folder,
+            folder,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " passed" in done.stdout
+
+
+def test_the_example_pass_passes_its_tests(tmp_path: Path) -> None:
+    code = "\n\n".join(_blocks(ROOT / "docs" / "adding_a_pass.md", "python"))
+    (tmp_path / "test_page.py").write_text(code, encoding="utf-8")
+    _run_tests(tmp_path)
+
+
+def test_the_example_template_passes_its_tests(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "adding_a_template.md"
+    package = tmp_path / "path" / "wpk"
+    shutil.copytree(ROOT / "wpk", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (header,), (template, tests) = _blocks(page, "cpp"), _blocks(page, "python")
+    (package / "schedules" / "negate.cuh").write_text(header, encoding="utf-8")
+    (package / "schedules" / "negate.py").write_text(template, encoding="utf-8")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_negate.py").write_text(tests, encoding="utf-8")
+    _run_tests(tmp_path / "tests", tmp_path / "path")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
