@@ -146,6 +146,7 @@ with CompilePool("sm_90a", cache=KernelCache(Path({str(tmp_path)!r}))) as pool:
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
     while not (workers := children.read_text().split()):
         time.sleep(0.01)
+    time.sleep(1)  # by now the compile is under way: it would go on for a minute
     os.killpg(running.pid, signal.SIGINT)
     _, stderr = running.communicate(timeout=20)
     assert "KeyboardInterrupt" in stderr
