@@ -20,9 +20,10 @@ from wpk.lowering.memory import MemoryPlan, plan_memory
 
 @dataclass(frozen=True)
 class StepAddresses:
-    """Where a step's operands lie."""
+    """Where a step's operands lie, and the element size of its inputs."""
 
     inputs: tuple[int, ...]
+    element_bytes: tuple[int, ...]
     outputs: tuple[int, ...]
     workspace: int
 
@@ -32,6 +33,12 @@ def arena(plan: Plan, dims: Mapping[str, int]) -> MemoryPlan:
     steps = [(*step.inputs, *step.operator.outputs) for step in plan.steps]
     pinned = [port.name for port in (*plan.inputs, *plan.outputs)]
     return plan_memory(plan.buffers, plan.values, steps, pinned, dims)
+
+
+def element_bytes(plan: Plan, step: Step) -> tuple[int, ...]:
+    """Element sizes of a step's inputs."""
+    sources = (plan.weights.get(name) or plan.values[name] for name in step.inputs)
+    return tuple(source.dtype.bytes for source in sources)
 
 
 def workspace_bytes(step: Step, dims: Mapping[str, int]) -> int:
@@ -79,6 +86,7 @@ def _argument(
         case TensorMapArgument():
             return TensorMap(
                 addresses.inputs[argument.index],
+                addresses.element_bytes[argument.index],
                 tuple(evaluate(size, dims) for size in argument.shape),
                 tuple(evaluate(size, dims) for size in argument.strides),
                 argument.box,

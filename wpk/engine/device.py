@@ -38,6 +38,7 @@ class TensorMap:
     """A TMA descriptor to make: see `wpk.launch.TensorMapArgument`."""
 
     address: int
+    element_bytes: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     box: tuple[int, ...]

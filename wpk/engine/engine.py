@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.engine.binding import StepAddresses, arena, bind_step, workspace_bytes
+from wpk.engine.binding import StepAddresses, arena, bind_step, element_bytes, workspace_bytes
 from wpk.engine.device import BoundLaunch, Device, KernelImage
 from wpk.engine.devices import open_device
 from wpk.engine.inputs import bind_inputs
@@ -133,6 +133,7 @@ class _Bound:
         for step in plan.steps:
             addresses = StepAddresses(
                 tuple(weights[n] if n in weights else self.address(n) for n in step.inputs),
+                element_bytes(plan, step),
                 tuple(self.address(name) for name in step.operator.outputs),
                 self._workspace,
             )

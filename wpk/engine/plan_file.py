@@ -10,7 +10,7 @@ from wpk.engine.codec import decode, encode, wrong
 from wpk.engine.container import PLAN, WEIGHTS, member_of, read_container, write_container
 from wpk.engine.plan import SCHEMA, Plan, PlanBundle
 from wpk.engine.plan_checks import check_plan
-from wpk.engine.weights_file import array_bytes, read_weights, weights_bytes, write_weights
+from wpk.engine.weights_file import array_digest, read_weights, weights_bytes, write_weights
 from wpk.errors import PlanError
 
 
@@ -104,13 +104,14 @@ def _check_members(bundle: PlanBundle) -> None:
                 f"stored as {array.dtype}{list(array.shape)}, claimed {weight.dtype} "
                 f"{list(weight.shape)}",
             )
-        _same_digest(f"{path}.digest", weight.digest, array_bytes(array))
+        _same(f"{path}.digest", weight.digest, array_digest(array))
     _same_names("kernels", set(plan.kernels), set(bundle.cubins))
     _same_names("kernels", set(plan.kernels), set(bundle.sources))
     for digest, kernel in plan.kernels.items():
         path = f"plan.kernels.{digest[:12]}"
-        _same_digest(f"{path}.cubin_digest", kernel.cubin_digest, bundle.cubins[digest])
-        _same_digest(f"{path}.source_digest", kernel.source_digest, bundle.sources[digest].encode())
+        _same(f"{path}.cubin_digest", kernel.cubin_digest, _sha256(bundle.cubins[digest]))
+        source = bundle.sources[digest].encode()
+        _same(f"{path}.source_digest", kernel.source_digest, _sha256(source))
 
 
 def _same_names(what: str, claimed: set[str], stored: set[str]) -> None:
@@ -119,8 +120,11 @@ def _same_names(what: str, claimed: set[str], stored: set[str]) -> None:
         raise wrong(f"plan.{what}", f"not stored: {missing[:3]}; stored but not named: {extra[:3]}")
 
 
-def _same_digest(path: str, claimed: str, data: bytes | memoryview) -> None:
-    seen = hashlib.sha256(data).hexdigest()
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _same(path: str, claimed: str, seen: str) -> None:
     if seen != claimed:
         raise wrong(path, f"{claimed[:12]}… is claimed, the stored bytes have {seen[:12]}…")
 

@@ -4,6 +4,7 @@ Format: https://huggingface.co/docs/safetensors (format section). Written and re
 plan needs bf16, zero-copy reading and its own messages; other tools read the member as it is.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any, BinaryIO
@@ -55,6 +56,11 @@ def write_weights(stream: BinaryIO, weights: Mapping[str, NDArray[np.generic]]) 
     stream.write(text)
     for name in names:
         stream.write(array_bytes(weights[name]))
+
+
+def array_digest(array: NDArray[np.generic]) -> str:
+    """SHA-256 of an array's bytes."""
+    return hashlib.sha256(array_bytes(array)).hexdigest()
 
 
 def array_bytes(array: NDArray[np.generic]) -> memoryview:
