@@ -37,10 +37,32 @@ class HoistOverViews(GraphPass):
         return result
 
 
-_UNARY_WITH_SCALARS = (
-    "Abs Add Cast Clip Div Elu Erf Exp Gelu HardSigmoid HardSwish LeakyRelu Log Mish Mul Neg Pow "
-    "Relu Selu Sigmoid Softplus Sqrt Sub Tanh".split()
-)
+_UNARY_WITH_SCALARS = [
+    "Abs",
+    "Add",
+    "Cast",
+    "Clip",
+    "Div",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Gelu",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRelu",
+    "Log",
+    "Mish",
+    "Mul",
+    "Neg",
+    "Pow",
+    "Relu",
+    "Selu",
+    "Sigmoid",
+    "Softplus",
+    "Sqrt",
+    "Sub",
+    "Tanh",
+]
 
 
 def _views_before(node: gs.Node) -> list[gs.Node]:
