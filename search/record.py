@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from wpk.performance.bank_conflicts import SharedCost
 from wpk.schedules.template import Schedule
 
 
@@ -16,7 +17,7 @@ class Scored:
         schedule: The schedule.
         score: Extended PUL with its bank conflicts counted, between 0 and 1.
         pul: The paper's PUL, likewise.
-        coef_bc: Passes that its shared memory loads take on average (COEF_bc).
+        shared: What its shared memory loads cost: COEF_bc and passes a load.
         estimate: Predicted seconds.
     """
 
@@ -24,7 +25,7 @@ class Scored:
     schedule: Schedule
     score: float
     pul: float
-    coef_bc: float
+    shared: SharedCost
     estimate: float
 
 

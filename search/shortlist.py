@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance.bank_conflicts import conflict_coefficient
+from wpk.performance.bank_conflicts import SharedCost, shared_cost
 from wpk.performance.bound import Bound
 from wpk.performance.estimate import estimate
 from wpk.performance.extension import extended_pul
@@ -71,14 +71,14 @@ def shortlist(problem: Problem, template: Template, target: Target, bound: Bound
         return Shortlist(template, Funnel(template.name, space, 0, 0, 0, 0), ())
     columns = _thin(legal)
     models = _Models(problem, template, target, bound, columns)
-    kept, coefficients = _keep(models, kept_count(legal_count))
-    scored = models.scored(kept, coefficients)
+    kept, costs = _keep(models, kept_count(legal_count))
+    scored = models.scored(kept, costs)
     funnel = Funnel(
         template=template.name,
         space=space,
         legal=legal_count,
         scored=_rows(columns),
-        counted=len(coefficients),
+        counted=len(costs),
         kept=len(kept),
     )
     return Shortlist(template, funnel, scored)
@@ -110,52 +110,53 @@ class _Models:
         rounded = score.round(_TIE_DIGITS)
         return np.lexsort((seconds, -rounded)), rounded
 
-    def coefficient(self, row: int, known: dict[tuple[SharedAccess, ...], float]) -> float:
+    def cost(self, row: int, known: dict[tuple[SharedAccess, ...], SharedCost]) -> SharedCost:
         schedule = self.template.schedule(self.columns, row)
         accesses = tuple(self.template.shared_accesses(self.problem, schedule))
         if accesses not in known:
-            known[accesses] = conflict_coefficient(accesses)
+            known[accesses] = shared_cost(accesses)
         return known[accesses]
 
-    def scores(self, rows: list[int], coefficients: dict[int, float]) -> Floats:
+    def scores(self, rows: list[int], costs: dict[int, SharedCost]) -> Floats:
         work = select(self.work, np.asarray(rows))
-        coef_bc = np.asarray([coefficients[row] for row in rows])
-        return extended_pul(work, self.bound.operations, self.target, coef_bc).score
+        passes = np.asarray([costs[row].passes for row in rows])
+        return extended_pul(work, self.bound.operations, self.target, passes).score
 
-    def scored(self, rows: list[int], coefficients: dict[int, float]) -> tuple[Scored, ...]:
+    def scored(self, rows: list[int], costs: dict[int, SharedCost]) -> tuple[Scored, ...]:
         work = select(self.work, np.asarray(rows))
-        coef_bc = np.asarray([coefficients[row] for row in rows])
-        score = extended_pul(work, self.bound.operations, self.target, coef_bc).score
+        passes = np.asarray([costs[row].passes for row in rows])
+        coef_bc = np.asarray([costs[row].coefficient for row in rows])
+        score = extended_pul(work, self.bound.operations, self.target, passes).score
         paper = pul(work, self.target, coef_bc).score
-        seconds = estimate(work, self.bound, self.target, coef_bc)
+        seconds = estimate(work, self.bound, self.target, passes)
         return tuple(
             Scored(
                 template=self.template.name,
                 schedule=self.template.schedule(self.columns, rows[i]),
                 score=float(score[i]),
                 pul=float(paper[i]),
-                coef_bc=float(coef_bc[i]),
+                shared=costs[rows[i]],
                 estimate=float(seconds[i]),
             )
             for i in np.argsort(seconds, kind="stable")
         )
 
 
-def _keep(models: _Models, count: int) -> tuple[list[int], dict[int, float]]:
-    """The best ``count`` rows by counted score, and COEF_bc of every row that was counted."""
+def _keep(models: _Models, count: int) -> tuple[list[int], dict[int, SharedCost]]:
+    """The best ``count`` rows by counted score, and the cost of every row that was counted."""
     order, limits = models.order()
     candidates = order[: COUNTED_FACTOR * count].tolist()
-    coefficients: dict[int, float] = {}
-    known: dict[tuple[SharedAccess, ...], float] = {}
+    costs: dict[int, SharedCost] = {}
+    known: dict[tuple[SharedAccess, ...], SharedCost] = {}
     scores: list[float] = []
     for start in range(0, len(candidates), count):
         batch = candidates[start : start + count]
         if len(scores) >= count and sorted(scores)[-count] >= limits[batch[0]]:
             break
-        coefficients |= {row: models.coefficient(row, known) for row in batch}
-        scores += models.scores(batch, coefficients).round(_TIE_DIGITS).tolist()
+        costs |= {row: models.cost(row, known) for row in batch}
+        scores += models.scores(batch, costs).round(_TIE_DIGITS).tolist()
     places = np.argsort(-np.asarray(scores), kind="stable")[:count]
-    return sorted(candidates[place] for place in places), coefficients
+    return sorted(candidates[place] for place in places), costs
 
 
 def select(work: Work, rows: NDArray[np.int64]) -> Work:

@@ -247,7 +247,10 @@ def _estimate_compiled(
     work = finalist.template.work(prepared.problem, columns, prepared.target)
     used = np.asarray([float(max(r.registers for r in resources))])
     seconds = estimate(
-        replace(work, registers=used), prepared.bound, prepared.target, finalist.scored.coef_bc
+        replace(work, registers=used),
+        prepared.bound,
+        prepared.target,
+        finalist.scored.shared.passes,
     )
     further = (len(finalist.launches) - 1) * prepared.target.launch_seconds
     return float(seconds[0]) + further

@@ -9,6 +9,7 @@ read the same word share it. So a phase takes as many passes as its busiest bank
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,20 @@ from wpk.performance.work import SharedAccess
 BANKS = 32
 WORD_BYTES = 4
 WARP = 32
+
+
+@dataclass(frozen=True)
+class SharedCost:
+    """What a warp's shared memory loads cost on average.
+
+    Attributes:
+        coefficient: COEF_bc (DeepCuts section 4.2): passes relative to those without conflicts. 1
+            where nothing conflicts or nothing is loaded; 32 where all lanes hit one bank's words.
+        passes: Passes of a load instruction; a wide one takes several even without conflicts.
+    """
+
+    coefficient: float
+    passes: float
 
 
 def phases(access_bytes: int) -> int:
@@ -49,12 +64,9 @@ def passes(addresses: NDArray[np.int64], access_bytes: int) -> NDArray[np.int64]
     return busiest
 
 
-def conflict_coefficient(accesses: Sequence[SharedAccess]) -> float:
-    """COEF_bc (DeepCuts section 4.2): passes a load takes on average, relative to none conflicting.
-
-    1 where nothing conflicts or nothing is loaded; 32 where every lane hits another word of one bank.
-    """
-    taken = least = 0
+def shared_cost(accesses: Sequence[SharedAccess]) -> SharedCost:
+    """What a warp's shared memory loads cost on average, each weighed by its count."""
+    taken = least = loads = 0
     for size in sorted({access.bytes for access in accesses}):
         same = [access for access in accesses if access.bytes == size]
         addresses = np.asarray([access.addresses for access in same], np.int64)
@@ -62,4 +74,7 @@ def conflict_coefficient(accesses: Sequence[SharedAccess]) -> float:
         active = (addresses.reshape(len(same), phases(size), -1) >= 0).any(axis=-1).sum(axis=-1)
         taken += int((counts * passes(addresses, size)).sum())
         least += int((counts * active).sum())
-    return taken / least if least else 1.0
+        loads += int(counts[active > 0].sum())
+    if not loads:
+        return SharedCost(coefficient=1.0, passes=1.0)
+    return SharedCost(coefficient=taken / least, passes=taken / loads)

@@ -42,14 +42,14 @@ WARP_MMA_SHARE = 0.62
 """Share of Hopper's tensor peak that warp-wide products reach, wgmma aside (arXiv 2402.13499)."""
 
 
-def estimate(work: Work, bound: Bound, target: Target, coef_bc: Floats | float = 1.0) -> Floats:
+def estimate(work: Work, bound: Bound, target: Target, passes: Floats | float = 1.0) -> Floats:
     """Predicted seconds of each schedule; infinite where not one block fits an SM.
 
     Args:
         work: What the schedules make the GPU do.
         bound: The problem's bound on this target; no estimate lies under it.
         target: The GPU.
-        coef_bc: COEF_bc of each schedule.
+        passes: Passes of a shared memory load (`SharedCost.passes`).
     """
     rates = _Rates.of(work, target)
     resident = resident_blocks(work, target)
@@ -57,8 +57,8 @@ def estimate(work: Work, bound: Bound, target: Target, coef_bc: Floats | float =
     full_waves = np.floor(work.blocks / (target.sm_count * held))
     rest = work.blocks - full_waves * target.sm_count * held
     left = np.maximum(1.0, np.ceil(rest / target.sm_count))
-    waves = full_waves * _wave(work, held, rates, coef_bc)
-    waves = waves + np.where(rest > 0, _wave(work, left, rates, coef_bc), 0.0)
+    waves = full_waves * _wave(work, held, rates, passes)
+    waves = waves + np.where(rest > 0, _wave(work, left, rates, passes), 0.0)
     moved = work.blocks * (work.block_transactions * target.transaction_bytes + work.store_bytes)
     l2 = moved / (target.l2_bandwidth * ACHIEVED_L2)
     beyond = max(0, bound.bytes - target.l2_bytes) / (target.global_bandwidth * ACHIEVED_GLOBAL)
@@ -74,7 +74,7 @@ class _Rates:
     operations: float
     step_flops: Floats  # of a block
     step_bytes: Floats  # a block takes from L2
-    step_passes: Floats  # of shared memory, a block, without conflicts
+    step_passes: Floats  # of shared memory, a block, at one pass a load
     warps: Floats
 
     @classmethod
@@ -93,13 +93,13 @@ class _Rates:
         )
 
 
-def _wave(work: Work, held: Floats, rates: _Rates, coef_bc: Floats | float) -> Floats:
+def _wave(work: Work, held: Floats, rates: _Rates, passes: Floats | float) -> Floats:
     """Cycles of one wave with ``held`` blocks an SM."""
     # Fewer warps than schedulers leave part of the arithmetic unit idle.
     fed = np.minimum(1.0, held * rates.warps / SCHEDULERS)
     arithmetic = held * rates.step_flops / (rates.operations * fed)
     busy = np.maximum.reduce(
-        [arithmetic, held * rates.step_passes * coef_bc, held * rates.step_bytes / L2_PORT_BYTES]
+        [arithmetic, held * rates.step_passes * passes, held * rates.step_bytes / L2_PORT_BYTES]
     )
     own = rates.step_flops / (rates.operations * np.minimum(1.0, rates.warps / SCHEDULERS))
     step = np.maximum(busy, (FILL_CYCLES + own) / np.maximum(work.stages, 1))

@@ -7,7 +7,7 @@
 - HideRatio replaces SMRatio: the paper lets only a thread's own work hide the latency of its shared
   memory loads; here the other warps of the scheduler hide it too, an operation takes what the unit
   needs for it instead of one cycle, and the bandwidth of shared memory (one pass a cycle and SM) is
-  a limit besides its latency.
+  a limit besides its latency, to which further passes add instead of multiplying it.
 - WBRatio is the paper's, corrected.
 - UsefulRatio: operations that the problem needs / operations that the blocks do, padding included.
   Without it a tile that is mostly padding would score for its intensity.
@@ -49,7 +49,7 @@ class ExtendedPul:
 
 
 def extended_pul(
-    work: Work, operations: float, target: Target, coef_bc: Floats | float = 1.0
+    work: Work, operations: float, target: Target, passes: Floats | float = 1.0
 ) -> ExtendedPul:
     """The score by which schedules are pruned.
 
@@ -57,7 +57,8 @@ def extended_pul(
         work: What the schedules make the GPU do.
         operations: What the problem needs (`wpk.performance.bound.Bound.operations`).
         target: The GPU.
-        coef_bc: COEF_bc of each schedule; with 1 the score is an upper limit of the counted one.
+        passes: Passes of a shared memory load (`SharedCost.passes`); with 1, as before they are
+            counted, the score is an upper limit of the counted one.
     """
     done = work.blocks * work.block_flops
     useful = np.divide(operations, done, out=np.ones(done.shape), where=done > 0)
@@ -70,7 +71,7 @@ def extended_pul(
     intensity = oitb(counted, target)
     return ExtendedPul(
         l2_ratio=np.minimum(1.0, intensity * target.l2_bandwidth / unit_peak(work, target)),
-        hide_ratio=_hide_ratio(counted, target, coef_bc),
+        hide_ratio=_hide_ratio(counted, target, passes),
         wb_ratio=wb_ratio(work.blocks, target.sm_count),
         useful_ratio=np.minimum(1.0, useful),
         fit_ratio=(resident_blocks(work, target) > 0).astype(np.float64),
@@ -86,15 +87,15 @@ def unit_peak(work: Work, target: Target) -> float:
     return target.peak_ordinary if tensor is None else tensor
 
 
-def _hide_ratio(work: Work, target: Target, coef_bc: Floats | float) -> Floats:
+def _hide_ratio(work: Work, target: Target, passes: Floats | float) -> Floats:
     operations_a_cycle = unit_peak(work, target) / (target.sm_count * target.clock)
     # Cycles for which one warp's operations occupy the SM, and those for which its loads occupy
     # the shared memory's one port.
     computing = work.thread_flops * WARP / operations_a_cycle
-    loading = work.thread_loads * coef_bc
+    loading = work.thread_loads * passes
     warps_a_scheduler = np.maximum(1.0, resident_warps(work, target) / SCHEDULERS)
     # A scheduler has a quarter of the unit, so a warp's operations take it four times as long.
     covered = computing * SCHEDULERS * warps_a_scheduler
-    latency = work.thread_loads * target.shared_latency * coef_bc
+    latency = work.thread_loads * (target.shared_latency + passes - 1)
     worst = np.maximum(loading / np.maximum(computing, 1e-30), latency / np.maximum(covered, 1e-30))
     return 1.0 / np.maximum(1.0, worst)
