@@ -1,0 +1,160 @@
+"""A small template, problems, and a compiler that answers from rules: no GPU, no NVRTC."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from wpk.build.resources import KernelResources
+from wpk.dtypes import DType, Precision
+from wpk.extent import Extent
+from wpk.kernel_source import KernelSource
+from wpk.launch import InputArgument, Launch, OutputArgument
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems import Epilogue, Matmul, Tensor
+from wpk.schedules.template import Constraint, Schedule, ScheduleTemplate
+from wpk.targets.target import Target
+
+
+@dataclass(frozen=True)
+class TiledSchedule(Schedule):
+    """Tiles of a product; ``padded`` rows of shared memory keep its columns apart."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+    padded: int
+
+    @property
+    def threads(self) -> int:
+        return self.block_m * self.block_n // 64
+
+
+class TiledProduct(ScheduleTemplate[Matmul, TiledSchedule]):
+    """A product on the ordinary cores: 8 x 8 outputs a thread."""
+
+    name = "tiled"
+    version = 1
+    problem_type = Matmul
+    schedule_type = TiledSchedule
+
+    def __init__(self, sizes: Sequence[int] = (8, 16, 32, 64, 128, 256), name: str = "tiled"):
+        self.sizes = tuple(sizes)
+        self.name = name  # type: ignore[misc] - two of them compete in a test
+
+    def why_not(self, problem: Matmul, target: Target) -> str | None:
+        return "k must be even" if problem.k % 2 else None
+
+    def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
+        sizes = self.sizes
+        return {"block_m": sizes, "block_n": sizes, "block_k": (8, 16, 32), "padded": (0, 1)}
+
+    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
+        return (
+            Constraint(
+                lambda c: _threads(c) % 32 == 0, lambda s: f"{s.threads} threads are no whole warps"
+            ),
+            Constraint(
+                lambda c: (_threads(c) > 0) & (_threads(c) <= target.max_threads_block),
+                lambda s: f"{s.threads} threads, target has {target.max_threads_block}",
+            ),
+            Constraint(
+                lambda c: _shared(c) <= target.max_shared_block, lambda s: "too much shared memory"
+            ),
+        )
+
+    def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
+        m, n = columns["block_m"].astype(float), columns["block_n"].astype(float)
+        loaded = (m + n) * problem.k * 4 / target.transaction_bytes
+        return Work(
+            unit=None,
+            element_bytes=4,
+            blocks=np.ceil(problem.m.value / m) * np.ceil(problem.n / n),
+            threads=_threads(columns).astype(float),
+            shared_bytes=_shared(columns).astype(float),
+            registers=np.full(m.shape, 100.0),
+            block_flops=2.0 * m * n * problem.k,
+            thread_flops=np.full(m.shape, 2.0 * 64 * problem.k),
+            block_transactions=loaded,
+            thread_loads=np.full(m.shape, 16.0 * problem.k),
+            store_bytes=m * n * 4,
+            steps=np.ceil(problem.k / columns["block_k"]),
+            stages=np.full(m.shape, 2.0),
+        )
+
+    def shared_accesses(self, problem: Matmul, schedule: TiledSchedule) -> Sequence[SharedAccess]:
+        row = 4 * (32 + schedule.padded)
+        return (SharedAccess(tuple(row * lane for lane in range(32)), 4, 8),)
+
+    def instantiate(self, problem: Matmul, schedule: TiledSchedule) -> tuple[KernelSource, ...]:
+        return (KernelSource(f"wpk_{self.name}", f"// {self.name} {schedule}\n"),)
+
+    def launches(self, problem: Matmul, schedule: TiledSchedule) -> tuple[Launch, ...]:
+        (source,) = self.instantiate(problem, schedule)
+        grid = (-(-problem.m.value // schedule.block_m), -(-problem.n // schedule.block_n), 1)
+        arguments = (InputArgument(0), InputArgument(1), OutputArgument(0))
+        block = (schedule.threads, 1, 1)
+        return (Launch(source.digest, source.entry, grid, block, 0, arguments),)
+
+
+def _threads(columns: Columns) -> np.ndarray:
+    return columns["block_m"] * columns["block_n"] // 64
+
+
+def _shared(columns: Columns) -> np.ndarray:
+    rows = (columns["block_m"] + columns["block_n"]) * (columns["block_k"] + columns["padded"])
+    return 2 * 4 * rows
+
+
+@pytest.fixture
+def tiled() -> TiledProduct:
+    """The template with its usual axes."""
+    return TiledProduct()
+
+
+@pytest.fixture
+def make_tiled() -> type[TiledProduct]:
+    """The template's class."""
+    return TiledProduct
+
+
+@pytest.fixture
+def make_product() -> Callable[[int, int, int], Matmul]:
+    """fp32 products of plain matrices: m, n, k."""
+
+    def make(m: int, n: int, k: int) -> Matmul:
+        return Matmul(
+            precision=Precision.FP32,
+            batch=(Extent(1), 1),
+            m=Extent(m),
+            n=n,
+            k=k,
+            a=Tensor(DType.FP32, (0, 0, k, 1)),
+            b=Tensor(DType.FP32, (0, 0, n, 1)),
+            b_constant=True,
+            y=Tensor(DType.FP32, (0, 0, n, 1)),
+            epilogue=Epilogue(),
+        )
+
+    return make
+
+
+@dataclass
+class DummyCompiler:
+    """Compiles nothing; ``rule`` decides what comes of a kernel, by its text."""
+
+    rule: Callable[[str], KernelResources | str]
+
+    def __post_init__(self) -> None:
+        self.rounds: list[list[str]] = []
+
+    def __call__(self, sources: Sequence[KernelSource]) -> dict[str, KernelResources | str]:
+        self.rounds.append([source.text for source in sources])
+        return {source.digest: self.rule(source.text) for source in sources}
+
+
+@pytest.fixture
+def make_compiler() -> type[DummyCompiler]:
+    """The dummy compiler's class."""
+    return DummyCompiler
