@@ -1,0 +1,231 @@
+"""Executes a template's kernels on the emulator: guarded memory, poisoned outputs, every byte accounted for."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from wpk import dims as dim_expressions
+from wpk.dtypes import DType
+from wpk.emulator.build import compile_unit
+from wpk.emulator.memory import guarded
+from wpk.emulator.mode import CHECKING, FAST
+from wpk.emulator.native import Statistics, launch_kernel
+from wpk.expression import evaluate
+from wpk.launch import InputArgument, Launch, OutputArgument, SizeArgument
+from wpk.problems import Convolution, Tensor
+from wpk.schedules import packings
+
+Array = NDArray[Any]
+_POISON = 0xFF  # a NaN in every floating type
+
+
+class Execution:
+    """Memory of tensors, and launches over it.
+
+    Attributes:
+        statistics: Of the last launch.
+    """
+
+    def __init__(self, checking: bool) -> None:
+        self.checking = checking
+        self.statistics: Statistics | None = None
+
+    def memory(self, tensor: Tensor, values: Array) -> Array:
+        """The tensor's memory holding ``values`` (over the domain) and zeros in its padding."""
+        memory = np.zeros(_span(tensor, values.shape), tensor.dtype.numpy)
+        _view(memory, tensor, values.shape)[...] = values
+        return memory
+
+    def run(
+        self,
+        template: Any,
+        problem: Any,
+        schedule: Any,
+        inputs: Sequence[Array],
+        shape: tuple[int, ...],
+        dims: dict[str, int] | None = None,
+    ) -> Array:
+        """The output over its domain ``shape``, in float64.
+
+        The output's padding must come back zero, and what lies between rows untouched.
+        """
+        y = problem.y
+        output = guarded(np.zeros(_span(y, shape), y.dtype.numpy))
+        output.view(np.uint8)[...] = _POISON
+        held = [guarded(array) for array in inputs]
+        sources = {s.digest: s for s in template.instantiate(problem, schedule)}
+        for launch in template.launches(problem, schedule):
+            library = compile_unit(sources[launch.kernel], checking=self.checking)
+            self._launch(library, launch, held, output, dims or {})
+        result = _view(output, y, shape).astype(np.float64)
+        _check_the_rest(output, y, shape)
+        return result
+
+    def _launch(
+        self, library: Any, launch: Launch, inputs: list[Array], output: Array, dims: dict[str, int]
+    ) -> None:
+        arguments: list[Any] = []
+        for argument in launch.arguments:
+            match argument:
+                case InputArgument(index):
+                    arguments.append(inputs[index])
+                case SizeArgument(expression):
+                    arguments.append(dim_expressions.evaluate(expression, dims))
+                case OutputArgument():
+                    arguments.append(output)
+                case _:
+                    raise NotImplementedError(argument)
+        x, y, z = (dim_expressions.evaluate(extent, dims) for extent in launch.grid)
+        mode = CHECKING if self.checking else FAST
+        self.statistics = launch_kernel(
+            library, launch.entry, (x, y, z), launch.block, launch.shared_bytes, arguments, mode
+        )
+
+
+@pytest.fixture(params=[False, True], ids=["fast", "checking"])
+def execution(request: pytest.FixtureRequest) -> Execution:
+    """An execution in each mode of the emulator."""
+    return Execution(request.param)
+
+
+@pytest.fixture
+def fast_execution() -> Execution:
+    """An execution in fast mode."""
+    return Execution(False)
+
+
+@pytest.fixture
+def assert_close() -> Callable[..., None]:
+    """Holds a result against its reference within the project's bound on rounding errors."""
+    return _assert_close
+
+
+def _assert_close(
+    y: Array, reference: Array, magnitude: Array, *, out: float, multiply: float, reduction: int
+) -> None:
+    """|y - ref| <= u_out |ref| + 4 (u_mul + u_acc sqrt(K)) magnitude, for every element."""
+    assert y.shape == reference.shape
+    accumulate = 2.0**-24 * np.sqrt(reduction)
+    bound = out * np.abs(reference) + 4 * (multiply + accumulate) * magnitude + 1e-30
+    error = np.abs(y - reference)
+    assert not np.isnan(error).any(), "poison was read, or not every element was written"
+    worst = float((error / bound).max())
+    assert worst <= 1, f"the largest error is {worst:.3g} times what rounding explains"
+
+
+def _span(tensor: Tensor, shape: tuple[int, ...]) -> int:
+    """Elements from the first to the last of a tensor, padding included."""
+    last = sum((n - 1) * s for n, s in zip(shape, tensor.strides, strict=True))
+    return last + 1 + tensor.padding
+
+
+def _view(memory: Array, tensor: Tensor, shape: tuple[int, ...]) -> Array:
+    strides = tuple(s * memory.itemsize for s in tensor.strides)
+    return np.lib.stride_tricks.as_strided(memory, shape, strides)
+
+
+def _check_the_rest(memory: Array, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    rest = np.ones(memory.shape, bool)
+    _view(rest, tensor, shape)[...] = False
+    if tensor.padding:
+        axis = tensor.strides.index(1)
+        strides = tuple(0 if a == axis else s for a, s in enumerate(tensor.strides))
+        starts = _view(np.arange(memory.size), Tensor(tensor.dtype, strides), shape).ravel()
+        for i in range(shape[axis], shape[axis] + tensor.padding):
+            assert not memory[starts + i].astype(np.float64).any(), "padding is zero"
+            rest[starts + i] = False
+    untouched = memory.view(np.uint8).reshape(memory.size, -1)[rest]
+    assert (untouched == _POISON).all(), "something was written that is not the output's"
+
+
+@pytest.fixture
+def check_convolution() -> Callable[..., None]:
+    """Executes a convolution's schedule on random data and compares it with NumPy in float64."""
+    return _check_convolution
+
+
+def _check_convolution(
+    execution: Execution,
+    template: Any,
+    problem: Convolution,
+    schedule: Any,
+    *,
+    batch: int | None = None,
+    integers: bool = False,
+    seed: int = 0,
+) -> None:
+    rng = np.random.default_rng(seed)
+    n = batch or problem.n.value
+    per_group, channels = problem.k // problem.groups, problem.c // problem.groups
+    filters = (problem.c, per_group) if problem.transposed else (problem.k, channels)
+    x = _draw(rng, (n, problem.c, problem.h, problem.w), problem.x.dtype, integers)
+    w = _draw(rng, (*filters, *problem.filter), problem.precision.storage, integers)
+    shape = (n, problem.k, problem.p, problem.q)
+    operands = [
+        _draw(rng, tuple(d if s else 1 for d, s in zip(shape, o.strides, strict=True)), o.dtype, integers)
+        for o in problem.epilogue.operands
+    ]
+    wide = [np.broadcast_to(o.astype(np.float64), shape) for o in operands]
+    packed = packings.pack(template.packing(problem, schedule), w, problem)
+    memory = [execution.memory(problem.x, x), packed] + [
+        execution.memory(t, np.broadcast_to(o, shape))
+        for t, o in zip(problem.epilogue.operands, operands, strict=True)
+    ]
+    dims = {problem.n.free: n} if problem.n.free else {}
+    y = execution.run(template, problem, schedule, memory, shape, dims)
+    x, w = x.astype(np.float64), w.astype(np.float64)
+    reference = evaluate(problem.epilogue.expression, _convolve(x, w, problem), wide)
+    if integers:
+        np.testing.assert_array_equal(y, reference)
+        return
+    magnitude = _convolve(np.abs(x), np.abs(w), problem) + sum(np.abs(o) for o in wide)
+    _assert_close(
+        y,
+        reference,
+        magnitude,
+        out=problem.y.dtype.unit_roundoff,
+        multiply=problem.precision.multiply_roundoff,
+        reduction=problem.reduction,
+    )
+
+
+def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, integers: bool) -> Array:
+    values = rng.integers(-3, 4, shape) if integers else rng.standard_normal(shape)
+    return values.astype(dtype.numpy)
+
+
+def _convolve(x: Array, w: Array, problem: Convolution) -> Array:
+    """ONNX's Conv or ConvTranspose in float64, tap by tap."""
+    n, groups = x.shape[0], problem.groups
+    y = np.zeros((n, groups, problem.k // groups, problem.p, problem.q))
+    grouped = x.reshape(n, groups, problem.c // groups, problem.h, problem.w)
+    for r in range(problem.filter[0]):
+        for s in range(problem.filter[1]):
+            tap = w[:, :, r, s].reshape(groups, -1, w.shape[1])
+            tap = tap.transpose(0, 2, 1) if problem.transposed else tap
+            product = np.einsum("gkc,ngchw->ngkhw", tap, grouped)
+            _add_tap(y, product, problem, r, s)
+    return y.reshape(n, problem.k, problem.p, problem.q)
+
+
+def _add_tap(y: Array, product: Array, problem: Convolution, r: int, s: int) -> None:
+    """Adds one tap's products, given at every input position, where the outputs read them."""
+    small, large = ((problem.h, problem.w), (problem.p, problem.q))
+    if not problem.transposed:
+        small, large = large, small
+    positions = [
+        np.arange(count) * stride - pad + tap * dilation
+        for count, stride, pad, tap, dilation in zip(
+            small, problem.stride, problem.pad, (r, s), problem.dilation, strict=True
+        )
+    ]
+    inside = [(at >= 0) & (at < size) for at, size in zip(positions, large, strict=True)]
+    few = np.ix_(*(np.flatnonzero(mask) for mask in inside))
+    many = np.ix_(*(at[mask] for at, mask in zip(positions, inside, strict=True)))
+    if problem.transposed:
+        y[..., many[0], many[1]] += product[..., few[0], few[1]]
+    else:
+        y[..., few[0], few[1]] += product[..., many[0], many[1]]
