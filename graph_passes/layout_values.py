@@ -51,9 +51,10 @@ class LayoutPlan:
                 same_rank = rank(reader.outputs[0]) == rank(tensor)
                 if same_rank and id(reader.outputs[0]) in self._wanted:
                     return True
-            elif is_op(reader, *FOLLOWERS, *VIEWS):
-                if any(id(output) in self._wanted for output in reader.outputs):
-                    return True
+            elif is_op(reader, *FOLLOWERS, *VIEWS) and any(
+                id(output) in self._wanted for output in reader.outputs
+            ):
+                return True
         return False
 
     def _why_first(self, node: gs.Node) -> str | None:
