@@ -24,8 +24,9 @@ _COMMON_FLAGS = (
     *("-std=c++20", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-w"),
 )
-# Unique symbols would merge the static shared memory of kernels from different libraries.
-_KERNEL_FLAGS = (*_COMMON_FLAGS, "-O2", "-fno-gnu-unique")
+# Unique symbols would merge the static shared memory of kernels from different libraries; probes let a
+# large frame hit the guard page below its stack instead of jumping over it.
+_KERNEL_FLAGS = (*_COMMON_FLAGS, "-O2", "-fno-gnu-unique", "-fstack-clash-protection")
 _RUNTIME_FLAGS = (*_COMMON_FLAGS, "-O3", "-pthread")
 
 

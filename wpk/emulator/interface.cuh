@@ -2,7 +2,7 @@
 //
 // This is the interface alone: the runtime library of this folder implements the functions
 // below, and kernels are linked against it. Builtins that kernels may use are threadIdx, blockIdx,
-// blockDim, gridDim, __shared__, __restrict__, __syncthreads, __syncwarp, __threadfence, atomicAdd, the
+// blockDim, gridDim, __shared__, __align__, __restrict__, __syncthreads, __syncwarp, __threadfence, atomicAdd, the
 // float functions of math.h, and rsqrtf.
 //
 // WPK_EMULATOR_CHECKS (0 or 1) is given by the build: with 1, copies and shared accesses go through

@@ -2,7 +2,7 @@
 
 A single guard page is not enough: a ragged tile's store jumps over it. So 16 MiB of address space
 (which cost no memory) lie unreadable on either side, and the last byte of the buffer, rounded up to
-16, touches the upper one.
+its alignment, touches the upper one.
 """
 
 import ctypes
@@ -19,9 +19,7 @@ Bytes = npt.NDArray[np.uint8]
 
 _GUARD_BYTES = 16 << 20
 _ALIGNMENT = 256  # of plain buffers, as on the GPU
-_GUARDED_ALIGNMENT = 16
 _POISON = 0xFF  # a NaN in every floating type
-_EDGE = 0xC5  # what the bytes between a buffer and its page's edge hold
 _PROT_NONE, _PROT_READ_WRITE = 0, 3
 _MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022  # Linux
 _MAP_FAILED = ctypes.c_void_p(-1).value
@@ -65,7 +63,7 @@ class Buffer:
         Raises:
             EmulatorError: A byte beside the buffer has changed.
         """
-        if any(bool((edge != _EDGE).any()) for edge in self._edges):
+        if any(bool((edge != _POISON).any()) for edge in self._edges):
             raise EmulatorError(
                 f"illegal address: a write beside {what} ({self.nbytes} bytes)",
                 fix="this is a bug in the kernel: a guard at the edge of its output is missing",
@@ -79,13 +77,18 @@ def plain_buffer(nbytes: int) -> Buffer:
     return Buffer(raw[start : start + nbytes])
 
 
-def guarded_buffer(nbytes: int) -> Buffer:
-    """A buffer between guard regions, 16-byte aligned, filled with NaN.
+def guarded_buffer(nbytes: int, alignment: int = 16) -> Buffer:
+    """A buffer between guard regions, filled with NaN, as is what its alignment leaves beside it.
+
+    Args:
+        nbytes: Its size.
+        alignment: Of its address: a power of two, at most a page. The smaller, the nearer is the
+            guard behind its end.
 
     Raises:
         EmulatorError: The address space is used up.
     """
-    padded = -(-max(nbytes, 1) // _GUARDED_ALIGNMENT) * _GUARDED_ALIGNMENT
+    padded = -(-max(nbytes, 1) // alignment) * alignment
     body = -(-padded // mmap.PAGESIZE) * mmap.PAGESIZE
     total = body + 2 * _GUARD_BYTES
     base = _libc().mmap(None, total, _PROT_NONE, _MAP_PRIVATE_ANONYMOUS_NORESERVE, -1, 0)
@@ -96,11 +99,10 @@ def guarded_buffer(nbytes: int) -> Buffer:
             fix="free memory, or execute without guards",
         )
     whole = (ctypes.c_uint8 * body).from_address(start)
-    array: Bytes = np.frombuffer(whole, np.uint8)
+    array: Bytes = np.ctypeslib.as_array(whole)
     weakref.finalize(whole, _libc().munmap, base, total)
-    array[:] = _EDGE
+    array[:] = _POISON
     first = body - padded
-    array[first : first + nbytes] = _POISON
     edges = (array[:first], array[first + nbytes :])
     return Buffer(array[first : first + nbytes], edges)
 

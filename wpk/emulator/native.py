@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from wpk.emulator.arguments import Pointer, TensorMap
 from wpk.emulator.build import runtime_library
 from wpk.emulator.errors import EmulatorError
 from wpk.emulator.memory import Buffer
 from wpk.emulator.mode import FAST, Mode
 
 _ACCESS_KINDS = ("load", "store", "matrix_load", "copy")  # enum AccessKind in runtime/state.h
-_ARGUMENT_BYTES = 128  # the largest value, a tensor map, and its alignment twice over
+_ARGUMENT_BYTES = 128  # of the largest value, a tensor map, which asks for an alignment of 64
 _MESSAGE_BYTES = 512
 _INT32_MAXIMUM = 2**31 - 1
 
@@ -41,38 +42,7 @@ class Statistics:
     uncounted: int
 
 
-@dataclass(frozen=True)
-class TensorMap:
-    """What a tensor copy reads; the emulator's counterpart of ``CUtensorMap``.
-
-    Attributes:
-        address: Of the first element.
-        element_bytes: Size of an element.
-        extents: In elements, innermost first.
-        strides: In bytes, of all dimensions but the innermost.
-        box: In elements, innermost first.
-        swizzle: 0, 32, 64 or 128 bytes.
-    """
-
-    address: int
-    element_bytes: int
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
-    swizzle: int
-
-    def pack(self) -> bytes:
-        """The bytes of ``struct TensorMap`` in wpk/kernels/tma.cuh."""
-        extents, strides, box = (
-            (*values, *(0,) * (size - len(values)))
-            for values, size in ((self.extents, 5), (self.strides, 4), (self.box, 5))
-        )
-        numbers = (len(self.extents), self.element_bytes, self.swizzle)
-        packed = struct.pack("<Q9q8i", self.address, *extents, *strides, *box, *numbers)
-        return packed.ljust(_ARGUMENT_BYTES, b"\0")
-
-
-Value = Buffer | npt.NDArray[np.generic] | int | float | TensorMap
+Value = Pointer | Buffer | npt.NDArray[np.generic] | int | float | TensorMap
 """A kernel argument: memory (passed by address), an int32, a float, a tensor map."""
 
 
@@ -146,7 +116,7 @@ def launch_kernel(
 
 
 def _pack(entry: str, arguments: Sequence[Value]) -> tuple[ctypes.Array[ctypes.c_void_p], object]:
-    """Pointers to the values, and the memory that holds them; every value is 64-byte aligned."""
+    """Pointers to the values, and the memory that holds them; every value is 128-byte aligned."""
     storage = np.zeros((len(arguments) + 1) * _ARGUMENT_BYTES, np.uint8)
     first = -storage.ctypes.data % _ARGUMENT_BYTES
     pointers = (ctypes.c_void_p * max(len(arguments), 1))()
@@ -159,7 +129,7 @@ def _pack(entry: str, arguments: Sequence[Value]) -> tuple[ctypes.Array[ctypes.c
 
 
 def _pack_one(entry: str, index: int, argument: Value) -> bytes:
-    if isinstance(argument, Buffer):
+    if isinstance(argument, Pointer | Buffer):
         return struct.pack("<Q", argument.address)
     if isinstance(argument, np.ndarray):
         if not argument.flags.c_contiguous:

@@ -19,17 +19,20 @@ constexpr size_t kSignalStackBytes = 64 * 1024;
 struct sigaction previous[3];
 thread_local int faultSignal;
 thread_local void* faultAddress;
+thread_local unsigned long faultStack; // the stack pointer
 
 // Entered with the worker's emergency stack, after the signal handler has returned.
 [[noreturn]] void report()
 {
     const Worker& self = *worker;
     const unsigned long address = reinterpret_cast<unsigned long>(faultAddress);
-    const unsigned long stack = reinterpret_cast<unsigned long>(self.stacks);
+    const size_t fiber = static_cast<size_t>(currentFiber() - self.fibers.data());
+    const unsigned long lowest =
+        reinterpret_cast<unsigned long>(self.stacks) + fiber * Worker::kStackBytes + Worker::kPageBytes;
     const unsigned long end = reinterpret_cast<unsigned long>(self.sharedEnd);
     if (faultSignal == SIGFPE)
         fail("integer division by zero");
-    if (address >= stack && address < stack + self.stackCount * Worker::kStackBytes)
+    if (faultStack < lowest)
     {
         fail("a thread's local variables need more than %zu bytes", Worker::kStackBytes - Worker::kPageBytes);
     }
@@ -55,6 +58,7 @@ void onFault(int signal, siginfo_t* info, void* context)
     faultSignal = signal;
     faultAddress = info->si_addr;
     auto* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+    faultStack = static_cast<unsigned long>(registers[REG_RSP]);
     char* const top = worker->emergencyStack + sizeof worker->emergencyStack;
     registers[REG_RSP] = static_cast<greg_t>((reinterpret_cast<unsigned long>(top) & ~63ul) - 8);
     registers[REG_RIP] = reinterpret_cast<greg_t>(report);

@@ -1,0 +1,204 @@
+"""The emulator in a process of its own: a kernel that hangs, crashes or tramples costs only that.
+
+`EmulatorProcess` is the same device as `Emulator`. Requests and answers are pickled frames on the
+child's standard input and output; the child serves them in ``python -m wpk.emulator.child``.
+"""
+
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO, Any, cast
+
+from wpk.emulator.emulator import Emulator
+from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
+from wpk.emulator.launch import KernelLike, LaunchLike, plain_launch
+from wpk.emulator.memory import Bytes
+from wpk.emulator.mode import FAST, Mode
+from wpk.emulator.native import Statistics
+from wpk.errors import WpkError
+
+_LENGTH = struct.Struct("<Q")
+_START_SECONDS = 60.0  # for the interpreter and numpy on a loaded machine
+_PARENT_POLL_SECONDS = 0.5
+
+
+class EmulatorProcess:
+    """An `Emulator` in a child process, each launch within a time limit.
+
+    After an error other than a kernel's own (time limit, crash) the child is gone and so is its
+    memory: make a new one. Use it as a context manager, or call `close`.
+
+    Attributes:
+        name: What a report calls it.
+        mode: Which checks every launch makes.
+        time_limit_seconds: Of one launch.
+        statistics: What the last launch did.
+    """
+
+    name = Emulator.name
+
+    def __init__(
+        self,
+        mode: Mode = FAST,
+        *,
+        time_limit_seconds: float = 60.0,
+        seed: int = 0,
+        threads: int | None = None,
+        cache: Path | None = None,
+    ) -> None:
+        """Start the child; the arguments but the time limit are those of `Emulator`."""
+        self.mode = mode
+        self.time_limit_seconds = time_limit_seconds
+        self.statistics: Statistics | None = None
+        self._builder = Emulator(mode, cache=cache)
+        self._sent: set[str] = set()
+        self._child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "wpk.emulator.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._builder.prepare()
+        self._call("start", (mode, seed, threads, os.getpid()), _START_SECONDS)
+
+    def __enter__(self) -> "EmulatorProcess":
+        """Nothing more to do: the child runs."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """End the child."""
+        self._child.kill()
+        self._child.wait()
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def load(self, kernel: KernelLike) -> None:
+        """Compile a kernel, here and in the background: the time limit is for executing it."""
+        self._builder.load(kernel)
+
+    def allocate(self, size: int) -> int:
+        """See `Emulator.allocate`; the address is one of the child's."""
+        return cast("int", self._call("allocate", (size,)))
+
+    def free(self, address: int) -> None:
+        """See `Emulator.free`."""
+        self._call("free", (address,))
+
+    def write(self, address: int, data: Bytes) -> None:
+        """See `Emulator.write`."""
+        self._call("write", (address, data))
+
+    def read(self, address: int, size: int) -> Bytes:
+        """See `Emulator.read`."""
+        return cast("Bytes", self._call("read", (address, size)))
+
+    def launch(self, launch: LaunchLike) -> None:
+        """Execute a kernel to its end.
+
+        Raises:
+            EmulatorTimeoutError: It took longer than the time limit; the child is gone.
+            EmulatorError: It broke a rule, or crashed the child, which then is gone.
+            CompileError: It does not compile.
+        """
+        if launch.kernel not in self._sent:
+            library = self._builder.library(launch.kernel)
+            self._call("load_library", (launch.kernel, library))
+            self._sent.add(launch.kernel)
+        self.statistics = cast("Statistics", self._call("launch", (plain_launch(launch),)))
+
+    def _call(self, method: str, arguments: tuple[object, ...], limit: float = 0.0) -> object:
+        child = self._child
+        limit = limit or self.time_limit_seconds
+        if child.poll() is not None or child.stdin is None or child.stdout is None:
+            raise EmulatorError("the emulator's process has ended", fix="start a new one")
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            child.kill()
+
+        timer = threading.Timer(limit, expire)
+        timer.start()
+        try:
+            _send(child.stdin, (method, arguments))
+            answer = _receive(child.stdout)
+        except (OSError, EOFError) as error:
+            raise self._died(method, limit if expired.is_set() else None) from error
+        finally:
+            timer.cancel()
+        if isinstance(answer, WpkError):
+            raise answer
+        return answer
+
+    def _died(self, method: str, limit: float | None) -> EmulatorError:
+        status = self._child.wait()
+        if limit is not None:
+            return EmulatorTimeoutError(
+                f"{method} did not end within {limit:g} s",
+                fix="another schedule may not hang; for a large problem, allow more time",
+            )
+        return EmulatorError(
+            f"the emulator's process died in {method} (status {status})",
+            fix="execute with checks (CHECKING) to learn where the kernel tramples on memory",
+        )
+
+
+def _send(pipe: IO[bytes], message: object) -> None:
+    data = pickle.dumps(message, protocol=5)
+    pipe.write(_LENGTH.pack(len(data)))
+    pipe.write(data)
+    pipe.flush()
+
+
+def _receive(pipe: IO[bytes]) -> Any:
+    header = pipe.read(_LENGTH.size)
+    if len(header) < _LENGTH.size:
+        raise EOFError
+    (length,) = _LENGTH.unpack(header)
+    data = pipe.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def _watch_parent(parent: int) -> None:
+    """End with the parent, even when a kernel hangs and the parent was killed."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_POLL_SECONDS)
+    os._exit(1)
+
+
+def _serve() -> None:
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write into the answers
+    emulator = Emulator()
+    while True:
+        try:
+            method, arguments = _receive(requests)
+        except EOFError:
+            return
+        answer: object
+        try:
+            if method == "start":
+                mode, seed, threads, parent = arguments
+                emulator, answer = Emulator(mode, seed=seed, threads=threads), None
+                threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
+            else:
+                answer = getattr(emulator, method)(*arguments)
+                answer = emulator.statistics if method == "launch" else answer
+        except WpkError as error:
+            answer = error
+        _send(answers, answer)
+
+
+if __name__ == "__main__":
+    _serve()

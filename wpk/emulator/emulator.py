@@ -1,0 +1,151 @@
+"""The device that executes kernels on the CPU."""
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from wpk.emulator.build import compile_unit, runtime_library
+from wpk.emulator.errors import EmulatorError
+from wpk.emulator.launch import KernelLike, LaunchLike, plain_launch
+from wpk.emulator.memory import Buffer, Bytes, guarded_buffer, plain_buffer
+from wpk.emulator.mode import FAST, Mode
+from wpk.emulator.native import Statistics, launch_kernel
+
+_ALIGNMENT = 256
+_BUG = "this is a bug in the code that plans memory or launches"
+
+
+class Emulator:
+    """Loads kernels, holds memory, launches: the same protocol as a GPU.
+
+    Kernels are compiled in the background from `load` on; the first `launch` of one waits for it.
+
+    Attributes:
+        name: What a report calls it.
+        mode: Which checks every launch makes.
+        statistics: What the last launch did; None before the first.
+    """
+
+    name = "cpu (emulator)"
+
+    def __init__(
+        self,
+        mode: Mode = FAST,
+        *,
+        seed: int = 0,
+        threads: int | None = None,
+        cache: Path | None = None,
+    ) -> None:
+        """Prepare an empty device.
+
+        Args:
+            mode: Which checks every launch makes.
+            seed: Of the random order in checking modes.
+            threads: Operating system threads; all CPUs of this process when not given.
+            cache: Folder of built kernels; the user's cache when not given.
+        """
+        self.mode = mode
+        self.statistics: Statistics | None = None
+        self._seed = seed
+        self._threads = threads
+        self._cache = cache
+        self._libraries: dict[str, Future[Path]] = {}
+        self._buffers: dict[int, Buffer] = {}
+        self._compiler = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "wpk-emulator-build")
+
+    def load(self, kernel: KernelLike) -> None:
+        """Make a kernel ready to launch; one that is loaded already costs nothing."""
+        if kernel.digest in self._libraries:
+            return
+        self._libraries[kernel.digest] = self._compiler.submit(
+            compile_unit, kernel.source, checking=self.mode.checking, cache=self._cache
+        )
+
+    def load_library(self, digest: str, library: Path) -> None:
+        """Take a kernel that was built elsewhere, in the form that this mode needs."""
+        finished: Future[Path] = Future()
+        finished.set_result(library)
+        self._libraries[digest] = finished
+
+    def library(self, digest: str) -> Path:
+        """The built form of a loaded kernel; waits for its compilation.
+
+        Raises:
+            CompileError: It does not compile, or there is no compiler.
+            EmulatorError: It was never loaded.
+        """
+        if digest not in self._libraries:
+            raise EmulatorError(f"kernel {digest[:12]} is launched but not loaded", fix=_BUG)
+        return self._libraries[digest].result()
+
+    def allocate(self, size: int) -> int:
+        """The address, a multiple of 256, of ``size`` bytes with undefined contents.
+
+        With guards the contents are NaN, and what lies around the buffer cannot be touched.
+        """
+        buffer = guarded_buffer(size, _ALIGNMENT) if self.mode.guards else plain_buffer(size)
+        self._buffers[buffer.address] = buffer
+        return buffer.address
+
+    def free(self, address: int) -> None:
+        """Give an allocation back.
+
+        Raises:
+            EmulatorError: There is none at this address.
+        """
+        if self._buffers.pop(address, None) is None:
+            raise EmulatorError(f"no allocation begins at {address:#x}", fix=_BUG)
+
+    def write(self, address: int, data: Bytes) -> None:
+        """Copy bytes to the device.
+
+        Raises:
+            EmulatorError: They do not fit into one allocation.
+        """
+        flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        self._range(address, flat.nbytes).data[:] = flat
+
+    def read(self, address: int, size: int) -> Bytes:
+        """Copy bytes from the device.
+
+        Raises:
+            EmulatorError: They do not lie in one allocation.
+        """
+        return self._range(address, size).data.copy()
+
+    def launch(self, launch: LaunchLike) -> None:
+        """Execute a kernel to its end.
+
+        Raises:
+            EmulatorError: The kernel broke a rule, or the launch cannot be executed here.
+            CompileError: The kernel does not compile.
+        """
+        plain = plain_launch(launch)
+        self.statistics = launch_kernel(
+            self.library(plain.kernel),
+            plain.entry,
+            plain.grid,
+            plain.block,
+            plain.shared_bytes,
+            plain.arguments,
+            self.mode,
+            seed=self._seed,
+            threads=self._threads,
+        )
+        if self.mode.guards:
+            for address, buffer in self._buffers.items():
+                buffer.check_edges(f"the buffer at {address:#x}, by {plain.entry}")
+
+    def prepare(self) -> None:
+        """Wait until everything that was loaded is built, the runtime library too."""
+        runtime_library()
+        for digest in self._libraries:
+            self.library(digest)
+
+    def _range(self, address: int, size: int) -> Buffer:
+        for start, buffer in self._buffers.items():
+            if start <= address and address + size <= start + buffer.nbytes:
+                return buffer.view(address - start, size)
+        raise EmulatorError(f"no allocation holds {size} bytes at {address:#x}", fix=_BUG)
