@@ -6,6 +6,7 @@ that patterns are found bare; recognition comes before constants move into weigh
 part of the patterns.
 """
 
+from wpk.dtypes import Precision
 from wpk.graph_passes.attention_scale import ScaleBehindProduct, ScaleIntoProjection
 from wpk.graph_passes.base import GraphPass
 from wpk.graph_passes.batch_norm import (
@@ -22,20 +23,39 @@ from wpk.graph_passes.constants_into_weights import (
     ScaleThroughBias,
 )
 from wpk.graph_passes.dead_code import DeadCode
+from wpk.graph_passes.fusion import FuseOperators
+from wpk.graph_passes.fusion_hoist import HoistOverViews
 from wpk.graph_passes.gelu import RecognizeGelu
 from wpk.graph_passes.global_pooling import GlobalPooling
 from wpk.graph_passes.hard_swish import RecognizeHardSwish
 from wpk.graph_passes.identity_elimination import IdentityElimination
 from wpk.graph_passes.layer_norm import RecognizeLayerNorm
+from wpk.graph_passes.layout import ChannelsLast
 from wpk.graph_passes.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
 from wpk.graph_passes.modern_forms import ModernForms
 from wpk.graph_passes.nan_guard import NanGuard
 from wpk.graph_passes.pad_into_window import PadIntoWindow
+from wpk.graph_passes.precision import SetPrecision
 from wpk.graph_passes.redundant_movement import RedundantMovement
 from wpk.graph_passes.reshape_chains import ReshapeChains
 from wpk.graph_passes.shape_arithmetic import ShapeArithmetic
 from wpk.graph_passes.sigmoid import RecognizeSigmoid
 from wpk.graph_passes.softmax import RecognizeSoftmax
+
+
+def pass_groups(precision: Precision) -> list[list[GraphPass]]:
+    """Return new instances of all passes: groups in order, each to be run to a fixpoint.
+
+    Args:
+        precision: Written into the graph's types before operators are fused, so that the casts
+            become part of them.
+    """
+    return [
+        simplifying_passes(),
+        [SetPrecision(precision)],
+        [HoistOverViews(), FuseOperators()],
+        [ChannelsLast()],
+    ]
 
 
 def simplifying_passes() -> list[GraphPass]:
