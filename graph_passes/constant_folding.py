@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
+from wpk.graph_passes.modern_forms import FLATTENING_OPS
 from wpk.graph_passes.query import ONNX_DOMAINS, is_graph_output, is_op, static_shape, values
 
 # Above this an Expand or Range of constants would outweigh what it saves: reading 64 MiB costs as
@@ -59,6 +60,8 @@ def _is_candidate(node: gs.Node) -> bool:
 
 
 def _why_not(graph: gs.Graph, node: gs.Node) -> str | None:
+    if node.op in FLATTENING_OPS and graph.opset < 13:
+        return f"the reference evaluator has only the meaning that {node.op} got in opset 13"
     if node.op in RANDOM_OPS:
         return f"{node.op} is random"
     if is_op(node, "Dropout") and len(node.inputs) > 2:

@@ -38,9 +38,11 @@ _REDUCTIONS = (
     "ReduceSum",
     "ReduceSumSquare",
 )
-_SOFTMAXES = ("Softmax", "LogSoftmax", "Hardmax")
-# Same signature, other meaning from this opset on (onnx/docs/Changelog.md).
-_CHANGED_MEANING = {"GroupNormalization": 21, "Attention": 24}
+# Before opset 13 these flatten their input to two dimensions.
+FLATTENING_OPS = ("Softmax", "LogSoftmax", "Hardmax")
+# The changelog was read up to here (onnx/docs/Changelog.md): no operator changes its meaning under
+# the same signature, save where this file says so. Attention does in opset 24.
+NEWEST_CHECKED_OPSET = 23
 
 
 class ModernForms(GraphPass):
@@ -50,10 +52,10 @@ class ModernForms(GraphPass):
 
     def __init__(self, opset: int = MODERN_OPSET) -> None:
         """Set the opset to reach; graphs that are at or above it are left alone."""
-        if opset > onnx.defs.onnx_opset_version():
+        if opset > NEWEST_CHECKED_OPSET:
             raise GraphError(
-                f"opset {opset} is unknown to onnx {onnx.__version__}",
-                fix=f"use at most opset {onnx.defs.onnx_opset_version()}, or update onnx",
+                f"graphs cannot be raised to opset {opset}",
+                fix=f"raise them to at most {NEWEST_CHECKED_OPSET}",
             )
         self.opset = opset
 
@@ -94,19 +96,20 @@ def _why_not(node: gs.Node, old_opset: int, new_opset: int) -> str | None:
     if any(True for _ in node.subgraphs()):
         return f"{node.op} holds a subgraph, which would need the new forms too"
     old, new = _schema(node.op, old_opset), _schema(node.op, new_opset)
-    if old is None or new is None or new.deprecated:
-        return f"{node.op} is not an operator of opset {old_opset if old is None else new_opset}"
+    for schema, opset in ((old, old_opset), (new, new_opset)):
+        if schema is None or schema.deprecated:
+            return f"{node.op} is not an operator of opset {opset}"
+    if old is None or new is None:
+        return None
     if old.since_version == new.since_version:
         return None
-    if old.since_version < _CHANGED_MEANING.get(node.op, 0) <= new.since_version:
-        return f"{node.op} changed its meaning in opset {_CHANGED_MEANING[node.op]}"
     if node.op == "Resize" and node.attrs.get("coordinate_transformation_mode") == (
         "tf_half_pixel_for_nn"
     ):
         return "Resize has mode tf_half_pixel_for_nn, which opset 13 removed"
     if node.op == "BatchNormalization" and any(t.outputs for t in node.outputs[1:]):
         return "BatchNormalization is in training mode: its statistics are read"
-    if node.op in _SOFTMAXES and old.since_version < 13:
+    if node.op in FLATTENING_OPS and old.since_version < 13:
         return _why_softmax_stays(node)
     if _rewriter(node, old_opset, new_opset) is not None:
         return None
@@ -161,7 +164,7 @@ def _rewriter(
     axes_since = 13 if node.op in ("Squeeze", "Unsqueeze", "ReduceSum") else 18
     if node.op in ("Squeeze", "Unsqueeze", *_REDUCTIONS):
         return _axes_to_input if old_opset < axes_since <= new_opset else None
-    if node.op in _SOFTMAXES:
+    if node.op in FLATTENING_OPS:
         return _softmax_along_axis if old_opset < 13 <= new_opset else None
     if node.op == "Split":
         return _split_sizes if old_opset < 18 <= new_opset else None
