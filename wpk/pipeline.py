@@ -89,11 +89,6 @@ def _target(name: str, precision: Precision) -> Target:
     Raises:
         TargetError: It is unknown, cannot be compiled for, or lacks the precision.
     """
-    if name == "auto":
-        raise TargetError(
-            "--target auto reads the GPU of this machine, and there is none",
-            fix="name the GPU that the plan is for, e.g. --target h200 (wpk targets lists them)",
-        )
     is_file = name.endswith((".json", ".toml"))
     target = load_target(Path(name)) if is_file else find_target(name)
     require_compilable(target)

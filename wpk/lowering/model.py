@@ -81,7 +81,9 @@ def lower_model(
         if progress is not None:
             progress("graph passes", done, len(groups))
         records += run_passes(graph, group, skip, other_passes=names)
-    free = {t.shape[0]: TUNED_FREE_SIZE for t in graph.inputs if t.shape and isinstance(t.shape[0], str)}
+    free = {
+        t.shape[0]: TUNED_FREE_SIZE for t in graph.inputs if t.shape and isinstance(t.shape[0], str)
+    }
     program = lower(graph, precision, free)
     if progress is not None:
         progress("graph passes", len(groups), len(groups))

@@ -16,6 +16,11 @@ from wpk.extent import Extent
 from wpk.problems import Tensor
 
 
+_MANY = 1009
+"""Stands for every size of a free dimension while a reshape is looked at; a prime, so that it
+divides into nothing by accident."""
+
+
 class NotAViewError(Exception):
     """A tensor's memory layout cannot be seen in the shape asked for."""
 
@@ -80,7 +85,10 @@ class View:
         new = tuple(shape)
         if new == self.shape:
             return self
-        strides = reshaped_strides(self.shape, self.strides, new)
+        many = _MANY if self.leading.free is not None else 1
+        strides = reshaped_strides(
+            (self.shape[0] * many, *self.shape[1:]), self.strides, (new[0] * many, *new[1:])
+        )
         if strides is None or (self.padding and not _keeps_rows(self, new)):
             raise NotAViewError(self.source, self.shape, new)
         return replace(self, leading=self._leading(new[0]), shape=new, strides=strides)
@@ -163,9 +171,7 @@ def reshaped_strides(
                 return None
             block.append(old.pop(0))
         if prod(n for n, _ in block) == prod(wanted):
-            if any(
-                a_s != b_n * b_s for (_, a_s), (b_n, b_s) in pairwise(block)
-            ):
+            if any(a_s != b_n * b_s for (_, a_s), (b_n, b_s) in pairwise(block)):
                 return None
             result += _split(wanted, block[-1][1])
             block, wanted = [], []
