@@ -1,0 +1,178 @@
+"""Depthwise convolution on the ordinary cores, plain or transposed, with a channel multiplier."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from wpk.dtypes import DType
+from wpk.expression import cpp_type, flops
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.convolution import Convolution
+from wpk.problems.operand import Tensor
+from wpk.schedules.image import ORDER, Image
+from wpk.schedules.packing_depthwise import depthwise_row
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+MAX_HELD = 160
+"""Floats that a thread may hold in sums and a row of weights; depthwise.cuh asserts the same."""
+
+
+@dataclass(frozen=True)
+class DepthwiseSchedule(Schedule):
+    """Parameters of depthwise.cuh.
+
+    Attributes:
+        vector: Channels of a thread.
+        pixels: Neighbouring output columns of a thread.
+        threads: Threads of a block.
+    """
+
+    vector: int
+    pixels: int
+    threads: int
+
+
+class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
+    """Input columns and weights are loaded once for all pixels of a thread; sums are fp32."""
+
+    name: ClassVar[str] = "depthwise"
+    version: ClassVar[int] = 1
+    problem_type = Convolution
+    schedule_type = DepthwiseSchedule
+
+    def why_not(self, problem: Convolution, target: Target) -> str | None:
+        """Refuses groups of several channels; everything else depthwise is carried."""
+        if not problem.is_depthwise:
+            return (
+                f"{problem.groups} groups of {problem.c // problem.groups} channels: "
+                "a depthwise convolution has as many groups as channels, and more than one"
+            )
+        operands = problem.epilogue.operands
+        missing = why_operand_missing(problem.epilogue.expression, len(operands), "epilogue")
+        shape = (1, problem.k, problem.p, problem.q)
+        inputs = [(problem.x, (1, problem.c, problem.h, problem.w))]
+        return missing or _image(problem).why_not([*inputs, *((t, shape) for t in operands)])
+
+    def packing(self, problem: Convolution, schedule: DepthwiseSchedule) -> str:
+        """Rows of channels, tap by tap."""
+        return "depthwise_rsk"
+
+    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+        """Channels and columns a thread, threads a block."""
+        pixels = tuple(n for n in (4, 2, 1, 7, 8, 3) if n < 2 * problem.q)
+        return {
+            "vector": _image(problem).vectors(problem.x),
+            "pixels": pixels,
+            "threads": (128, 64, 256, 32),
+        }
+
+    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
+        """Vectors run along the channels; sums and weights stay in registers."""
+        fastest, taps = _image(problem).channels_fastest, problem.filter[1]
+        return (
+            Constraint(
+                lambda columns: (columns["vector"] == 1) | fastest,
+                lambda s: f"vectors of {s.vector} run along the channels, y's neighbours do not",
+            ),
+            Constraint(
+                lambda columns: columns["vector"] * (columns["pixels"] + taps) <= MAX_HELD,
+                lambda s: (
+                    f"a thread would hold {s.vector * (s.pixels + taps)} sums and weights, "
+                    f"{MAX_HELD} are allowed"
+                ),
+            ),
+        )
+
+    def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
+        """Table 6 with one input channel an output; table 8's input tile of a block, its weights."""
+        image = _image(problem)
+        vector, pixels = columns["vector"].astype(float), columns["pixels"].astype(float)
+        threads = columns["threads"].astype(float)
+        row_items = ceil_divide(problem.q + image.padding_q, pixels)
+        chunks = ceil_divide(problem.k + image.padding_c, vector)
+        blocks = ceil_divide(problem.n.value * problem.p, threads / (row_items * chunks))
+        shape = (problem.n.value, problem.k, problem.p, problem.q)
+        taps, size = prod(problem.filter), problem.x.dtype.bytes
+        tile = image.block_inputs(vector * pixels * threads, *_walk(problem), problem.dilation) / (
+            problem.k // problem.c
+        )
+        weights = taps * threads * vector  # each thread's own; L1 holds what neighbours share
+        fastest = 1 if image.channels_fastest else 3
+        operands = sum(moved_bytes(t, shape, fastest) for t in problem.epilogue.operands)
+        computed = problem.n.value * problem.p * row_items * pixels * chunks * vector
+        return Stream(
+            element_bytes=size,
+            flops=computed * (2 * taps + flops(problem.epilogue.expression)),
+            loads=blocks * (tile + weights.clip(max=taps * problem.k)) * size + operands,
+            stores=prod(shape) * problem.y.dtype.bytes,
+            blocks=blocks,
+            threads=threads,
+            registers=28 + vector * (pixels + problem.filter[1] + 2),
+            steps=float(problem.filter[0]),
+        ).work(target)
+
+    def shared_accesses(
+        self,
+        problem: Convolution,
+        schedule: DepthwiseSchedule,
+    ) -> Sequence[SharedAccess]:
+        """None: nothing passes through shared memory."""
+        return ()
+
+    def kernel(self, problem: Convolution, schedule: DepthwiseSchedule) -> Kernel:
+        """Items are runs of channels at several columns."""
+        image = _image(problem)
+        items = image.items(schedule.vector, schedule.pixels)
+        return Kernel(
+            types={
+                "X": cpp_tensor(problem.x, ORDER),
+                "Weight": cpp_tensor(_weight(problem), (0, 1, 2)),
+                "Y": cpp_tensor(problem.y, ORDER),
+                "Operands": cpp_tensors(problem.epilogue.operands, ORDER),
+                "Epilogue": cpp_type(problem.epilogue.expression),
+            },
+            constants={**_constants(problem), "wide": is_wide(problem.n, items)},
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.n,
+            items=items,
+            block_items=schedule.threads,
+            threads=schedule.threads,
+        )
+
+
+def _image(problem: Convolution) -> Image:
+    return Image(problem.k, problem.p, problem.q, problem.y)
+
+
+def _walk(problem: Convolution) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Window and stride over the input; a transposed filter touches one input a stride."""
+    if not problem.transposed:
+        return problem.filter, problem.stride
+    r, s = (-(-size // step) for size, step in zip(problem.filter, problem.stride, strict=True))
+    return (r, s), (1, 1)
+
+
+def _weight(problem: Convolution) -> Tensor:
+    """The packed weight over (r, s, k); of the storage type of the precision."""
+    dtype: DType = problem.precision.storage
+    row = depthwise_row(problem, dtype.bytes)
+    return Tensor(dtype, (problem.filter[1] * row, row, 1))
+
+
+def _constants(problem: Convolution) -> dict[str, int]:
+    return {
+        "transposed": problem.transposed,
+        "multiplier": problem.k // problem.c,
+        "h": problem.h,
+        "w": problem.w,
+        **dict(zip(("filterH", "filterW"), problem.filter, strict=True)),
+        **dict(zip(("strideH", "strideW"), problem.stride, strict=True)),
+        **dict(zip(("dilationH", "dilationW"), problem.dilation, strict=True)),
+        **dict(zip(("padTop", "padLeft"), problem.pad, strict=True)),
+        **_image(problem).constants(),
+    }

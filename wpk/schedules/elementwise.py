@@ -1,0 +1,166 @@
+"""Element-wise expressions: copies, casts, transposes and arithmetic over one domain, row by row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wpk.errors import ScheduleError
+from wpk.expression import Operand, cpp_type, flops
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.elementwise import Elementwise
+from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.strided import (
+    cpp_tensor,
+    cpp_tensors,
+    is_wide,
+    moved_bytes,
+    vector_widths,
+    why_operand_missing,
+    why_unaddressable,
+    why_unpaddable,
+)
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+MAX_HELD = 64
+"""Elements that a thread may hold between loads and stores; elementwise.cuh asserts the same."""
+
+
+@dataclass(frozen=True)
+class ElementwiseSchedule(Schedule):
+    """Parameters of elementwise.cuh.
+
+    Attributes:
+        vector: Elements of a row to an item.
+        items: Items of a thread, all loaded before the first is used.
+        threads: Threads of a block.
+    """
+
+    vector: int
+    items: int
+    threads: int
+
+
+class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]):
+    """Walks y's rows; inputs are read at their own strides."""
+
+    name: ClassVar[str] = "elementwise"
+    version: ClassVar[int] = 1
+    problem_type = Elementwise
+    schedule_type = ElementwiseSchedule
+
+    def why_not(self, problem: Elementwise, target: Target) -> str | None:
+        """Refuses too many axes, tensors beyond 32-bit addressing, padding that is not at a row's end."""
+        return why_not_flat(problem)
+
+    def axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
+        """Elements an item, items a thread, threads a block."""
+        return {
+            "vector": row_vectors(flat(problem)),
+            "items": (1, 2, 4),
+            "threads": (256, 128, 512, 64),
+        }
+
+    def constraints(self, problem: Elementwise, target: Target) -> Sequence[Constraint]:
+        """What a thread holds stays in registers."""
+        operands = max(1, len(problem.inputs))
+        return (
+            Constraint(
+                lambda columns: columns["vector"] * columns["items"] * operands <= MAX_HELD,
+                lambda s: (
+                    f"a thread would hold {s.vector * s.items * operands} elements, "
+                    f"{MAX_HELD} are allowed"
+                ),
+            ),
+        )
+
+    def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:
+        """Tables 6 and 8 for an expression of several operations and operands."""
+        domain = flat(problem)
+        total = domain.leading.value * domain.per_leading
+        per_thread = columns["vector"] * columns["items"].astype(float)
+        threads = columns["threads"].astype(float)
+        return Stream(
+            element_bytes=domain.y.dtype.bytes,
+            flops=float(total * max(1, flops(problem.expression))),
+            loads=sum(moved_bytes(t, domain.full_shape, domain.row) for t in domain.inputs),
+            stores=moved_bytes(domain.y, domain.full_shape, domain.row),
+            blocks=ceil_divide(total, per_thread * threads),
+            threads=threads,
+            registers=24 + per_thread * max(1, len(problem.inputs)),
+        ).work(target)
+
+    def shared_accesses(
+        self,
+        problem: Elementwise,
+        schedule: ElementwiseSchedule,
+    ) -> Sequence[SharedAccess]:
+        """None: nothing passes through shared memory."""
+        return ()
+
+    def kernel(self, problem: Elementwise, schedule: ElementwiseSchedule) -> Kernel:
+        """Items are pieces of y's rows."""
+        domain = flat(problem)
+        fill = CONSTANT_AXES - len(domain.shape)
+        d1, d2, d3, row = (*(1,) * fill, *domain.shape)
+        order = (0, *(None,) * fill, *range(1, domain.row + 1))
+        items = d1 * d2 * d3 * -(-(row + domain.y.padding) // schedule.vector)
+        return Kernel(
+            types={
+                "Operands": cpp_tensors(domain.inputs, order),
+                "Y": cpp_tensor(domain.y, order),
+                "Expression": cpp_type(problem.expression),
+            },
+            constants={
+                "isCopy": is_copy(problem),
+                "d1": d1,
+                "d2": d2,
+                "d3": d3,
+                "row": row,
+                "rowPadding": domain.y.padding,
+                "wide": is_wide(domain.leading, items),
+            },
+            inputs=len(problem.inputs),
+            leading=domain.leading,
+            items=items,
+            block_items=schedule.threads * schedule.items,
+            threads=schedule.threads,
+        )
+
+
+def why_not_flat(problem: Elementwise) -> str | None:
+    """Why the problem has no flat domain that kernels can walk; None if it has."""
+    missing = why_operand_missing(problem.expression, len(problem.inputs), "expression")
+    if missing is not None:
+        return missing
+    domain = flatten(problem)
+    if domain is None:
+        return f"more than {CONSTANT_AXES} axes remain besides the leading one"
+    shape = (1, *domain.shape)
+    reason = why_unaddressable([*domain.inputs, domain.y], shape)
+    return reason or why_unpaddable(domain.y, (domain.row,))
+
+
+def flat(problem: Elementwise) -> FlatDomain:
+    """The flat domain of a problem that `why_not_flat` accepts.
+
+    Raises:
+        ScheduleError: It was not asked.
+    """
+    domain = flatten(problem)
+    if domain is None:
+        raise ScheduleError(str(why_not_flat(problem)), fix="ask the template's why_not first")
+    return domain
+
+
+def row_vectors(domain: FlatDomain) -> tuple[int, ...]:
+    """Elements along y's rows worth moving at once."""
+    extent = domain.shape[-1] + domain.y.padding
+    return vector_widths([*domain.inputs, domain.y], domain.row, extent)
+
+
+def is_copy(problem: Elementwise) -> bool:
+    """Whether elements are moved without arithmetic."""
+    return problem.expression == Operand(0) and len(problem.inputs) == 1

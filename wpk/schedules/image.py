@@ -1,0 +1,101 @@
+"""What templates over images share: which way threads walk, padding, and blocks of pixels."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wpk.performance.tables import input_extent
+from wpk.performance.work import Floats
+from wpk.problems.operand import Tensor
+from wpk.schedules.strided import vector_widths, why_unaddressable, why_unpaddable
+
+ORDER = (0, 2, 3, 1)
+"""Kernels hold tensors of the domain (n, c, h, w) in the order (n, h, w, c)."""
+
+_C, _Q = 1, 3
+
+
+@dataclass(frozen=True)
+class Image:
+    """The output of an image template: domain (n, c, p, q).
+
+    Attributes:
+        c: Channels.
+        p: Rows.
+        q: Columns.
+        y: The tensor.
+    """
+
+    c: int
+    p: int
+    q: int
+    y: Tensor
+
+    @property
+    def channels_fastest(self) -> bool:
+        """Whether neighbouring threads hold neighbouring channels; columns otherwise."""
+        return self.y.strides[_C] == 1 and (self.c > 1 or self.y.strides[_Q] != 1)
+
+    @property
+    def padding_c(self) -> int:
+        """Zeros after the last channel."""
+        return self.y.padding if self.channels_fastest else 0
+
+    @property
+    def padding_q(self) -> int:
+        """Zeros after the last column."""
+        return 0 if self.channels_fastest else self.y.padding
+
+    def why_not(self, inputs: Sequence[tuple[Tensor, tuple[int, ...]]]) -> str | None:
+        """Why threads cannot address the output or these inputs (with their shapes)."""
+        for tensor, shape in ((self.y, (1, self.c, self.p, self.q)), *inputs):
+            if (reason := why_unaddressable([tensor], shape)) is not None:
+                return reason
+        return why_unpaddable(self.y, (_C, _Q))
+
+    def vectors(self, *inputs: Tensor) -> tuple[int, ...]:
+        """Channels that a thread may hold, the widest first; 1 where threads walk along columns."""
+        if not self.channels_fastest:
+            return (1,)
+        return vector_widths([*inputs, self.y], _C, self.c + self.padding_c)
+
+    def items(self, vector: int, pixels: int = 1) -> int:
+        """Items of one image, each ``vector`` channels of ``pixels`` columns."""
+        chunks = -(-(self.c + self.padding_c) // vector)
+        return self.p * -(-(self.q + self.padding_q) // pixels) * chunks
+
+    def constants(self) -> dict[str, int]:
+        """Members of the kernel's ``Problem`` that say the output's shape."""
+        return {
+            "channels": self.c,
+            "p": self.p,
+            "q": self.q,
+            "paddingC": self.padding_c,
+            "paddingQ": self.padding_q,
+            "channelsFastest": self.channels_fastest,
+        }
+
+    def block_inputs(
+        self,
+        outputs: Floats,
+        window: tuple[int, int],
+        stride: tuple[int, int],
+        dilation: tuple[int, int],
+    ) -> Floats:
+        """Input elements under the windows of a block's ``outputs``, a run in the threads' order.
+
+        Table 8's tile of a block, for a block that is a run of whole pixels or whole rows.
+        """
+        channels = (
+            np.minimum(self.c, outputs)
+            if self.channels_fastest
+            else np.maximum(1.0, outputs // (self.p * self.q))
+        )
+        pixels = np.maximum(1.0, outputs / channels)
+        rows = np.minimum(self.p, np.ceil(pixels / self.q))
+        columns = np.minimum(self.q, pixels)
+        height = input_extent(rows, window[0], stride[0], dilation[0])
+        width = input_extent(columns, window[1], stride[1], dilation[1])
+        elements: Floats = channels * height * width
+        return elements

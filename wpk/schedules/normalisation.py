@@ -1,0 +1,194 @@
+"""Softmax, log-softmax, layer norm and RMS norm of rows, with element-wise work before and after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+import numpy as np
+
+from wpk.expression import cpp_type, flops
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.normalisation import Normalisation, NormKind
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, fp32_bits
+from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.strided import (
+    cpp_tensor,
+    cpp_tensors,
+    is_wide,
+    moved_bytes,
+    vector_widths,
+    why_operand_missing,
+    why_unaddressable,
+    why_unpaddable,
+)
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+MAX_CACHED = 64
+"""Values of a row that a thread may keep; normalisation.cuh asserts the same."""
+
+_WARP = 32
+_OUTER_AXES = 3
+_KINDS = {
+    NormKind.SOFTMAX: "softmax",
+    NormKind.LOG_SOFTMAX: "logSoftmax",
+    NormKind.LAYER: "layer",
+    NormKind.RMS: "rms",
+}
+_PASSES = {NormKind.SOFTMAX: 3, NormKind.LOG_SOFTMAX: 3, NormKind.LAYER: 3, NormKind.RMS: 2}
+_FLOPS = {NormKind.SOFTMAX: 20, NormKind.LOG_SOFTMAX: 12, NormKind.LAYER: 6, NormKind.RMS: 3}
+"""Operations an element as the kernel does them: softmax takes the exponential twice."""
+
+
+@dataclass(frozen=True)
+class NormalisationSchedule(Schedule):
+    """Parameters of normalisation.cuh.
+
+    Attributes:
+        vector: Neighbouring elements of a thread.
+        threads: Threads that share a row.
+        rows: Rows of a block.
+        cached: Whether the prologue's values stay in registers between passes.
+    """
+
+    vector: int
+    threads: int
+    rows: int
+    cached: int
+
+    @property
+    def block_threads(self) -> int:
+        """Threads of a block."""
+        return self.threads * self.rows
+
+
+class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSchedule]):
+    """A warp or a block to a row; statistics are fp32, a layer norm's in two passes."""
+
+    name: ClassVar[str] = "normalisation"
+    version: ClassVar[int] = 1
+    problem_type = Normalisation
+    schedule_type = NormalisationSchedule
+
+    def why_not(self, problem: Normalisation, target: Target) -> str | None:
+        """Refuses too many axes, empty rows, 64-bit offsets and padding not at a row's end."""
+        if len(problem.outer) > _OUTER_AXES:
+            return f"{len(problem.outer)} outer axes, at most {_OUTER_AXES} are carried"
+        if problem.cols == 0:
+            return "rows are empty"
+        operands = problem.epilogue.operands
+        missing = why_operand_missing(problem.prologue, len(problem.inputs), "prologue")
+        missing = missing or why_operand_missing(
+            problem.epilogue.expression, len(operands), "epilogue"
+        )
+        shape = (1, *problem.outer[1:], problem.cols)
+        reason = missing or why_unaddressable([*problem.inputs, problem.y, *operands], shape)
+        return reason or why_unpaddable(problem.y, (len(problem.outer),))
+
+    def axes(self, problem: Normalisation, target: Target) -> dict[str, tuple[int, ...]]:
+        """Vector, threads a row, rows a block, cached or read again."""
+        tensors = [*problem.inputs, problem.y, *problem.epilogue.operands]
+        extent = problem.cols + problem.y.padding
+        return {
+            "vector": vector_widths(tensors, len(problem.outer), extent),
+            "threads": (32, 64, 128, 256, 512, 1024),
+            "rows": (4, 1, 2, 8),
+            "cached": (1, 0),
+        }
+
+    def constraints(self, problem: Normalisation, target: Target) -> Sequence[Constraint]:
+        """What is cached fits the registers; only one-warp rows share a block; no idle warps."""
+        room, most = problem.cols + problem.y.padding, target.max_threads_block
+
+        def held(vector: int, threads: int) -> int:
+            return -(-room // (vector * threads)) * vector
+
+        return (
+            Constraint(
+                lambda c: (c["rows"] == 1) | (c["threads"] == _WARP),
+                lambda s: f"{s.rows} rows of {s.threads} threads: only one-warp rows share a block",
+            ),
+            Constraint(
+                lambda c: c["threads"] * c["rows"] <= most,
+                lambda s: f"{s.block_threads} threads, the target has {most}",
+            ),
+            Constraint(
+                lambda c: (c["threads"] == _WARP) | (c["threads"] * c["vector"] < 2 * room),
+                lambda s: f"{s.threads} threads of {s.vector} elements share a row of {room}",
+            ),
+            Constraint(
+                lambda c: (
+                    (c["cached"] == 0)
+                    | (-(-room // (c["vector"] * c["threads"])) * c["vector"] <= MAX_CACHED)
+                ),
+                lambda s: (
+                    f"a thread would keep {held(s.vector, s.threads)} values, "
+                    f"{MAX_CACHED} are allowed"
+                ),
+            ),
+        )
+
+    def work(self, problem: Normalisation, columns: Columns, target: Target) -> Work:
+        """Inputs once a pass, or once in all where cached; outputs once."""
+        rows = problem.leading.value * prod(problem.outer[1:])
+        shape = (problem.leading.value, *problem.outer[1:], problem.cols)
+        axis, vector = len(problem.outer), columns["vector"].astype(float)
+        threads = columns["threads"].astype(float)
+        cached = columns["cached"] == 1
+        passes = np.where(cached, 1.0, float(_PASSES[problem.kind]))
+        runs = ceil_divide(problem.cols + problem.y.padding, vector * threads)
+        per_value = _FLOPS[problem.kind] + flops(problem.epilogue.expression)
+        read = sum(moved_bytes(t, shape, axis) for t in problem.inputs)
+        tail = sum(moved_bytes(t, shape, axis) for t in problem.epilogue.operands)
+        return Stream(
+            element_bytes=problem.inputs[0].dtype.bytes if problem.inputs else 4,
+            flops=rows * problem.cols * (per_value + passes * flops(problem.prologue)),
+            loads=passes * read + tail,
+            stores=float(rows * (problem.cols + problem.y.padding) * problem.y.dtype.bytes),
+            blocks=ceil_divide(rows, columns["rows"].astype(float)),
+            threads=threads * columns["rows"],
+            registers=32 + vector * (2 + np.where(cached, runs, 0)),
+            steps=np.where(cached, 1.0, passes * runs),
+            shared_bytes=np.where(threads > _WARP, threads / _WARP * 4, 0.0),
+            thread_loads=np.where(threads > _WARP, threads / _WARP * _PASSES[problem.kind], 0.0),
+        ).work(target)
+
+    def shared_accesses(
+        self,
+        problem: Normalisation,
+        schedule: NormalisationSchedule,
+    ) -> Sequence[SharedAccess]:
+        """None that conflict: all threads read the same word of the warps' results."""
+        return ()
+
+    def kernel(self, problem: Normalisation, schedule: NormalisationSchedule) -> Kernel:
+        """Items are rows."""
+        axes = range(1, len(problem.outer))
+        first, second = ([None] * (_OUTER_AXES - 1) + list(axes))[-2:]
+        order = (0, first, second, len(problem.outer))
+        o1, o2 = (1 if axis is None else problem.outer[axis] for axis in (first, second))
+        operands = problem.epilogue.operands
+        return Kernel(
+            types={
+                "Inputs": cpp_tensors(problem.inputs, order),
+                "Y": cpp_tensor(problem.y, order),
+                "Operands": cpp_tensors(operands, order),
+                "Prologue": cpp_type(problem.prologue),
+                "Epilogue": cpp_type(problem.epilogue.expression),
+            },
+            names={"kind": f"wpk::NormKind::{_KINDS[problem.kind]}"},
+            constants={
+                "o1": o1,
+                "o2": o2,
+                "columns": problem.cols,
+                "rowPadding": problem.y.padding,
+                "epsilon": fp32_bits(problem.epsilon),
+                "wide": is_wide(problem.leading, o1 * o2),
+            },
+            inputs=len(problem.inputs) + len(operands),
+            leading=problem.leading,
+            items=o1 * o2,
+            block_items=schedule.rows,
+            threads=schedule.block_threads,
+        )

@@ -1,0 +1,129 @@
+"""Pooling: max and average over windows, one pixel and a few channels to a thread."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from wpk.expression import cpp_type, flops
+from wpk.performance.tables import pooling_flops
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.pooling import Pooling, PoolKind
+from wpk.schedules.image import ORDER, Image
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+
+@dataclass(frozen=True)
+class PoolingSchedule(Schedule):
+    """Parameters of pooling.cuh.
+
+    Attributes:
+        vector: Channels of a thread.
+        threads: Threads of a block.
+    """
+
+    vector: int
+    threads: int
+
+
+class PoolingTemplate(SingleKernelTemplate[Pooling, PoolingSchedule]):
+    """Every window is read by its own thread; neighbours meet in the L1 cache."""
+
+    name: ClassVar[str] = "pooling"
+    version: ClassVar[int] = 1
+    problem_type = Pooling
+    schedule_type = PoolingSchedule
+
+    def why_not(self, problem: Pooling, target: Target) -> str | None:
+        """Refuses tensors beyond 32-bit addressing and padding along rows."""
+        operands = problem.epilogue.operands
+        missing = why_operand_missing(problem.epilogue.expression, len(operands), "epilogue")
+        shape = (1, problem.c, problem.p, problem.q)
+        inputs = [(problem.x, (1, problem.c, problem.h, problem.w))]
+        return missing or _image(problem).why_not([*inputs, *((t, shape) for t in operands)])
+
+    def axes(self, problem: Pooling, target: Target) -> dict[str, tuple[int, ...]]:
+        """Channels a thread, threads a block."""
+        return {"vector": _image(problem).vectors(problem.x), "threads": (256, 128, 64, 512)}
+
+    def constraints(self, problem: Pooling, target: Target) -> Sequence[Constraint]:
+        """Vectors run along the channels."""
+        fastest = _image(problem).channels_fastest
+        return (
+            Constraint(
+                lambda columns: (columns["vector"] == 1) | fastest,
+                lambda s: f"vectors of {s.vector} run along the channels, y's neighbours do not",
+            ),
+        )
+
+    def work(self, problem: Pooling, columns: Columns, target: Target) -> Work:
+        """Tables 6 and 8: windows counted in full, a block's input tile once."""
+        image = _image(problem)
+        items = problem.p * (problem.q + image.padding_q) * (problem.c + image.padding_c)
+        total = problem.n.value * items
+        outputs = columns["vector"] * columns["threads"].astype(float)
+        blocks = ceil_divide(total, outputs)
+        shape = (problem.n.value, problem.c, problem.p, problem.q)
+        tail = prod(shape) * flops(problem.epilogue.expression)
+        fastest = 1 if image.channels_fastest else 3
+        tile = image.block_inputs(outputs, problem.window, problem.stride, problem.dilation)
+        operands = sum(moved_bytes(t, shape, fastest) for t in problem.epilogue.operands)
+        return Stream(
+            element_bytes=problem.x.dtype.bytes,
+            flops=pooling_flops(*shape, problem.window) + tail,
+            loads=blocks * tile * problem.x.dtype.bytes + operands,
+            stores=total * problem.y.dtype.bytes,
+            blocks=blocks,
+            threads=columns["threads"].astype(float),
+            registers=24.0 + 3 * columns["vector"],
+        ).work(target)
+
+    def shared_accesses(
+        self,
+        problem: Pooling,
+        schedule: PoolingSchedule,
+    ) -> Sequence[SharedAccess]:
+        """None: nothing passes through shared memory."""
+        return ()
+
+    def kernel(self, problem: Pooling, schedule: PoolingSchedule) -> Kernel:
+        """Items are runs of channels at one pixel."""
+        image = _image(problem)
+        items = image.items(schedule.vector)
+        return Kernel(
+            types={
+                "X": cpp_tensor(problem.x, ORDER),
+                "Y": cpp_tensor(problem.y, ORDER),
+                "Operands": cpp_tensors(problem.epilogue.operands, ORDER),
+                "Epilogue": cpp_type(problem.epilogue.expression),
+            },
+            constants={**_constants(problem), "wide": is_wide(problem.n, items)},
+            inputs=1 + len(problem.epilogue.operands),
+            leading=problem.n,
+            items=items,
+            block_items=schedule.threads,
+            threads=schedule.threads,
+        )
+
+
+def _image(problem: Pooling) -> Image:
+    return Image(problem.c, problem.p, problem.q, problem.y)
+
+
+def _constants(problem: Pooling) -> dict[str, int]:
+    return {
+        "isMax": problem.kind is PoolKind.MAX,
+        "countIncludePad": problem.count_include_pad,
+        "h": problem.h,
+        "w": problem.w,
+        **dict(zip(("windowH", "windowW"), problem.window, strict=True)),
+        **dict(zip(("strideH", "strideW"), problem.stride, strict=True)),
+        **dict(zip(("dilationH", "dilationW"), problem.dilation, strict=True)),
+        **dict(zip(("padTop", "padLeft"), problem.pad, strict=True)),
+        **dict(zip(("padBottom", "padRight"), problem.pad_end, strict=True)),
+        **_image(problem).constants(),
+    }

@@ -1,0 +1,267 @@
+"""Reductions of some axes, with element-wise work before and after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from wpk.expression import cpp_type, flops
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.operand import Tensor
+from wpk.problems.reduction import Reduction
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.strided import (
+    cpp_tensor,
+    cpp_tensors,
+    is_wide,
+    moved_bytes,
+    vector_widths,
+    why_operand_missing,
+    why_unaddressable,
+    why_unpaddable,
+)
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+STATIC_SHARED_BYTES = 48 * 1024
+"""Shared memory that a kernel may declare; reduction.cuh asserts the same."""
+
+_OUTER_AXES, _INNER_AXES = 4, 3
+_FLIGHT = 4
+"""Loads that a thread keeps under way in its loop; the compiler unrolls by this."""
+
+
+@dataclass(frozen=True)
+class ReductionSchedule(Schedule):
+    """Parameters of reduction.cuh.
+
+    Attributes:
+        vector: Elements loaded at once.
+        outputs: Items of a block: outputs, or vectors of outputs.
+        splits: Threads that share an item.
+    """
+
+    vector: int
+    outputs: int
+    splits: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.outputs * self.splits
+
+
+class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
+    """Threads walk the axis along which the inputs are contiguous, reduced or not; sums are fp32."""
+
+    name: ClassVar[str] = "reduction"
+    version: ClassVar[int] = 1
+    problem_type = Reduction
+    schedule_type = ReductionSchedule
+
+    def why_not(self, problem: Reduction, target: Target) -> str | None:
+        """Refuses too many axes, empty reductions, 64-bit offsets and padding not at a row's end."""
+        if len(problem.outer) > _OUTER_AXES or len(problem.inner) > _INNER_AXES:
+            return (
+                f"{len(problem.outer)} outer and {len(problem.inner)} inner axes, "
+                f"at most {_OUTER_AXES} and {_INNER_AXES} are carried"
+            )
+        if problem.reduction == 0:
+            return "nothing is reduced: an inner axis is empty"
+        operands = problem.epilogue.operands
+        missing = why_operand_missing(problem.prologue, len(problem.inputs), "prologue")
+        missing = missing or why_operand_missing(
+            problem.epilogue.expression, len(operands), "epilogue"
+        )
+        outer = (1, *problem.outer[1:])
+        reason = missing or why_unaddressable(problem.inputs, (*outer, *problem.inner))
+        reason = reason or why_unaddressable([problem.y, *operands], outer)
+        return reason or why_unpaddable(problem.y, range(1, len(problem.outer)))
+
+    def axes(self, problem: Reduction, target: Target) -> dict[str, tuple[int, ...]]:
+        """Vector, items a block, threads an item."""
+        view = _view(problem)
+        return {
+            "vector": view.vectors(),
+            "outputs": (32, 8, 1, 2, 4, 16, 64, 128),
+            "splits": (8, 32, 1, 2, 4, 16, 64, 128, 256, 512),
+        }
+
+    def constraints(self, problem: Reduction, target: Target) -> Sequence[Constraint]:
+        """Blocks of whole warps; no more threads than work; shares fit the shared memory."""
+        runs = problem.reduction
+        most = target.max_threads_block
+        return (
+            Constraint(
+                lambda c: (c["outputs"] * c["splits"]) % 32 == 0,
+                lambda s: f"{s.threads} threads are no whole warps",
+            ),
+            Constraint(
+                lambda c: c["outputs"] * c["splits"] <= most,
+                lambda s: f"{s.threads} threads, the target has {most}",
+            ),
+            Constraint(
+                lambda c: c["splits"] < 2 * max(1, runs),
+                lambda s: f"{s.splits} threads share {runs} elements",
+            ),
+            Constraint(
+                lambda c: c["outputs"] * c["splits"] * c["vector"] * 4 <= STATIC_SHARED_BYTES,
+                lambda s: (
+                    f"shares take {s.threads * s.vector * 4} B of shared memory, "
+                    f"a kernel may declare {STATIC_SHARED_BYTES}"
+                ),
+            ),
+        )
+
+    def work(self, problem: Reduction, columns: Columns, target: Target) -> Work:
+        """Every input once; table 6's one operation an element and those of the prologue."""
+        view = _view(problem)
+        vector, splits = columns["vector"].astype(float), columns["splits"].astype(float)
+        outer = (problem.leading.value, *problem.outer[1:])
+        shape = (*outer, *problem.inner)
+        item = vector if view.along_outer else 1.0
+        items = problem.leading.value * prod(problem.outer[1:])
+        threads = columns["outputs"] * splits
+        blocks = ceil_divide(items, item * columns["outputs"])
+        fastest = view.order[-1] if view.along_outer else view.inner[-1]
+        walked = problem.reduction / splits / (1.0 if view.along_outer else vector)
+        tail = prod(outer) * flops(problem.epilogue.expression)
+        return Stream(
+            element_bytes=problem.inputs[0].dtype.bytes if problem.inputs else 4,
+            flops=float(prod(shape) * (1 + flops(problem.prologue)) + tail),
+            loads=sum(moved_bytes(t, shape, fastest or 0) for t in problem.inputs),
+            stores=float(prod(outer) * problem.y.dtype.bytes),
+            blocks=blocks,
+            threads=threads,
+            registers=24 + vector * (1 + len(problem.inputs) * _FLIGHT),
+            steps=walked.clip(min=1.0),
+            stages=walked.clip(min=1.0, max=_FLIGHT),
+            shared_bytes=threads * vector * 4 * (splits > 1),
+            thread_loads=vector * (splits > 1),
+        ).work(target)
+
+    def shared_accesses(
+        self, problem: Reduction, schedule: ReductionSchedule
+    ) -> Sequence[SharedAccess]:
+        """The first halving: neighbouring outputs lie in neighbouring words."""
+        if schedule.splits == 1:
+            return ()
+        half = schedule.splits // 2 * schedule.outputs
+        addresses = []
+        for thread in range(32):
+            output, share = thread % schedule.outputs, thread // schedule.outputs
+            if not _view(problem).along_outer:
+                output, share = thread // schedule.splits, thread % schedule.splits
+            word = half + share * schedule.outputs + output
+            addresses.append(word * 4 if share < schedule.splits // 2 else -1)
+        return (SharedAccess(tuple(addresses), 4, schedule.vector),)
+
+    def kernel(self, problem: Reduction, schedule: ReductionSchedule) -> Kernel:
+        """Items are outputs, or vectors of them."""
+        view = _view(problem)
+        y_order, extents = (0, *view.order), view.extents(problem)
+        inner = (*view.inner,)
+        x_order = (0, *view.order[:2], *inner, view.order[2])
+        if not view.along_outer:
+            x_order = (0, *view.order, *inner)
+        chunk = schedule.vector if view.along_outer else 1
+        o1, o2, row, i1, i2, i3 = extents
+        items = o1 * o2 * -(-(row + problem.y.padding) // chunk)
+        return Kernel(
+            types={
+                "Inputs": cpp_tensors(problem.inputs, x_order),
+                "Y": cpp_tensor(problem.y, y_order),
+                "Operands": cpp_tensors(problem.epilogue.operands, y_order),
+                "Prologue": cpp_type(problem.prologue),
+                "Epilogue": cpp_type(problem.epilogue.expression),
+            },
+            names={"kind": f"wpk::ReduceKind::{problem.kind.value}"},
+            constants={
+                "alongOuter": view.along_outer,
+                "o1": o1,
+                "o2": o2,
+                "row": row,
+                "i1": i1,
+                "i2": i2,
+                "i3": i3,
+                "rowPadding": problem.y.padding,
+                "wide": is_wide(problem.leading, items),
+            },
+            inputs=len(problem.inputs) + len(problem.epilogue.operands),
+            leading=problem.leading,
+            items=items,
+            block_items=schedule.outputs,
+            threads=schedule.threads,
+        )
+
+
+@dataclass(frozen=True)
+class _View:
+    """The axes in the kernel's order, by their number in the inputs' domain; None has extent 1.
+
+    Attributes:
+        order: Three outer axes behind the leading one; y's rows, or the inputs', run along the last.
+        inner: Three reduced axes; the inputs' rows run along the last, unless along an outer axis.
+        along_outer: Whether the inputs are contiguous along the last outer axis.
+        tensors: The inputs.
+        row_extent: Elements along the axis that vectors run along, y's padding included.
+    """
+
+    order: tuple[int | None, ...]
+    inner: tuple[int | None, ...]
+    along_outer: bool
+    tensors: tuple[Tensor, ...]
+    row_extent: int
+
+    def vectors(self) -> tuple[int, ...]:
+        """Elements worth loading at once."""
+        axis = self.order[-1] if self.along_outer else self.inner[-1]
+        return (1,) if axis is None else vector_widths(self.tensors, axis, self.row_extent)
+
+    def extents(self, problem: Reduction) -> tuple[int, ...]:
+        """Extents of the three outer and the three inner axes."""
+        sizes = (*problem.outer, *problem.inner)
+        return tuple(1 if axis is None else sizes[axis] for axis in (*self.order, *self.inner))
+
+
+def _view(problem: Reduction) -> _View:
+    outer = range(1, len(problem.outer))
+    first_inner = len(problem.outer)
+    inner = range(first_inner, first_inner + len(problem.inner))
+    sizes = (*problem.outer, *problem.inner)
+    main = max(problem.inputs, key=lambda t: _elements(t, sizes), default=None)
+
+    def unit(axes: range, tensor: Tensor | None) -> int | None:
+        found = [a for a in axes if tensor is not None and tensor.strides[a] == 1 and sizes[a] > 1]
+        return max(found, key=lambda axis: sizes[axis], default=None)
+
+    padded = unit(outer, problem.y)
+    if padded is None and problem.y.padding:
+        padded = next((axis for axis in outer if problem.y.strides[axis] == 1), None)
+    contiguous = unit(outer, main)
+    row = padded if problem.y.padding or contiguous is None else contiguous
+    along_outer = contiguous is not None and row == contiguous
+    inner_row = unit(inner, main)
+    extent = problem.y.padding + sizes[row] if along_outer and row is not None else 0
+    if inner_row is not None and not along_outer:
+        extent = sizes[inner_row]
+    return _View(
+        _last(outer, row, _OUTER_AXES - 1),
+        _last(inner, inner_row, _INNER_AXES),
+        along_outer,
+        problem.inputs,
+        extent,
+    )
+
+
+def _elements(tensor: Tensor, sizes: Sequence[int]) -> int:
+    return prod(n for n, stride in zip(sizes, tensor.strides, strict=True) if stride != 0)
+
+
+def _last(axes: range, last: int | None, count: int) -> tuple[int | None, ...]:
+    """The axes with one of them at the end, filled up with None in front."""
+    rest: list[int | None] = [axis for axis in axes if axis != last]
+    if last is not None:
+        rest.append(last)
+    return tuple([None] * (count - len(rest)) + rest)

@@ -1,0 +1,129 @@
+"""Resampling of two spatial axes, nearest or linear."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.movement import NearestMode, Resize, ResizeCoordinates, ResizeMode
+from wpk.schedules.image import ORDER, Image
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, fp32_bits
+from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.strided import cpp_tensor, is_wide, moved_bytes
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+_COORDINATES = {
+    ResizeCoordinates.HALF_PIXEL: "halfPixel",
+    ResizeCoordinates.PYTORCH_HALF_PIXEL: "pytorchHalfPixel",
+    ResizeCoordinates.ALIGN_CORNERS: "alignCorners",
+    ResizeCoordinates.ASYMMETRIC: "asymmetric",
+}
+_NEAREST = {
+    NearestMode.ROUND_PREFER_FLOOR: "roundPreferFloor",
+    NearestMode.ROUND_PREFER_CEIL: "roundPreferCeil",
+    NearestMode.FLOOR: "floor",
+    NearestMode.CEIL: "ceil",
+}
+_LINEAR_FLOPS = 6  # three interpolations of two operations
+
+
+@dataclass(frozen=True)
+class ResizeSchedule(Schedule):
+    """Parameters of resize.cuh.
+
+    Attributes:
+        vector: Channels of a thread.
+        threads: Threads of a block.
+    """
+
+    vector: int
+    threads: int
+
+
+class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
+    """Every output pixel finds its samples itself; nearest moves elements exactly."""
+
+    name: ClassVar[str] = "resize"
+    version: ClassVar[int] = 1
+    problem_type = Resize
+    schedule_type = ResizeSchedule
+
+    def why_not(self, problem: Resize, target: Target) -> str | None:
+        """Refuses interpolation of integers and tensors beyond 32-bit addressing."""
+        if problem.mode is ResizeMode.LINEAR and not problem.x.dtype.is_float:
+            return (
+                f"linear interpolation of {problem.x.dtype.value}: only floating point is carried"
+            )
+        shape = (1, problem.c, problem.h, problem.w)
+        return _image(problem).why_not([(problem.x, shape)])
+
+    def axes(self, problem: Resize, target: Target) -> dict[str, tuple[int, ...]]:
+        """Channels a thread, threads a block."""
+        return {"vector": _image(problem).vectors(problem.x), "threads": (256, 128, 64, 512)}
+
+    def constraints(self, problem: Resize, target: Target) -> Sequence[Constraint]:
+        """Vectors run along the channels."""
+        fastest = _image(problem).channels_fastest
+        return (
+            Constraint(
+                lambda columns: (columns["vector"] == 1) | fastest,
+                lambda s: f"vectors of {s.vector} run along the channels, y's neighbours do not",
+            ),
+        )
+
+    def work(self, problem: Resize, columns: Columns, target: Target) -> Work:
+        """Every input once (neighbours share in L1), every output once."""
+        image = _image(problem)
+        items = problem.p * (problem.q + image.padding_q) * (problem.c + image.padding_c)
+        total = problem.n.value * items
+        threads = columns["threads"].astype(float)
+        linear = problem.mode is ResizeMode.LINEAR
+        shape = (problem.n.value, problem.c, problem.h, problem.w)
+        return Stream(
+            element_bytes=problem.x.dtype.bytes,
+            flops=float(total * (_LINEAR_FLOPS if linear else 1)),
+            loads=moved_bytes(problem.x, shape, 1 if image.channels_fastest else 3),
+            stores=total * problem.y.dtype.bytes,
+            blocks=ceil_divide(total, columns["vector"] * threads),
+            threads=threads,
+            registers=24.0 + (6 if linear else 2) * columns["vector"],
+        ).work(target)
+
+    def shared_accesses(
+        self,
+        problem: Resize,
+        schedule: ResizeSchedule,
+    ) -> Sequence[SharedAccess]:
+        """None: nothing passes through shared memory."""
+        return ()
+
+    def kernel(self, problem: Resize, schedule: ResizeSchedule) -> Kernel:
+        """Items are runs of channels at one pixel."""
+        image = _image(problem)
+        items = image.items(schedule.vector)
+        return Kernel(
+            types={"X": cpp_tensor(problem.x, ORDER), "Y": cpp_tensor(problem.y, ORDER)},
+            names={
+                "coordinates": f"wpk::ResizeCoordinates::{_COORDINATES[problem.coordinates]}",
+                "nearest": f"wpk::NearestMode::{_NEAREST[problem.nearest]}",
+            },
+            constants={
+                "linear": problem.mode is ResizeMode.LINEAR,
+                "h": problem.h,
+                "w": problem.w,
+                "scaleH": fp32_bits(problem.scale[0]),
+                "scaleW": fp32_bits(problem.scale[1]),
+                **image.constants(),
+                "wide": is_wide(problem.n, items),
+            },
+            inputs=1,
+            leading=problem.n,
+            items=items,
+            block_items=schedule.threads,
+            threads=schedule.threads,
+        )
+
+
+def _image(problem: Resize) -> Image:
+    return Image(problem.c, problem.p, problem.q, problem.y)

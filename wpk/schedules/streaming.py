@@ -1,0 +1,75 @@
+"""Work of kernels that stream: no operand passes through shared memory for reuse.
+
+DeepCuts' rows for pooling and element-wise operations (tables 6 and 8), adapted: the paper's
+kernels fetch every input to shared memory first; these load to registers, so the loads of table 7
+are none (N_load = 0, SMRatio = 1), except where a template says how many it has.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from wpk.performance.work import Floats, Work
+from wpk.targets.target import Target
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a streaming kernel does; arrays have one entry a schedule, totals are of the whole grid.
+
+    Attributes:
+        element_bytes: Bytes of an input element.
+        flops: Operations in all; a moved element counts as one, as table 6 has it.
+        loads: Bytes that all blocks load.
+        stores: Bytes that all blocks store.
+        blocks: Thread blocks.
+        threads: Threads of a block.
+        registers: Estimated registers of a thread.
+        steps: Dependent loads of a thread, one after the other.
+        stages: Loads in flight at once.
+        shared_bytes: Shared memory of a block.
+        thread_loads: Shared memory loads of a thread.
+    """
+
+    element_bytes: int
+    flops: Floats | float
+    loads: Floats | float
+    stores: float
+    blocks: Floats
+    threads: Floats
+    registers: Floats | float
+    steps: Floats | float = 1.0
+    stages: Floats | float = 1.0
+    shared_bytes: Floats | float = 0.0
+    thread_loads: Floats | float = 0.0
+
+    def work(self, target: Target) -> Work:
+        """The same, a block's share each, as the models take it."""
+        blocks = np.asarray(self.blocks, np.float64)
+
+        def column(value: Floats | float) -> Floats:
+            return np.broadcast_to(np.asarray(value, np.float64), blocks.shape).copy()
+
+        threads = column(self.threads)
+        block_flops = column(self.flops) / blocks
+        return Work(
+            unit=None,
+            element_bytes=self.element_bytes,
+            blocks=blocks,
+            threads=threads,
+            shared_bytes=column(self.shared_bytes),
+            registers=column(self.registers),
+            block_flops=block_flops,
+            thread_flops=block_flops / threads,
+            block_transactions=column(self.loads) / blocks / target.transaction_bytes,
+            thread_loads=column(self.thread_loads),
+            store_bytes=column(self.stores) / blocks,
+            steps=column(self.steps),
+            stages=column(self.stages),
+        )
+
+
+def ceil_divide(total: int, by: Floats) -> Floats:
+    """``ceil(total / by)`` for each schedule."""
+    quotients: Floats = np.ceil(total / by)
+    return quotients
