@@ -15,7 +15,7 @@ from wpk.emulator.mode import CHECKING, FAST
 from wpk.emulator.native import Statistics, launch_kernel
 from wpk.expression import evaluate
 from wpk.launch import InputArgument, Launch, OutputArgument, SizeArgument
-from wpk.problems import Convolution, Tensor
+from wpk.problems import Convolution, Matmul, Tensor
 from wpk.schedules import packings
 
 Array = NDArray[Any]
@@ -147,6 +147,12 @@ def check_convolution() -> Callable[..., None]:
     return _check_convolution
 
 
+@pytest.fixture
+def check_matmul() -> Callable[..., None]:
+    """Executes a matrix product's schedule on random data and compares it with NumPy in float64."""
+    return _check_matmul
+
+
 def _check_convolution(
     execution: Execution,
     template: Any,
@@ -163,33 +169,83 @@ def _check_convolution(
     filters = (problem.c, per_group) if problem.transposed else (problem.k, channels)
     x = _draw(rng, (n, problem.c, problem.h, problem.w), problem.x.dtype, integers)
     w = _draw(rng, (*filters, *problem.filter), problem.precision.storage, integers)
-    shape = (n, problem.k, problem.p, problem.q)
-    operands = [
-        _draw(rng, tuple(d if s else 1 for d, s in zip(shape, o.strides, strict=True)), o.dtype, integers)
-        for o in problem.epilogue.operands
-    ]
-    wide = [np.broadcast_to(o.astype(np.float64), shape) for o in operands]
     packed = packings.pack(template.packing(problem, schedule), w, problem)
-    memory = [execution.memory(problem.x, x), packed] + [
-        execution.memory(t, np.broadcast_to(o, shape))
-        for t, o in zip(problem.epilogue.operands, operands, strict=True)
-    ]
-    dims = {problem.n.free: n} if problem.n.free else {}
-    y = execution.run(template, problem, schedule, memory, shape, dims)
+    memory = [execution.memory(problem.x, x), packed]
     x, w = x.astype(np.float64), w.astype(np.float64)
-    reference = evaluate(problem.epilogue.expression, _convolve(x, w, problem), wide)
+    products = (_convolve(x, w, problem), _convolve(np.abs(x), np.abs(w), problem))
+    dims = {problem.n.free: n} if problem.n.free else {}
+    _execute(execution, template, problem, schedule, memory, products, dims, integers, rng)
+
+
+def _check_matmul(
+    execution: Execution,
+    template: Any,
+    problem: Matmul,
+    schedule: Any,
+    *,
+    leading: int | None = None,
+    integers: bool = False,
+    seed: int = 0,
+) -> None:
+    rng = np.random.default_rng(seed)
+    free = problem.leading.free
+    size = leading or problem.leading.value
+    b0, b1, m = problem.batch[0].value, problem.batch[1], problem.m.value
+    if free:
+        b0, m = (size, m) if problem.leading == problem.batch[0] else (b0, size)
+    a = _draw(rng, _stored((b0, b1, m, problem.k), problem.a), problem.a.dtype, integers)
+    memory = [execution.memory(problem.a, np.broadcast_to(a, (b0, b1, m, problem.k)))]
+    if problem.b_constant:
+        b = _draw(rng, (problem.k, problem.n), problem.precision.storage, integers)
+        memory.append(packings.pack(template.packing(problem, schedule), b, problem))
+    else:
+        shape = (b0, b1, problem.k, problem.n)
+        b = _draw(rng, _stored(shape, problem.b), problem.b.dtype, integers)
+        memory.append(execution.memory(problem.b, np.broadcast_to(b, shape)))
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    full = (b0, b1, m, problem.n)
+    products = (np.broadcast_to(a @ b, full), np.broadcast_to(np.abs(a) @ np.abs(b), full))
+    dims = {free: size // problem.leading.factor} if free else {}
+    _execute(execution, template, problem, schedule, memory, products, dims, integers, rng)
+
+
+def _execute(
+    execution: Execution,
+    template: Any,
+    problem: Convolution | Matmul,
+    schedule: Any,
+    memory: list[Array],
+    products: tuple[Array, Array],
+    dims: dict[str, int],
+    integers: bool,
+    rng: np.random.Generator,
+) -> None:
+    """Draws the epilogue's operands, executes, and compares with the exact products given."""
+    exact, magnitude = products
+    shape = exact.shape
+    wide = []
+    for tensor in problem.epilogue.operands:
+        operand = _draw(rng, _stored(shape, tensor), tensor.dtype, integers)
+        memory.append(execution.memory(tensor, np.broadcast_to(operand, shape)))
+        wide.append(np.broadcast_to(operand.astype(np.float64), shape))
+    y = execution.run(template, problem, schedule, memory, shape, dims)
+    reference = evaluate(problem.epilogue.expression, exact, wide)
     if integers:
         np.testing.assert_array_equal(y, reference)
         return
-    magnitude = _convolve(np.abs(x), np.abs(w), problem) + sum(np.abs(o) for o in wide)
     _assert_close(
         y,
         reference,
-        magnitude,
+        magnitude + sum(np.abs(o) for o in wide),
         out=problem.y.dtype.unit_roundoff,
         multiply=problem.precision.multiply_roundoff,
         reduction=problem.reduction,
     )
+
+
+def _stored(shape: tuple[int, ...], tensor: Tensor) -> tuple[int, ...]:
+    """The shape with 1 where the tensor is broadcast."""
+    return tuple(d if s else 1 for d, s in zip(shape, tensor.strides, strict=True))
 
 
 def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, integers: bool) -> Array:

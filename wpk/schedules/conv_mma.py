@@ -24,6 +24,8 @@ from wpk.schedules.template import Constraint, ScheduleTemplate
 from wpk.schedules.unit import Entry, Type, kernel_source
 from wpk.targets.target import Target
 
+_FILTER_COPY_BYTES = 16
+
 
 class ConvMma(ScheduleTemplate[Convolution, MmaSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in tf32, fp16 and bf16."""
@@ -64,9 +66,7 @@ class ConvMma(ScheduleTemplate[Convolution, MmaSchedule]):
         threads = mma_tiles.threads(columns)
         steps = np.ceil(view.reduction / columns["block_k"])
         rows = np.ceil(view.rows.value / columns["block_m"])
-        block_flops = (
-            2.0 * columns["block_m"] * columns["block_n"] * columns["block_k"] * steps
-        )
+        block_flops = 2.0 * columns["block_m"] * columns["block_n"] * columns["block_k"] * steps
         filters = columns["block_n"] * _transactions(columns["block_k"] * element, target)
         pixels = view.transactions(columns["block_m"], columns["block_k"], target)
         return Work(
@@ -97,9 +97,7 @@ class ConvMma(ScheduleTemplate[Convolution, MmaSchedule]):
         suffix = "_tf32" if problem.precision is Precision.TF32 else ""
         return _view(problem).packing + suffix
 
-    def instantiate(
-        self, problem: Convolution, schedule: MmaSchedule
-    ) -> tuple[KernelSource, ...]:
+    def instantiate(self, problem: Convolution, schedule: MmaSchedule) -> tuple[KernelSource, ...]:
         """See `ScheduleTemplate.instantiate`."""
         members = {
             "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
@@ -146,7 +144,13 @@ def _inputs(problem: Convolution) -> MmaInputs:
     """How the operands reach shared memory: mirrors convCopiesInput of the header."""
     copy_bytes = input_vector(problem) * problem.x.dtype.bytes
     copied = problem.x.dtype is problem.precision.storage and copy_bytes >= 4
-    return MmaInputs(problem.precision, copy_bytes if copied else 0, 16, problem.x.dtype.bytes)
+    return MmaInputs(
+        precision=problem.precision,
+        copy_bytes_a=copy_bytes if copied else 0,
+        copy_bytes_b=_FILTER_COPY_BYTES,
+        gathered_bytes_a=problem.x.dtype.bytes,
+        gathered_bytes_b=0,
+    )
 
 
 def _transactions(row_bytes: Columns | np.ndarray, target: Target) -> np.ndarray:

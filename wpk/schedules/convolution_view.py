@@ -126,7 +126,11 @@ class ConvolutionView:
             "k": p.k // p.groups,
             "p": p.p,
             "q": p.q,
-            **{f"{name}_{axis}": pair[i] for name, pair in pairs.items() for i, axis in enumerate("hw")},
+            **{
+                f"{name}_{axis}": pair[i]
+                for name, pair in pairs.items()
+                for i, axis in enumerate("hw")
+            },
             "groups": p.groups,
             "transposed": p.transposed,
             "tap": self.tap,

@@ -60,18 +60,36 @@ class MmaInputs:
         precision: Precision of the products.
         copy_bytes_a: Bytes of an asynchronous copy of the rows' operand, 0 where it is gathered.
         copy_bytes_b: The same for the columns' operand.
-        gathered_bytes: Bytes of an element that is gathered, before its conversion.
+        gathered_bytes_a: Bytes of an element of the rows' operand as it is gathered, unconverted.
+        gathered_bytes_b: The same for the columns' operand.
+        b_across: The columns' operand is copied as it lies, contiguous across the reduction.
     """
 
     precision: Precision
     copy_bytes_a: int
     copy_bytes_b: int
-    gathered_bytes: int
+    gathered_bytes_a: int
+    gathered_bytes_b: int
+    b_across: bool = False
 
     @property
     def element_bytes(self) -> int:
         """Bytes of an operand's element in shared memory."""
         return self.precision.storage.bytes
+
+    def loaders(self) -> list["_Loader"]:
+        """The loaders that keep something in registers."""
+        a = _Loader("block_m", self.copy_bytes_a, self.gathered_bytes_a, _POSITION_A)
+        b = _Loader("block_n", self.copy_bytes_b, self.gathered_bytes_b, _POSITION_B)
+        return [a] if self.b_across else [a, b]
+
+
+@dataclass(frozen=True)
+class _Loader:
+    side: str
+    copy_bytes: int
+    gathered_bytes: int
+    position_registers: int
 
 
 def axes(rows: int, columns: int, precision: Precision) -> dict[str, tuple[int, ...]]:
@@ -117,19 +135,17 @@ def registers(columns: Columns, inputs: MmaInputs) -> Floats:
     warp_m = columns["block_m"] // columns["warps_m"]
     warp_n = columns["block_n"] // columns["warps_n"]
     fragments = 2 * (warp_m / 4 + warp_n / 4)
-    held_a = _held_registers(columns, "block_m", inputs.copy_bytes_a, _POSITION_A, inputs)
-    held_b = _held_registers(columns, "block_n", inputs.copy_bytes_b, _POSITION_B, inputs)
-    return accumulators(columns) + fragments + held_a + held_b + _OTHER_REGISTERS
+    held = sum((_held_registers(columns, loader, inputs) for loader in inputs.loaders()), 0.0)
+    return accumulators(columns) + fragments + held + _OTHER_REGISTERS
 
 
-def _held_registers(
-    columns: Columns, side: str, copy_bytes: int, position: int, inputs: MmaInputs
-) -> Floats:
+def _held_registers(columns: Columns, loader: "_Loader", inputs: MmaInputs) -> Floats:
     """A position for each copy, or the values that are under way."""
-    elements = columns[side] * columns["block_k"] / threads(columns)
-    if copy_bytes:
-        return np.ceil(elements * inputs.element_bytes / copy_bytes) * position
-    return elements * inputs.gathered_bytes / 4 + 8
+    elements = columns[loader.side] * columns["block_k"] / threads(columns)
+    if loader.copy_bytes:
+        copies = np.ceil(elements * inputs.element_bytes / loader.copy_bytes)
+        return copies * loader.position_registers
+    return elements * loader.gathered_bytes / 4 + 8
 
 
 def constraints(inputs: MmaInputs, target: Target) -> Sequence[Constraint]:
@@ -171,37 +187,44 @@ def constraints(inputs: MmaInputs, target: Target) -> Sequence[Constraint]:
             words("a thread needs more registers than there are: accumulators would spill"),
         ),
     ]
-    for side, copy_bytes in (("block_m", inputs.copy_bytes_a), ("block_n", inputs.copy_bytes_b)):
-        found.extend(_loader_constraints(side, copy_bytes, inputs))
+    for loader in inputs.loaders():
+        found.extend(_loader_constraints(loader, inputs.element_bytes))
     return found
 
 
-def _loader_constraints(side: str, copy_bytes: int, inputs: MmaInputs) -> list[Constraint]:
-    if not copy_bytes:
-        most = _MAX_GATHERED_BYTES
+def _loader_constraints(loader: _Loader, element: int) -> list[Constraint]:
+    """The static_asserts of GatherLoader, or of AsyncLoader."""
+    side = loader.side
+    if not loader.copy_bytes:
+        group = 16 // element  # elements that go into shared memory together
         return [
             Constraint(
-                lambda c: np.ceil(c[side] * c["block_k"] * inputs.element_bytes / 16 / threads(c))
-                * (16 // inputs.element_bytes * inputs.gathered_bytes)
-                <= most,
-                lambda s: f"a thread gathers more than {most} bytes of {side} a step ({s})",
+                lambda c: (
+                    np.ceil(c[side] * c["block_k"] / group / threads(c))
+                    * (group * loader.gathered_bytes)
+                    <= _MAX_GATHERED_BYTES
+                ),
+                lambda s: (
+                    f"a thread gathers over {_MAX_GATHERED_BYTES} bytes of {side} a step ({s})"
+                ),
             )
         ]
     return [
         Constraint(
-            lambda c: c[side] * c["block_k"] * inputs.element_bytes / copy_bytes
-            <= _MAX_COPIES * threads(c),
+            lambda c: (
+                c[side] * c["block_k"] * element / loader.copy_bytes <= _MAX_COPIES * threads(c)
+            ),
             lambda s: f"a thread copies more than {_MAX_COPIES} pieces of {side} a step ({s})",
         ),
         Constraint(
-            lambda c: threads(c) * copy_bytes % (c["block_k"] * inputs.element_bytes) == 0,
+            lambda c: threads(c) * loader.copy_bytes % (c["block_k"] * element) == 0,
             lambda s: f"{s.threads} threads do not copy whole rows of {s.block_k} elements",
         ),
     ]
 
 
 def loads(columns: Columns, inputs: MmaInputs) -> Floats:
-    """ldmatrix instructions of a thread in one step."""
+    """Matrix loads (ldmatrix) of a thread in one step."""
     mma_steps = columns["block_k"] * inputs.element_bytes // 32
     tiles_m = columns["block_m"] // columns["warps_m"] // 16
     pairs_n = columns["block_n"] // columns["warps_n"] // 16
@@ -225,9 +248,7 @@ def shared_accesses(
         wide = schedule.block_n * element_bytes
         b = tuple(_swizzled(lane % 16, lane // 16, wide) for lane in lanes)
     else:
-        b = tuple(
-            _swizzled(lane % 8 + lane // 16 * 8, lane // 8 % 2, row_bytes) for lane in lanes
-        )
+        b = tuple(_swizzled(lane % 8 + lane // 16 * 8, lane // 8 % 2, row_bytes) for lane in lanes)
     return SharedAccess(a, 16, tiles_m * steps), SharedAccess(b, 16, pairs_n * steps)
 
 

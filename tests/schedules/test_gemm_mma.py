@@ -1,0 +1,119 @@
+"""Matrix products on the tensor cores: numbers on the emulator at odd shapes."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.problems import Epilogue, Matmul, Tensor
+from wpk.schedules.gemm_mma import GemmMma
+from wpk.schedules.mma_tiles import MmaSchedule
+
+TEMPLATE = GemmMma()
+SCHEDULE = MmaSchedule(block_m=32, block_n=64, block_k=32, warps_m=1, warps_n=2, stages=3)
+PRECISIONS = [Precision.FP16, Precision.BF16, Precision.TF32]
+
+
+def row_major(
+    dtype: DType, shape: tuple[int, int, int, int], padding: int = 0, transposed: bool = False
+) -> Tensor:
+    """A batch of matrices; ``transposed`` ones have their second axis outermost."""
+    b0, b1, rows, columns = shape
+    outer, inner = (columns, rows) if transposed else (rows, columns)
+    pitch = inner + padding
+    alignment = next(a for a in (16, 8, 4, 2, 1) if pitch * dtype.bytes % a == 0)
+    last = (1, pitch) if transposed else (pitch, 1)
+    batch = (0 if b0 == 1 else b1 * outer * pitch, 0 if b1 == 1 else outer * pitch)
+    return Tensor(dtype, (*batch, *last), padding, alignment)
+
+
+def matmul(
+    m: int,
+    n: int,
+    k: int,
+    precision: Precision = Precision.FP16,
+    batch: tuple[int, int] = (1, 1),
+    constant: bool = False,
+    a_transposed: bool = False,
+    b_transposed: bool = False,
+    y_padding: int = 0,
+) -> Matmul:
+    dtype = precision.storage
+    return Matmul(
+        precision=precision,
+        batch=(Extent(batch[0]), batch[1]),
+        m=Extent(m),
+        n=n,
+        k=k,
+        a=row_major(dtype, (*batch, m, k), transposed=a_transposed),
+        b=row_major(dtype, (1, 1, k, n) if constant else (*batch, k, n), transposed=b_transposed),
+        b_constant=constant,
+        y=row_major(dtype, (*batch, m, n), y_padding),
+        epilogue=Epilogue(),
+    )
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "one row, classifier": {"m": 1, "n": 10, "k": 147, "constant": True},
+    "constant": {"m": 37, "n": 72, "k": 64, "constant": True},
+    "odd everything": {"m": 13, "n": 17, "k": 19, "constant": True},
+    "padded output": {"m": 5, "n": 58, "k": 40, "constant": True, "y_padding": 6},
+    "queries times keys": {"m": 33, "n": 33, "k": 64, "batch": (2, 3), "b_transposed": True},
+    "weights times values": {"m": 33, "n": 64, "k": 40, "batch": (2, 3)},
+    "weights times values, odd": {"m": 9, "n": 63, "k": 33, "batch": (1, 2)},
+    "transposed a": {"m": 40, "n": 24, "k": 48, "a_transposed": True},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_agrees_with_float64(
+    case: str, precision: Precision, fast_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    problem = matmul(precision=precision, **CASES[case])
+    schedule = replace(SCHEDULE, block_k=64 // precision.storage.bytes)
+    check_matmul(fast_execution, TEMPLATE, problem, schedule)
+
+
+def test_broadcasts_b_over_the_batch(execution: Any, check_matmul: Callable[..., None]) -> None:
+    problem = matmul(20, 24, 32, batch=(3, 2))
+    shared = row_major(DType.FP16, (1, 1, 32, 24))
+    check_matmul(execution, TEMPLATE, replace(problem, b=shared), SCHEDULE)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 70])
+def test_rows_are_decided_at_run_time(
+    rows: int, fast_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    problem = replace(matmul(4, 24, 32, constant=True), m=Extent(4, "n"))
+    check_matmul(fast_execution, TEMPLATE, problem, SCHEDULE, leading=rows)
+
+
+def test_the_batch_is_decided_at_run_time(
+    fast_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    problem = matmul(20, 24, 32, batch=(2, 3))
+    problem = replace(problem, batch=(Extent(2, "n"), 3))
+    check_matmul(fast_execution, TEMPLATE, problem, SCHEDULE, leading=5)
+
+
+def test_adds_a_mask_and_scales(execution: Any, check_matmul: Callable[..., None]) -> None:
+    problem = matmul(21, 21, 32, batch=(2, 3), b_transposed=True)
+    mask = Tensor(DType.FP32, (21, 0, 0, 1), alignment=4)
+    tail = apply("Add", apply("Mul", Acc(), Operand(1)), Operand(0))
+    scale = Tensor(DType.FP32, (0, 0, 0, 0), alignment=4)
+    problem = replace(problem, epilogue=Epilogue(tail, (mask, scale)))
+    check_matmul(execution, TEMPLATE, problem, SCHEDULE)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_integers_are_exact_under_every_check(
+    case: str, execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    problem = matmul(**CASES[case])
+    problem = replace(problem, y=replace(problem.y, dtype=DType.FP32))
+    check_matmul(execution, TEMPLATE, problem, SCHEDULE, integers=True)

@@ -1,0 +1,138 @@
+"""Matrix product on the tensor cores, with batch and broadcasting (gemm_mma.cuh)."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from wpk.dtypes import Precision
+from wpk.kernel_source import KernelSource
+from wpk.launch import InputArgument, Launch, OutputArgument, SizeArgument
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.matmul import Matmul
+from wpk.schedules import mma_tiles
+from wpk.schedules.matmul_view import MatmulView, why_too_large
+from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
+from wpk.schedules.template import Constraint, ScheduleTemplate
+from wpk.schedules.unit import Entry, Type, kernel_source
+from wpk.targets.target import Target
+
+_MIN_COPY_BYTES = 4
+
+
+class GemmMma(ScheduleTemplate[Matmul, MmaSchedule]):
+    """Matrix products in tf32, fp16 and bf16, with constant or computed ``b``."""
+
+    name: ClassVar[str] = "gemm_mma"
+    version: ClassVar[int] = 1
+    problem_type = Matmul
+    schedule_type = MmaSchedule
+
+    def why_not(self, problem: Matmul, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        if not problem.y.dtype.is_float:
+            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+        for dtype in (problem.a.dtype, MatmulView(problem).b_dtype):
+            if (reason := mma_tiles.needs(dtype, problem.precision, target)) is not None:
+                return reason
+        return why_too_large(problem)
+
+    def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
+        del target  # its limits are constraints
+        return mma_tiles.axes(problem.m.value, problem.n, problem.precision)
+
+    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
+        """See `ScheduleTemplate.constraints`."""
+        return mma_tiles.constraints(_inputs(problem), target)
+
+    def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
+        """What DeepCuts tables 6 to 8 count for a matrix product: every step loads both tiles."""
+        inputs, view = _inputs(problem), MatmulView(problem)
+        threads = mma_tiles.threads(columns)
+        block_m, block_n, block_k = (columns[f"block_{axis}"] for axis in "mnk")
+        steps = np.ceil(problem.k / block_k)
+        batch = problem.batch[0].value * problem.batch[1]
+        tiles = np.ceil(problem.m.value / block_m) * np.ceil(view.stored_columns / block_n)
+        block_flops = 2.0 * block_m * block_n * block_k * steps
+        transactions = view.transactions(block_m, block_k, target) + view.transactions(
+            block_n, block_k, target, of_b=True
+        )
+        return Work(
+            unit=problem.precision,
+            element_bytes=problem.a.dtype.bytes,
+            blocks=batch * tiles,
+            threads=threads,
+            shared_bytes=mma_tiles.shared_bytes(columns, inputs),
+            registers=mma_tiles.registers(columns, inputs),
+            block_flops=block_flops,
+            thread_flops=block_flops / threads,
+            block_transactions=steps * transactions,
+            thread_loads=steps * mma_tiles.loads(columns, inputs),
+            store_bytes=block_m * block_n * float(problem.y.dtype.bytes),
+            steps=steps,
+            stages=columns["stages"].astype(np.float64),
+        )
+
+    def shared_accesses(self, problem: Matmul, schedule: MmaSchedule) -> Sequence[SharedAccess]:
+        """See `ScheduleTemplate.shared_accesses`."""
+        element = problem.precision.storage.bytes
+        return mma_tiles.shared_accesses(schedule, element, _inputs(problem).b_across)
+
+    def packing(self, problem: Matmul, schedule: MmaSchedule) -> str | None:
+        """Columns of a constant ``b`` as rows, rounded to tf32 where the products are."""
+        del schedule  # every schedule reads the same rows
+        if not problem.b_constant:
+            return None
+        return "nk_pad_tf32" if problem.precision is Precision.TF32 else "nk_pad"
+
+    def instantiate(self, problem: Matmul, schedule: MmaSchedule) -> tuple[KernelSource, ...]:
+        """See `ScheduleTemplate.instantiate`."""
+        members = {
+            "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+            **MatmulView(problem).members(),
+            "b_rounded": problem.b_constant,
+        }
+        operands = len(problem.epilogue.operands)
+        entry = Entry("gemm_mma", "gemmMma", schedule.threads, ("a", "b"), operands)
+        return (kernel_source(entry, members, schedule),)
+
+    def launches(self, problem: Matmul, schedule: MmaSchedule) -> tuple[Launch, ...]:
+        """See `ScheduleTemplate.launches`."""
+        (source,) = self.instantiate(problem, schedule)
+        columns = {name: np.asarray([value]) for name, value in schedule.parameters()}
+        count = 2 + len(problem.epilogue.operands)
+        return (
+            Launch(
+                kernel=source.digest,
+                entry=source.entry,
+                grid=MatmulView(problem).grid(schedule.block_m, schedule.block_n),
+                block=(schedule.threads, 1, 1),
+                shared_bytes=int(mma_tiles.shared_bytes(columns, _inputs(problem))[0]),
+                arguments=(
+                    *(InputArgument(i) for i in range(count)),
+                    SizeArgument(problem.leading.expression),
+                    OutputArgument(0),
+                ),
+            ),
+        )
+
+
+def _inputs(problem: Matmul) -> MmaInputs:
+    """How the operands reach shared memory: mirrors Loading of the header."""
+    view, stored = MatmulView(problem), problem.precision.storage
+    a_bytes = view.a_vector * problem.a.dtype.bytes
+    a_copied = problem.a.dtype is stored and a_bytes >= _MIN_COPY_BYTES
+    b_bytes = view.b_vector * view.b_dtype.bytes
+    across_bytes = view.b_vector_across * view.b_dtype.bytes
+    b_same = view.b_dtype is stored
+    b_copied = b_same and b_bytes >= _MIN_COPY_BYTES
+    b_across = not b_copied and b_same and stored.bytes == 2 and across_bytes >= _MIN_COPY_BYTES
+    return MmaInputs(
+        precision=problem.precision,
+        copy_bytes_a=a_bytes if a_copied else 0,
+        copy_bytes_b=b_bytes if b_copied else 0,
+        gathered_bytes_a=problem.a.dtype.bytes,
+        gathered_bytes_b=view.b_dtype.bytes,
+        b_across=b_across,
+    )

@@ -1,0 +1,127 @@
+"""A matrix product as gemm_mma and gemm_simt both see it (MatrixSource of tile_source.cuh)."""
+
+from dataclasses import dataclass
+
+from wpk.dims import DimExpr, ceil_div, product
+from wpk.dtypes import DType
+from wpk.performance.work import Floats
+from wpk.problems.matmul import Matmul
+from wpk.problems.operand import Tensor
+from wpk.schedules import packings
+from wpk.schedules.matrix_epilogue import epilogue_members
+from wpk.schedules.unit import Member, Type, Wide
+from wpk.targets.target import Target
+
+_MAX_INT32 = 2**31 - 1
+_VECTOR_BYTES = 16
+
+
+def why_too_large(problem: Matmul) -> str | None:
+    """Why a kernel's 32-bit indices cannot hold the problem; None if they can."""
+    rows = problem.batch[0].value * problem.batch[1] * problem.m.value
+    if max(rows, problem.n, problem.k) > _MAX_INT32:
+        return f"{rows} rows of {problem.k} are more than 32-bit indices reach"
+    return None
+
+
+@dataclass(frozen=True)
+class MatmulView:
+    """A matrix product with what its kernels know of its operands.
+
+    Attributes:
+        problem: The product.
+        store_width: Columns that a thread stores together at most.
+        max_bytes: Bytes of one access to an operand at most.
+    """
+
+    problem: Matmul
+    store_width: int = 8
+    max_bytes: int = _VECTOR_BYTES
+
+    @property
+    def b_dtype(self) -> DType:
+        """Type of ``b`` in memory."""
+        return self.problem.precision.storage if self.problem.b_constant else self.problem.b.dtype
+
+    @property
+    def a_vector(self) -> int:
+        """Neighbours of ``a`` along k in one access."""
+        return self._vector(self.problem.a, 3)
+
+    @property
+    def b_vector(self) -> int:
+        """Neighbours of ``b`` along k in one access; packed columns are whole vectors."""
+        if self.problem.b_constant:
+            return self.max_bytes // self.b_dtype.bytes
+        return self._vector(self.problem.b, 2)
+
+    @property
+    def b_vector_across(self) -> int:
+        """Neighbours of ``b`` along n in one access."""
+        return 1 if self.problem.b_constant else self._vector(self.problem.b, 3)
+
+    @property
+    def rows_of_blocks(self) -> int:
+        """Rows of all matrices of the batch, as the models see them."""
+        return self.problem.batch[0].value * self.problem.batch[1] * self.problem.m.value
+
+    @property
+    def stored_columns(self) -> int:
+        """Columns that are written: n and y's padding."""
+        return self.problem.n + self.problem.y.padding
+
+    def grid(self, block_m: int, block_n: int) -> tuple[DimExpr, DimExpr, DimExpr]:
+        """Tiles of rows times the batch; tiles of columns."""
+        p = self.problem
+        tiles = product(ceil_div(p.m.expression, block_m), p.batch[0].expression)
+        return product(tiles, p.batch[1]), -(-self.stored_columns // block_n), 1
+
+    def transactions(
+        self, lines: Floats, elements: Floats, target: Target, *, of_b: bool = False
+    ) -> Floats:
+        """Global memory transactions that load ``elements`` along k of ``lines`` rows or columns."""
+        import numpy as np
+
+        tensor, axis = (self.problem.b, 2) if of_b else (self.problem.a, 3)
+        size = (self.b_dtype if of_b else tensor.dtype).bytes
+        along_k = (of_b and self.problem.b_constant) or tensor.strides[axis] == 1
+        run, count = (elements, lines) if along_k else (lines, elements)
+        return count * np.ceil(np.asarray(run, np.float64) * size / target.transaction_bytes)
+
+    def members(self) -> dict[str, Member]:
+        """The struct ``Problem`` of the generated unit, without what only one template reads."""
+        p = self.problem
+        free_rows = p.m.free is not None and p.leading == p.m
+        b_outer, b_middle, b_k, b_n = p.b.strides
+        b_depth = p.k
+        if p.b_constant:
+            b_depth = packings.matrix_row(p, self.b_dtype.bytes)
+            b_outer, b_middle, b_k, b_n = 0, 0, 1, b_depth
+        a_outer, a_middle, a_m, a_k = p.a.strides
+        strides = {
+            "a_outer": a_outer,
+            "a_middle": a_middle,
+            "a_m": a_m,
+            "a_k": a_k,
+            "b_outer": b_outer,
+            "b_middle": b_middle,
+            "b_k": b_k,
+            "b_n": b_n,
+        }
+        return {
+            "A": Type(p.a.dtype.c_name),
+            "B": Type(self.b_dtype.c_name),
+            "M": Type("wpk::Runtime" if free_rows else f"wpk::Const<{p.m.value}>"),
+            "batch_middle": p.batch[1],
+            "n": p.n,
+            "k": p.k,
+            "b_depth": b_depth,
+            **{name: Wide(stride) for name, stride in strides.items()},
+            "a_vector": self.a_vector,
+            "b_vector": self.b_vector,
+            "b_vector_across": self.b_vector_across,
+            **epilogue_members(p, self.store_width),
+        }
+
+    def _vector(self, tensor: Tensor, axis: int) -> int:
+        return min(tensor.vector(axis), self.max_bytes // tensor.dtype.bytes)
