@@ -7,7 +7,8 @@ import pytest
 
 from wpk.dtypes import Precision
 from wpk.performance.bound import Bound
-from wpk.performance.estimate import ACHIEVED_L2, FILL_CYCLES, estimate
+from wpk.performance.estimate import ACHIEVED_L2, OVERLAP, estimate
+from wpk.performance.rates import FILL_CYCLES, SYNC_CYCLES
 from wpk.performance.work import Work
 from wpk.targets.registry import find_target
 
@@ -17,28 +18,38 @@ Make = Callable[..., Work]
 
 
 def test_a_single_step_by_hand(make_work: Make) -> None:
-    # One block an SM of 4 warps, 1e6 operations: 1e6 / (66.9e12 / 132 / 1.98e9 = 255.97) cycles;
-    # one step without prefetching pays the latency, and the wave fills and drains.
-    work = make_work(steps=1, stages=1, blocks=132, block_transactions=1)
-    own = 1e6 / (66.9e12 / 132 / 1.98e9)
-    cycles = 2 * FILL_CYCLES + FILL_CYCLES + own
+    # One block an SM of 4 warps; 1e6 operations take 1e6 / (66.9e12 / 132 / 1.98e9) cycles; one
+    # step without prefetching waits for the latency too, and the wave fills and drains.
+    work = make_work(steps=1, stages=1, blocks=132, block_transactions=0, thread_loads=0)
+    arithmetic = 1e6 / (66.9e12 / 132 / 1.98e9)
+    waiting = FILL_CYCLES + arithmetic + SYNC_CYCLES
+    step = (arithmetic**OVERLAP + waiting**OVERLAP) ** (1 / OVERLAP)
+    cycles = 2 * FILL_CYCLES + step + SYNC_CYCLES
     assert estimate(work, NOTHING, H200) == pytest.approx([1.2e-6 + cycles / 1.98e9])
 
 
+def test_of_two_with_the_same_worst_limit_the_one_with_smaller_others_is_faster(
+    make_work: Make,
+) -> None:
+    work = make_work(block_flops=1e8, block_transactions=[1e4, 1e5], blocks=132 * 8)
+    seconds = estimate(work, NOTHING, H200)
+    assert seconds[0] < seconds[1] < 1.3 * seconds[0]
+
+
 def test_stages_hide_the_latency_until_arithmetic_limits(make_work: Make) -> None:
-    # 39 cycles of arithmetic a step against 500 of latency: 14 stages hide it.
-    seconds = estimate(make_work(stages=[1, 2, 3, 14, 20], steps=100), NOTHING, H200)
-    assert (np.diff(seconds) <= 0).all()
-    assert seconds[0] > seconds[1]
-    assert seconds[3] == seconds[4]
+    # 39 cycles of arithmetic a step against 569 of latency: 15 stages hide it.
+    seconds = estimate(make_work(stages=[1, 2, 3, 15, 60], steps=100), NOTHING, H200)
+    assert (np.diff(seconds) < 0).all()
+    assert seconds[0] > 2 * seconds[2]
+    assert seconds[3] < 1.2 * seconds[4]
 
 
 def test_one_block_more_than_a_wave_costs_another(make_work: Make) -> None:
     # 255 registers * 256 threads: one block an SM.
     work = make_work(blocks=[1, 132, 133, 264], threads=256, registers=250)
     seconds = estimate(work, NOTHING, H200)
-    assert seconds[0] == seconds[1]
-    assert seconds[2] == seconds[3]
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.01)  # L2's traffic differs, nothing else
+    assert seconds[2] == pytest.approx(seconds[3], rel=0.01)
     assert seconds[2] > 1.5 * (seconds[1] - H200.launch_seconds)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from wpk.dtypes import Precision
 from wpk.performance.extension import extended_pul
-from wpk.performance.occupancy import resident_blocks, resident_warps
+from wpk.performance.occupancy import resident_blocks
 from wpk.performance.work import Work
 from wpk.targets.registry import find_target
 
@@ -70,9 +70,18 @@ def test_occupancy_is_the_least_that_a_resource_allows(
     assert resident_blocks(make_work(**given), H200) == resident
 
 
-def test_a_small_grid_leaves_each_sm_its_share(make_work: Make) -> None:
-    work = make_work(blocks=[1, 132, 133, 10_000], threads=128, registers=32)
-    assert resident_warps(work, H200).tolist() == [4, 4, 8, 64]
+def test_a_grid_of_small_blocks_leaves_schedulers_idle(make_work: Make) -> None:
+    # One warp a block: one block an SM feeds one of four schedulers; four blocks feed them all.
+    work = make_work(blocks=[132, 264, 132 * 4, 132 * 32], threads=32, registers=32)
+    assert extended_pul(work, 1.0, H200).feed_ratio.tolist() == [0.25, 0.5, 1.0, 1.0]
+
+
+def test_stages_and_other_blocks_hide_global_latency(make_work: Make) -> None:
+    # 1e6 operations in 10 steps: 390.7 cycles a step, against 500 + 390.7 + 30 of latency.
+    busy = 1e5 / (66.9e12 / 132 / 1.98e9)
+    work = make_work(stages=[1, 2, 3, 1], blocks=[132, 132, 132, 264])
+    expected = [busy / (530 + busy), busy * 2 / (530 + busy), 1.0, 2 * busy / (530 + busy)]
+    assert extended_pul(work, 1.0, H200).fetch_ratio == pytest.approx(np.minimum(1, expected))
 
 
 def test_every_factor_lies_between_0_and_1(make_work: Make) -> None:
@@ -89,3 +98,23 @@ def test_every_factor_lies_between_0_and_1(make_work: Make) -> None:
         factors = extended_pul(make_work(**drawn), 1e8, target, random.uniform(1, 32, 500))
         for values in (*vars(factors).values(), factors.score):
             assert ((values >= 0) & (values <= 1)).all()
+
+
+def test_the_worst_of_the_limits_that_act_at_once_decides(make_work: Make) -> None:
+    factors = extended_pul(make_work(blocks=66, thread_loads=2000, threads=64), 1e9, H200)
+    sm = min(factors.hide_ratio[0], factors.feed_ratio[0] * factors.fetch_ratio[0])
+    assert factors.score == pytest.approx([min(factors.l2_ratio[0], 0.5 * sm)])
+
+
+def test_idle_sms_leave_the_others_more_of_l2(make_work: Make) -> None:
+    # Half the SMs work at most at half the peak, which half of L2's bandwidth feeds.
+    work = make_work(blocks=66, block_flops=1e8, block_transactions=1e8 / 32 * 1.01376e13 / 66.9e12)
+    factors = extended_pul(work, 1e12, H200)
+    assert factors.l2_ratio == pytest.approx([1.0], rel=1e-6)
+    starved = extended_pul(
+        make_work(blocks=66, block_flops=1e8, block_transactions=2 * work.block_transactions[0]),
+        1e12,
+        H200,
+    )
+    assert starved.l2_ratio == pytest.approx([0.5], rel=1e-6)
+    assert starved.score == pytest.approx(factors.score, rel=0.05)

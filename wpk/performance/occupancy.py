@@ -39,12 +39,3 @@ def resident_blocks(work: Work, target: Target) -> Floats:
     fits = (work.registers <= REGISTERS_A_THREAD) & (work.threads <= target.max_threads_block)
     fits &= work.shared_bytes <= target.max_shared_block
     return np.where(fits, resident, 0.0)
-
-
-def resident_warps(work: Work, target: Target) -> Floats:
-    """Warps that an SM holds when its share of the grid and its resources allow: see the factors.
-
-    A grid of fewer blocks than the SMs could hold leaves each with ``ceil(N_TB / N_SM)``.
-    """
-    share = np.ceil(work.blocks / target.sm_count)
-    return np.minimum(resident_blocks(work, target), share) * np.ceil(work.threads / WARP)
