@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from wpk.problems.convolution import Convolution
 from wpk.problems.matmul import Matmul
+from wpk.schedules.packing_depthwise import pack_depthwise, unpack_depthwise
 
 Array = NDArray[Any]
 
@@ -132,6 +133,7 @@ _NK = Packing(_pack_nk, _unpack_nk)
 PACKINGS: dict[str, Packing] = {
     **{f"krsc_pad{vector}": _krsc(vector) for vector in (1, 2, 4, 8)},
     **{f"krsc_pad{vector}_tf32": _rounded(_krsc(vector)) for vector in (1, 2, 4)},
+    "depthwise_rsk": Packing(pack_depthwise, unpack_depthwise),
     "nk_pad": _NK,
     "nk_pad_tf32": _rounded(_NK),
 }
