@@ -14,6 +14,7 @@ from wpk.graph_passes.batch_norm import (
     FoldBatchNormAfter,
     FoldBatchNormBefore,
 )
+from wpk.graph_passes.block_movement import BlockMovement
 from wpk.graph_passes.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.constant_chains import ConstantChains, ConstantForms
 from wpk.graph_passes.constant_folding import ConstantFolding
@@ -62,6 +63,7 @@ def simplifying_passes() -> list[GraphPass]:
     """Return new instances of the passes that keep the graph plain ONNX without functions."""
     return [
         ModernForms(),
+        BlockMovement(),
         DeadCode(),
         ConstantFolding(),
         ShapeArithmetic(),
