@@ -174,8 +174,8 @@ def _adjacent(high: Factor, low: Factor, source: Sequence[Dim]) -> bool:
     if high.axis == low.axis:
         return isinstance(low.size, int) and high.step == low.step * low.size
     between = source[high.axis + 1 : low.axis]
-    whole = low.step == 1 and high.step == 1 and high.axis < low.axis
-    return whole and all(size == 1 for size in between) and _outermost(low, source)
+    ordered = high.step == 1 and high.axis < low.axis
+    return ordered and all(size == 1 for size in between) and _outermost(low, source)
 
 
 def _outermost(factor: Factor, source: Sequence[Dim]) -> bool:
