@@ -1,18 +1,23 @@
-"""Compile a fixture kernel for the CPU and execute it."""
+"""Compile a fixture kernel for the CPU and execute it; products are of small integers, so exact."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
+from wpk.emulator.arguments import TensorMap
 from wpk.emulator.build import compile_unit
+from wpk.emulator.memory import guarded
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, Value, launch_kernel
 from wpk.kernel_source import KernelSource
 
 KERNELS = Path(__file__).parent / "kernels"
 
+Matrix = npt.NDArray[np.generic]
 Edits = Sequence[tuple[str, str]]
 
 
@@ -65,3 +70,79 @@ def _emulate(
 @pytest.fixture(name="emulate", scope="session")
 def _emulate_fixture() -> Emulate:
     return _emulate
+
+
+class Multiply(Protocol):
+    """Multiply small integers with a fixture kernel; returns the product and the right one."""
+
+    def __call__(
+        self,
+        shape: tuple[int, int, int],
+        mode: Mode = FAST,
+        edits: Edits = (),
+        dtype: npt.DTypeLike = np.float16,
+        shared_bytes: int | None = None,
+    ) -> tuple[Matrix, Matrix, Statistics]: ...
+
+
+def _integers(shape: tuple[int, int], seed: int, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
+    return guarded(np.random.default_rng(seed).integers(-4, 5, shape).astype(dtype))
+
+
+def _multiply_mma(
+    shape: tuple[int, int, int],
+    mode: Mode = FAST,
+    edits: Edits = (),
+    dtype: npt.DTypeLike = np.float16,
+    shared_bytes: int | None = None,
+) -> tuple[Matrix, Matrix, Statistics]:
+    m, n, k = shape
+    a, b = _integers((m, k), 0, dtype), _integers((k, n), 1, dtype)
+    c = guarded(np.full((m, n), np.nan, np.float32))
+    done = _emulate(
+        "gemm_mma",
+        "gemm_mma",
+        [a.view(np.uint16), b.view(np.uint16), c, m, n, k],
+        grid=(-(-n // 64), -(-m // 64), 1),
+        threads=128,
+        shared_bytes=3 * (64 * 32 + 32 * 64) * 2 if shared_bytes is None else shared_bytes,
+        mode=mode,
+        edits=edits,
+    )
+    return c, a.astype(np.float32) @ b.astype(np.float32), done
+
+
+def _multiply_wgmma(
+    shape: tuple[int, int, int],
+    mode: Mode = FAST,
+    edits: Edits = (),
+    dtype: npt.DTypeLike = np.float16,
+    shared_bytes: int | None = None,
+) -> tuple[Matrix, Matrix, Statistics]:
+    m, n, k = shape
+    a, b = _integers((m, k), 0, dtype), _integers((n, k), 1, dtype)
+    c = guarded(np.full((m, n), np.nan, np.float32))
+    maps = [
+        TensorMap(x.ctypes.data, 2, x.shape[::-1], (x.strides[0],), (64, 128), 128) for x in (a, b)
+    ]
+    done = _emulate(
+        "gemm_wgmma",
+        "gemm_wgmma",
+        [*maps, c, m, n, k],
+        grid=(-(-n // 128), -(-m // 128), 1),
+        threads=384,
+        shared_bytes=3 * (2 * 128 * 64 * 2 + 16) if shared_bytes is None else shared_bytes,
+        mode=mode,
+        edits=edits,
+    )
+    return c, a.astype(np.float32) @ b.astype(np.float32).T, done
+
+
+@pytest.fixture(name="multiply_mma", scope="session")
+def _multiply_mma_fixture() -> Multiply:
+    return _multiply_mma
+
+
+@pytest.fixture(name="multiply_wgmma", scope="session")
+def _multiply_wgmma_fixture() -> Multiply:
+    return _multiply_wgmma

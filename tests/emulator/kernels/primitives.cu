@@ -201,7 +201,7 @@ WPK_KERNEL(64) shuffles(const float* x, float* y, uint32* votes)
     y[3 * n + i] = shuffleDown(x[i], 3);
     y[4 * n + i] = warpSum(x[i]);
     y[5 * n + i] = warpMax(x[i]);
-    votes[i] = ballot(x[i] > 0.0f);
+    votes[i] = wpk::ballot(x[i] > 0.0f);
 }
 WPK_EXPORT(shuffles)
 
