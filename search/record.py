@@ -71,15 +71,20 @@ class SearchRecord:
 
     Attributes:
         funnels: One a template that can carry the problem.
-        compiled: Finalists handed to the compiler.
+        finalists: Template of each finalist handed to the compiler.
         refusals: Templates and compiled finalists that were refused.
         warning: What is wrong with the choice though nothing better was there; empty if nothing is.
     """
 
     funnels: tuple[Funnel, ...]
-    compiled: int
+    finalists: tuple[str, ...]
     refusals: tuple[Refusal, ...]
     warning: str = ""
+
+    @property
+    def compiled(self) -> int:
+        """Finalists handed to the compiler."""
+        return len(self.finalists)
 
     @property
     def space(self) -> int:

@@ -206,7 +206,7 @@ def _choose(
     resources = _resources(finalist, compiled)
     record = SearchRecord(
         funnels=tuple(each.funnel for each in prepared.shortlists),
-        compiled=len(finalists),
+        finalists=tuple(each.template.name for each in finalists),
         refusals=tuple(refusals),
         warning="; ".join(_spill_words(r) for r in resources if r.spills),
     )

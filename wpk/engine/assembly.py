@@ -143,7 +143,7 @@ def _evidence(searched: Searched) -> Evidence:
     record = searched.record
     refused = {r.template: r.reason for r in record.refusals if not r.schedule}
     funnels = tuple(
-        Funnel(f.template, "", f.space, f.legal, f.kept, record.compiled_of(f.template))
+        Funnel(f.template, "", f.space, f.legal, f.kept, record.finalists.count(f.template))
         for f in record.funnels
     )
     return Evidence(
