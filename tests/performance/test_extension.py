@@ -44,6 +44,9 @@ def test_copies_are_scored_by_the_elements_they_move(make_work: Make) -> None:
     work = make_work(block_flops=0, thread_flops=0, blocks=[1, 132], thread_loads=0)
     score = extended_pul(work, 0.0, H200).score
     assert 0 < score[0] < score[1] <= 1
+    # So too where the template counts an operation for each element and the problem none.
+    counted = make_work(block_flops=[1e6, 2e6], blocks=132, thread_loads=0)
+    assert extended_pul(counted, 0.0, H200).useful_ratio.tolist() == [1.0, 0.5]
 
 
 def test_a_block_that_fits_no_sm_scores_zero(make_work: Make) -> None:

@@ -69,7 +69,8 @@ def extended_pul(
             counted, the score is an upper limit of the counted one.
     """
     done = work.blocks * work.block_flops
-    useful = np.divide(operations, done, out=np.ones(done.shape), where=done > 0)
+    needed = operations or done.min()  # of a copy: what its leanest schedule counts
+    useful = np.divide(needed, done, out=np.ones(done.shape), where=done > 0)
     loaded = work.block_transactions * target.transaction_bytes / work.element_bytes
     counted = replace(
         work,
