@@ -131,9 +131,10 @@ def _affine(norm: gs.Node) -> ChannelAffine | str:
             return f"statistic '{tensor.name}' is not a constant of floats"
         statistics.append(array)
     gamma, beta, mean, variance = statistics
-    scale = gamma / np.sqrt(variance + float(norm.attrs.get("epsilon", 1e-5)))
-    if not bool(np.isfinite(scale).all()):
+    widened = variance + float(norm.attrs.get("epsilon", 1e-5))
+    if not bool((widened > 0.0).all()):
         return f"variance '{norm.inputs[4].name}' is negative or zero"
+    scale = gamma / np.sqrt(widened)
     return ChannelAffine(scale, beta - mean * scale)
 
 

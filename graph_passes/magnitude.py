@@ -6,12 +6,13 @@ bounds exist although inputs are arbitrary; after a floating-point input they do
 Interval arithmetic on |x|, with every sum and product enlarged for rounding.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.query import ONNX_DOMAINS, floats, given, static_shape, uniform
+from wpk.graph_passes.query import ONNX_DOMAINS, dims, floats, given, rank, static_shape, uniform
+from wpk.graph_passes.reductions import reduced_axes
 
 Bounds = dict[str, float]
 
@@ -88,13 +89,28 @@ def _quotient(node: gs.Node, bounds: Bounds) -> float | None:
     return _ROUNDING * a / smallest if smallest > 0.0 else None
 
 
+def _count(tensor: gs.Tensor, axes: Iterable[int] | None) -> int | None:
+    """Return how many elements lie along ``axes``; None when that is free, or too many to sum."""
+    shape = dims(tensor)
+    if shape is None or axes is None:
+        return None
+    count = 1
+    for axis in axes:
+        size = shape[axis]
+        if not isinstance(size, int):
+            return None
+        count *= size
+    return count if count <= _MAX_TERMS else None
+
+
 def _mean(node: gs.Node, bounds: Bounds) -> float | None:
     """The sum behind a mean must not overflow either."""
-    bound, shape = _first(node, bounds), static_shape(node.inputs[0])
-    if bound is None or shape is None:
+    bound, source = _first(node, bounds), node.inputs[0]
+    axes = reduced_axes(node) if node.op == "ReduceMean" else range(2, rank(source) or 2)
+    count = _count(source, axes)
+    if bound is None or count is None:
         return None
-    terms = int(np.prod(shape, dtype=np.int64))
-    return _ROUNDING * bound if bound * terms < _LARGEST and terms <= _MAX_TERMS else None
+    return _ROUNDING * bound if bound * count < _LARGEST else None
 
 
 def _matmul(node: gs.Node, bounds: Bounds) -> float | None:
@@ -122,14 +138,15 @@ def _matmul(node: gs.Node, bounds: Bounds) -> float | None:
 
 def _layer_norm(node: gs.Node, bounds: Bounds) -> float | None:
     """|x - mean| / sqrt(var + eps) is at most sqrt(N) for N values, when eps > 0."""
-    x, shape = _first(node, bounds), static_shape(node.inputs[0])
-    if x is None or shape is None or len(node.outputs) > 1:
+    x, dimensions = _first(node, bounds), rank(node.inputs[0])
+    if x is None or dimensions is None or len(node.outputs) > 1:
         return None
-    axis = int(node.attrs.get("axis", -1))
-    count = int(np.prod(shape[axis:], dtype=np.int64))
+    count = _count(node.inputs[0], range(int(node.attrs.get("axis", -1)) % dimensions, dimensions))
+    if count is None:
+        return None
     epsilon = float(node.attrs.get("epsilon", 1e-5))
     # Squares of differences are summed before the root: they must not overflow.
-    if not 4.0 * x * x * count * _ROUNDING < _LARGEST or count > _MAX_TERMS:
+    if not 4.0 * x * x * count * _ROUNDING < _LARGEST:
         return None
     if epsilon < float(np.finfo(np.float32).tiny):
         return None
