@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.query import ONNX_DOMAINS, dims, floats, given, rank, static_shape, uniform
+from wpk.graph_passes.query import ONNX_DOMAINS, dims, floats, given, rank, uniform
 from wpk.graph_passes.reductions import reduced_axes
 
 Bounds = dict[str, float]
@@ -116,21 +116,18 @@ def _mean(node: gs.Node, bounds: Bounds) -> float | None:
 def _matmul(node: gs.Node, bounds: Bounds) -> float | None:
     """Rows of |W| summed where the weights are known, else K times both bounds."""
     a, weight = _first(node, bounds), floats(node.inputs[1])
-    shape = static_shape(node.inputs[1])
-    if a is None or shape is None or len(shape) < 2 or node.attrs.get("transA", 0):
+    dimensions = rank(node.inputs[1]) or 0
+    if a is None or dimensions < 2 or node.attrs.get("transA", 0):
         return None
-    axis = -1 if node.attrs.get("transB", 0) else -2
-    if shape[axis] > _MAX_TERMS:
+    axis = dimensions - (1 if node.attrs.get("transB", 0) else 2)
+    terms, b = _count(node.inputs[1], [axis]), _bound(node.inputs[1], bounds)
+    if terms is None or b is None:
         return None
+    total = terms * b
     if weight is not None:
         total = float(np.abs(weight).sum(axis=axis).max(initial=0.0))
-    else:
-        b = _bound(node.inputs[1], bounds)
-        if b is None:
-            return None
-        total = shape[axis] * b
     added = _bound(given(node, 2), bounds)
-    if added is None or not np.isfinite(total):
+    if added is None:
         return None
     alpha, beta = float(node.attrs.get("alpha", 1.0)), float(node.attrs.get("beta", 1.0))
     return _ROUNDING * (abs(alpha) * a * total + abs(beta) * added)
