@@ -1,0 +1,28 @@
+"""Golden files: generated text that is compared with what was reviewed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+_GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--update-golden`` accepts what is generated now."""
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+
+
+@pytest.fixture
+def assert_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text with ``tests/golden/<name>``; rewrites the file under ``--update-golden``."""
+
+    def compare(name: str, text: str) -> None:
+        path = _GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert path.is_file(), f"{path} does not exist; review and accept with --update-golden"
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
