@@ -37,9 +37,7 @@ def test_everything_that_decides_the_bytes_is_in_the_name(tmp_path: Path):
 
 
 def test_a_failed_build_leaves_nothing(tmp_path: Path):
-    with pytest.raises(
-        CompileError, match="failed to compile kernel wrong: .*error: 'nonsense'|‘nonsense’"
-    ):
+    with pytest.raises(CompileError, match=r"failed to compile kernel wrong: .*nonsense"):
         compile_unit(KernelSource("wrong", "int x = nonsense;"), cache=tmp_path)
     assert list(tmp_path.iterdir()) == []
 

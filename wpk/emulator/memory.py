@@ -36,10 +36,10 @@ class Buffer:
         address: Where they lie.
     """
 
-    def __init__(self, data: Bytes, edges: tuple[Bytes, ...] = ()) -> None:
-        """Wrap memory that is already there."""
+    def __init__(self, data: Bytes, address: int, edges: tuple[Bytes, ...] = ()) -> None:
+        """Wrap memory that is already there; numpy knows no address of an empty array."""
         self.data = data
-        self.address: int = data.__array_interface__["data"][0]
+        self.address = address
         self._edges = edges
 
     @property
@@ -58,7 +58,7 @@ class Buffer:
                 f"bytes {offset}..{offset + nbytes} of a buffer of {self.nbytes} bytes",
                 fix="this is a bug in the memory plan",
             )
-        return Buffer(self.data[offset : offset + nbytes], self._edges)
+        return Buffer(self.data[offset : offset + nbytes], self.address + offset, self._edges)
 
     def check_edges(self, what: str) -> None:
         """Report writes just outside the buffer that no guard region could see.
@@ -83,7 +83,7 @@ def plain_buffer(nbytes: int) -> Buffer:
     """A buffer of its own, 256-byte aligned, contents undefined."""
     raw = np.empty(nbytes + _ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
-    return Buffer(raw[start : start + nbytes])
+    return Buffer(raw[start : start + nbytes], raw.ctypes.data + start)
 
 
 def guarded_buffer(nbytes: int, alignment: int = 16) -> Buffer:
@@ -112,8 +112,9 @@ def guarded_buffer(nbytes: int, alignment: int = 16) -> Buffer:
     weakref.finalize(whole, _libc().munmap, base, total)
     array[0::2], array[1::2] = _EDGE
     first = body - padded
+    array[first : first + nbytes] = _POISON
     edges = (array[:first], array[first + nbytes :])
-    return Buffer(array[first : first + nbytes], edges)
+    return Buffer(array[first : first + nbytes], start + first, edges)
 
 
 def guarded(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
