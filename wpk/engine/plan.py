@@ -199,7 +199,6 @@ class Provenance:
         opset: Opset of the model.
         shapes: Shapes given, by input.
         skipped_passes: Passes skipped on request.
-        seed: Seed of the search.
         passes: What each pass did.
         before: Nodes of the model.
         after: Nodes of the optimized graph.
@@ -210,7 +209,6 @@ class Provenance:
     opset: int
     shapes: dict[str, tuple[int, ...]]
     skipped_passes: tuple[str, ...]
-    seed: int
     passes: tuple[PassSummary, ...] = ()
     before: tuple[NodeSummary, ...] = ()
     after: tuple[NodeSummary, ...] = ()
