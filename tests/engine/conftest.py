@@ -83,7 +83,7 @@ def bundle() -> PlanBundle:
             )
         },
         memory=Memory(512, 512, 32),
-        provenance=Provenance("m.onnx", "0" * 64, 17, {"x": (2, 8)}, (), 0),
+        provenance=Provenance("m.onnx", "0" * 64, 17, {"x": (2, 8)}, ()),
         checks=(Check("onnxruntime", True, "median 0, worst 0"),),
     )
     return PlanBundle(plan, {"w": w}, {KERNEL: CUBIN}, {KERNEL: SOURCE})

@@ -1,0 +1,73 @@
+"""Parse the command line, run one command, and turn errors into two lines and an exit code."""
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NoReturn
+
+import wpk
+from wpk.cli import inspect, optimize, report, run, targets, verify
+from wpk.errors import WpkError
+
+COMMANDS: dict[str, ModuleType] = {
+    "optimize": optimize,
+    "run": run,
+    "verify": verify,
+    "inspect": inspect,
+    "report": report,
+    "targets": targets,
+}
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells report it."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; return the exit code.
+
+    0 done; 1 failed; 2 wrong usage (argparse exits itself); 3 the numbers disagree; 130 interrupted.
+    """
+    parsed = _parser().parse_args(arguments)
+    level = [logging.WARNING, logging.INFO, logging.DEBUG][min(parsed.verbose, 2)]
+    logging.basicConfig(stream=sys.stderr, level=level, format="wpk: %(message)s", force=True)
+    try:
+        code: int = COMMANDS[parsed.command].run(parsed)
+        sys.stdout.flush()
+    except WpkError as error:
+        print(f"wpk: error: {error.what}\n  fix: {error.fix}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("\nwpk: interrupted; nothing was written", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our results left, e.g. `wpk inspect ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
+def entry_point() -> NoReturn:
+    """The installed command."""
+    sys.exit(main())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="wpk", description=wpk.__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"wpk {wpk.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, module in COMMANDS.items():
+        text = (module.__doc__ or "").strip()
+        command = commands.add_parser(
+            name,
+            help=text.splitlines()[0],
+            description=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_argument(
+            "-v", "--verbose", action="count", default=0, help="say more on stderr; twice for more"
+        )
+        module.add_arguments(command)
+    return parser

@@ -1,0 +1,44 @@
+"""Arrays by name in an ``.npz`` file, as a person gives inputs and takes outputs."""
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.engine.atomic_file import atomic_file
+from wpk.errors import EngineError
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
+    """Read all arrays of a file; nothing in it is executed.
+
+    bf16, which NumPy stores as bytes of two, is recognised.
+
+    Raises:
+        EngineError: The file cannot be read, or holds something that is no array.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: _typed(archive[name]) for name in archive.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        raise EngineError(
+            f"{path} cannot be read as arrays: {error}",
+            fix="write it with numpy.savez(path, input_name=array)",
+        ) from error
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Write arrays atomically.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    with atomic_file(path) as stream:
+        np.savez(stream, **dict(arrays))  # type: ignore[arg-type]  # a stub bug: names are keywords
+
+
+def _typed(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    return array.view(ml_dtypes.bfloat16) if array.dtype == np.dtype("V2") else array

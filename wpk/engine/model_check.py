@@ -1,0 +1,120 @@
+"""Compare a whole engine with ONNX Runtime on the untouched model."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from wpk.dtypes import Precision
+from wpk.engine.float64_nodes import Array
+from wpk.engine.plan import Check
+from wpk.errors import EngineError
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Largest allowed error of an output element, relative to the RMS of the output."""
+
+    median: float
+    worst: float
+
+
+LIMITS: dict[Precision, Limit] = {
+    # Both sides compute in fp32 in different orders: sqrt(layers x terms) roundings of 6e-8.
+    Precision.FP32: Limit(1e-5, 5e-5),
+    # Operands have 11 bits: 5e-4 each, averaged over the terms of a product, grown over 50 to 100
+    # layers; small outputs of a depthwise layer or of a normalised row make the worst element.
+    Precision.TF32: Limit(5e-3, 4e-2),
+    Precision.FP16: Limit(5e-3, 4e-2),
+    # The same with 8 bits: 4e-3 each.
+    Precision.BF16: Limit(3e-2, 2e-1),
+}
+"""What whole models may differ by. Operators alone are held to bounds derived for each element
+(`wpk.engine.error_bounds`); these limits catch what only shows when they are put together."""
+
+
+@dataclass(frozen=True)
+class OutputError:
+    """Errors of one output, relative to its RMS."""
+
+    median: float
+    worst: float
+
+
+class ModelReference:
+    """ONNX Runtime on the model's own file."""
+
+    def __init__(self, path: Path) -> None:
+        """Load the model.
+
+        Raises:
+            EngineError: ONNX Runtime is missing, or cannot execute the model.
+        """
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise EngineError(
+                f"verification needs onnxruntime, which cannot be imported: {error}",
+                fix="pip install onnxruntime, or optimize with --check off",
+            ) from error
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime's exceptions share no base class
+            raise EngineError(
+                f"ONNX Runtime cannot load {path}: {str(error).splitlines()[0]}",
+                fix="export the model with an opset that this onnxruntime knows, or update it",
+            ) from error
+
+    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The model's outputs by name."""
+        names = [output.name for output in self._session.get_outputs()]
+        return dict(zip(names, self._session.run(names, dict(inputs)), strict=True))
+
+
+def output_error(actual: Array, expected: Array) -> OutputError:
+    """Errors relative to the RMS of ``expected``; what is not finite must be the same."""
+    if actual.shape != expected.shape or expected.size == 0:
+        same = actual.shape == expected.shape
+        return OutputError(0.0, 0.0) if same else OutputError(np.inf, np.inf)
+    y, ref = actual.astype(np.float64), expected.astype(np.float64)
+    finite = np.isfinite(ref)
+    rms = float(np.sqrt(np.mean(ref[finite] ** 2))) if finite.any() else 0.0
+    with np.errstate(all="ignore"):
+        error = np.abs(y - ref)
+        error = np.where(error == 0.0, 0.0, error / rms if rms > 0 else np.inf)
+    same = (y == ref) | (np.isnan(y) & np.isnan(ref))
+    error = np.where(finite & np.isfinite(y), error, np.where(same, 0.0, np.inf))
+    return OutputError(float(np.median(error)), float(error.max()))
+
+
+def check_outputs(
+    run: Callable[[Mapping[str, Array]], Mapping[str, Array]],
+    reference: Callable[[Mapping[str, Array]], Mapping[str, Array]],
+    inputs: Mapping[str, Array],
+    precision: Precision,
+    name: str,
+) -> Check:
+    """Run both on the same inputs and compare all outputs.
+
+    Args:
+        run: The engine.
+        reference: What is right.
+        inputs: By name.
+        precision: Decides the limits; integers and booleans must be equal.
+        name: What the check is called.
+    """
+    actual, expected = run(inputs), reference(inputs)
+    limit, errors, passed = LIMITS[precision], [], True
+    for output, right in expected.items():
+        error = output_error(actual[output], right)
+        exact = right.dtype.kind in "iub"
+        allowed = Limit(0.0, 0.0) if exact else limit
+        passed = passed and error.median <= allowed.median and error.worst <= allowed.worst
+        errors.append(f"'{output}' median {error.median:.1e}, worst {error.worst:.1e}")
+    allowed_words = f"allowed {limit.median:.0e} / {limit.worst:.0e}"
+    return Check(name, passed, f"{'; '.join(errors)} of its RMS, {allowed_words}")

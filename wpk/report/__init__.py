@@ -1,0 +1,1 @@
+"""What a person reads: the terminal's summary and the web page."""
