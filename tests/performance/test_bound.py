@@ -288,3 +288,9 @@ def test_movement_counts_what_must_be_read() -> None:
         y=_nchw(2, 16, 16),
     )
     assert 4 * 2 * 16 * 16 < traffic(resize).bytes <= 4 * 2 * (16 * 16 + 8 * 8)
+
+
+@pytest.mark.parametrize("name", ["a100", "h100", "h200", "b200"])
+def test_winograd_on_the_ordinary_cores_passes_no_bound_where_tf32_is_fast(name: str) -> None:
+    target = find_target(name)
+    assert fastest_unit(Precision.FP32, target)[1] >= 2.25 * target.peak_ordinary
