@@ -1,0 +1,158 @@
+"""Depthwise convolution: numbers at odd shapes in float64, packing, refusals."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, Scalar, apply
+from wpk.extent import Extent
+from wpk.problems import Convolution, Epilogue, Tensor
+from wpk.schedules import packings
+from wpk.schedules.depthwise import DepthwiseSchedule, DepthwiseTemplate
+from wpk.targets.registry import find_target
+
+TEMPLATE = DepthwiseTemplate()
+H200 = find_target("h200")
+
+
+def channels_last(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
+    pixel = c + padding
+    alignment = next(a for a in (16, 8, 4, 2, 1) if pixel * dtype.bytes % a == 0)
+    return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
+
+
+def channels_first(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
+    row = w + padding
+    return Tensor(dtype, (c * h * row, h * row, row, 1), padding, dtype.bytes)
+
+
+def depthwise(
+    c: int = 12,
+    size: tuple[int, int] = (7, 9),
+    filter: tuple[int, int] = (3, 3),
+    stride: tuple[int, int] = (1, 1),
+    dilation: tuple[int, int] = (1, 1),
+    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
+    multiplier: int = 1,
+    precision: Precision = Precision.FP32,
+    transposed: bool = False,
+    padding: tuple[int, int] = (0, 0),
+    layout: Callable[..., Tensor] = channels_last,
+) -> Convolution:
+    spans = [d * (f - 1) + 1 for d, f in zip(dilation, filter, strict=True)]
+    if transposed:
+        ends = [(size[i] - 1) * stride[i] + spans[i] - pads[i] - pads[i + 2] for i in (0, 1)]
+    else:
+        ends = [(size[i] + pads[i] + pads[i + 2] - spans[i]) // stride[i] + 1 for i in (0, 1)]
+    k, dtype = c * multiplier, precision.storage
+    return Convolution(
+        precision=precision,
+        n=Extent(2, "n"),
+        c=c,
+        h=size[0],
+        w=size[1],
+        k=k,
+        p=ends[0],
+        q=ends[1],
+        filter=filter,
+        stride=stride,
+        dilation=dilation,
+        pad=(pads[0], pads[1]),
+        groups=c,
+        transposed=transposed,
+        x=layout(dtype, c, *size, padding[0]),
+        y=layout(dtype, k, *ends, padding[1]),
+        epilogue=Epilogue(),
+    )
+
+
+CASES: dict[str, tuple[dict[str, Any], DepthwiseSchedule]] = {
+    "3x3": ({}, DepthwiseSchedule(4, 4, 64)),
+    "58 padded channels": ({"c": 58, "padding": (6, 6)}, DepthwiseSchedule(4, 2, 64)),
+    "57 channels": ({"c": 57}, DepthwiseSchedule(1, 3, 32)),
+    "5x5 stride 2": (
+        {"filter": (5, 5), "stride": (2, 2), "pads": (2, 2, 2, 2)},
+        DepthwiseSchedule(2, 2, 64),
+    ),
+    "dilated, asymmetric": (
+        {"dilation": (2, 3), "pads": (2, 4, 1, 0), "stride": (1, 2)},
+        DepthwiseSchedule(4, 3, 64),
+    ),
+    "multiplier 3": ({"c": 5, "multiplier": 3, "padding": (0, 1)}, DepthwiseSchedule(4, 2, 64)),
+    "transposed": (
+        {"transposed": True, "stride": (2, 2), "pads": (1, 1, 0, 0)},
+        DepthwiseSchedule(4, 2, 64),
+    ),
+    "transposed, multiplier 2": (
+        {"transposed": True, "multiplier": 2, "stride": (2, 1), "dilation": (1, 2)},
+        DepthwiseSchedule(2, 1, 64),
+    ),
+    "channels first": ({"layout": channels_first}, DepthwiseSchedule(1, 4, 64)),
+    "channels first, padded rows": (
+        {"layout": channels_first, "padding": (0, 3)},
+        DepthwiseSchedule(1, 4, 64),
+    ),
+    "one-dimensional": (
+        {"size": (1, 21), "filter": (1, 5), "pads": (0, 2, 0, 2)},
+        DepthwiseSchedule(4, 8, 32),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_integers_are_exact(
+    case: str, fast_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    given, schedule = CASES[case]
+    problem = depthwise(**given)
+    assert TEMPLATE.why_not(problem, H200) is None
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
+    check_convolution(fast_execution, TEMPLATE, problem, schedule, batch=3, integers=True)
+
+
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16, Precision.TF32])
+def test_agrees_with_float64(
+    precision: Precision, execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = depthwise(c=29, precision=precision, padding=(3, 3), stride=(2, 1))
+    dtype = problem.y.dtype
+    residual = replace(problem.y, padding=0)
+    bias = Tensor(DType.FP32, (0, 1, 0, 0))
+    tail = apply("Min", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)), Scalar(1.5))
+    problem = replace(problem, epilogue=Epilogue(tail, (bias, residual)))
+    schedule = DepthwiseSchedule(vector=problem.y.vector(1), pixels=2, threads=96)
+    assert dtype.bytes * schedule.vector == 16
+    check_convolution(execution, TEMPLATE, problem, schedule)
+
+
+@pytest.mark.parametrize("case", ["57 channels", "multiplier 3", "transposed, multiplier 2"])
+def test_packing_has_an_inverse(case: str) -> None:
+    problem = depthwise(**CASES[case][0])
+    per = problem.k // problem.c
+    shape = (
+        (problem.c, per, *problem.filter) if problem.transposed else (problem.k, 1, *problem.filter)
+    )
+    weight = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    packed = packings.pack("depthwise_rsk", weight, problem)
+    assert packed.shape[:2] == problem.filter
+    assert packed.strides[1] % 16 == 0
+    assert not packed[..., problem.k :].any()
+    np.testing.assert_array_equal(packings.unpack("depthwise_rsk", packed, problem), weight)
+
+
+def test_refuses_groups_of_several_channels() -> None:
+    problem = replace(depthwise(c=12), groups=4)
+    assert "4 groups of 3 channels" in str(TEMPLATE.why_not(problem, H200))
+    assert "1 groups of 12" in str(TEMPLATE.why_not(replace(problem, groups=1), H200))
+
+
+def test_refuses_more_than_registers_hold() -> None:
+    problem = depthwise(c=64, filter=(3, 15), precision=Precision.FP16)
+    reason = TEMPLATE.why_illegal(problem, DepthwiseSchedule(8, 8, 64), H200)
+    assert reason == "a thread would hold 184 sums and weights, 160 are allowed"
+    legal = TEMPLATE.space(problem, H200)[1]
+    assert (legal["vector"] * (legal["pixels"] + 15) <= 160).all()
