@@ -6,7 +6,7 @@ that patterns are found bare; recognition comes before constants move into weigh
 part of the patterns.
 """
 
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.graph_passes.attention_scale import ScaleBehindProduct, ScaleIntoProjection
 from wpk.graph_passes.base import GraphPass
 from wpk.graph_passes.batch_norm import (
@@ -52,15 +52,19 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
             become part of them.
     """
     return [
-        simplifying_passes(),
+        simplifying_passes(precision.storage),
         [SetPrecision(precision)],
         [HoistOverViews(), FuseOperators()],
         [ChannelsLast()],
     ]
 
 
-def simplifying_passes() -> list[GraphPass]:
-    """Return new instances of the passes that keep the graph plain ONNX without functions."""
+def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
+    """Return new instances of the passes that keep the graph plain ONNX without functions.
+
+    Args:
+        storage: The type in which tensors will be stored; what cannot overflow depends on it.
+    """
     return [
         ModernForms(),
         BlockMovement(),
@@ -75,7 +79,7 @@ def simplifying_passes() -> list[GraphPass]:
         RecognizeHardSwish(),
         RecognizeSigmoid(),
         RecognizeSoftmax(),
-        NanGuard(),
+        NanGuard(storage),
         GlobalPooling(),
         FoldBatchNormAfter(),
         FoldBatchNormBefore(),

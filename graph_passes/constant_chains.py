@@ -22,6 +22,7 @@ from wpk.graph_passes.query import (
     dims,
     floats,
     given,
+    is_float,
     live_nodes,
     made_by,
     rank,
@@ -150,7 +151,7 @@ def _merged_constant(node: gs.Node) -> np.ndarray | None:
 
 def _merge_clips(editor: GraphEditor, first: gs.Node, node: gs.Node, result: PassResult) -> bool:
     output = node.outputs[0]
-    if output.dtype is None or isinstance(output.dtype, int) or np.dtype(output.dtype).kind != "f":
+    if not is_float(output):
         return False
     if first.op == "Relu" and node.op == "Relu":
         editor.replace(output, first.outputs[0])

@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
-from wpk.graph_passes.query import dims, live_nodes
+from wpk.graph_passes.query import dims, is_float, live_nodes
 from wpk.graph_passes.reductions import reduced_axes
 
 _GLOBAL = {
@@ -32,6 +32,8 @@ class GlobalPooling(GraphPass):
         result = PassResult()
         editor = GraphEditor(graph)
         for node in live_nodes(graph, *_GLOBAL):
+            if not is_float(node.inputs[0]):
+                continue
             pooling = node.op in ("AveragePool", "MaxPool")
             reason = _why_not_pool(node) if pooling else _why_not_reduce(node)
             if reason == "":

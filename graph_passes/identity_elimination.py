@@ -98,6 +98,10 @@ def _slice(node: gs.Node) -> gs.Tensor | None:
 
 
 def _resize(node: gs.Node) -> gs.Tensor | None:
+    """A scale of 1.01 may keep the size, and still moves every sample; given sizes do not."""
+    scales = given(node, 2)
+    if scales is not None and scales.shape != [0] and uniform(scales) != 1.0:
+        return None
     if node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize":
         return None
     return _same_shape(node)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import DType
 from wpk.graph_passes.query import ONNX_DOMAINS, dims, floats, given, rank, uniform
 from wpk.graph_passes.reductions import reduced_axes
 
@@ -21,22 +22,40 @@ Bounds = dict[str, float]
 _ROUNDING = 1.01
 _MAX_TERMS = 100_000
 _LARGEST = float(np.finfo(np.float32).max)
+# IEEE 754 binary16 and bfloat16: (2 - 2^-p) 2^emax for p bits behind the point.
+_LARGEST_STORED = {DType.FP16: (2 - 2.0**-10) * 2.0**15, DType.BF16: (2 - 2.0**-7) * 2.0**127}
 # A sum up to half a last place above the largest number still rounds to it.
 _ROUNDS_TO_LARGEST = _LARGEST * (1 + 2.0**-26)
 
 
-def magnitude_bounds(graph: gs.Graph) -> Bounds:
-    """Return the bound of every float32 tensor that has one, by name."""
+def magnitude_bounds(graph: gs.Graph, storage: DType = DType.FP32) -> Bounds:
+    """Return the bound of every float32 tensor that has one, by name.
+
+    Args:
+        graph: Computes in float32.
+        storage: The type in which tensors will be stored between operators; the bounds hold for
+            values rounded to it, and a tensor that might overflow it has no bound.
+    """
     bounds: Bounds = {}
+    narrow = storage is not DType.FP32
+    widened = 1.0 + 2.0 * storage.unit_roundoff if narrow else 1.0
+    limit = _LARGEST_STORED[storage] if narrow else _ROUNDS_TO_LARGEST
     for node in graph.nodes:
         rule = _RULES.get(node.op) if node.domain in ONNX_DOMAINS else None
         if rule is None or not all(_is_float32(tensor) for tensor in node.outputs):
             continue
+        if any(_overflows(tensor, limit / widened) for tensor in node.inputs):
+            continue
         bound = rule(node, bounds)
-        if bound is not None and bound <= _ROUNDS_TO_LARGEST:
+        if bound is not None and bound * widened <= limit:
             for tensor in node.outputs:
-                bounds[tensor.name] = min(bound, _LARGEST)
+                bounds[tensor.name] = min(bound * widened, _LARGEST)
     return bounds
+
+
+def _overflows(tensor: gs.Tensor, limit: float) -> bool:
+    array = floats(tensor)
+    return array is not None and not float(np.abs(array).max(initial=0.0)) <= limit
 
 
 def _is_float32(tensor: gs.Tensor) -> bool:

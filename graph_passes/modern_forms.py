@@ -20,7 +20,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError
-from wpk.graph_passes.base import GraphPass, PassResult
+from wpk.graph_passes.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.editor import GraphEditor
 from wpk.graph_passes.query import ONNX_DOMAINS, dims, rank
 
@@ -68,6 +68,9 @@ class ModernForms(GraphPass):
             reason = _why_not(node, graph.opset, self.opset)
             if reason is not None:
                 result.refuse(node, reason)
+        for function in graph.functions:
+            reason = f"local function '{function.name}' would need the new forms too"
+            result.refusals.append(Refusal(function.name, reason))
         if result.refusals:
             return result
         editor = GraphEditor(graph)

@@ -12,6 +12,7 @@ be fused into the softmax as two element-wise nodes.
 
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import DType
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
 from wpk.graph_passes.magnitude import magnitude_bounds
@@ -23,11 +24,15 @@ class NanGuard(GraphPass):
 
     name = "nan-guard"
 
+    def __init__(self, storage: DType = DType.FP32) -> None:
+        """Set the type in which tensors will be stored: in fp16 more of them may overflow."""
+        self.storage = storage
+
     def apply(self, graph: gs.Graph) -> PassResult:
         """Remove what is proven idle; refuse the others, naming the tensor without a bound."""
         result = PassResult()
         guards = [node for node in live_nodes(graph, "Where") if _softmax_behind(node)]
-        bounds = magnitude_bounds(graph) if guards else {}
+        bounds = magnitude_bounds(graph, self.storage) if guards else {}
         editor = GraphEditor(graph)
         for guard in guards:
             softmax = _softmax_behind(guard)

@@ -111,6 +111,7 @@ def arithmetic_sources(tensor: gs.Tensor, depth: int = _MAX_DEPTH) -> list[gs.Te
             for operand in t.inputs[0].inputs
             if not isinstance(operand, gs.Constant)
         ]
+        frontier = list({id(t): t for t in frontier}.values())
         found += [t for t in frontier if not any(t is seen for seen in found)]
     return found
 
@@ -127,6 +128,7 @@ def arithmetic_results(tensor: gs.Tensor, depth: int = _MAX_DEPTH) -> Iterator[g
             if is_op(reader, *ARITHMETIC)
             for output in reader.outputs
         ]
+        frontier = list({id(t): t for t in frontier}.values())
 
 
 def interior(root: gs.Tensor, x: gs.Tensor, extra: gs.Node | None = None) -> list[gs.Node]:

@@ -67,6 +67,12 @@ def floats(tensor: gs.Tensor | None) -> NDArray[np.float64] | None:
     return array.astype(np.float64)
 
 
+def is_float(tensor: gs.Tensor) -> bool:
+    """Whether the type is a floating-point one that NumPy has."""
+    dtype = tensor.dtype
+    return not (dtype is None or isinstance(dtype, int)) and np.issubdtype(dtype, np.floating)
+
+
 def integers(tensor: gs.Tensor | None) -> list[int] | None:
     """Return the values of an integer constant, flattened, else None."""
     array = values(tensor)

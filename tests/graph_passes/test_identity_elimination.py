@@ -107,3 +107,10 @@ def test_a_training_dropout_stays(refusals):
     text = f"""{H} g (float[2] x) => (float[2] y) <float r = {{0.5}}, bool t = {{1}}> {{
         a = Dropout(x, r, t)  y = Relu(a) }}"""
     assert refusals(text, IdentityElimination()) == []
+
+
+@pytest.mark.parametrize(("scale", "goes"), [("1.0", True), ("1.1", False)])
+def test_a_resize_to_its_own_size_goes_only_with_a_scale_of_one(load, scale, goes):
+    graph = load(f"""{H} g (float[1, 1, 4, 4] x) => (float[1, 1, 4, 4] y)
+        <float[4] s = {{1.0, 1.0, {scale}, 1.0}}> {{ a = Resize(x, , s)  y = Relu(a) }}""")
+    assert IdentityElimination()(graph).rewritten == int(goes)

@@ -150,3 +150,10 @@ def test_the_exported_opset_is_the_new_one(load, export):
     (opset,) = [i.version for i in export(graph).opset_import if i.domain == ""]
     assert opset == MODERN_OPSET
     assert np.issubdtype(graph.outputs[0].dtype, np.floating)
+
+
+def test_refuses_a_graph_with_functions_of_their_own(refusals):
+    text = """<ir_version: 8, opset_import: ["" : 17, "wpk" : 1]>
+        g (float[2] x) => (float[2] y) { y = wpk.f(x) }
+        <domain: "wpk", opset_import: ["" : 17]> f (x) => (y) { y = Relu(x) }"""
+    assert refusals(text, ModernForms()) == ["local function 'f' would need the new forms too"]

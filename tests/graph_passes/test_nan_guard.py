@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from wpk.dtypes import DType
 from wpk.graph_passes.magnitude import magnitude_bounds
 from wpk.graph_passes.nan_guard import NanGuard
 
@@ -73,3 +74,18 @@ def test_bounds_hold_for_random_and_extreme_ids(load, export, run_model):
             if tensor.name in bounds:
                 assert np.abs(value).max() <= bounds[tensor.name], tensor.name
     assert {"e", "h", "l", "k", "a", "c"} <= set(bounds)
+
+
+def test_a_guard_that_float16_would_need_is_kept_for_float16(load):
+    body = f"{EMBED}  m = MatMul(h, w)  l = Add(m, mask)  {GUARD}"
+    constants = CONSTANTS.replace(" mask", " mask=60000")
+    assert NanGuard(DType.FP32)(load(f"{HEAD} {{ {body} }}", constants)).rewritten == 1
+    assert NanGuard(DType.BF16)(load(f"{HEAD} {{ {body} }}", constants)).rewritten == 1
+    assert NanGuard(DType.FP16)(load(f"{HEAD} {{ {body} }}", CONSTANTS)).rewritten == 1
+    high = constants.replace("=60000", "=65504")
+    assert NanGuard(DType.FP16)(load(f"{HEAD} {{ {body} }}", high)).rewritten == 0
+
+
+def test_a_mask_that_bfloat16_rounds_to_infinity_keeps_the_guard(load):
+    body = f"{EMBED}  m = MatMul(h, w)  l = Add(m, low)  {GUARD}"
+    assert NanGuard(DType.BF16)(load(f"{HEAD} {{ {body} }}", CONSTANTS)).rewritten == 0
