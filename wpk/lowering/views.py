@@ -15,7 +15,6 @@ from wpk.errors import GraphError
 from wpk.extent import Extent
 from wpk.problems import Tensor
 
-
 _MANY = 1009
 """Stands for every size of a free dimension while a reshape is looked at; a prime, so that it
 divides into nothing by accident."""

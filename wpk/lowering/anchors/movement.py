@@ -106,7 +106,7 @@ class PadRule(AnchorRule):
 
 
 class ResizeRule(AnchorRule):
-    """Resampling of the two spatial axes."""
+    """Resampling of the two spatial axes, wherever the channels are."""
 
     def shape(
         self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
@@ -114,7 +114,7 @@ class ResizeRule(AnchorRule):
         """See `AnchorRule.shape`."""
         x = only_view(inputs[0], "the input")
         sizes, _ = _sizes(node, inputs, x.shape, context)
-        return (*x.shape[:2], *sizes), x.leading
+        return tuple(sizes), x.leading
 
     def lower(self, result: Computed, y: View, context: Context) -> Lowered:
         """See `AnchorRule.lower`."""
@@ -123,6 +123,8 @@ class ResizeRule(AnchorRule):
         assert result.anchor is not None
         node = result.anchor.node
         _, scale = _sizes(node, inputs, x.shape, context)
+        order = [0, 1, 2, 3] if scale[1] == 1.0 else [0, 3, 1, 2]
+        x, y = x.transposed(order), y.transposed(order)
         problem = Resize(
             mode=_choice(ResizeMode, node, "mode", "nearest"),
             coordinates=_choice(
@@ -135,7 +137,7 @@ class ResizeRule(AnchorRule):
             w=x.shape[3],
             p=y.shape[2],
             q=y.shape[3],
-            scale=scale,
+            scale=(scale[order[2]], scale[order[3]]),
             x=x.tensor(),
             y=y.tensor(),
         )
@@ -175,7 +177,8 @@ def _pads(
 
 def _sizes(
     node: gs.Node, inputs: Inputs, shape: tuple[int, ...], context: Context
-) -> tuple[tuple[int, int], tuple[float, float]]:
+) -> tuple[list[int], list[float]]:
+    """Extents after a resize, and its scale along each axis; the batch and the channels keep theirs."""
     if len(shape) != 4:
         raise RefusedError(f"{node.op} of {len(shape)} axes (4 are supported)")
     if node.attrs.get("antialias", 0) or node.attrs.get("axes") is not None:
@@ -191,9 +194,9 @@ def _sizes(
             raise RefusedError(f"{node.op} without constant sizes or scales")
         sizes = [int(n) for n in given]
         factors = [m / n for m, n in zip(sizes, shape, strict=True)]
-    if sizes[:2] != list(shape[:2]):
+    if factors[0] != 1.0 or (factors[1] != 1.0 and factors[3] != 1.0):
         raise RefusedError(f"{node.op} of batch or channels")
-    return (sizes[2], sizes[3]), (factors[2], factors[3])
+    return sizes, factors
 
 
 def _coordinates(node: gs.Node) -> str:
