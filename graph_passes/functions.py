@@ -60,7 +60,7 @@ Chain = Sequence[gs.Node]
 
 def is_call(node: gs.Node) -> bool:
     """Whether ``node`` calls an operator's function."""
-    return node.domain == DOMAIN
+    return bool(node.domain == DOMAIN)
 
 
 def called(graph: gs.Graph, node: gs.Node) -> gs.Function:

@@ -47,7 +47,8 @@ def why_not_follow(node: gs.Node) -> str | None:
         if tensor is not None and values(tensor) is None:
             return f"'{tensor.name}' of {node.op} is not constant"
     roi = given(node, 1) if node.op == "Resize" else None
-    if roi is not None and (values(roi) is None or np.size(values(roi)) > 0):
+    box = values(roi)
+    if roi is not None and (box is None or box.size > 0):
         return f"Resize crops to '{roi.name}'"
     return None
 

@@ -18,7 +18,7 @@ from wpk.graph_passes.fusion_views import Dim, Factor, Views, trace
 from wpk.graph_passes.query import dims, is_graph_output, is_op, producer, same_dims
 from wpk.graph_passes.reshape_target import reshape_target
 
-Step = tuple[str, list[Dim] | list[int]]
+Step = tuple[str, list[Dim]]
 """("Reshape", target shape) or ("Transpose", perm)."""
 
 
@@ -45,7 +45,8 @@ def shortest(views: Views) -> list[Step] | None:
     """Return the cheapest steps from source to target; None where no Reshape target is constant."""
     source, target = list(views.source), list(views.target)
     if not views.moves():
-        forms = [[] if same_dims(source, target) else [("Reshape", target)]]
+        same = same_dims(source, target)
+        forms: list[list[Step]] = [[] if same else [("Reshape", target)]]
     else:
         forms = [steps for steps in _forms(views) if steps is not None]
     good = [steps for steps in forms if _has_constant_targets(source, steps)]
@@ -65,14 +66,14 @@ def _transpose_first(views: Views) -> list[Step] | None:
     order = [factor.axis for group in views.groups for factor in group]
     moving = list(dict.fromkeys(order))
     ones = [axis for axis in range(len(views.source)) if axis not in moving]
-    perm: list[int] = []
+    perm: list[Dim] = []
     left = list(moving)
     for size in views.target:
         pick = ones if size == 1 else left
         if pick:
             perm.append(pick.pop(0))
     perm = [*ones, *perm, *left] if len(perm) != len(views.source) else perm
-    shape = [views.source[axis] for axis in perm]
+    shape = [views.source[int(axis or 0)] for axis in perm]
     steps: list[Step] = [("Transpose", perm)]
     return (
         steps if same_dims(shape, list(views.target)) else [*steps, ("Reshape", list(views.target))]
@@ -86,7 +87,7 @@ def _transpose_last(views: Views) -> list[Step] | None:
     axes = range(len(views.target))
     order = sorted(axes, key=lambda axis: _place(views.groups[axis]))
     shape = [views.target[axis] for axis in order]
-    perm = [order.index(axis) for axis in axes]
+    perm: list[Dim] = [order.index(axis) for axis in axes]
     return [("Reshape", shape), ("Transpose", perm)]
 
 
@@ -95,7 +96,7 @@ def _transpose_between(views: Views) -> list[Step]:
     blocks = views.blocks()
     order = sorted(range(len(blocks)), key=lambda index: _place(blocks[index]))
     shape = [_size(blocks[index]) for index in order]
-    perm = [order.index(index) for index in range(len(blocks))]
+    perm: list[Dim] = [order.index(index) for index in range(len(blocks))]
     return [("Reshape", shape), ("Transpose", perm), ("Reshape", list(views.target))]
 
 
@@ -118,9 +119,9 @@ def _size(group: Sequence[Factor]) -> Dim:
 def _has_constant_targets(source: list[Dim], steps: Sequence[Step]) -> bool:
     shape = source
     for op, detail in steps:
-        if op == "Reshape" and reshape_target(shape, list(detail)) is None:
+        if op == "Reshape" and reshape_target(shape, detail) is None:
             return False
-        shape = list(detail) if op == "Reshape" else [shape[int(axis or 0)] for axis in detail]
+        shape = detail if op == "Reshape" else [shape[int(axis or 0)] for axis in detail]
     return True
 
 
@@ -165,8 +166,8 @@ def _emit(editor: GraphEditor, source: gs.Tensor, last: gs.Node, steps: list[Ste
                 attrs={"perm": perm},
             )  # fmt: skip
         else:
-            target = np.array(reshape_target(shape, list(detail)), np.int64)
+            target = np.array(reshape_target(shape, detail), np.int64)
             sizes = editor.constant(f"{output.name}_shape", target)
-            tensor = editor.add(op, [tensor, sizes], like=source, shape=list(detail), name=name)
+            tensor = editor.add(op, [tensor, sizes], like=source, shape=detail, name=name)
     editor.replace(output, tensor)
     return True

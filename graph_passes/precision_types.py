@@ -1,6 +1,5 @@
 """Which nodes may compute in a 16-bit type, and what stands in the way of the others."""
 
-import ml_dtypes
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
@@ -47,6 +46,8 @@ SENSITIVE = frozenset(
 """Long sums, statistics and steep functions: computed in fp32 whatever the precision."""
 
 _ONNX_TYPES = {DType.FP16: onnx.TensorProto.FLOAT16, DType.BF16: onnx.TensorProto.BFLOAT16}
+# (2 - 2^-10) 2^15 and (2 - 2^-7) 2^127 (IEEE 754 binary16; bfloat16 has the exponent of binary32).
+_LARGEST = {DType.FP16: 65504.0, DType.BF16: (2 - 2.0**-7) * 2.0**127}
 _SCHEMA_TYPES = {DType.FP16: "tensor(float16)", DType.BF16: "tensor(bfloat16)"}
 
 
@@ -134,7 +135,7 @@ def _why_array_not_held(array: NDArray[np.float32], dtype: DType) -> tuple[str, 
     """Return the reason and whether it holds for weights too, not only for scalars."""
     finite = array[np.isfinite(array)]
     largest = float(np.abs(finite).max(initial=0.0))
-    limit = float(ml_dtypes.finfo(dtype.numpy).max)
+    limit = _LARGEST[dtype]
     rounded = converted(finite, dtype).astype(np.float32)
     if not bool(np.isfinite(rounded).all()):
         return f"holds {largest:g}, {dtype} ends at {limit:g}", True
