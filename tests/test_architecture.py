@@ -20,6 +20,7 @@ FLOORS = [
         "dims",
         "dtypes",
         "expression",
+        "execution",
         "extent",
         "free_shapes",
         "kernel_source",

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wpk.dims import evaluate
-from wpk.engine.device import BoundArgument, BoundLaunch, Pointer, TensorMap
 from wpk.engine.plan import Plan, Step
+from wpk.execution import BoundArgument, BoundLaunch, Pointer, TensorMap
 from wpk.launch import (
     Argument,
     InputArgument,

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wpk.engine.device import Device
 from wpk.engine.devices import open_device
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
@@ -13,6 +12,7 @@ from wpk.engine.operator_check import OperatorCheck, check_operators
 from wpk.engine.operator_reference import GraphReference
 from wpk.engine.plan import Check, Plan, PlanBundle
 from wpk.errors import VerificationError
+from wpk.execution import Device
 from wpk.lowering.model import LoweredModel
 from wpk.lowering.program import Program
 

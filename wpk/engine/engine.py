@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.engine.binding import StepAddresses, arena, bind_step, element_bytes, workspace_bytes
-from wpk.engine.device import BoundLaunch, Device, KernelImage
 from wpk.engine.devices import open_device
 from wpk.engine.inputs import bind_inputs
 from wpk.engine.placement import footprint, from_memory, to_memory
@@ -18,6 +17,7 @@ from wpk.engine.plan_checks import check_sizes
 from wpk.engine.plan_file import read_plan
 from wpk.engine.regenerate import regenerate
 from wpk.engine.weights_file import array_bytes
+from wpk.execution import BoundLaunch, Device, KernelImage
 from wpk.lowering.memory import MemoryPlan
 
 _ALIGNMENT = 256

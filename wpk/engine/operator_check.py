@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from wpk.dims import DimExpr, evaluate
 from wpk.engine.binding import StepAddresses, bind_step, element_bytes, workspace_bytes
 from wpk.engine.compare import Comparison, compare
-from wpk.engine.device import Bytes, Device
 from wpk.engine.float64_nodes import Array
 from wpk.engine.footprint import Access, accesses
 from wpk.engine.operator_reference import GraphReference, Reference
@@ -22,6 +21,7 @@ from wpk.engine.placement import from_memory, view
 from wpk.engine.plan import Check, PlanBundle, Step
 from wpk.engine.weights_file import array_bytes
 from wpk.errors import LaunchError
+from wpk.execution import Bytes, Device
 from wpk.lowering.program import Value
 from wpk.problems import Tensor
 

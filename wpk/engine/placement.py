@@ -7,7 +7,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wpk.dims import evaluate
-from wpk.engine.device import Bytes
+from wpk.execution import Bytes
 from wpk.lowering.program import Value
 
 

@@ -1,0 +1,204 @@
+"""Cases for the GPU: every template on odd shapes with several schedules, as plans of one network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import handwritten
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from wpk.build.cache import KernelCache
+from wpk.build.pool import CompilePool
+from wpk.dims import evaluate
+from wpk.dtypes import DType, Precision
+from wpk.engine.assembly import Setting, assemble
+from wpk.engine.binding import StepAddresses, bind_step, element_bytes, workspace_bytes
+from wpk.engine.plan import PlanBundle, Provenance, Step
+from wpk.engine.weights_file import array_bytes
+from wpk.execution import Device, KernelImage
+from wpk.lowering.model import lower_model
+from wpk.problems import Problem
+from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.template import Schedule, ScheduleTemplate
+from wpk.search.model_search import Found
+from wpk.search.record import Scored
+from wpk.search.static_search import Choice, Finalist, Prepared, prepare
+from wpk.targets.registry import find_target
+
+BATCH = 3
+"""A size of the free dimension that tiles do not divide."""
+
+_POISON = 0xFF
+_ALIGNMENT = 256
+
+
+@dataclass(frozen=True)
+class Case:
+    """One step: a problem with one schedule.
+
+    Attributes:
+        bundle: The plan that it is a step of.
+        step: The step.
+    """
+
+    bundle: PlanBundle
+    step: Step
+
+    @property
+    def template(self) -> str:
+        """Name of the schedule's template."""
+        return self.step.choice.template
+
+    def __str__(self) -> str:
+        """``conv_mma of conv_relu_0 in grouped_dilated: block_m=64 ...``."""
+        schedule = " ".join(f"{name}={value}" for name, value in self.step.choice.schedule)
+        model = self.bundle.plan.provenance.model
+        return f"{self.template} of {self.step.operator.name} in {model}: {schedule}"
+
+
+def build_cases(
+    precision: Precision, count: int, folder: Path, networks: tuple[str, ...]
+) -> list[Case]:
+    """Every problem of the hand-written networks with ``count`` schedules of every template."""
+    target = find_target("h200")
+    cases: list[Case] = []
+    seen: set[tuple[Problem, str, tuple[tuple[str, int], ...]]] = set()
+    with CompilePool(target.arch, cache=KernelCache(folder / "cache")) as pool:
+        for name in networks:
+            lowered = lower_model(handwritten.write(name, folder), {}, precision)
+            problems = list(dict.fromkeys(o.problem for o in lowered.program.operators))
+            picked = {p: _pick(prepare(p, TEMPLATES, target), count) for p in problems}
+            provenance = Provenance(name, "", lowered.opset, {}, ())
+            sources = [s for all_of in picked.values() for f in all_of for s in f.sources]
+            kernels = {c.source.digest: c.kernel for c in pool.compile(sources)}
+            for turn in range(max(map(len, picked.values()))):
+                choices = {p: _choice(p, f[turn % len(f)], kernels) for p, f in picked.items()}
+                found = Found(choices, {d: k for d, k in kernels.items() if k is not None})
+                bundle = assemble(lowered.program, found, Setting(target, precision, provenance))
+                for step in bundle.plan.steps:
+                    key = (step.operator.problem, step.choice.template, step.choice.schedule)
+                    if key not in seen:
+                        seen.add(key)
+                        cases.append(Case(bundle, step))
+    return cases
+
+
+def _pick(prepared: Prepared, count: int) -> list[Finalist]:
+    """Schedules of every template from all over its legal space, the same at every call."""
+    picked = []
+    for each in prepared.shortlists:
+        template: ScheduleTemplate[Problem, Schedule] = each.template
+        _, columns = template.space(prepared.problem, prepared.target)
+        rows = len(next(iter(columns.values())))
+        rng = np.random.default_rng(rows)
+        for row in sorted({int(r) for r in rng.choice(rows, min(count, rows), replace=False)}):
+            schedule = template.schedule(columns, row)
+            scored = Scored(template.name, schedule, 0.0, 0.0, each.ranked[0].shared, 0.0)
+            picked.append(
+                Finalist(
+                    scored,
+                    template,
+                    template.instantiate(prepared.problem, schedule),
+                    template.launches(prepared.problem, schedule),
+                )
+            )
+    return picked
+
+
+def _choice(problem: Problem, finalist: Finalist, kernels: dict[str, object]) -> Choice:
+    from wpk.performance.bound import bound
+    from wpk.search.record import SearchRecord
+
+    failed = [s.entry for s in finalist.sources if kernels[s.digest] is None]
+    assert not failed, f"{failed} did not compile: {finalist.scored.schedule} of {problem}"
+    target = find_target("h200")
+    return Choice(finalist, (), bound(problem, target), SearchRecord((), (), ()))
+
+
+def run_step(case: Case, device: Device, seed: int = 0) -> NDArray[np.generic]:
+    """Run a step on random memory, and give back the whole buffer that it wrote to."""
+    plan, step = case.bundle.plan, case.step
+    dims = dict.fromkeys(plan.free, BATCH)
+    rng = np.random.default_rng(seed)
+    addresses: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for name in dict.fromkeys((*step.inputs, *step.operator.outputs)):
+        if name in plan.weights:
+            data = np.frombuffer(array_bytes(case.bundle.weights[name]), np.uint8)
+        else:
+            value = plan.values[name]
+            data = _random(value.dtype, evaluate(plan.buffers[value.buffer].bytes, dims), rng)
+            if name in step.operator.outputs:
+                data = np.full_like(data, _POISON)
+        key = name if name in plan.weights else plan.values[name].buffer
+        if key not in addresses or name in step.operator.outputs:
+            addresses.setdefault(key, device.allocate(max(data.size, _ALIGNMENT)))
+            device.write(addresses[key], data)
+            sizes[key] = data.size
+    workspace = device.allocate(max(workspace_bytes(step, dims), _ALIGNMENT))
+
+    def address(name: str) -> int:
+        if name in plan.weights:
+            return addresses[name]
+        return addresses[plan.values[name].buffer] + plan.values[name].offset
+
+    bound = StepAddresses(
+        tuple(map(address, step.inputs)),
+        element_bytes(plan, step),
+        tuple(map(address, step.operator.outputs)),
+        workspace,
+    )
+    for launch in bind_step(step, bound, dims):
+        device.launch(launch)
+    output = plan.values[step.operator.outputs[0]]
+    memory = device.read(addresses[output.buffer], sizes[output.buffer])
+    for each in (*addresses.values(), workspace):
+        device.free(each)
+    whole = memory[: memory.size // output.dtype.bytes * output.dtype.bytes]
+    result: NDArray[np.generic] = whole.view(output.dtype.numpy)
+    return result
+
+
+def _random(dtype: DType, size: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    count = -(-size // dtype.bytes)
+    values = rng.standard_normal(count) if dtype.is_float else rng.integers(0, 2, count)
+    return np.frombuffer(values.astype(dtype.numpy).tobytes(), np.uint8)[:size].copy()
+
+
+def load(case: Case, device: Device) -> None:
+    """Load the kernels of a step."""
+    template = next(t for t in TEMPLATES if t.name == case.template)
+    schedule = template.schedule_from(case.step.choice.schedule)
+    for source in template.instantiate(case.step.operator.problem, schedule):
+        device.load(KernelImage(source.digest, source, case.bundle.cubins[source.digest]))
+
+
+@pytest.fixture(name="cuda", scope="session")
+def fixture_cuda() -> Iterator[Device]:
+    """The first GPU."""
+    from wpk.device.cuda import CudaDevice
+
+    with CudaDevice() as device:
+        yield device
+
+
+Cases = Callable[..., list[Case]]
+
+
+@pytest.fixture(name="cases", scope="session")
+def fixture_cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    """Cases by precision, number of schedules and networks."""
+
+    def cases(
+        precision: Precision, count: int, networks: tuple[str, ...] = tuple(handwritten.TEXTS)
+    ) -> list[Case]:
+        return build_cases(precision, count, tmp_path_factory.mktemp("cases"), networks)
+
+    return cases
+
+
+__all__ = ["BATCH", "Case", "Cases", "load", "run_step"]

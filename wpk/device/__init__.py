@@ -1,0 +1,1 @@
+"""Execution on NVIDIA GPUs: the CUDA half of the launch protocol."""

@@ -1,0 +1,171 @@
+"""The device that executes kernels on an NVIDIA GPU, through pycuda.
+
+pycuda (extra ``gpu``) owns context, memory and modules. The context is the device's primary one, so
+other libraries in the process share it.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.errors import EngineError, LaunchError
+from wpk.execution import BoundLaunch, KernelImage, Pointer
+
+Bytes = NDArray[np.uint8]
+
+
+class CudaDevice:
+    """One GPU: loads cubins, holds memory, launches. Calls take effect in order.
+
+    Attributes:
+        name: What a report calls it, e.g. ``NVIDIA H200 (sm_90)``.
+        capability: Major and minor compute capability.
+        driver: Version of CUDA that the driver supports, e.g. ``13.0``.
+    """
+
+    def __init__(self, ordinal: int = 0) -> None:
+        """Take a GPU's primary context.
+
+        Raises:
+            EngineError: pycuda is not installed, or there is no such GPU.
+        """
+        self._cuda = _driver()
+        try:
+            self._cuda.init()
+            device = self._cuda.Device(ordinal)
+            self._context = device.retain_primary_context()
+        except self._cuda.Error as error:
+            raise EngineError(
+                f"GPU {ordinal} cannot be used: {error}",
+                fix="check nvidia-smi, or use --device cpu",
+            ) from error
+        self.capability: tuple[int, int] = tuple(device.compute_capability())
+        major, minor = self.capability
+        self.name = f"{device.name()} (sm_{major}{minor})"
+        version = self._cuda.get_driver_version()
+        self.driver = f"{version // 1000}.{version % 1000 // 10}"
+        self._functions: dict[str, tuple[Any, Any]] = {}
+        self._allocations: dict[int, Any] = {}
+        self._context.push()
+
+    def close(self) -> None:
+        """Free all memory and leave the context."""
+        self._functions.clear()
+        while self._allocations:
+            self._allocations.popitem()[1].free()
+        self._context.pop()
+
+    def __enter__(self) -> Self:
+        """The device itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
+    def load(self, kernel: KernelImage) -> None:
+        """Load a kernel's cubin.
+
+        Raises:
+            EngineError: The GPU cannot execute it, e.g. it was built for another architecture.
+        """
+        if kernel.digest in self._functions:
+            return
+        try:
+            module = self._cuda.module_from_buffer(kernel.cubin)
+            function = module.get_function(kernel.source.entry)
+        except self._cuda.Error as error:
+            raise EngineError(
+                f"{self.name} cannot load kernel {kernel.source.entry}: {error}",
+                fix="write the plan for this GPU: wpk optimize --target",
+            ) from error
+        self._functions[kernel.digest] = (module, function)
+
+    def allocate(self, size: int) -> int:
+        """The address, a multiple of 256, of ``size`` bytes with undefined contents.
+
+        Raises:
+            EngineError: There is not enough memory.
+        """
+        try:
+            allocation = self._cuda.mem_alloc(size)
+        except self._cuda.MemoryError as error:
+            free, total = self._cuda.mem_get_info()
+            raise EngineError(
+                f"{self.name} has no {size} bytes left: {free} of {total} are free",
+                fix="free memory on the GPU, or run a smaller batch",
+            ) from error
+        self._allocations[int(allocation)] = allocation
+        return int(allocation)
+
+    def free(self, address: int) -> None:
+        """Give an allocation back."""
+        self._allocations.pop(address).free()
+
+    def write(self, address: int, data: Bytes) -> None:
+        """Copy bytes to the GPU."""
+        self._cuda.memcpy_htod(address, np.ascontiguousarray(data))
+
+    def read(self, address: int, size: int) -> Bytes:
+        """Copy bytes from the GPU, after everything launched before has finished.
+
+        Raises:
+            LaunchError: A kernel failed.
+        """
+        data = np.empty(size, np.uint8)
+        try:
+            self._cuda.memcpy_dtoh(data, address)
+        except self._cuda.Error as error:
+            raise LaunchError(
+                f"a kernel failed on {self.name}: {error}",
+                fix="run the plan with --device cpu, which says which kernel and where",
+            ) from error
+        return data
+
+    def launch(self, launch: BoundLaunch) -> None:
+        """Start a kernel.
+
+        Raises:
+            LaunchError: It cannot be started.
+        """
+        if launch.cluster != (1, 1, 1) or launch.attributes:
+            raise LaunchError(
+                f"{launch.entry} needs launch attributes {launch.attributes} and clusters of "
+                f"{launch.cluster}, which this version does not launch",
+                fix="optimize the model again with this version of wpk",
+            )
+        _, function = self._functions[launch.kernel]
+        limit = self._cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
+        arguments = [_value(launch.entry, argument) for argument in launch.arguments]
+        try:
+            function.set_attribute(limit, launch.shared_bytes)
+            function(*arguments, grid=launch.grid, block=launch.block, shared=launch.shared_bytes)
+        except self._cuda.Error as error:
+            raise LaunchError(
+                f"{launch.entry} cannot be launched on {self.name} with grid {launch.grid}, block "
+                f"{launch.block}, {launch.shared_bytes} bytes of shared memory: {error}",
+                fix="write the plan for this GPU: wpk optimize --target",
+            ) from error
+
+
+def _value(entry: str, argument: object) -> np.generic:
+    if isinstance(argument, Pointer):
+        return np.uintp(argument.address)
+    if isinstance(argument, int):
+        return np.int32(argument)
+    raise LaunchError(
+        f"{entry} takes a tensor map, which this version does not make",
+        fix="optimize the model again with this version of wpk",
+    )
+
+
+def _driver() -> Any:
+    try:
+        import pycuda.driver
+    except ImportError as error:
+        raise EngineError(
+            f"executing on a GPU needs pycuda, which cannot be imported: {error}",
+            fix="pip install 'wpk[gpu]' (it needs the CUDA toolkit), or use --device cpu",
+        ) from error
+    return pycuda.driver
