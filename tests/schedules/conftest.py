@@ -98,6 +98,12 @@ def fast_execution() -> Execution:
 
 
 @pytest.fixture
+def checking_execution() -> Execution:
+    """An execution with every check that the emulator can make."""
+    return Execution(True)
+
+
+@pytest.fixture
 def assert_close() -> Callable[..., None]:
     """Holds a result against its reference within the project's bound on rounding errors."""
     return _assert_close

@@ -52,8 +52,8 @@ struct MatrixRows {
 
 namespace detail {
 
-// V columns of one row, widened; columns from `valid` on are not read, except by vector accesses,
-// which the tensor's padding must then allow.
+// V columns of one row, widened; columns from `valid` on are not read, except by the vector that `valid`
+// cuts, which the tensor's padding must then allow.
 template <class Tensor, int V>
 WPK_DEVICE void loadColumns(const void* tensor, int64 row, int column, int valid, float (&values)[V]) {
   using T = typename Tensor::Type;
@@ -66,7 +66,8 @@ WPK_DEVICE void loadColumns(const void* tensor, int64 row, int column, int valid
     static_assert(V % Tensor::width == 0, "an operand's vectors divide the output's");
     WPK_UNROLL
     for (int e = 0; e < V; e += Tensor::width) {
-      const auto vector = load<T, Tensor::width>(at + column + e);
+      Vector<T, Tensor::width> vector = zeroVector<T, Tensor::width>();
+      if (column + e < valid) vector = load<T, Tensor::width>(at + column + e);
       WPK_UNROLL
       for (int i = 0; i < Tensor::width; ++i) values[e + i] = toFloat(vector[i]);
     }
@@ -114,7 +115,7 @@ class EpilogueColumns {
   using YType = typename Y::Type;
   using List = typename Problem::Operands;
   static constexpr int kOperands = List::count > 0 ? List::count : 1;
-  static_assert(V % Y::width == 0 || Y::width % V == 0, "stores are whole vectors");
+  static_assert(V % Y::width == 0, "stores are whole vectors");
 
  public:
   WPK_DEVICE EpilogueColumns(const Rows& rows, const void* const* operands, void* y, int column, int valid,
@@ -129,14 +130,14 @@ class EpilogueColumns {
   WPK_DEVICE void store(int row, const float (&accumulators)[V]) {
     if (column_ >= stored_) return;
     detail::OperandLoader<List>::template loadAll<false>(rows_, row, operands_, column_, valid_, values_);
-    constexpr int width = minOf(V, Y::width);
+    constexpr int width = Y::width;
     YType* const out = y_ + rows_.template offset<Y>(row);
     WPK_UNROLL
     for (int e = 0; e < V; e += width) {
       Vector<YType, width> vector;
       WPK_UNROLL
       for (int i = 0; i < width; ++i) vector[i] = fromFloat<YType>(evaluate(e + i, accumulators[e + i]));
-      if (width > 1 || column_ + e < stored_) wpk::store<YType, width>(out + (column_ + e) * Y::column, vector);
+      if (column_ + e < stored_) wpk::store<YType, width>(out + (column_ + e) * Y::column, vector);
     }
   }
 

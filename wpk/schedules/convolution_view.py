@@ -14,6 +14,7 @@ from wpk.targets.target import Target
 
 _MAX_INT32 = 2**31 - 1
 _MAX_GRID_Z = 65535
+_VECTOR_BYTES = 16
 _WASTE = 1.5
 
 
@@ -31,14 +32,14 @@ def why_too_large(problem: Convolution) -> str | None:
     return None
 
 
-def input_vector(problem: Convolution, max_bytes: int = 16) -> int:
+def input_vector(problem: Convolution, max_vector: int = 8) -> int:
     """Channels that one access to ``x`` moves: a power of two, 1 where channels lie apart.
 
     A filter tap is padded to whole vectors, so a vector that would add more than half of the
     channels is not used (3 channels are read by fours as 4, never by eights as 8).
     """
     channels = problem.c // problem.groups
-    vector = min(problem.x.vector(1), max_bytes // problem.x.dtype.bytes)
+    vector = min(problem.x.vector(1), max_vector, _VECTOR_BYTES // problem.x.dtype.bytes)
     while vector > 1 and (
         packings.round_up(channels, vector) > _WASTE * channels
         or (problem.groups > 1 and channels % vector)

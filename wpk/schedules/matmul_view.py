@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from wpk.dims import DimExpr, ceil_div, product
 from wpk.dtypes import DType
 from wpk.performance.work import Floats
@@ -31,12 +33,12 @@ class MatmulView:
     Attributes:
         problem: The product.
         store_width: Columns that a thread stores together at most.
-        max_bytes: Bytes of one access to an operand at most.
+        max_vector: Elements of one access to an operand at most.
     """
 
     problem: Matmul
     store_width: int = 8
-    max_bytes: int = _VECTOR_BYTES
+    max_vector: int = 8
 
     @property
     def b_dtype(self) -> DType:
@@ -52,7 +54,7 @@ class MatmulView:
     def b_vector(self) -> int:
         """Neighbours of ``b`` along k in one access; packed columns are whole vectors."""
         if self.problem.b_constant:
-            return self.max_bytes // self.b_dtype.bytes
+            return min(self.max_vector, _VECTOR_BYTES // self.b_dtype.bytes)
         return self._vector(self.problem.b, 2)
 
     @property
@@ -80,8 +82,6 @@ class MatmulView:
         self, lines: Floats, elements: Floats, target: Target, *, of_b: bool = False
     ) -> Floats:
         """Global memory transactions that load ``elements`` along k of ``lines`` rows or columns."""
-        import numpy as np
-
         tensor, axis = (self.problem.b, 2) if of_b else (self.problem.a, 3)
         size = (self.b_dtype if of_b else tensor.dtype).bytes
         along_k = (of_b and self.problem.b_constant) or tensor.strides[axis] == 1
@@ -124,4 +124,4 @@ class MatmulView:
         }
 
     def _vector(self, tensor: Tensor, axis: int) -> int:
-        return min(tensor.vector(axis), self.max_bytes // tensor.dtype.bytes)
+        return min(tensor.vector(axis), self.max_vector, _VECTOR_BYTES // tensor.dtype.bytes)

@@ -1,4 +1,4 @@
-"""Matrix products on the tensor cores: numbers on the emulator at odd shapes."""
+"""Both matrix product templates: numbers on the emulator at odd shapes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,11 +11,20 @@ from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import Epilogue, Matmul, Tensor
 from wpk.schedules.gemm_mma import GemmMma
+from wpk.schedules.gemm_simt import GemmSimt
 from wpk.schedules.mma_tiles import MmaSchedule
+from wpk.schedules.simt_tiles import SimtSchedule
 
-TEMPLATE = GemmMma()
+MMA, SIMT = GemmMma(), GemmSimt()
 SCHEDULE = MmaSchedule(block_m=32, block_n=64, block_k=32, warps_m=1, warps_n=2, stages=3)
-PRECISIONS = [Precision.FP16, Precision.BF16, Precision.TF32]
+SIMT_SCHEDULE = SimtSchedule(
+    block_m=16, block_n=32, block_k=8, thread_m=2, thread_n=4, row_major=0, padding=0, prefetch=1
+)
+EACH = pytest.mark.parametrize(("template", "schedule"), [(MMA, SCHEDULE), (SIMT, SIMT_SCHEDULE)])
+
+
+def _slow(value: Any) -> Any:
+    return pytest.param(value, marks=pytest.mark.slow)
 
 
 def row_major(
@@ -70,50 +79,78 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("precision", PRECISIONS)
-def test_agrees_with_float64(
+@pytest.mark.parametrize("precision", [Precision.FP16, _slow(Precision.BF16), Precision.TF32])
+def test_tensor_cores_agree_with_float64(
     case: str, precision: Precision, fast_execution: Any, check_matmul: Callable[..., None]
 ) -> None:
     problem = matmul(precision=precision, **CASES[case])
     schedule = replace(SCHEDULE, block_k=64 // precision.storage.bytes)
-    check_matmul(fast_execution, TEMPLATE, problem, schedule)
+    check_matmul(fast_execution, MMA, problem, schedule)
 
 
-def test_broadcasts_b_over_the_batch(execution: Any, check_matmul: Callable[..., None]) -> None:
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("precision", [Precision.FP32, _slow(Precision.FP16)])
+def test_ordinary_cores_agree_with_float64(
+    case: str, precision: Precision, fast_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    problem = matmul(precision=precision, **CASES[case])
+    row_major = int(precision is Precision.FP16)
+    schedule = replace(SIMT_SCHEDULE, row_major=row_major, prefetch=1 - row_major)
+    check_matmul(fast_execution, SIMT, problem, schedule)
+
+
+@EACH
+@pytest.mark.parametrize("case", CASES)
+def test_integers_are_exact_under_every_check(
+    case: str,
+    template: Any,
+    schedule: Any,
+    checking_execution: Any,
+    check_matmul: Callable[..., None],
+) -> None:
+    problem = matmul(**CASES[case])
+    problem = replace(problem, y=replace(problem.y, dtype=DType.FP32))
+    check_matmul(checking_execution, template, problem, schedule, integers=True)
+
+
+@EACH
+def test_broadcasts_b_over_the_batch(
+    template: Any, schedule: Any, checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
     problem = matmul(20, 24, 32, batch=(3, 2))
     shared = row_major(DType.FP16, (1, 1, 32, 24))
-    check_matmul(execution, TEMPLATE, replace(problem, b=shared), SCHEDULE)
+    check_matmul(checking_execution, template, replace(problem, b=shared), schedule)
 
 
+@EACH
 @pytest.mark.parametrize("rows", [1, 5, 70])
 def test_rows_are_decided_at_run_time(
-    rows: int, fast_execution: Any, check_matmul: Callable[..., None]
+    rows: int,
+    template: Any,
+    schedule: Any,
+    fast_execution: Any,
+    check_matmul: Callable[..., None],
 ) -> None:
     problem = replace(matmul(4, 24, 32, constant=True), m=Extent(4, "n"))
-    check_matmul(fast_execution, TEMPLATE, problem, SCHEDULE, leading=rows)
+    check_matmul(fast_execution, template, problem, schedule, leading=rows)
 
 
+@EACH
 def test_the_batch_is_decided_at_run_time(
-    fast_execution: Any, check_matmul: Callable[..., None]
+    template: Any, schedule: Any, fast_execution: Any, check_matmul: Callable[..., None]
 ) -> None:
     problem = matmul(20, 24, 32, batch=(2, 3))
     problem = replace(problem, batch=(Extent(2, "n"), 3))
-    check_matmul(fast_execution, TEMPLATE, problem, SCHEDULE, leading=5)
+    check_matmul(fast_execution, template, problem, schedule, leading=5)
 
 
-def test_adds_a_mask_and_scales(execution: Any, check_matmul: Callable[..., None]) -> None:
+@EACH
+def test_scales_and_adds_a_mask(
+    template: Any, schedule: Any, checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
     problem = matmul(21, 21, 32, batch=(2, 3), b_transposed=True)
     mask = Tensor(DType.FP32, (21, 0, 0, 1), alignment=4)
     tail = apply("Add", apply("Mul", Acc(), Operand(1)), Operand(0))
     scale = Tensor(DType.FP32, (0, 0, 0, 0), alignment=4)
     problem = replace(problem, epilogue=Epilogue(tail, (mask, scale)))
-    check_matmul(execution, TEMPLATE, problem, SCHEDULE)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_integers_are_exact_under_every_check(
-    case: str, execution: Any, check_matmul: Callable[..., None]
-) -> None:
-    problem = matmul(**CASES[case])
-    problem = replace(problem, y=replace(problem.y, dtype=DType.FP32))
-    check_matmul(execution, TEMPLATE, problem, SCHEDULE, integers=True)
+    check_matmul(checking_execution, template, problem, schedule)

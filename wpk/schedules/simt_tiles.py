@@ -1,0 +1,232 @@
+"""What the templates of the ordinary cores share: schedule, limits, cost (see tile_simt.cuh)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wpk.performance.work import Columns, Floats, SharedAccess
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+_WARP = 32
+_MAX_ACCUMULATORS = 64
+_MAX_GATHERED_BYTES = 128
+_MAX_REGISTERS = 255
+_OTHER_REGISTERS = 30  # addresses and counters, read from ptxas reports of both templates
+_FLOAT = 4
+
+
+@dataclass(frozen=True)
+class SimtSchedule(Schedule):
+    """Tiles of a block and of a thread, and how shared memory holds them.
+
+    DeepCuts' parameters in this form: block and thread tiles of N, H, W are folded into rows
+    (output pixels), those of K are columns; C_input is ``block_k``; FORMAT_shared is ``row_major``
+    with ``padding``.
+
+    Attributes:
+        block_m: Rows of a block.
+        block_n: Columns of a block.
+        block_k: Elements of the reduction a step.
+        thread_m: Rows of a thread.
+        thread_n: Columns of a thread.
+        row_major: 1: the rows' tile lies pixel by pixel; 0: channel by channel, as the columns'.
+        padding: Floats after each line of the tiles.
+        prefetch: 1: the next tile is loaded during the computation.
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    thread_m: int
+    thread_n: int
+    row_major: int
+    padding: int
+    prefetch: int
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.block_m // self.thread_m * (self.block_n // self.thread_n)
+
+    @property
+    def run_n(self) -> int:
+        """Neighbouring columns that a thread stores together."""
+        return min(self.thread_n, 4)
+
+
+@dataclass(frozen=True)
+class SimtInputs:
+    """What the limits depend on besides the schedule.
+
+    Attributes:
+        a_vector: Neighbours along the reduction that one access to the rows' operand moves.
+        a_bytes: Bytes of its elements in memory.
+        b_vector: The same for the columns' operand.
+        b_bytes: Bytes of its elements in memory.
+    """
+
+    a_vector: int
+    a_bytes: int
+    b_vector: int
+    b_bytes: int
+
+
+def axes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
+    """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out."""
+    return {
+        "block_m": _up_to((8, 16, 32, 64, 128), rows),
+        "block_n": _up_to((8, 16, 32, 64, 128), columns),
+        "block_k": (8, 16, 32),
+        "thread_m": (1, 2, 4, 8),
+        "thread_n": (1, 2, 4, 8),
+        "row_major": (0, 1),
+        "padding": (0, 4),
+        "prefetch": (0, 1),
+    }
+
+
+def _up_to(values: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """The values below twice the size, and always the smallest two."""
+    return tuple(v for i, v in enumerate(values) if i < 2 or v < 2 * size)
+
+
+def threads(columns: Columns) -> Floats:
+    """Threads of a block."""
+    across = columns["block_n"] // columns["thread_n"]
+    return (columns["block_m"] // columns["thread_m"] * across).astype(np.float64)
+
+
+def shared_bytes(columns: Columns) -> Floats:
+    """Both tiles with their padding, twice with prefetching."""
+    block_m, block_n, block_k = (columns[f"block_{axis}"] for axis in "mnk")
+    padding = columns["padding"]
+    a = np.where(
+        columns["row_major"] == 1, (block_k + padding) * block_m, (block_m + padding) * block_k
+    )
+    tiles = a + (block_n + padding) * block_k
+    return (tiles * (1 + columns["prefetch"]) * _FLOAT).astype(np.float64)
+
+
+def registers(columns: Columns, inputs: SimtInputs) -> Floats:
+    """Accumulators, operands of a step, values under way with their rows, and the rest."""
+    thread_m, thread_n = columns["thread_m"], columns["thread_n"]
+    operands = thread_m * np.where(columns["row_major"] == 1, 4, 2) + thread_n * 2
+    held = sum(
+        (columns[side] * columns["block_k"] / threads(columns) * (size / 4 + 1 / vector))
+        for side, vector, size in _sides(inputs)
+    )
+    return thread_m * thread_n + operands + held + float(_OTHER_REGISTERS)
+
+
+def _sides(inputs: SimtInputs) -> tuple[tuple[str, int, int], tuple[str, int, int]]:
+    return (
+        ("block_m", inputs.a_vector, inputs.a_bytes),
+        ("block_n", inputs.b_vector, inputs.b_bytes),
+    )
+
+
+def constraints(inputs: SimtInputs, target: Target) -> Sequence[Constraint]:
+    """The limits of tile_simt.cuh and its loaders, and those of the target."""
+    limit = target.max_shared_block
+    most_threads = min(1024, target.max_threads_block)
+    found = [
+        Constraint(
+            lambda c: (c["block_m"] % c["thread_m"] == 0) & (c["block_n"] % c["thread_n"] == 0),
+            _words("threads of {thread_m} x {thread_n} do not tile {block_m} x {block_n}"),
+        ),
+        Constraint(
+            lambda c: (
+                (threads(c) >= _WARP) & (threads(c) <= most_threads) & (threads(c) % _WARP == 0)
+            ),
+            _words(f"{{s.threads}} threads are not whole warps, 32 to {most_threads}"),
+        ),
+        Constraint(
+            _warps_tile,
+            _words("warps of 8 columns of threads (or all, if fewer) do not tile the block"),
+        ),
+        Constraint(
+            lambda c: _is_run(c["thread_m"]) & _is_run(c["thread_n"]),
+            _words("{thread_m} x {thread_n} is not 1, 2 or multiples of 4"),
+        ),
+        Constraint(
+            lambda c: c["thread_m"] * c["thread_n"] <= _MAX_ACCUMULATORS,
+            _words(f"{{thread_m}} x {{thread_n}} are over {_MAX_ACCUMULATORS} accumulators"),
+        ),
+        Constraint(
+            lambda c: (c["block_k"] == 4) | (c["block_k"] % 8 == 0),
+            _words("block_k is {block_k}; a step is 4 elements, or a multiple of 8"),
+        ),
+        Constraint(
+            lambda c: c["padding"] % 4 == 0,
+            _words("padding is {padding}; lines stay aligned in multiples of 4"),
+        ),
+        Constraint(
+            lambda c: shared_bytes(c) <= limit,
+            _words(f"the tiles need more shared memory than the target's {limit} bytes a block"),
+        ),
+        Constraint(
+            lambda c: (
+                registers(c, inputs)
+                <= np.minimum(_MAX_REGISTERS, target.registers_sm // np.maximum(threads(c), 1))
+            ),
+            _words("a thread needs more registers than there are: accumulators would spill"),
+        ),
+    ]
+    return [*found, *(_gather_constraint(*side) for side in _sides(inputs))]
+
+
+def _warps_tile(columns: Columns) -> np.ndarray:
+    threads_m = columns["block_m"] // columns["thread_m"]
+    threads_n = columns["block_n"] // columns["thread_n"]
+    lanes_n = np.clip(threads_n, 1, 8)
+    lanes_m = _WARP // lanes_n
+    return (threads_n % lanes_n == 0) & (threads_m % lanes_m == 0) & (lanes_m * lanes_n == _WARP)
+
+
+def _is_run(size: np.ndarray) -> np.ndarray:
+    return (size < 3) | (size % 4 == 0)
+
+
+def _gather_constraint(side: str, vector: int, size: int) -> Constraint:
+    """The static_assert of GatherLoader."""
+    return Constraint(
+        lambda c: (
+            np.ceil(c[side] * c["block_k"] / vector / np.maximum(threads(c), 1)) * (vector * size)
+            <= _MAX_GATHERED_BYTES
+        ),
+        lambda s: f"a thread loads over {_MAX_GATHERED_BYTES} bytes of {side} a step ({s})",
+    )
+
+
+def _words(text: str) -> Callable[[Any], str]:
+    return lambda schedule: text.format(**dict(schedule.parameters()), s=schedule)
+
+
+def loads(columns: Columns) -> Floats:
+    """Shared memory loads of a thread in one step."""
+    thread_m, thread_n = columns["thread_m"], columns["thread_n"]
+    runs_m = np.where(columns["row_major"] == 1, thread_m / 4, np.ceil(thread_m / 4))
+    return columns["block_k"] * (runs_m + np.ceil(thread_n / 4))
+
+
+def shared_accesses(schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:
+    """The loads of a step, of the rows' and of the columns' tile, as the first warp makes them."""
+    threads_n = schedule.block_n // schedule.thread_n
+    lanes_n = min(threads_n, 8)
+    places = [(lane // lanes_n, lane % lanes_n) for lane in range(_WARP)]
+    run_m = min(schedule.thread_m, 4)
+    if schedule.row_major:
+        pitch = (schedule.block_k + schedule.padding) * _FLOAT
+        count = schedule.thread_m * schedule.block_k // 4
+        a = SharedAccess(tuple(m * pitch for m, _ in places), 16, count)
+        floats = (schedule.block_k + schedule.padding) * schedule.block_m
+    else:
+        count = schedule.thread_m // run_m * schedule.block_k
+        a = SharedAccess(tuple(m * run_m * _FLOAT for m, _ in places), run_m * _FLOAT, count)
+        floats = (schedule.block_m + schedule.padding) * schedule.block_k
+    run_n = schedule.run_n
+    b = tuple((floats + n * run_n) * _FLOAT for _, n in places)
+    return a, SharedAccess(b, run_n * _FLOAT, schedule.thread_n // run_n * schedule.block_k)
