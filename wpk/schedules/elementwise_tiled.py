@@ -128,7 +128,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
                 * size
                 for lane in range(_WARP)
             )
-            accesses.append(SharedAccess(addresses, max(2, size), schedule.vector))
+            accesses.append(SharedAccess(addresses, size, schedule.vector))
         return tuple(accesses)
 
     def kernel(self, problem: Elementwise, schedule: TiledSchedule) -> Kernel:

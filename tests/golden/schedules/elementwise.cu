@@ -1,0 +1,25 @@
+#include <wpk/schedules/elementwise.cuh>
+
+struct Problem {
+  using Operands = wpk::Tensors<wpk::Tensor<wpk::Half, 16, 200704, 0, 0, 0, 1>>;
+  using Y = wpk::Tensor<wpk::Half, 16, 200704, 0, 0, 0, 1>;
+  using Expression = wpk::Mul<wpk::Operand<0>, wpk::Sigmoid<wpk::Operand<0>>>;
+  static constexpr bool isCopy = false;
+  static constexpr int d1 = 1;
+  static constexpr int d2 = 1;
+  static constexpr int d3 = 1;
+  static constexpr int row = 200704;
+  static constexpr int rowPadding = 0;
+  static constexpr bool wide = true;
+};
+
+struct Schedule {
+  static constexpr int vector = 8;
+  static constexpr int items = 1;
+  static constexpr int threads = 256;
+};
+
+WPK_KERNEL(256) wpk_elementwise(const void* x0, int n, void* y) {
+  wpk::elementwise<Problem, Schedule>({{x0}}, n, y);
+}
+WPK_EXPORT(wpk_elementwise)

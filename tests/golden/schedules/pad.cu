@@ -1,0 +1,29 @@
+#include <wpk/schedules/pad.cuh>
+
+struct Problem {
+  using X = wpk::Tensor<wpk::Half, 16, 50176, 1792, 64, 1>;
+  using Y = wpk::Tensor<wpk::Half, 16, 57600, 1920, 64, 1>;
+  static constexpr auto mode = wpk::PadMode::constant;
+  static constexpr int rowPadding = 0;
+  static constexpr int value = 1056964608;
+  static constexpr int x1 = 28;
+  static constexpr int y1 = 30;
+  static constexpr int begin1 = 1;
+  static constexpr int x2 = 28;
+  static constexpr int y2 = 30;
+  static constexpr int begin2 = 1;
+  static constexpr int xRow = 64;
+  static constexpr int yRow = 64;
+  static constexpr int beginRow = 0;
+  static constexpr bool wide = true;
+};
+
+struct Schedule {
+  static constexpr int vector = 8;
+  static constexpr int threads = 256;
+};
+
+WPK_KERNEL(256) wpk_pad(const void* x0, int n, void* y) {
+  wpk::pad<Problem, Schedule>({{x0}}, n, y);
+}
+WPK_EXPORT(wpk_pad)

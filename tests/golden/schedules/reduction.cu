@@ -1,0 +1,30 @@
+#include <wpk/schedules/reduction.cuh>
+
+struct Problem {
+  using Inputs = wpk::Tensors<wpk::Tensor<wpk::Half, 16, 25088, 0, 0, 0, 3584, 512, 1>>;
+  using Y = wpk::Tensor<wpk::Half, 16, 512, 0, 0, 1>;
+  using Operands = wpk::Tensors<>;
+  using Prologue = wpk::Operand<0>;
+  using Epilogue = wpk::Acc;
+  static constexpr auto kind = wpk::ReduceKind::mean;
+  static constexpr bool alongOuter = true;
+  static constexpr int o1 = 1;
+  static constexpr int o2 = 1;
+  static constexpr int row = 512;
+  static constexpr int i1 = 1;
+  static constexpr int i2 = 7;
+  static constexpr int i3 = 7;
+  static constexpr int rowPadding = 0;
+  static constexpr bool wide = true;
+};
+
+struct Schedule {
+  static constexpr int vector = 8;
+  static constexpr int outputs = 32;
+  static constexpr int splits = 8;
+};
+
+WPK_KERNEL(256) wpk_reduction(const void* x0, int n, void* y) {
+  wpk::reduction<Problem, Schedule>({{x0}}, n, y);
+}
+WPK_EXPORT(wpk_reduction)

@@ -1,0 +1,30 @@
+#include <wpk/schedules/resize.cuh>
+
+struct Problem {
+  using X = wpk::Tensor<wpk::Half, 16, 12544, 896, 64, 1>;
+  using Y = wpk::Tensor<wpk::Half, 16, 50176, 1792, 64, 1>;
+  static constexpr auto coordinates = wpk::ResizeCoordinates::halfPixel;
+  static constexpr auto nearest = wpk::NearestMode::roundPreferFloor;
+  static constexpr bool linear = true;
+  static constexpr int h = 14;
+  static constexpr int w = 14;
+  static constexpr int scaleH = 1073741824;
+  static constexpr int scaleW = 1073741824;
+  static constexpr int channels = 64;
+  static constexpr int p = 28;
+  static constexpr int q = 28;
+  static constexpr int paddingC = 0;
+  static constexpr int paddingQ = 0;
+  static constexpr bool channelsFastest = true;
+  static constexpr bool wide = true;
+};
+
+struct Schedule {
+  static constexpr int vector = 8;
+  static constexpr int threads = 256;
+};
+
+WPK_KERNEL(256) wpk_resize(const void* x0, int n, void* y) {
+  wpk::resize<Problem, Schedule>({{x0}}, n, y);
+}
+WPK_EXPORT(wpk_resize)
