@@ -1,9 +1,9 @@
 """Decide which values of a graph are stored channels last.
 
-A value is *wanted* channels last when a spatial operator reads it, directly or through operators
-and data movements that can pass the order on. It *becomes* channels last when it is wanted and its
-producer can write it so: an operator always can (its body transposes), a data movement when one
-of its inputs is channels last, a chain of views when its source is.
+A value is *wanted* channels last when a spatial operator reads it, directly or through operators,
+data movements and shuffles of channels that can pass the order on. It *becomes* channels last when
+it is wanted and its producer can write it so: an operator always can (its body transposes), a data
+movement or a shuffle when what it reads is channels last.
 
 Graph inputs and outputs keep their order: the operators at the edges read and write it.
 """
@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.functions import calls, is_call
 from wpk.graph_passes.fusion_rules import ANCHORS, SPATIAL, VIEWS
+from wpk.graph_passes.fusion_views import trace
 from wpk.graph_passes.layout_axes import FOLLOWERS, RANKS, why_not_follow
 from wpk.graph_passes.query import is_graph_output, is_op, producer, rank
 
@@ -22,70 +23,98 @@ class LayoutPlan:
     """The values of one graph that shall be channels last."""
 
     def __init__(self, graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> None:
-        """Decide for all values; ``refuse`` is told which data movements stay as they are."""
+        """Decide for all values; ``refuse`` is told who could have been asked and cannot."""
         self._graph = graph
         self._functions = {id(node): function for node, function in calls(graph)}
+        self._asked: set[int] = set()
         self._wanted: set[int] = set()
-        self.last: set[int] = set()
+        self._last: set[int] = set()
         for node in reversed(graph.nodes):
-            for tensor in node.outputs:
-                if self._is_wanted(tensor):
-                    self._wanted.add(id(tensor))
+            self._want(node, refuse)
         for node in graph.nodes:
-            reason = self._why_first(node)
-            if reason is None:
-                self.last.update(id(tensor) for tensor in node.outputs)
-            elif reason:
-                refuse(node, reason)
+            if self._becomes_last(node):
+                self._last.update(id(tensor) for tensor in node.outputs)
 
     def is_last(self, tensor: gs.Tensor) -> bool:
         """Whether ``tensor`` shall be stored channels last."""
-        return id(tensor) in self.last
+        return id(tensor) in self._last
 
-    def _is_wanted(self, tensor: gs.Tensor) -> bool:
+    def _want(self, node: gs.Node, refuse: Callable[[gs.Node, str], None]) -> None:
+        """Note the outputs of ``node`` as wanted, if they are and it could write them."""
+        if not any(self._is_asked_for(tensor) for tensor in node.outputs):
+            return
+        if any(rank(tensor) not in RANKS for tensor in node.outputs):
+            return
+        reason = self._why_not(node)
+        if reason is not None:
+            refuse(node, reason)
+            return
+        self._wanted.update(id(tensor) for tensor in node.outputs)
+        if is_op(node, *VIEWS):
+            self._asked.add(id(_views_before(node)[0].inputs[0]))
+
+    def _is_asked_for(self, tensor: gs.Tensor) -> bool:
+        if id(tensor) in self._asked:
+            return True
         for reader in tensor.outputs:
             function = self._functions.get(id(reader))
-            if function is not None:
-                if _reads_spatially(function, _index(reader, tensor)):
-                    return True
-                same_rank = rank(reader.outputs[0]) == rank(tensor)
-                if same_rank and id(reader.outputs[0]) in self._wanted:
-                    return True
-            elif is_op(reader, *FOLLOWERS, *VIEWS) and any(
-                id(output) in self._wanted for output in reader.outputs
+            if function is not None and _reads_spatially(function, _index(reader, tensor)):
+                return True
+            if function is None and not is_op(reader, *FOLLOWERS):
+                continue
+            if any(
+                id(output) in self._wanted and rank(output) == rank(tensor)
+                for output in reader.outputs
             ):
                 return True
         return False
 
-    def _why_first(self, node: gs.Node) -> str | None:
-        """Say why ``node`` writes channels first; an empty text where nobody would ask."""
-        if not any(id(tensor) in self._wanted for tensor in node.outputs):
-            return ""
-        if any(rank(tensor) not in RANKS for tensor in node.outputs):
-            return ""
+    def _why_not(self, node: gs.Node) -> str | None:
         for tensor in node.outputs:
             if is_graph_output(self._graph, tensor):
                 return f"'{tensor.name}' is a graph output and keeps its order"
         if is_call(node):
             return None
         if is_op(node, *VIEWS):
-            return None if self.is_last(_source_of_views(node)) else ""
-        if not any(self.is_last(tensor) for tensor in node.inputs):
-            return ""
+            return None if _moves_channels_only(node) else f"{node.op} moves more than channels"
         return why_not_follow(node)
+
+    def _becomes_last(self, node: gs.Node) -> bool:
+        if not any(id(tensor) in self._wanted for tensor in node.outputs):
+            return False
+        if is_call(node):
+            return True
+        if is_op(node, *VIEWS):
+            return _moves_channels_only(node) and self.is_last(_views_before(node)[0].inputs[0])
+        return is_op(node, *FOLLOWERS) and any(self.is_last(tensor) for tensor in node.inputs)
+
+
+def _views_before(node: gs.Node) -> list[gs.Node]:
+    """Return the chain of views that ends with ``node``."""
+    chain = [node]
+    maker = producer(node.inputs[0])
+    while maker is not None and is_op(maker, *VIEWS):
+        chain.insert(0, maker)
+        maker = producer(maker.inputs[0])
+    return chain
+
+
+def _moves_channels_only(node: gs.Node) -> bool:
+    """Whether the views up to ``node`` keep the batch and every spatial dimension in its place."""
+    chain = _views_before(node)
+    views = trace(chain[0].inputs[0], chain)
+    if views is None or len(views.source) not in RANKS or len(views.source) != len(views.target):
+        return False
+    for axis, group in enumerate(views.groups):
+        if axis != 1 and any(f.axis != axis or f.step != 1 for f in group):
+            return False
+        if axis != 1 and views.source[axis] != views.target[axis]:
+            return False
+    return True
 
 
 def _index(reader: gs.Node, tensor: gs.Tensor) -> int:
     return next(i for i, candidate in enumerate(reader.inputs) if candidate is tensor)
-
-
-def _source_of_views(node: gs.Node) -> gs.Tensor:
-    tensor = node.inputs[0]
-    maker = producer(tensor)
-    while maker is not None and is_op(maker, *VIEWS):
-        tensor = maker.inputs[0]
-        maker = producer(tensor)
-    return tensor
 
 
 def body_anchor(function: gs.Function) -> gs.Node | None:
