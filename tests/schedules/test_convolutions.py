@@ -10,12 +10,12 @@ from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Tensor
-from wpk.schedules.conv_mma import ConvMma
-from wpk.schedules.conv_simt import ConvSimt
+from wpk.schedules.conv_mma import ConvMmaTemplate
+from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.simt_tiles import SimtSchedule
 
-MMA, SIMT = ConvMma(), ConvSimt()
+MMA, SIMT = ConvMmaTemplate(), ConvSimtTemplate()
 SCHEDULE = MmaSchedule(block_m=64, block_n=32, block_k=32, warps_m=2, warps_n=1, stages=3)
 SIMT_SCHEDULE = SimtSchedule(
     block_m=32, block_n=32, block_k=8, thread_m=4, thread_n=4, row_major=0, padding=4, prefetch=1

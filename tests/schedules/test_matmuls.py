@@ -10,12 +10,12 @@ from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import Epilogue, Matmul, Tensor
-from wpk.schedules.gemm_mma import GemmMma
-from wpk.schedules.gemm_simt import GemmSimt
+from wpk.schedules.gemm_mma import GemmMmaTemplate
+from wpk.schedules.gemm_simt import GemmSimtTemplate
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.simt_tiles import SimtSchedule
 
-MMA, SIMT = GemmMma(), GemmSimt()
+MMA, SIMT = GemmMmaTemplate(), GemmSimtTemplate()
 SCHEDULE = MmaSchedule(block_m=32, block_n=64, block_k=32, warps_m=1, warps_n=2, stages=3)
 SIMT_SCHEDULE = SimtSchedule(
     block_m=16, block_n=32, block_k=8, thread_m=2, thread_n=4, row_major=0, padding=0, prefetch=1

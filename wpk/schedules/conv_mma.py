@@ -27,7 +27,7 @@ from wpk.targets.target import Target
 _FILTER_COPY_BYTES = 16
 
 
-class ConvMma(ScheduleTemplate[Convolution, MmaSchedule]):
+class ConvMmaTemplate(ScheduleTemplate[Convolution, MmaSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in tf32, fp16 and bf16."""
 
     name: ClassVar[str] = "conv_mma"

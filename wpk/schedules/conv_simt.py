@@ -25,7 +25,7 @@ _VECTOR = 4
 """Elements that travel together at most; filters always do (kVectorW of the header)."""
 
 
-class ConvSimt(ScheduleTemplate[Convolution, SimtSchedule]):
+class ConvSimtTemplate(ScheduleTemplate[Convolution, SimtSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_simt"

@@ -20,7 +20,7 @@ from wpk.targets.target import Target
 _MIN_COPY_BYTES = 4
 
 
-class GemmMma(ScheduleTemplate[Matmul, MmaSchedule]):
+class GemmMmaTemplate(ScheduleTemplate[Matmul, MmaSchedule]):
     """Matrix products in tf32, fp16 and bf16, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_mma"

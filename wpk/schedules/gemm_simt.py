@@ -20,7 +20,7 @@ _VECTOR = 4
 """Elements that travel together at most."""
 
 
-class GemmSimt(ScheduleTemplate[Matmul, SimtSchedule]):
+class GemmSimtTemplate(ScheduleTemplate[Matmul, SimtSchedule]):
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_simt"

@@ -4,10 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from wpk.problems import Problem
+from wpk.schedules.conv_mma import ConvMmaTemplate
+from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
 from wpk.schedules.elementwise import ElementwiseTemplate
 from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
 from wpk.schedules.gather import GatherTemplate
+from wpk.schedules.gemm_mma import GemmMmaTemplate
+from wpk.schedules.gemm_simt import GemmSimtTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.pooling import PoolingTemplate
@@ -17,6 +21,10 @@ from wpk.schedules.template import ScheduleTemplate
 from wpk.targets.target import Target
 
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
+    ConvMmaTemplate(),
+    ConvSimtTemplate(),
+    GemmMmaTemplate(),
+    GemmSimtTemplate(),
     DepthwiseTemplate(),
     PoolingTemplate(),
     ReductionTemplate(),
