@@ -142,7 +142,7 @@ def test_an_error_leaves_the_emulator_usable(emulate):
 
 
 def test_refuses_blocks_that_no_gpu_has(emulate):
-    with pytest.raises(EmulatorError, match="1025 threads"):
+    with pytest.raises(EmulatorError, match="blocks of 1025 threads"):
         emulate("misbehaving", "null_pointer", [_values(1)], threads=1025)
 
 

@@ -1,5 +1,10 @@
 """Whole kernels: tiled matrix products and a convolution, exact on small integers."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -75,3 +80,21 @@ def test_results_do_not_depend_on_the_mode(multiply_mma):
     fast, _, _ = multiply_mma((130, 200, 328), FAST)
     checked, _, _ = multiply_mma((130, 200, 328), CHECKING)
     np.testing.assert_array_equal(fast, checked)
+
+
+@pytest.mark.slow
+def test_products_are_exact_on_a_processor_without_avx(tmp_path: Path):
+    """The runtime library has a path of its own there; a process holds one runtime, so it takes another."""
+    compiler = tmp_path / "baseline-g++"
+    compiler.write_text('#!/bin/bash\nexec g++ "${@/#-march=native/-march=x86-64}"\n')
+    compiler.chmod(0o755)
+    tests = Path(__file__).with_name("test_primitives.py")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests, "-k", "multiplies"],
+        env={**os.environ, "CXX": str(compiler), "XDG_CACHE_HOME": str(tmp_path)},
+        cwd=tests.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout

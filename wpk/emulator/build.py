@@ -19,9 +19,11 @@ _HERE = Path(__file__).parent
 PACKAGE_INCLUDE = _HERE.parent.parent
 """The folder that ``#include <wpk/...>`` is relative to."""
 
-# Contraction is what NVRTC does by default (--fmad=true); no other flag changes results.
+# Contraction is what NVRTC does by default (--fmad=true); no other flag changes results. Bytes of
+# shared memory are read as one type after another, as kernels do on the GPU.
 _COMMON_FLAGS = (
     *("-std=c++20", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"),
+    "-fno-strict-aliasing",
     *("-fPIC", "-shared", "-fvisibility=hidden", "-w"),
 )
 # Unique symbols would merge the static shared memory of kernels from different libraries; probes let a

@@ -23,7 +23,7 @@ class HostCompiler:
 
     Attributes:
         command: How it is called, e.g. ``("g++",)`` or ``("ccache", "g++")``.
-        identity: Its version, target and the CPU that ``-march=native`` means, hashed.
+        identity: Command, version, and the CPU that ``-march=native`` means, hashed.
     """
 
     command: tuple[str, ...]
@@ -94,7 +94,7 @@ def _identity(command: tuple[str, ...]) -> str:
         ).stderr
     except (OSError, subprocess.SubprocessError) as error:
         raise CompileError(f"{shlex.join(command)} does not work: {error}", fix=_FIX) from error
-    return hashlib.sha256(f"{version}\0{_cpu()}".encode()).hexdigest()
+    return hashlib.sha256("\0".join([*command, version, _cpu()]).encode()).hexdigest()
 
 
 def _cpu() -> str:

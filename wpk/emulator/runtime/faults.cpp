@@ -15,7 +15,6 @@ namespace
 {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE};
-constexpr size_t kSignalStackBytes = 64 * 1024;
 struct sigaction previous[3];
 thread_local int faultSignal;
 thread_local void* faultAddress;
@@ -83,15 +82,11 @@ void removeFaultHandlers()
         sigaction(kSignals[i], &previous[i], nullptr);
 }
 
-void useSignalStack()
+void useSignalStack(Worker& self)
 {
-    static thread_local struct Stack
-    {
-        char bytes[kSignalStackBytes];
-    }* own = new Stack; // one a thread, as long as the thread may be signalled
     stack_t stack{};
-    stack.ss_sp = own->bytes;
-    stack.ss_size = kSignalStackBytes;
+    stack.ss_sp = self.signalStack;
+    stack.ss_size = sizeof self.signalStack;
     sigaltstack(&stack, nullptr);
 }
 

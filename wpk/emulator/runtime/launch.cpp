@@ -60,12 +60,62 @@ void* runJob(void* context)
     worker = job.worker;
     stack_t before{};
     sigaltstack(nullptr, &before);
-    useSignalStack();
+    useSignalStack(*job.worker);
     prepareWorker(*job.worker, *job.launch);
     runBlocks(*job.worker);
     worker = nullptr;
     sigaltstack(&before, nullptr);
     return nullptr;
+}
+
+void findStaticShared(Launch& launch)
+{
+    Module module{reinterpret_cast<unsigned long>(launch.kernel)};
+    dl_iterate_phdr(matchModule, &module);
+    launch.staticModule = module.number;
+    launch.staticBytes = module.bytes;
+}
+
+// Executes the launch on the calling thread and on `count` - 1 others.
+void runWorkers(Launch& launch, uint32 count)
+{
+    while (workers.size() < count)
+        workers.push_back(std::make_unique<Worker>());
+    std::vector<Job> jobs;
+    for (uint32 i = 0; i < count; ++i)
+    {
+        workers[i]->statistics = Statistics();
+        jobs.push_back({workers[i].get(), &launch});
+    }
+    installFaultHandlers();
+    std::vector<pthread_t> started;
+    for (uint32 i = 1; i < count; ++i)
+    {
+        pthread_t handle;
+        if (pthread_create(&handle, nullptr, runJob, &jobs[i]) == 0)
+            started.push_back(handle); // with fewer threads the others do the work
+    }
+    runJob(&jobs[0]);
+    for (pthread_t handle : started)
+        pthread_join(handle, nullptr);
+    removeFaultHandlers();
+}
+
+Statistics sumStatistics(uint32 count)
+{
+    Statistics sum;
+    for (uint32 i = 0; i < count; ++i)
+    {
+        const Statistics& part = workers[i]->statistics;
+        sum.collectives += part.collectives;
+        sum.uncounted += part.uncounted;
+        for (uint32 kind = 0; kind < kAccessKinds; ++kind)
+        {
+            sum.phases[kind] += part.phases[kind];
+            sum.conflicts[kind] += part.conflicts[kind];
+        }
+    }
+    return sum;
 }
 
 } // namespace
@@ -93,48 +143,18 @@ WPK_API int wpk_emulator_launch(void (*kernel)(void**), void** arguments, const 
     launch.message = message;
     launch.messageBytes = message_bytes;
     const wpk::uint64 perBlock = static_cast<wpk::uint64>(block[0]) * block[1] * block[2];
-    if (perBlock == 0 || perBlock > kMaximumThreads || shared_bytes > kMaximumSharedBytes)
+    if (threads == 0 || launch.blocks == 0 || perBlock == 0 || perBlock > kMaximumThreads
+        || shared_bytes > kMaximumSharedBytes)
     {
         snprintf(message, message_bytes,
-            "%llu threads and %u bytes of shared memory a block: at most %u and %zu, at least 1", perBlock,
-            shared_bytes, kMaximumThreads, kMaximumSharedBytes);
+            "%llu blocks of %llu threads and %u bytes of shared memory: at most %u threads and %zu bytes, at least 1",
+            launch.blocks, perBlock, shared_bytes, kMaximumThreads, kMaximumSharedBytes);
         return 1;
     }
-    Module module{reinterpret_cast<unsigned long>(kernel)};
-    dl_iterate_phdr(matchModule, &module);
-    launch.staticModule = module.number;
-    launch.staticBytes = module.bytes;
+    findStaticShared(launch);
     if (threads > launch.blocks)
         threads = static_cast<uint32_t>(launch.blocks);
-    while (workers.size() < threads)
-        workers.push_back(std::make_unique<Worker>());
-    std::vector<Job> jobs;
-    for (uint32_t i = 0; i < threads; ++i)
-        jobs.push_back({workers[i].get(), &launch});
-    installFaultHandlers();
-    std::vector<pthread_t> started;
-    for (uint32_t i = 1; i < threads; ++i)
-    {
-        pthread_t handle;
-        if (pthread_create(&handle, nullptr, runJob, &jobs[i]) == 0)
-            started.push_back(handle);
-    }
-    if (threads > 0)
-        runJob(&jobs[0]);
-    for (pthread_t handle : started)
-        pthread_join(handle, nullptr);
-    removeFaultHandlers();
-    *statistics = Statistics();
-    for (uint32_t i = 0; i < threads; ++i)
-    {
-        const Statistics& part = workers[i]->statistics;
-        statistics->collectives += part.collectives;
-        statistics->uncounted += part.uncounted;
-        for (uint32_t kind = 0; kind < kAccessKinds; ++kind)
-        {
-            statistics->phases[kind] += part.phases[kind];
-            statistics->conflicts[kind] += part.conflicts[kind];
-        }
-    }
+    runWorkers(launch, threads);
+    *statistics = sumStatistics(threads);
     return launch.failed ? 1 : 0;
 }

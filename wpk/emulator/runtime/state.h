@@ -150,6 +150,7 @@ struct Worker
     char* staticShared = nullptr;
     alignas(64) float a[16][16][16]; // operands of a tile product, widened to float
     alignas(64) float b[32][16][16];
+    alignas(64) char signalStack[64 * 1024];    // of the signal handler
     alignas(64) char emergencyStack[16 * 1024]; // for the report of a fault
 
     bool has(Mode mode) const
@@ -207,6 +208,6 @@ void prepareWorker(Worker& worker, Launch& launch);
 void runBlocks(Worker& worker);
 void installFaultHandlers();
 void removeFaultHandlers();
-void useSignalStack();
+void useSignalStack(Worker& worker);
 
 } // namespace wpk::emulator

@@ -50,8 +50,10 @@ inline void widen8(const uint16* source, float* target)
         _mm256_storeu_ps(target, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16)));
     }
 #else
+    uint16 values[8];
+    memcpy(values, source, 16);
     for (int i = 0; i < 8; ++i)
-        target[i] = widen<T>(source[i]);
+        target[i] = widen<T>(values[i]);
 #endif
 }
 
@@ -88,9 +90,40 @@ inline void transpose8(const float* source, float* target, int stride)
 #endif
 }
 
-// acc += A * B for a 16 x 16 piece: two neighbouring 16 x 8 accumulator tiles of the fragment layout in
-// mma.cuh. accumulators[lane] points at the four values of the left tile; the right tile's follow them.
-// With `pair` false there is no right tile. `clear` starts from zero instead of the old values.
+// One row of a 16 x 16 piece: two neighbouring 16 x 8 accumulator tiles of the fragment layout in mma.cuh.
+// accumulators[lane] points at the four values of the left tile; the right tile's follow them.
+inline Lanes16 readRow(float* const* accumulators, int row, bool pair)
+{
+    const int group = row & 7, half = row >> 3;
+    alignas(64) float values[16] = {};
+    for (int t = 0; t < 4; ++t)
+    {
+        const float* const source = accumulators[4 * group + t] + 2 * half;
+        memcpy(values + 2 * t, source, 8);
+        if (pair)
+            memcpy(values + 8 + 2 * t, source + 4, 8);
+    }
+    Lanes16 lanes;
+    memcpy(&lanes, values, 64);
+    return lanes;
+}
+
+inline void writeRow(const Lanes16& lanes, float* const* accumulators, int row, bool pair)
+{
+    const int group = row & 7, half = row >> 3;
+    alignas(64) float values[16];
+    memcpy(values, &lanes, 64);
+    for (int t = 0; t < 4; ++t)
+    {
+        float* const target = accumulators[4 * group + t] + 2 * half;
+        memcpy(target, values + 2 * t, 8);
+        if (pair)
+            memcpy(target + 4, values + 8 + 2 * t, 8);
+    }
+}
+
+// acc += A * B for a 16 x 16 piece. With `pair` false there is no right tile; `clear` starts from zero
+// instead of the old values.
 template <int K>
 inline void multiplyPair(const float (*a)[16], const float (*b)[16], float* const* accumulators, bool pair, bool clear)
 {
@@ -103,18 +136,7 @@ inline void multiplyPair(const float (*a)[16], const float (*b)[16], float* cons
     {
         Lanes16 sums[kRows];
         for (int i = 0; i < kRows; ++i)
-        {
-            const int group = (first + i) & 7, half = (first + i) >> 3;
-            alignas(64) float row[16] = {};
-            for (int t = 0; t < 4 && !clear; ++t)
-            {
-                const float* const values = accumulators[4 * group + t] + 2 * half;
-                memcpy(row + 2 * t, values, 8);
-                if (pair)
-                    memcpy(row + 8 + 2 * t, values + 4, 8);
-            }
-            memcpy(&sums[i], row, 64);
-        }
+            sums[i] = clear ? Lanes16{} : readRow(accumulators, first + i, pair);
         for (int k = 0; k < K; ++k)
         {
             Lanes16 column;
@@ -124,18 +146,7 @@ inline void multiplyPair(const float (*a)[16], const float (*b)[16], float* cons
                 sums[i] += a[first + i][k] * column;
         }
         for (int i = 0; i < kRows; ++i)
-        {
-            const int group = (first + i) & 7, half = (first + i) >> 3;
-            alignas(64) float row[16];
-            memcpy(row, &sums[i], 64);
-            for (int t = 0; t < 4; ++t)
-            {
-                float* const values = accumulators[4 * group + t] + 2 * half;
-                memcpy(values, row + 2 * t, 8);
-                if (pair)
-                    memcpy(values + 4, row + 8 + 2 * t, 8);
-            }
-        }
+            writeRow(sums[i], accumulators, first + i, pair);
     }
 }
 
