@@ -43,7 +43,6 @@ ELEMENTWISE = frozenset(
         "And",
         "Cast",
         "Ceil",
-        "Celu",
         "Clip",
         "Cos",
         "Div",
@@ -86,7 +85,6 @@ ELEMENTWISE = frozenset(
         "Sum",
         "Swish",
         "Tanh",
-        "ThresholdedRelu",
         "Where",
     ]
 )

@@ -75,7 +75,8 @@ class SetPrecision(GraphPass):
     def _is_written(self, graph: gs.Graph) -> bool:
         """Whether some value has the type already: then the model's own choice stands."""
         wanted = variable_type(self.dtype)
-        return any(t.dtype == wanted for node in graph.nodes for t in node.outputs)
+        nodes = [*graph.nodes, *(node for f in graph.functions for node in f.nodes)]
+        return any(tensor.dtype == wanted for node in nodes for tensor in node.outputs)
 
 
 class _Writer:
