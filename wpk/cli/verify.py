@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Verify, and print every check."""
     from wpk.cli.progress import Progress
     from wpk.engine.check import require_passed, verify
-    from wpk.engine.devices import open_device
+    from wpk.engine.devices import open_for_checks
     from wpk.engine.plan_file import read_plan
     from wpk.lowering.model import lower_model
     from wpk.report.table import format_table
@@ -40,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     lowered = lower_model(
         arguments.model, made.shapes, bundle.plan.precision, made.skipped_passes, progress
     )
-    device = open_device(arguments.device)
-    outcome = verify(bundle, lowered, arguments.model, device, arguments.seeds, progress)
+    with open_for_checks(arguments.device) as device:
+        outcome = verify(bundle, lowered, arguments.model, device, arguments.seeds, progress)
     rows = [[o.name, _word(o.check.passed), o.check.detail] for o in outcome.operators]
     print(format_table(["operator alone", "", "against float64"], rows))
     whole = [[check.name, _word(check.passed), check.detail] for check in outcome.whole]

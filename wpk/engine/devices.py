@@ -1,9 +1,14 @@
 """Open a device by the name that a person gives."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 from wpk.errors import EngineError
 from wpk.execution import Device
 
 DEVICES = ("auto", "gpu", "cpu")
+
+LAUNCH_SECONDS = 120.0
+"""Time limit of one kernel on the CPU while it is checked; the slowest of a ResNet-50 takes 2 s."""
 
 
 def open_device(name: str) -> Device:
@@ -12,16 +17,41 @@ def open_device(name: str) -> Device:
     Raises:
         EngineError: There is no such device here.
     """
-    if name not in DEVICES:
-        raise EngineError(f"unknown device {name!r}", fix=f"choose one of {', '.join(DEVICES)}")
-    if name != "cpu":
-        from wpk.device.cuda import CudaDevice
-
-        try:
-            return CudaDevice()
-        except EngineError:
-            if name == "gpu":
-                raise
+    gpu = _gpu(name)
+    if gpu is not None:
+        return gpu
     from wpk.emulator.emulator import Emulator
 
     return Emulator()
+
+
+def open_for_checks(name: str) -> AbstractContextManager[Device]:
+    """The device for kernels that may be wrong: on the CPU a child process with a time limit.
+
+    A kernel that hangs, crashes or tramples on memory costs only the child.
+
+    Raises:
+        EngineError: There is no such device here.
+    """
+    gpu = _gpu(name)
+    if gpu is not None:
+        return nullcontext(gpu)
+    from wpk.emulator.child import EmulatorProcess
+
+    return EmulatorProcess(time_limit_seconds=LAUNCH_SECONDS)
+
+
+def _gpu(name: str) -> Device | None:
+    """The GPU, or None where the name asks for the CPU or leaves the choice and there is no GPU."""
+    if name not in DEVICES:
+        raise EngineError(f"unknown device {name!r}", fix=f"choose one of {', '.join(DEVICES)}")
+    if name == "cpu":
+        return None
+    from wpk.device.cuda import CudaDevice
+
+    try:
+        return CudaDevice()
+    except EngineError:
+        if name == "gpu":
+            raise
+        return None

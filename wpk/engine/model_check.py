@@ -9,7 +9,7 @@ import numpy as np
 from wpk.dtypes import Precision
 from wpk.engine.float64_nodes import Array
 from wpk.engine.plan import Check
-from wpk.errors import EngineError
+from wpk.errors import EngineError, LaunchError
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,11 @@ def check_outputs(
         precision: Decides the limits; integers and booleans must be equal.
         name: What the check is called.
     """
-    actual, expected = run(inputs), reference(inputs)
+    expected = reference(inputs)
+    try:
+        actual = run(inputs)
+    except LaunchError as failure:
+        return Check(name, False, failure.what)
     limit, errors, passed = LIMITS[precision], [], True
     for output, right in expected.items():
         error = output_error(actual[output], right)
