@@ -1,0 +1,48 @@
+"""Small networks with the shapes that exported ones do not have, through the command line."""
+
+from pathlib import Path
+
+import handwritten
+import pytest
+
+from wpk.cli.main import main
+
+SAMPLE = {
+    "grouped_dilated": "fp32",
+    "asymmetric_padding": "tf32",
+    "ceil_mode_pooling": "fp16",
+    "average_pooling": "bf16",
+    "transposed_convolution": "fp16",
+    "channel_shuffle": "fp32",
+    "squeeze_excite": "fp16",
+    "dense_concat": "bf16",
+    "channels_58": "fp16",
+    "attention_with_mask": "fp32",
+    "movement": "tf32",
+    "embedding": "bf16",
+    "rows": "fp32",
+    "transposed_output": "fp16",
+}
+"""One precision each; the other three are marked exhaustive."""
+
+COMBINATIONS = [
+    pytest.param(
+        name,
+        precision,
+        marks=[pytest.mark.slow]
+        if SAMPLE[name] == precision
+        else [pytest.mark.slow, pytest.mark.exhaustive],
+    )
+    for name in handwritten.TEXTS
+    for precision in ("fp32", "tf32", "fp16", "bf16")
+]
+
+
+@pytest.mark.parametrize(("name", "precision"), COMBINATIONS)
+def test_hand_written_network_is_right_at_batch_1_and_3(
+    tmp_path: Path, name: str, precision: str
+) -> None:
+    model, plan = handwritten.write(name, tmp_path), tmp_path / "network.plan"
+    command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
+    assert main([*command, "--precision", precision]) == 0
+    assert main(["verify", str(plan), str(model), "--device", "cpu"]) == 0

@@ -1,0 +1,150 @@
+"""Real exporters' networks through the command line: optimized, verified, within their budgets."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import refill
+
+import wpk
+from wpk.cli.main import main
+from wpk.engine.inputs import random_inputs
+from wpk.engine.plan import Plan
+from wpk.engine.plan_file import read_plan
+from wpk.problems import Convolution, Elementwise, Matmul
+
+RESNETS = ("tv_resnet18.dynamo", "tv_resnet18.script", "tv_resnet50.dynamo")
+
+LAUNCHES = {
+    "tv_resnet18.dynamo": 23,
+    "tv_resnet18.script": 23,
+    "tv_resnet50.dynamo": 56,
+    "tv_mobilenet_v2.dynamo": 55,
+    "hf_distilbert.dynamo": 2 + 3 * 12,
+}
+"""Copies and memsets counted; DistilBERT has two launches of embedding and three layers."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Error of the output relative to its RMS: median and worst element."""
+
+    median: float
+    worst: float
+
+
+def limit(network: str, precision: str) -> Limit:
+    """What a network may differ by from ONNX Runtime in fp32."""
+    resnet = network in RESNETS
+    if precision == "fp32":
+        return Limit(1e-5, 5e-5)
+    if precision == "bf16":
+        return Limit(6e-3, 5e-2) if resnet else Limit(3e-2, 2e-1)
+    return Limit(2e-3, 1e-2) if resnet else Limit(5e-3, 4e-2)
+
+
+SAMPLE = {
+    ("tv_resnet18.dynamo", "fp32"),
+    ("tv_resnet18.script", "fp16"),
+    ("tv_resnet50.dynamo", "bf16"),
+    ("tv_mobilenet_v2.dynamo", "fp32"),
+    ("tv_mobilenet_v2.dynamo", "fp16"),
+    ("hf_distilbert.dynamo", "tf32"),
+}
+"""Every network and every precision once or twice; the rest is marked exhaustive."""
+
+COMBINATIONS = [
+    pytest.param(
+        network,
+        precision,
+        marks=[pytest.mark.slow]
+        if (network, precision) in SAMPLE
+        else [pytest.mark.slow, pytest.mark.exhaustive],
+    )
+    for network in LAUNCHES
+    for precision in ("fp32", "tf32", "fp16", "bf16")
+]
+
+
+def _write(network: str, folder: Path, seed: int = 0) -> Path:
+    path = folder / f"{network}.{seed}.onnx"
+    onnx.save(refill.refill(network, seed), path)
+    return path
+
+
+@pytest.mark.parametrize(("network", "precision"), COMBINATIONS)
+def test_network_is_right_within_its_budgets(tmp_path: Path, network: str, precision: str) -> None:
+    model, plan = _write(network, tmp_path), tmp_path / "network.plan"
+    command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
+    assert main([*command, "--precision", precision]) == 0
+    assert main(["verify", str(plan), str(model), "--device", "cpu", "--seeds", "1"]) == 0
+    written = read_plan(plan).plan
+    assert sum(len(step.launches) for step in written.steps) <= LAUNCHES[network]
+    _check_units(written, precision)
+    _check_layout(written)
+    _check_errors(plan, model, network, precision)
+
+
+def _check_units(plan: Plan, precision: str) -> None:
+    """Tensor cores wherever products are, never one tf32 pass where fp32 is promised."""
+    for step in plan.steps:
+        kinds: set[str] = set()
+        for launch in step.launches:
+            kinds |= set(plan.kernels[launch.kernel].tensor_core_instructions)
+        if precision == "fp32":
+            assert not kinds, step.operator.name
+        elif isinstance(step.operator.problem, Convolution | Matmul):
+            problem = step.operator.problem
+            if not (isinstance(problem, Convolution) and problem.is_depthwise):
+                instruction = {"fp16": "hmma.f16", "bf16": "hmma.bf16", "tf32": "hmma.tf32"}
+                assert kinds == {instruction[precision]}, step.operator.name
+
+
+def _check_layout(plan: Plan) -> None:
+    """Nothing only moves data, and the first operator reads the model's own layout."""
+    assert not [s.operator.name for s in plan.steps if isinstance(s.operator.problem, Elementwise)]
+    assert plan.inputs[0].name in plan.steps[0].inputs
+
+
+def _check_errors(plan: Path, model: Path, network: str, precision: str) -> None:
+    session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    with wpk.load(plan, device="cpu") as engine:
+        for batch in (1, 3) if engine.plan.free else (1,):
+            dims = dict.fromkeys(engine.plan.free, batch)
+            inputs = random_inputs(engine.plan, 5, dims)
+            expected = session.run(None, inputs)[0]
+            (actual,) = engine.run(inputs).values()
+            errors = np.abs(actual.astype(np.float64) - expected) / np.sqrt(np.mean(expected**2))
+            allowed = limit(network, precision)
+            assert np.median(errors) <= allowed.median
+            assert errors.max() <= allowed.worst
+
+
+@pytest.fixture(name="plan", scope="module")
+def fixture_plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan of ResNet-18 with the weights of seed 0, not checked."""
+    folder = tmp_path_factory.mktemp("control")
+    plan, model = folder / "resnet18.plan", _write("tv_resnet18.dynamo", folder)
+    command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
+    assert main([*command, "--precision", "fp16"]) == 0
+    return plan
+
+
+@pytest.mark.slow
+def test_weights_of_another_seed_are_noticed(tmp_path: Path, plan: Path) -> None:
+    other = _write("tv_resnet18.dynamo", tmp_path, seed=1)
+    assert main(["verify", str(plan), str(other), "--device", "cpu", "--seeds", "1"]) == 3
+
+
+@pytest.mark.slow
+def test_one_disturbed_weight_tensor_is_noticed(tmp_path: Path, plan: Path) -> None:
+    model = refill.refill("tv_resnet18.dynamo")
+    tensor = next(t for t in model.graph.initializer if t.name == "m.layer3.1.conv2.weight")
+    weights = onnx.numpy_helper.to_array(tensor) * np.float32(1.02)
+    tensor.CopyFrom(onnx.numpy_helper.from_array(weights, tensor.name))
+    path = tmp_path / "disturbed.onnx"
+    onnx.save(model, path)
+    assert main(["verify", str(plan), str(path), "--device", "cpu", "--seeds", "1"]) == 3
