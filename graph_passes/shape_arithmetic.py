@@ -1,7 +1,8 @@
 """Fold arithmetic on shapes, also where only a part of a shape is known.
 
 Each integer tensor that is computed from shapes has a *partial value*: one entry per element, a
-number, a symbol (the free batch), or None for a positive number that is not known. Then
+number, a symbol (the free batch), or None for a positive number that is not known; truth values
+are 0 and 1. Then
 
     a tensor whose entries are all numbers            ->  constant
     Reshape(x, [batch, 512])                          ->  Reshape(x, [0, 512])    batch = x.shape[0]
@@ -26,6 +27,7 @@ from wpk.graph_passes.query import (
     is_graph_output,
     is_op,
     rank,
+    values,
 )
 
 Known = dict[str, Dims]
@@ -73,7 +75,10 @@ def _is_complete(entries: Dims) -> bool:
 def _entries(tensor: gs.Tensor | None, known: Known) -> Dims | None:
     if tensor is None:
         return None
+    array = values(tensor)
     constant = integers(tensor)
+    if array is not None and array.dtype == np.bool_:
+        constant = [int(value) for value in array.reshape(-1)]
     if constant is not None:
         return list(constant) if (rank(tensor) or 0) <= 1 else None
     return known.get(tensor.name)
@@ -172,6 +177,32 @@ def _of_div(node: gs.Node, known: Known) -> Dims | None:
     return _elementwise(node, known, lambda a, b: a // b, open_result=False)
 
 
+def _of_equal(node: gs.Node, known: Known) -> Dims | None:
+    """Compare entries; an open one is a size, and so differs from every negative number."""
+    left, right = _entries(node.inputs[0], known), _entries(node.inputs[1], known)
+    if left is None or right is None or len(left) != len(right):
+        return None
+    entries: Dims = []
+    for a, b in zip(left, right, strict=True):
+        if isinstance(a, int) and isinstance(b, int):
+            entries.append(int(a == b))
+        elif any(isinstance(entry, int) and entry < 0 for entry in (a, b)):
+            entries.append(0)
+        else:
+            return None
+    return entries
+
+
+def _of_where(node: gs.Node, known: Known) -> Dims | None:
+    choices = [_entries(tensor, known) for tensor in node.inputs]
+    if any(entries is None for entries in choices):
+        return None
+    condition, yes, no = (entries or [] for entries in choices)
+    if not len(condition) == len(yes) == len(no) or not _is_complete(condition):
+        return None
+    return [a if chosen else b for chosen, a, b in zip(condition, yes, no, strict=True)]
+
+
 def _elementwise(
     node: gs.Node, known: Known, function: Callable[[int, int], int], *, open_result: bool
 ) -> Dims | None:
@@ -255,4 +286,6 @@ _RULES: dict[str, Callable[[gs.Node, Known], Dims | None]] = {
     "Add": _of_add,
     "Sub": _of_sub,
     "Div": _of_div,
+    "Equal": _of_equal,
+    "Where": _of_where,
 }

@@ -57,6 +57,7 @@ def test_refuses(refusals, body, opset, reason):
     [
         "y = Clip(x, zero, six)",
         CLIP + " y = Div(c, three)",
+        CLIP.replace("six", "three") + " d = Mul(x, c)  y = Div(d, six)",
         CLIP.replace("three)", "half)") + " d = Mul(x, c)  y = Div(d, six)",
         "h = HardSigmoid <alpha = 0.2, beta = 0.5> (x)  y = Mul(h, x)",
     ],

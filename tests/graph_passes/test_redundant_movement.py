@@ -53,6 +53,7 @@ def test_transposes_meet_around_an_activation(prove, load):
     ("body", "output"),
     [
         (f"{JOIN}  s = Slice(j, zero, three, axis)  y = Relu(s)", "float[n, 3, 4] y"),
+        (f"{JOIN}  s = Slice(j, zero, two, two)  y = Relu(s)", "float[n, 5, 2] y"),
         (f"{JOIN}  y = Concat <axis = 2> (j, j)", "float[n, 5, 8] y"),
         ("e = Expand(c, shape)  y = Relu(e)", "float[2, 4] y"),
         ("e = Expand(c, shape)  y = Mul(c, e)", "float[2, 4] y"),

@@ -56,6 +56,21 @@ def test_a_free_batch_becomes_one_in_an_expand(prove):
     assert proof.node("Expand").inputs[1].values.tolist() == [1, 3]
 
 
+def test_the_guard_of_an_exported_expand_folds(prove):
+    """Torch writes expand(-1, ...) as a choice between ones and the sizes asked for."""
+    proof = prove(
+        f"""{H} g (float[batch, 1] x) => (float[batch, 3] y)
+        <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] three = {{3}},
+         int64[2] minus = {{-1, -1}}, int64[2] ones = {{1, 1}}> {{
+        s = Shape(x)  a = Slice(s, zero, one)  t = Concat <axis = 0> (a, three)
+        e = Equal(t, minus)  w = Where(e, ones, t)  y = Expand(x, w) }}""",
+        ShapeArithmetic(),
+        rewritten=2,
+        batches=(1, 5),
+    )
+    assert proof.node("Expand").inputs[1].values.tolist() == [1, 3]
+
+
 def test_shape_with_bounds_and_casts_and_differences(prove):
     prove(
         f"""{H} g (float[2, 3, 4] x) => (float[2, 3, 4] y)
