@@ -8,25 +8,30 @@
 #include <wpk/kernels/expression.cuh>
 #include <wpk/kernels/vector.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // The pointers that a launch passes for an operator's inputs.
 template <int N>
-struct Inputs {
-  const void* at[N > 0 ? N : 1];
+struct Inputs
+{
+    const void* at[N > 0 ? N : 1];
 };
 
-namespace detail {
+namespace detail
+{
 
 template <int64... Strides>
 struct Strided;
 template <int64 Only>
-struct Strided<Only> {
-  static constexpr int64 last = Only;
+struct Strided<Only>
+{
+    static constexpr int64 last = Only;
 };
 template <int64 First, int64... Rest>
-struct Strided<First, Rest...> {
-  static constexpr int64 last = Strided<Rest...>::last;
+struct Strided<First, Rest...>
+{
+    static constexpr int64 last = Strided<Rest...>::last;
 };
 
 template <class A, class B>
@@ -35,152 +40,192 @@ template <class A>
 inline constexpr bool isSame<A, A> = true;
 
 template <class T>
-inline constexpr bool isInteger = isSame<T, int8> || isSame<T, uint8> || isSame<T, int32> || isSame<T, int64> ||
-                                  isSame<T, bool>;
+inline constexpr bool isInteger =
+    isSame<T, int8> || isSame<T, uint8> || isSame<T, int32> || isSame<T, int64> || isSame<T, bool>;
 
-}  // namespace detail
+} // namespace detail
 
 // Alignment: bytes that the address and all strides but the last are multiples of, when the last is 1.
 template <class T, int Alignment, int64 Leading, int64... Rest>
-struct Tensor {
-  using Type = T;
-  static constexpr int64 rowStride = detail::Strided<Leading, Rest...>::last;
+struct Tensor
+{
+    using Type = T;
+    static constexpr int64 rowStride = detail::Strided<Leading, Rest...>::last;
 
-  // Elements from the start of the tensor. Only the leading axis may need 64 bits: templates refuse
-  // tensors with 2^31 or more elements at one leading index.
-  template <class... Index>
-  static WPK_DEVICE int64 offset(int leading, Index... rest) {
-    return leading * Leading + ((static_cast<int32>(rest) * static_cast<int32>(Rest)) + ... + 0);
-  }
+    // Elements from the start of the tensor. Only the leading axis may need 64 bits: templates refuse
+    // tensors with 2^31 or more elements at one leading index.
+    template <class... Index>
+    static WPK_DEVICE int64 offset(int leading, Index... rest)
+    {
+        return leading * Leading + ((static_cast<int32>(rest) * static_cast<int32>(Rest)) + ... + 0);
+    }
 
-  // Elements that one access of a row of V moves.
-  template <int V>
-  static WPK_DEVICE constexpr int accessWidth() {
-    if (rowStride != 1) return 1;
-    return minOf(V, maxOf(1, minOf(Alignment, 16) / static_cast<int>(sizeof(T))));
-  }
+    // Elements that one access of a row of V moves.
+    template <int V>
+    static WPK_DEVICE constexpr int accessWidth()
+    {
+        if (rowStride != 1)
+            return 1;
+        return minOf(V, maxOf(1, minOf(Alignment, 16) / static_cast<int>(sizeof(T))));
+    }
 };
 
 // A list of tensors: the operands of an expression.
 template <class... T>
-struct Tensors {
-  static constexpr int count = sizeof...(T);
+struct Tensors
+{
+    static constexpr int count = sizeof...(T);
 };
 
 // An element in another type: unchanged where the types agree, as C++ does between integers (a conversion
 // to bool is `value != 0`), else through float.
 template <class To, class From>
-WPK_DEVICE To convertElement(From value) {
-  if constexpr (detail::isSame<To, From>) {
-    return value;
-  } else if constexpr (detail::isInteger<To> && detail::isInteger<From>) {
-    return static_cast<To>(value);
-  } else {
-    return fromFloat<To>(toFloat(value));
-  }
+WPK_DEVICE To convertElement(From value)
+{
+    if constexpr (detail::isSame<To, From>)
+    {
+        return value;
+    }
+    else if constexpr (detail::isInteger<To> && detail::isInteger<From>)
+    {
+        return static_cast<To>(value);
+    }
+    else
+    {
+        return fromFloat<To>(toFloat(value));
+    }
 }
 
 // values[i] = element i of the row at `offset`, for i < valid; all bits zero for the others. valid >= 1.
 template <class TensorType, int V>
-WPK_DEVICE void loadRow(const void* base, int64 offset, int valid, typename TensorType::Type (&values)[V]) {
-  using T = typename TensorType::Type;
-  constexpr int width = TensorType::template accessWidth<V>();
-  const T* const source = static_cast<const T*>(base) + offset;
-  if constexpr (TensorType::rowStride == 0) {
-    const T value = load<T, 1>(source)[0];
-    WPK_UNROLL
-    for (int i = 0; i < V; ++i) values[i] = value;
-  } else {
-    if (width > 1 && valid >= V) {
-      WPK_UNROLL
-      for (int i = 0; i < V; i += width) {
-        const Vector<T, width> chunk = load<T, width>(source + i);
+WPK_DEVICE void loadRow(const void* base, int64 offset, int valid, typename TensorType::Type (&values)[V])
+{
+    using T = typename TensorType::Type;
+    constexpr int width = TensorType::template accessWidth<V>();
+    const T* const source = static_cast<const T*>(base) + offset;
+    if constexpr (TensorType::rowStride == 0)
+    {
+        const T value = load<T, 1>(source)[0];
         WPK_UNROLL
-        for (int j = 0; j < width; ++j) values[i + j] = chunk[j];
-      }
-    } else {
-      WPK_UNROLL
-      for (int i = 0; i < V; ++i) {
-        values[i] = i < valid ? load<T, 1>(source + i * TensorType::rowStride)[0] : T{};
-      }
+        for (int i = 0; i < V; ++i)
+            values[i] = value;
     }
-  }
+    else
+    {
+        if (width > 1 && valid >= V)
+        {
+            WPK_UNROLL
+            for (int i = 0; i < V; i += width)
+            {
+                const Vector<T, width> chunk = load<T, width>(source + i);
+                WPK_UNROLL
+                for (int j = 0; j < width; ++j)
+                    values[i + j] = chunk[j];
+            }
+        }
+        else
+        {
+            WPK_UNROLL
+            for (int i = 0; i < V; ++i)
+            {
+                values[i] = i < valid ? load<T, 1>(source + i * TensorType::rowStride)[0] : T{};
+            }
+        }
+    }
 }
 
 // The same, as floats.
 template <class TensorType, int V>
-WPK_DEVICE void loadRowAsFloat(const void* base, int64 offset, int valid, float (&values)[V]) {
-  typename TensorType::Type row[V];
-  loadRow<TensorType, V>(base, offset, valid, row);
-  WPK_UNROLL
-  for (int i = 0; i < V; ++i) values[i] = toFloat(row[i]);
+WPK_DEVICE void loadRowAsFloat(const void* base, int64 offset, int valid, float (&values)[V])
+{
+    typename TensorType::Type row[V];
+    loadRow<TensorType, V>(base, offset, valid, row);
+    WPK_UNROLL
+    for (int i = 0; i < V; ++i)
+        values[i] = toFloat(row[i]);
 }
 
 // Writes elements i < room of the row at `offset`: values[i] where i < valid, zeros (the padding) after.
 template <class TensorType, int V>
-WPK_DEVICE void storeRow(void* base, int64 offset, int valid, int room, const typename TensorType::Type (&values)[V]) {
-  using T = typename TensorType::Type;
-  constexpr int width = TensorType::template accessWidth<V>();
-  T* const target = static_cast<T*>(base) + offset;
-  if (width > 1 && room >= V) {
-    WPK_UNROLL
-    for (int i = 0; i < V; i += width) {
-      Vector<T, width> chunk;
-      WPK_UNROLL
-      for (int j = 0; j < width; ++j) chunk[j] = i + j < valid ? values[i + j] : T{};
-      store<T, width>(target + i, chunk);
+WPK_DEVICE void storeRow(void* base, int64 offset, int valid, int room, const typename TensorType::Type (&values)[V])
+{
+    using T = typename TensorType::Type;
+    constexpr int width = TensorType::template accessWidth<V>();
+    T* const target = static_cast<T*>(base) + offset;
+    if (width > 1 && room >= V)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < V; i += width)
+        {
+            Vector<T, width> chunk;
+            WPK_UNROLL
+            for (int j = 0; j < width; ++j)
+                chunk[j] = i + j < valid ? values[i + j] : T{};
+            store<T, width>(target + i, chunk);
+        }
     }
-  } else {
-    WPK_UNROLL
-    for (int i = 0; i < V; ++i) {
-      const Vector<T, 1> one{{i < valid ? values[i] : T{}}};
-      if (i < room) store<T, 1>(target + i * TensorType::rowStride, one);
+    else
+    {
+        WPK_UNROLL
+        for (int i = 0; i < V; ++i)
+        {
+            const Vector<T, 1> one{{i < valid ? values[i] : T{}}};
+            if (i < room)
+                store<T, 1>(target + i * TensorType::rowStride, one);
+        }
     }
-  }
 }
 
 // The same, from floats.
 template <class TensorType, int V>
-WPK_DEVICE void storeRowFromFloat(void* base, int64 offset, int valid, int room, const float (&values)[V]) {
-  typename TensorType::Type row[V];
-  WPK_UNROLL
-  for (int i = 0; i < V; ++i) row[i] = fromFloat<typename TensorType::Type>(values[i]);
-  storeRow<TensorType, V>(base, offset, valid, room, row);
+WPK_DEVICE void storeRowFromFloat(void* base, int64 offset, int valid, int room, const float (&values)[V])
+{
+    typename TensorType::Type row[V];
+    WPK_UNROLL
+    for (int i = 0; i < V; ++i)
+        row[i] = fromFloat<typename TensorType::Type>(values[i]);
+    storeRow<TensorType, V>(base, offset, valid, room, row);
 }
 
 // The operands of an expression for one row: values[i][operand].
 template <class List, int V>
 struct OperandRows;
 template <class... T, int V>
-struct OperandRows<Tensors<T...>, V> {
-  static constexpr int count = sizeof...(T);
-  float values[V][count > 0 ? count : 1];
+struct OperandRows<Tensors<T...>, V>
+{
+    static constexpr int count = sizeof...(T);
+    float values[V][count > 0 ? count : 1];
 
-  // Loads every operand's row at this position of the domain; pointers[i] belongs to operand i.
-  template <class... Index>
-  WPK_DEVICE void load(const void* const* pointers, int valid, Index... position) {
-    int operand = 0;
-    (loadOne<T>(pointers[operand], valid, operand, position...), ..., void());
-  }
+    // Loads every operand's row at this position of the domain; pointers[i] belongs to operand i.
+    template <class... Index>
+    WPK_DEVICE void load(const void* const* pointers, int valid, Index... position)
+    {
+        int operand = 0;
+        (loadOne<T>(pointers[operand], valid, operand, position...), ..., void());
+    }
 
- private:
-  template <class One, class... Index>
-  WPK_DEVICE void loadOne(const void* pointer, int valid, int& operand, Index... position) {
-    float row[V];
-    loadRowAsFloat<One, V>(pointer, One::offset(position...), valid, row);
-    WPK_UNROLL
-    for (int i = 0; i < V; ++i) values[i][operand] = row[i];
-    ++operand;
-  }
+private:
+    template <class One, class... Index>
+    WPK_DEVICE void loadOne(const void* pointer, int valid, int& operand, Index... position)
+    {
+        float row[V];
+        loadRowAsFloat<One, V>(pointer, One::offset(position...), valid, row);
+        WPK_UNROLL
+        for (int i = 0; i < V; ++i)
+            values[i][operand] = row[i];
+        ++operand;
+    }
 };
 
 // row[i] = Expression(row[i], operands at this position), the usual end of a kernel.
 template <class Expression, class List, int V, class... Index>
-WPK_DEVICE void applyToRow(float (&row)[V], const void* const* pointers, int valid, Index... position) {
-  OperandRows<List, V> operands;
-  operands.load(pointers, valid, position...);
-  WPK_UNROLL
-  for (int i = 0; i < V; ++i) row[i] = Expression::evaluate(row[i], operands.values[i]);
+WPK_DEVICE void applyToRow(float (&row)[V], const void* const* pointers, int valid, Index... position)
+{
+    OperandRows<List, V> operands;
+    operands.load(pointers, valid, position...);
+    WPK_UNROLL
+    for (int i = 0; i < V; ++i)
+        row[i] = Expression::evaluate(row[i], operands.values[i]);
 }
 
-}  // namespace wpk
+} // namespace wpk

@@ -9,140 +9,177 @@
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
-namespace detail {
+namespace detail
+{
 
 // The inputs of V output channels from k on, at one pixel.
 template <class Problem, int V>
-WPK_DEVICE void loadChannels(const void* x, int n, int h, int w, int k, int valid, float (&values)[V]) {
-  using X = typename Problem::X;
-  if constexpr (Problem::multiplier == 1) {
-    loadRowAsFloat<X, V>(x, X::offset(n, h, w, k), valid, values);
-  } else {
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) {
-      const int c = minOf(k + v, Problem::channels - 1) / Problem::multiplier;
-      values[v] = toFloat(static_cast<const typename X::Type*>(x)[X::offset(n, h, w, c)]);
+WPK_DEVICE void loadChannels(const void* x, int n, int h, int w, int k, int valid, float (&values)[V])
+{
+    using X = typename Problem::X;
+    if constexpr (Problem::multiplier == 1)
+    {
+        loadRowAsFloat<X, V>(x, X::offset(n, h, w, k), valid, values);
     }
-  }
+    else
+    {
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+        {
+            const int c = minOf(k + v, Problem::channels - 1) / Problem::multiplier;
+            values[v] = toFloat(static_cast<const typename X::Type*>(x)[X::offset(n, h, w, c)]);
+        }
+    }
 }
 
 // One filter row of Pixels outputs: every input column is loaded once and goes to all that use it.
 template <class Problem, int V, int Pixels>
 WPK_DEVICE void addFilterRow(const void* x, int n, int h, int q, int k, int valid,
-                             const float (&weights)[Problem::filterW][V], float (&sums)[Pixels][V]) {
-  constexpr int columns = (Pixels - 1) * Problem::strideW + (Problem::filterW - 1) * Problem::dilationW + 1;
-  WPK_UNROLL
-  for (int column = 0; column < columns; ++column) {
-    bool used = false;
+    const float (&weights)[Problem::filterW][V], float (&sums)[Pixels][V])
+{
+    constexpr int columns = (Pixels - 1) * Problem::strideW + (Problem::filterW - 1) * Problem::dilationW + 1;
     WPK_UNROLL
-    for (int s = 0; s < Problem::filterW; ++s) {
-      const int steps = column - s * Problem::dilationW;
-      used |= steps >= 0 && steps % Problem::strideW == 0 && steps / Problem::strideW < Pixels;
-    }
-    const int w = q * Problem::strideW - Problem::padLeft + column;
-    if (!used || w < 0 || w >= Problem::w) continue;
-    float values[V];
-    loadChannels<Problem, V>(x, n, h, w, k, valid, values);
-    WPK_UNROLL
-    for (int pixel = 0; pixel < Pixels; ++pixel) {
-      WPK_UNROLL
-      for (int s = 0; s < Problem::filterW; ++s) {
-        if (pixel * Problem::strideW + s * Problem::dilationW != column) continue;
+    for (int column = 0; column < columns; ++column)
+    {
+        bool used = false;
         WPK_UNROLL
-        for (int v = 0; v < V; ++v) sums[pixel][v] = fmaf(values[v], weights[s][v], sums[pixel][v]);
-      }
+        for (int s = 0; s < Problem::filterW; ++s)
+        {
+            const int steps = column - s * Problem::dilationW;
+            used |= steps >= 0 && steps % Problem::strideW == 0 && steps / Problem::strideW < Pixels;
+        }
+        const int w = q * Problem::strideW - Problem::padLeft + column;
+        if (!used || w < 0 || w >= Problem::w)
+            continue;
+        float values[V];
+        loadChannels<Problem, V>(x, n, h, w, k, valid, values);
+        WPK_UNROLL
+        for (int pixel = 0; pixel < Pixels; ++pixel)
+        {
+            WPK_UNROLL
+            for (int s = 0; s < Problem::filterW; ++s)
+            {
+                if (pixel * Problem::strideW + s * Problem::dilationW != column)
+                    continue;
+                WPK_UNROLL
+                for (int v = 0; v < V; ++v)
+                    sums[pixel][v] = fmaf(values[v], weights[s][v], sums[pixel][v]);
+            }
+        }
     }
-  }
 }
 
 // The same for a transposed convolution, where only every strideW-th output uses a given tap.
 template <class Problem, int V, int Pixels>
 WPK_DEVICE void addTransposedRow(const void* x, int n, int h, int q, int k, int valid,
-                                 const float (&weights)[Problem::filterW][V], float (&sums)[Pixels][V]) {
-  WPK_UNROLL
-  for (int pixel = 0; pixel < Pixels; ++pixel) {
+    const float (&weights)[Problem::filterW][V], float (&sums)[Pixels][V])
+{
     WPK_UNROLL
-    for (int s = 0; s < Problem::filterW; ++s) {
-      const int reach = q + pixel + Problem::padLeft - s * Problem::dilationW;
-      if (reach < 0 || reach % Problem::strideW != 0 || reach / Problem::strideW >= Problem::w) continue;
-      float values[V];
-      loadChannels<Problem, V>(x, n, h, reach / Problem::strideW, k, valid, values);
-      WPK_UNROLL
-      for (int v = 0; v < V; ++v) sums[pixel][v] = fmaf(values[v], weights[s][v], sums[pixel][v]);
+    for (int pixel = 0; pixel < Pixels; ++pixel)
+    {
+        WPK_UNROLL
+        for (int s = 0; s < Problem::filterW; ++s)
+        {
+            const int reach = q + pixel + Problem::padLeft - s * Problem::dilationW;
+            if (reach < 0 || reach % Problem::strideW != 0 || reach / Problem::strideW >= Problem::w)
+                continue;
+            float values[V];
+            loadChannels<Problem, V>(x, n, h, reach / Problem::strideW, k, valid, values);
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+                sums[pixel][v] = fmaf(values[v], weights[s][v], sums[pixel][v]);
+        }
     }
-  }
 }
 
 // Input row that filter row r of output row p reads, or -1 where it lies outside.
 template <class Problem>
-WPK_DEVICE int inputRow(int p, int r) {
-  int h;
-  if constexpr (Problem::transposed) {
-    const int reach = p + Problem::padTop - r * Problem::dilationH;
-    h = reach >= 0 && reach % Problem::strideH == 0 ? reach / Problem::strideH : -1;
-  } else {
-    h = p * Problem::strideH - Problem::padTop + r * Problem::dilationH;
-  }
-  return h < Problem::h ? h : -1;
+WPK_DEVICE int inputRow(int p, int r)
+{
+    int h;
+    if constexpr (Problem::transposed)
+    {
+        const int reach = p + Problem::padTop - r * Problem::dilationH;
+        h = reach >= 0 && reach % Problem::strideH == 0 ? reach / Problem::strideH : -1;
+    }
+    else
+    {
+        h = p * Problem::strideH - Problem::padTop + r * Problem::dilationH;
+    }
+    return h < Problem::h ? h : -1;
 }
 
 // Sums of Pixels outputs from q on.
 template <class Problem, int V, int Pixels>
-WPK_DEVICE void convolvePixels(const void* x, const void* weight, int n, int p, int q, int k, int valid,
-                               float (&sums)[Pixels][V]) {
-  using Weight = typename Problem::Weight;
-  for (int r = 0; r < Problem::filterH; ++r) {
-    const int h = inputRow<Problem>(p, r);
-    if (h < 0) continue;
-    float weights[Problem::filterW][V];
-    WPK_UNROLL
-    for (int s = 0; s < Problem::filterW; ++s) {
-      loadRowAsFloat<Weight, V>(weight, Weight::offset(r, s, k), valid, weights[s]);
+WPK_DEVICE void convolvePixels(
+    const void* x, const void* weight, int n, int p, int q, int k, int valid, float (&sums)[Pixels][V])
+{
+    using Weight = typename Problem::Weight;
+    for (int r = 0; r < Problem::filterH; ++r)
+    {
+        const int h = inputRow<Problem>(p, r);
+        if (h < 0)
+            continue;
+        float weights[Problem::filterW][V];
+        WPK_UNROLL
+        for (int s = 0; s < Problem::filterW; ++s)
+        {
+            loadRowAsFloat<Weight, V>(weight, Weight::offset(r, s, k), valid, weights[s]);
+        }
+        if constexpr (Problem::transposed)
+        {
+            addTransposedRow<Problem, V, Pixels>(x, n, h, q, k, valid, weights, sums);
+        }
+        else
+        {
+            addFilterRow<Problem, V, Pixels>(x, n, h, q, k, valid, weights, sums);
+        }
     }
-    if constexpr (Problem::transposed) {
-      addTransposedRow<Problem, V, Pixels>(x, n, h, q, k, valid, weights, sums);
-    } else {
-      addFilterRow<Problem, V, Pixels>(x, n, h, q, k, valid, weights, sums);
-    }
-  }
 }
 
-}  // namespace detail
+} // namespace detail
 
 template <class Problem, class Schedule>
-WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, void* y) {
-  using Y = typename Problem::Y;
-  constexpr int V = Schedule::vector, pixels = Schedule::pixels;
-  static_assert(V == 1 || Problem::channelsFastest, "vectors run along the channels");
-  static_assert(V * (pixels + Problem::filterW) <= 160, "sums and a row of weights stay in registers");
-  using Part = RowPart<Problem::channels, Problem::paddingC, V>;
-  constexpr int columns = Problem::q + Problem::paddingQ;
-  using Place = PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, ceilDivide(columns, pixels),
-                            Part::chunks>;
-  const int64 item = firstItem<Schedule::threads>();
-  if (item >= Place::items(n)) return;
-  const Place place(item);
-  const Part part(place.chunk);
-  const int q0 = place.q * pixels;
-  float sums[pixels][V] = {};
-  if (part.valid > 0 && q0 < Problem::q) {
-    detail::convolvePixels<Problem, V, pixels>(inputs.at[0], inputs.at[1], place.n, place.p, q0, part.start,
-                                               part.valid, sums);
-  }
-  WPK_UNROLL
-  for (int pixel = 0; pixel < pixels; ++pixel) {
-    const int q = q0 + pixel;
-    if (q >= columns) continue;
-    const int valid = q < Problem::q ? part.valid : 0;
-    if (valid > 0) {
-      applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(sums[pixel], inputs.at + 2, valid,
-                                                                           place.n, place.p, q, part.start);
+WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, void* y)
+{
+    using Y = typename Problem::Y;
+    constexpr int V = Schedule::vector, pixels = Schedule::pixels;
+    static_assert(V == 1 || Problem::channelsFastest, "vectors run along the channels");
+    static_assert(V * (pixels + Problem::filterW) <= 160, "sums and a row of weights stay in registers");
+    using Part = RowPart<Problem::channels, Problem::paddingC, V>;
+    constexpr int columns = Problem::q + Problem::paddingQ;
+    using Place =
+        PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, ceilDivide(columns, pixels), Part::chunks>;
+    const int64 item = firstItem<Schedule::threads>();
+    if (item >= Place::items(n))
+        return;
+    const Place place(item);
+    const Part part(place.chunk);
+    const int q0 = place.q * pixels;
+    float sums[pixels][V] = {};
+    if (part.valid > 0 && q0 < Problem::q)
+    {
+        detail::convolvePixels<Problem, V, pixels>(
+            inputs.at[0], inputs.at[1], place.n, place.p, q0, part.start, part.valid, sums);
     }
-    const int64 target = Y::offset(place.n, place.p, q, part.start);
-    storeRowFromFloat<Y, V>(y, target, valid, part.room, sums[pixel]);
-  }
+    WPK_UNROLL
+    for (int pixel = 0; pixel < pixels; ++pixel)
+    {
+        const int q = q0 + pixel;
+        if (q >= columns)
+            continue;
+        const int valid = q < Problem::q ? part.valid : 0;
+        if (valid > 0)
+        {
+            applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(
+                sums[pixel], inputs.at + 2, valid, place.n, place.p, q, part.start);
+        }
+        const int64 target = Y::offset(place.n, place.p, q, part.start);
+        storeRowFromFloat<Y, V>(y, target, valid, part.room, sums[pixel]);
+    }
 }
 
-}  // namespace wpk
+} // namespace wpk

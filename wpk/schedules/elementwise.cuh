@@ -9,86 +9,103 @@
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
-namespace detail {
+namespace detail
+{
 
 template <class List>
 struct FirstOf;
 template <class First, class... Rest>
-struct FirstOf<Tensors<First, Rest...>> {
-  using Type = First;
+struct FirstOf<Tensors<First, Rest...>>
+{
+    using Type = First;
 };
 
 // The values of one item between its loads and its store.
 template <class Problem, int V, bool IsCopy>
-struct Item {
-  using Y = typename Problem::Y;
-  OperandRows<typename Problem::Operands, V> operands;
+struct Item
+{
+    using Y = typename Problem::Y;
+    OperandRows<typename Problem::Operands, V> operands;
 
-  template <class... Index>
-  WPK_DEVICE void load(const void* const* inputs, int valid, Index... place) {
-    operands.load(inputs, valid, place...);
-  }
-
-  WPK_DEVICE void store(void* y, int64 offset, int valid, int room) const {
-    float row[V];
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) {
-      row[v] = v < valid ? Problem::Expression::evaluate(0.0f, operands.values[v]) : 0.0f;
+    template <class... Index>
+    WPK_DEVICE void load(const void* const* inputs, int valid, Index... place)
+    {
+        operands.load(inputs, valid, place...);
     }
-    storeRowFromFloat<Y, V>(y, offset, valid, room, row);
-  }
+
+    WPK_DEVICE void store(void* y, int64 offset, int valid, int room) const
+    {
+        float row[V];
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+        {
+            row[v] = v < valid ? Problem::Expression::evaluate(0.0f, operands.values[v]) : 0.0f;
+        }
+        storeRowFromFloat<Y, V>(y, offset, valid, room, row);
+    }
 };
 
 template <class Problem, int V>
-struct Item<Problem, V, true> {
-  using X = typename FirstOf<typename Problem::Operands>::Type;
-  using Y = typename Problem::Y;
-  typename X::Type values[V];
+struct Item<Problem, V, true>
+{
+    using X = typename FirstOf<typename Problem::Operands>::Type;
+    using Y = typename Problem::Y;
+    typename X::Type values[V];
 
-  template <class... Index>
-  WPK_DEVICE void load(const void* const* inputs, int valid, Index... place) {
-    loadRow<X, V>(inputs[0], X::offset(place...), valid, values);
-  }
+    template <class... Index>
+    WPK_DEVICE void load(const void* const* inputs, int valid, Index... place)
+    {
+        loadRow<X, V>(inputs[0], X::offset(place...), valid, values);
+    }
 
-  WPK_DEVICE void store(void* y, int64 offset, int valid, int room) const {
-    typename Y::Type row[V];
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) row[v] = convertElement<typename Y::Type>(values[v]);
-    storeRow<Y, V>(y, offset, valid, room, row);
-  }
+    WPK_DEVICE void store(void* y, int64 offset, int valid, int room) const
+    {
+        typename Y::Type row[V];
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            row[v] = convertElement<typename Y::Type>(values[v]);
+        storeRow<Y, V>(y, offset, valid, room, row);
+    }
 };
 
-}  // namespace detail
+} // namespace detail
 
 template <class Problem, class Schedule>
-WPK_DEVICE void elementwise(Inputs<Problem::Operands::count> inputs, int n, void* y) {
-  using Y = typename Problem::Y;
-  constexpr int V = Schedule::vector, count = Schedule::items, threads = Schedule::threads;
-  static_assert(V * count * maxOf(1, Problem::Operands::count) <= 64, "loads in flight stay in registers");
-  using Part = RowPart<Problem::row, Problem::rowPadding, V>;
-  using Place = Domain<Problem::wide, Problem::d1, Problem::d2, Problem::d3, Part::chunks>;
-  const int64 first = firstItem<threads * count>(), end = Place::items(n);
-  detail::Item<Problem, V, Problem::isCopy> items[count];
-  WPK_UNROLL
-  for (int i = 0; i < count; ++i) {
-    const int64 index = first + i * threads;
-    if (index >= end) break;
-    const Place at(index);
-    const Part part(at.at[3]);
-    if (part.valid > 0) {
-      items[i].load(inputs.at, part.valid, at.leading, at.at[0], at.at[1], at.at[2], part.start);
+WPK_DEVICE void elementwise(Inputs<Problem::Operands::count> inputs, int n, void* y)
+{
+    using Y = typename Problem::Y;
+    constexpr int V = Schedule::vector, count = Schedule::items, threads = Schedule::threads;
+    static_assert(V * count * maxOf(1, Problem::Operands::count) <= 64, "loads in flight stay in registers");
+    using Part = RowPart<Problem::row, Problem::rowPadding, V>;
+    using Place = Domain<Problem::wide, Problem::d1, Problem::d2, Problem::d3, Part::chunks>;
+    const int64 first = firstItem<threads * count>(), end = Place::items(n);
+    detail::Item<Problem, V, Problem::isCopy> items[count];
+    WPK_UNROLL
+    for (int i = 0; i < count; ++i)
+    {
+        const int64 index = first + i * threads;
+        if (index >= end)
+            break;
+        const Place at(index);
+        const Part part(at.at[3]);
+        if (part.valid > 0)
+        {
+            items[i].load(inputs.at, part.valid, at.leading, at.at[0], at.at[1], at.at[2], part.start);
+        }
     }
-  }
-  WPK_UNROLL
-  for (int i = 0; i < count; ++i) {
-    const int64 index = first + i * threads;
-    if (index >= end) break;
-    const Place at(index);
-    const Part part(at.at[3]);
-    items[i].store(y, Y::offset(at.leading, at.at[0], at.at[1], at.at[2], part.start), part.valid, part.room);
-  }
+    WPK_UNROLL
+    for (int i = 0; i < count; ++i)
+    {
+        const int64 index = first + i * threads;
+        if (index >= end)
+            break;
+        const Place at(index);
+        const Part part(at.at[3]);
+        items[i].store(y, Y::offset(at.leading, at.at[0], at.at[1], at.at[2], part.start), part.valid, part.room);
+    }
 }
 
-}  // namespace wpk
+} // namespace wpk

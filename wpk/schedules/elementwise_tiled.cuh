@@ -9,151 +9,187 @@
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // Marks an operand that is contiguous along the column axis.
 template <class T>
-struct Crossing {};
+struct Crossing
+{
+};
 
-namespace detail {
+namespace detail
+{
 
-struct TilePlace {
-  int leading, d1, d2, column, row;
+struct TilePlace
+{
+    int leading, d1, d2, column, row;
 };
 
 // Operand I of a tile: read where it lies.
 template <class Problem, class Schedule, class One, int I>
-struct TileOperand {
-  using Type = typename One::Type;
+struct TileOperand
+{
+    using Type = typename One::Type;
 
-  static constexpr int bytes = 0;
+    static constexpr int bytes = 0;
 
-  static WPK_DEVICE void fill(const void*, const TilePlace&) {}
+    static WPK_DEVICE void fill(const void*, const TilePlace&) {}
 
-  // Elements (row .. row + V, column), relative to the tile.
-  static WPK_DEVICE void read(const void* base, const TilePlace& at, int column, int row, int valid,
-                              Type (&values)[Schedule::vector]) {
-    const int64 offset = One::offset(at.leading, at.d1, at.d2, at.column + column, at.row + row);
-    loadRow<One, Schedule::vector>(base, offset, valid, values);
-  }
+    // Elements (row .. row + V, column), relative to the tile.
+    static WPK_DEVICE void read(
+        const void* base, const TilePlace& at, int column, int row, int valid, Type (&values)[Schedule::vector])
+    {
+        const int64 offset = One::offset(at.leading, at.d1, at.d2, at.column + column, at.row + row);
+        loadRow<One, Schedule::vector>(base, offset, valid, values);
+    }
 };
 
 // A crossing operand: its tile is brought to shared memory by lines along column.
 template <class Problem, class Schedule, class One, int I>
-struct TileOperand<Problem, Schedule, Crossing<One>, I> {
-  using Type = typename One::Type;
-  static constexpr int V = Schedule::vector, tile = Schedule::tile;
-  // An odd number of words from row to row, so that reading down a column meets every bank.
-  static constexpr int pitch = tile + maxOf(4, static_cast<int>(sizeof(Type))) / static_cast<int>(sizeof(Type));
+struct TileOperand<Problem, Schedule, Crossing<One>, I>
+{
+    using Type = typename One::Type;
+    static constexpr int V = Schedule::vector, tile = Schedule::tile;
+    // An odd number of words from row to row, so that reading down a column meets every bank.
+    static constexpr int pitch = tile + maxOf(4, static_cast<int>(sizeof(Type))) / static_cast<int>(sizeof(Type));
 
-  static constexpr int bytes = tile * pitch * static_cast<int>(sizeof(Type));
+    static constexpr int bytes = tile * pitch * static_cast<int>(sizeof(Type));
 
-  static WPK_DEVICE Type* shared() {
-    __shared__ Type elements[tile * pitch];
-    return elements;
-  }
-
-  static WPK_DEVICE void fill(const void* base, const TilePlace& at) {
-    Type* const elements = shared();
-    for (int t = static_cast<int>(threadIdx.x); t < tile * tile / V; t += Schedule::threads) {
-      const int row = t / (tile / V), column = t % (tile / V) * V;
-      const int valid = minOf(V, Problem::column - at.column - column);
-      if (at.row + row >= Problem::row || valid <= 0) continue;
-      Type values[V];
-      loadRow<One, V>(base, One::offset(at.leading, at.d1, at.d2, at.row + row, at.column + column), valid, values);
-      WPK_UNROLL
-      for (int v = 0; v < V; ++v) store<Type, 1>(elements + row * pitch + column + v, {{values[v]}});
+    static WPK_DEVICE Type* shared()
+    {
+        __shared__ Type elements[tile * pitch];
+        return elements;
     }
-  }
 
-  static WPK_DEVICE void read(const void*, const TilePlace&, int column, int row, int valid, Type (&values)[V]) {
-    const Type* const elements = shared();
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) {
-      values[v] = v < valid ? load<Type, 1>(elements + (row + v) * pitch + column)[0] : Type{};
+    static WPK_DEVICE void fill(const void* base, const TilePlace& at)
+    {
+        Type* const elements = shared();
+        for (int t = static_cast<int>(threadIdx.x); t < tile * tile / V; t += Schedule::threads)
+        {
+            const int row = t / (tile / V), column = t % (tile / V) * V;
+            const int valid = minOf(V, Problem::column - at.column - column);
+            if (at.row + row >= Problem::row || valid <= 0)
+                continue;
+            Type values[V];
+            loadRow<One, V>(
+                base, One::offset(at.leading, at.d1, at.d2, at.row + row, at.column + column), valid, values);
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+                store<Type, 1>(elements + row * pitch + column + v, {{values[v]}});
+        }
     }
-  }
+
+    static WPK_DEVICE void read(const void*, const TilePlace&, int column, int row, int valid, Type (&values)[V])
+    {
+        const Type* const elements = shared();
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+        {
+            values[v] = v < valid ? load<Type, 1>(elements + (row + v) * pitch + column)[0] : Type{};
+        }
+    }
 };
 
 template <class Problem, class Schedule, class List>
 struct Tile;
 template <class Problem, class Schedule, class... One>
-struct Tile<Problem, Schedule, Tensors<One...>> {
-  static constexpr int bytes = (TileOperand<Problem, Schedule, One, 0>::bytes + ...);
-  static constexpr int V = Schedule::vector;
-  using Y = typename Problem::Y;
+struct Tile<Problem, Schedule, Tensors<One...>>
+{
+    static constexpr int bytes = (TileOperand<Problem, Schedule, One, 0>::bytes + ...);
+    static constexpr int V = Schedule::vector;
+    using Y = typename Problem::Y;
 
-  static WPK_DEVICE void fill(const void* const* inputs, const TilePlace& at) { fillFrom<0, One...>(inputs, at); }
-
-  // Row elements (row .. row + V, column) of the result, as Y holds them.
-  static WPK_DEVICE void compute(const void* const* inputs, const TilePlace& at, int column, int row, int valid,
-                                 typename Y::Type (&result)[V]) {
-    if constexpr (Problem::isCopy) {
-      copyFrom<One...>(inputs, at, column, row, valid, result);
-    } else {
-      float operands[V][sizeof...(One)];
-      readFrom<0, One...>(inputs, at, column, row, valid, operands);
-      WPK_UNROLL
-      for (int v = 0; v < V; ++v) {
-        result[v] = fromFloat<typename Y::Type>(Problem::Expression::evaluate(0.0f, operands[v]));
-      }
+    static WPK_DEVICE void fill(const void* const* inputs, const TilePlace& at)
+    {
+        fillFrom<0, One...>(inputs, at);
     }
-  }
 
- private:
-  template <int I, class First, class... Rest>
-  static WPK_DEVICE void fillFrom(const void* const* inputs, const TilePlace& at) {
-    TileOperand<Problem, Schedule, First, I>::fill(inputs[I], at);
-    if constexpr (sizeof...(Rest) > 0) fillFrom<I + 1, Rest...>(inputs, at);
-  }
+    // Row elements (row .. row + V, column) of the result, as Y holds them.
+    static WPK_DEVICE void compute(
+        const void* const* inputs, const TilePlace& at, int column, int row, int valid, typename Y::Type (&result)[V])
+    {
+        if constexpr (Problem::isCopy)
+        {
+            copyFrom<One...>(inputs, at, column, row, valid, result);
+        }
+        else
+        {
+            float operands[V][sizeof...(One)];
+            readFrom<0, One...>(inputs, at, column, row, valid, operands);
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+            {
+                result[v] = fromFloat<typename Y::Type>(Problem::Expression::evaluate(0.0f, operands[v]));
+            }
+        }
+    }
 
-  template <class Only>
-  static WPK_DEVICE void copyFrom(const void* const* inputs, const TilePlace& at, int column, int row, int valid,
-                                  typename Y::Type (&result)[V]) {
-    using Source = TileOperand<Problem, Schedule, Only, 0>;
-    typename Source::Type values[V];
-    Source::read(inputs[0], at, column, row, valid, values);
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) result[v] = convertElement<typename Y::Type>(values[v]);
-  }
+private:
+    template <int I, class First, class... Rest>
+    static WPK_DEVICE void fillFrom(const void* const* inputs, const TilePlace& at)
+    {
+        TileOperand<Problem, Schedule, First, I>::fill(inputs[I], at);
+        if constexpr (sizeof...(Rest) > 0)
+            fillFrom<I + 1, Rest...>(inputs, at);
+    }
 
-  template <int I, class First, class... Rest>
-  static WPK_DEVICE void readFrom(const void* const* inputs, const TilePlace& at, int column, int row, int valid,
-                                  float (&operands)[V][sizeof...(One)]) {
-    using Source = TileOperand<Problem, Schedule, First, I>;
-    typename Source::Type values[V];
-    Source::read(inputs[I], at, column, row, valid, values);
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) operands[v][I] = toFloat(values[v]);
-    if constexpr (sizeof...(Rest) > 0) readFrom<I + 1, Rest...>(inputs, at, column, row, valid, operands);
-  }
+    template <class Only>
+    static WPK_DEVICE void copyFrom(
+        const void* const* inputs, const TilePlace& at, int column, int row, int valid, typename Y::Type (&result)[V])
+    {
+        using Source = TileOperand<Problem, Schedule, Only, 0>;
+        typename Source::Type values[V];
+        Source::read(inputs[0], at, column, row, valid, values);
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            result[v] = convertElement<typename Y::Type>(values[v]);
+    }
+
+    template <int I, class First, class... Rest>
+    static WPK_DEVICE void readFrom(const void* const* inputs, const TilePlace& at, int column, int row, int valid,
+        float (&operands)[V][sizeof...(One)])
+    {
+        using Source = TileOperand<Problem, Schedule, First, I>;
+        typename Source::Type values[V];
+        Source::read(inputs[I], at, column, row, valid, values);
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            operands[v][I] = toFloat(values[v]);
+        if constexpr (sizeof...(Rest) > 0)
+            readFrom<I + 1, Rest...>(inputs, at, column, row, valid, operands);
+    }
 };
 
-}  // namespace detail
+} // namespace detail
 
 // A block writes one tile.
 template <class Problem, class Schedule>
-WPK_DEVICE void elementwiseTiled(Inputs<Problem::Operands::count> inputs, int, void* y) {
-  using Y = typename Problem::Y;
-  constexpr int V = Schedule::vector, tile = Schedule::tile, rowRoom = Problem::row + Problem::rowPadding;
-  static_assert(tile * tile % (V * Schedule::threads) == 0, "threads divide the vectors of a tile");
-  using Place = Domain<Problem::wide, Problem::d1, Problem::d2, ceilDivide(Problem::column, tile),
-                       ceilDivide(rowRoom, tile)>;
-  const Place block(blockIdx.x);
-  const detail::TilePlace at{block.leading, block.at[0], block.at[1], block.at[2] * tile, block.at[3] * tile};
-  using Operands = detail::Tile<Problem, Schedule, typename Problem::Operands>;
-  static_assert(Operands::bytes <= 49152, "tiles fit the shared memory that a kernel may declare");
-  Operands::fill(inputs.at, at);
-  __syncthreads();
-  for (int t = static_cast<int>(threadIdx.x); t < tile * tile / V; t += Schedule::threads) {
-    const int column = t / (tile / V), row = t % (tile / V) * V;
-    const int room = minOf(V, rowRoom - at.row - row), valid = minOf(V, Problem::row - at.row - row);
-    if (at.column + column >= Problem::column || room <= 0) continue;
-    typename Y::Type result[V] = {};
-    if (valid > 0) Operands::compute(inputs.at, at, column, row, valid, result);
-    const int64 target = Y::offset(at.leading, at.d1, at.d2, at.column + column, at.row + row);
-    storeRow<Y, V>(y, target, valid, room, result);
-  }
+WPK_DEVICE void elementwiseTiled(Inputs<Problem::Operands::count> inputs, int, void* y)
+{
+    using Y = typename Problem::Y;
+    constexpr int V = Schedule::vector, tile = Schedule::tile, rowRoom = Problem::row + Problem::rowPadding;
+    static_assert(tile * tile % (V * Schedule::threads) == 0, "threads divide the vectors of a tile");
+    using Place =
+        Domain<Problem::wide, Problem::d1, Problem::d2, ceilDivide(Problem::column, tile), ceilDivide(rowRoom, tile)>;
+    const Place block(blockIdx.x);
+    const detail::TilePlace at{block.leading, block.at[0], block.at[1], block.at[2] * tile, block.at[3] * tile};
+    using Operands = detail::Tile<Problem, Schedule, typename Problem::Operands>;
+    static_assert(Operands::bytes <= 49152, "tiles fit the shared memory that a kernel may declare");
+    Operands::fill(inputs.at, at);
+    __syncthreads();
+    for (int t = static_cast<int>(threadIdx.x); t < tile * tile / V; t += Schedule::threads)
+    {
+        const int column = t / (tile / V), row = t % (tile / V) * V;
+        const int room = minOf(V, rowRoom - at.row - row), valid = minOf(V, Problem::row - at.row - row);
+        if (at.column + column >= Problem::column || room <= 0)
+            continue;
+        typename Y::Type result[V] = {};
+        if (valid > 0)
+            Operands::compute(inputs.at, at, column, row, valid, result);
+        const int64 target = Y::offset(at.leading, at.d1, at.d2, at.column + column, at.row + row);
+        storeRow<Y, V>(y, target, valid, room, result);
+    }
 }
 
-}  // namespace wpk
+} // namespace wpk

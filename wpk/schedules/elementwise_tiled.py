@@ -64,11 +64,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
 
     def constraints(self, problem: Elementwise, target: Target) -> Sequence[Constraint]:
         """Threads share a tile evenly; tiles fit the shared memory that a kernel may declare."""
-        sizes = [tensor.dtype.bytes for tensor, crosses in _operands(problem) if crosses]
-
-        def tile_bytes(tile: int) -> int:
-            return sum(_tile_bytes(tile, size) for size in sizes)
-
+        line, gap = _line_bytes(problem)
         return (
             Constraint(
                 lambda c: c["tile"] ** 2 % (c["vector"] * c["threads"]) == 0,
@@ -77,9 +73,9 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
                 ),
             ),
             Constraint(
-                lambda c: sum(_tile_bytes(c["tile"], n) for n in sizes) <= STATIC_SHARED_BYTES,
+                lambda c: c["tile"] * (c["tile"] * line + gap) <= STATIC_SHARED_BYTES,
                 lambda s: (
-                    f"tiles take {tile_bytes(s.tile)} B of shared memory, "
+                    f"tiles take {s.tile * (s.tile * line + gap)} B of shared memory, "
                     f"a kernel may declare {STATIC_SHARED_BYTES}"
                 ),
             ),
@@ -89,6 +85,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
         """Tables 6 to 8, with tiles counted in full: lines that a tile's edge cuts are loaded whole."""
         domain = _arranged(problem)
         tile, threads = columns["tile"].astype(float), columns["threads"].astype(float)
+        vector, (line, gap) = columns["vector"].astype(float), _line_bytes(problem)
         column, row = domain.shape[-2], domain.shape[-1] + domain.y.padding
         blocks = domain.leading.value * prod(domain.shape[:-2])
         tiles = blocks * ceil_divide(column, tile) * ceil_divide(row, tile)
@@ -106,10 +103,10 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             stores=float(domain.leading.value * domain.per_leading * size),
             blocks=tiles,
             threads=threads,
-            registers=32.0 + 2 * columns["vector"] * max(1, len(problem.inputs)),
-            steps=tile**2 / (threads * columns["vector"]),
-            stages=tile**2 / (threads * columns["vector"]),
-            shared_bytes=sum(_tile_bytes(columns["tile"], t.dtype.bytes) for t in crossing) * 1.0,
+            registers=32.0 + vector * 2 * max(1, len(problem.inputs)),
+            steps=tile**2 / (threads * vector),
+            stages=tile**2 / (threads * vector),
+            shared_bytes=tile * (tile * line + gap),
             thread_loads=len(crossing) * tile**2 / threads,
         ).work(target)
 
@@ -202,5 +199,7 @@ def _pitch(tile: int, size: int) -> int:
     return tile + max(_BANK_BYTES, size) // size
 
 
-def _tile_bytes(tile: int, size: int) -> int:
-    return tile * _pitch(tile, size) * size
+def _line_bytes(problem: Elementwise) -> tuple[int, int]:
+    """Bytes of one column of all tiles, and of the gaps after their rows: what `_pitch` adds up to."""
+    sizes = [tensor.dtype.bytes for tensor, crosses in _operands(problem) if crosses]
+    return sum(sizes), sum(max(_BANK_BYTES, size) for size in sizes)

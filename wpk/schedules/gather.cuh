@@ -8,49 +8,61 @@
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
-namespace detail {
+namespace detail
+{
 
 // What an index outside the axis reads, so that a check cannot miss it: NaN, or 0 for integers.
 template <class T>
-WPK_DEVICE T outsideValue() {
-  if constexpr (isInteger<T>) {
-    return T{};
-  } else {
-    return fromFloat<T>(asFloat(0x7fc00000u));
-  }
+WPK_DEVICE T outsideValue()
+{
+    if constexpr (isInteger<T>)
+    {
+        return T{};
+    }
+    else
+    {
+        return fromFloat<T>(asFloat(0x7fc00000u));
+    }
 }
 
-}  // namespace detail
+} // namespace detail
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gather(Inputs<2> inputs, int n, void* y) {
-  using Data = typename Problem::Data;
-  using Index = typename Problem::Index;
-  using Y = typename Problem::Y;
-  using T = typename Data::Type;
-  constexpr int V = Schedule::vector;
-  using Part = RowPart<Problem::inner, Problem::rowPadding, V>;
-  using Place = Domain<Problem::wide, Problem::other, Part::chunks>;
-  const int64 item = firstItem<Schedule::threads>();
-  if (item >= Place::items(n)) return;
-  const Place at(item);
-  const Part part(at.at[1]);
-  const int64 indexOffset = Index::offset(at.leading, at.at[0]);
-  int64 picked = static_cast<int64>(static_cast<const typename Index::Type*>(inputs.at[1])[indexOffset]);
-  if (picked < 0) picked += Problem::axisSize;
-  T values[V];
-  WPK_UNROLL
-  for (int v = 0; v < V; ++v) values[v] = detail::outsideValue<T>();
-  if (part.valid > 0 && picked >= 0 && picked < Problem::axisSize) {
-    const int64 row = Data::offset(at.leading, at.at[0], part.start) + picked * Problem::axisStride;
-    loadRow<Data, V>(inputs.at[0], row, part.valid, values);
-  }
-  typename Y::Type moved[V];
-  WPK_UNROLL
-  for (int v = 0; v < V; ++v) moved[v] = convertElement<typename Y::Type>(values[v]);
-  storeRow<Y, V>(y, Y::offset(at.leading, at.at[0], part.start), part.valid, part.room, moved);
+WPK_DEVICE void gather(Inputs<2> inputs, int n, void* y)
+{
+    using Data = typename Problem::Data;
+    using Index = typename Problem::Index;
+    using Y = typename Problem::Y;
+    using T = typename Data::Type;
+    constexpr int V = Schedule::vector;
+    using Part = RowPart<Problem::inner, Problem::rowPadding, V>;
+    using Place = Domain<Problem::wide, Problem::other, Part::chunks>;
+    const int64 item = firstItem<Schedule::threads>();
+    if (item >= Place::items(n))
+        return;
+    const Place at(item);
+    const Part part(at.at[1]);
+    const int64 indexOffset = Index::offset(at.leading, at.at[0]);
+    int64 picked = static_cast<int64>(static_cast<const typename Index::Type*>(inputs.at[1])[indexOffset]);
+    if (picked < 0)
+        picked += Problem::axisSize;
+    T values[V];
+    WPK_UNROLL
+    for (int v = 0; v < V; ++v)
+        values[v] = detail::outsideValue<T>();
+    if (part.valid > 0 && picked >= 0 && picked < Problem::axisSize)
+    {
+        const int64 row = Data::offset(at.leading, at.at[0], part.start) + picked * Problem::axisStride;
+        loadRow<Data, V>(inputs.at[0], row, part.valid, values);
+    }
+    typename Y::Type moved[V];
+    WPK_UNROLL
+    for (int v = 0; v < V; ++v)
+        moved[v] = convertElement<typename Y::Type>(values[v]);
+    storeRow<Y, V>(y, Y::offset(at.leading, at.at[0], part.start), part.valid, part.room, moved);
 }
 
-}  // namespace wpk
+} // namespace wpk

@@ -70,15 +70,15 @@ class GatherTemplate(SingleKernelTemplate[Gather, GatherSchedule]):
         shape = (problem.outer.value, problem.count.value, problem.inner)
         rows = problem.outer.value * problem.count.value
         total = rows * (problem.inner + problem.y.padding)
-        threads = columns["threads"].astype(float)
+        vector, threads = columns["vector"].astype(float), columns["threads"].astype(float)
         return Stream(
             element_bytes=problem.data.dtype.bytes,
             flops=float(total),
             loads=moved_bytes(problem.data, shape, _INNER) + rows * problem.index.dtype.bytes,
             stores=total * problem.y.dtype.bytes,
-            blocks=ceil_divide(total, columns["vector"] * threads),
+            blocks=ceil_divide(total, vector * threads),
             threads=threads,
-            registers=24.0 + 2 * columns["vector"],
+            registers=24.0 + 2 * vector,
             steps=2.0,
         ).work(target)
 

@@ -12,145 +12,199 @@
 #include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/warp.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
-enum class NormKind { softmax, logSoftmax, layer, rms };
+enum class NormKind
+{
+    softmax,
+    logSoftmax,
+    layer,
+    rms
+};
 
-namespace detail {
+namespace detail
+{
 
 // One thread's part of a row.
 template <class Problem, class Schedule>
-struct NormRow {
-  static constexpr int V = Schedule::vector, threads = Schedule::threads;
-  static constexpr int stride = threads * V;
-  static constexpr int runs = ceilDivide(Problem::columns + Problem::rowPadding, stride);
-  const void* const* inputs;
-  int leading, o1, o2, first;
-  float cached[Schedule::cached ? runs : 1][V];
+struct NormRow
+{
+    static constexpr int V = Schedule::vector, threads = Schedule::threads;
+    static constexpr int stride = threads * V;
+    static constexpr int runs = ceilDivide(Problem::columns + Problem::rowPadding, stride);
+    const void* const* inputs;
+    int leading, o1, o2, first;
+    float cached[Schedule::cached ? runs : 1][V];
 
-  // f(run) for every run; unrolled where registers are indexed by it.
-  template <class Function>
-  static WPK_DEVICE void forRuns(Function f) {
-    if constexpr (Schedule::cached) {
-      WPK_UNROLL
-      for (int run = 0; run < runs; ++run) f(run);
-    } else {
-      for (int run = 0; run < runs; ++run) f(run);
+    // f(run) for every run; unrolled where registers are indexed by it.
+    template <class Function>
+    static WPK_DEVICE void forRuns(Function f)
+    {
+        if constexpr (Schedule::cached)
+        {
+            WPK_UNROLL
+            for (int run = 0; run < runs; ++run)
+                f(run);
+        }
+        else
+        {
+            for (int run = 0; run < runs; ++run)
+                f(run);
+        }
     }
-  }
 
-  // Keeps the values of the row, where the schedule says so.
-  WPK_DEVICE void prepare() {
-    if constexpr (Schedule::cached) forRuns([this](int run) { compute(run, cached[run]); });
-  }
-
-  // Elements of run `run` that lie in the row; none where zero or negative.
-  WPK_DEVICE int valid(int run) const { return minOf(V, Problem::columns - column(run)); }
-  WPK_DEVICE int column(int run) const { return first + run * stride; }
-
-  // The prologue's values of a run; 0 beyond the row.
-  WPK_DEVICE void values(int run, float (&row)[V]) const {
-    if constexpr (Schedule::cached) {
-      WPK_UNROLL
-      for (int v = 0; v < V; ++v) row[v] = cached[run][v];
-    } else {
-      compute(run, row);
+    // Keeps the values of the row, where the schedule says so.
+    WPK_DEVICE void prepare()
+    {
+        if constexpr (Schedule::cached)
+            forRuns([this](int run) { compute(run, cached[run]); });
     }
-  }
 
-  // The sum or maximum over the row's elements of f(value), in every thread.
-  template <bool IsMaximum, class Function>
-  WPK_DEVICE float reduce(Function f) const {
-    float result = IsMaximum ? asFloat(0xff800000u) : 0.0f;
-    forRuns([&](int run) {
-      float row[V];
-      values(run, row);
-      WPK_UNROLL
-      for (int v = 0; v < V; ++v) {
-        if (v >= valid(run)) continue;
-        result = IsMaximum ? fmaxf(result, f(row[v])) : result + f(row[v]);
-      }
-    });
-    if constexpr (threads == kWarpSize) {
-      return IsMaximum ? warpMax(result) : warpSum(result);
-    } else {
-      __shared__ float scratch[blockScratch(threads)];
-      return IsMaximum ? blockMax<threads>(result, scratch) : blockSum<threads>(result, scratch);
+    // Elements of run `run` that lie in the row; none where zero or negative.
+    WPK_DEVICE int valid(int run) const
+    {
+        return minOf(V, Problem::columns - column(run));
     }
-  }
+    WPK_DEVICE int column(int run) const
+    {
+        return first + run * stride;
+    }
 
- private:
-  WPK_DEVICE void compute(int run, float (&row)[V]) const {
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) row[v] = 0.0f;
-    if (valid(run) <= 0) return;
-    OperandRows<typename Problem::Inputs, V> operands;
-    operands.load(inputs, valid(run), leading, o1, o2, column(run));
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) row[v] = Problem::Prologue::evaluate(0.0f, operands.values[v]);
-  }
+    // The prologue's values of a run; 0 beyond the row.
+    WPK_DEVICE void values(int run, float (&row)[V]) const
+    {
+        if constexpr (Schedule::cached)
+        {
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+                row[v] = cached[run][v];
+        }
+        else
+        {
+            compute(run, row);
+        }
+    }
+
+    // The sum or maximum over the row's elements of f(value), in every thread.
+    template <bool IsMaximum, class Function>
+    WPK_DEVICE float reduce(Function f) const
+    {
+        float result = IsMaximum ? asFloat(0xff800000u) : 0.0f;
+        forRuns(
+            [&](int run)
+            {
+                float row[V];
+                values(run, row);
+                WPK_UNROLL
+                for (int v = 0; v < V; ++v)
+                {
+                    if (v >= valid(run))
+                        continue;
+                    result = IsMaximum ? fmaxf(result, f(row[v])) : result + f(row[v]);
+                }
+            });
+        if constexpr (threads == kWarpSize)
+        {
+            return IsMaximum ? warpMax(result) : warpSum(result);
+        }
+        else
+        {
+            __shared__ float scratch[blockScratch(threads)];
+            return IsMaximum ? blockMax<threads>(result, scratch) : blockSum<threads>(result, scratch);
+        }
+    }
+
+private:
+    WPK_DEVICE void compute(int run, float (&row)[V]) const
+    {
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            row[v] = 0.0f;
+        if (valid(run) <= 0)
+            return;
+        OperandRows<typename Problem::Inputs, V> operands;
+        operands.load(inputs, valid(run), leading, o1, o2, column(run));
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            row[v] = Problem::Prologue::evaluate(0.0f, operands.values[v]);
+    }
 };
 
 // y = (value - shift) * scale, or exp(value - shift) * scale for a softmax.
-struct NormScale {
-  float shift, scale;
+struct NormScale
+{
+    float shift, scale;
 };
 
 // A row of only -inf has -inf - -inf = NaN everywhere, as ONNX has.
 template <class Problem, class Row>
-WPK_DEVICE NormScale normScale(const Row& row) {
-  if constexpr (Problem::kind == NormKind::softmax || Problem::kind == NormKind::logSoftmax) {
-    const float top = row.template reduce<true>([](float value) { return value; });
-    const float sum = row.template reduce<false>([top](float value) { return expf(value - top); });
-    if constexpr (Problem::kind == NormKind::softmax) return {top, 1.0f / sum};
-    return {top + logf(sum), 1.0f};
-  } else {
-    constexpr float count = static_cast<float>(Problem::columns);
-    float mean = 0.0f;
-    if constexpr (Problem::kind == NormKind::layer) {
-      mean = row.template reduce<false>([](float value) { return value; }) / count;
+WPK_DEVICE NormScale normScale(const Row& row)
+{
+    if constexpr (Problem::kind == NormKind::softmax || Problem::kind == NormKind::logSoftmax)
+    {
+        const float top = row.template reduce<true>([](float value) { return value; });
+        const float sum = row.template reduce<false>([top](float value) { return expf(value - top); });
+        if constexpr (Problem::kind == NormKind::softmax)
+            return {top, 1.0f / sum};
+        return {top + logf(sum), 1.0f};
     }
-    const float squares =
-        row.template reduce<false>([mean](float value) { return (value - mean) * (value - mean); });
-    return {mean, 1.0f / sqrtf(squares / count + asFloat(Problem::epsilon))};
-  }
+    else
+    {
+        constexpr float count = static_cast<float>(Problem::columns);
+        float mean = 0.0f;
+        if constexpr (Problem::kind == NormKind::layer)
+        {
+            mean = row.template reduce<false>([](float value) { return value; }) / count;
+        }
+        const float squares =
+            row.template reduce<false>([mean](float value) { return (value - mean) * (value - mean); });
+        return {mean, 1.0f / sqrtf(squares / count + asFloat(Problem::epsilon))};
+    }
 }
 
-}  // namespace detail
+} // namespace detail
 
 template <class Problem, class Schedule>
-WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands::count> inputs, int n, void* y) {
-  using Y = typename Problem::Y;
-  using Row = detail::NormRow<Problem, Schedule>;
-  using Place = Domain<Problem::wide, Problem::o1, Problem::o2>;
-  constexpr int V = Schedule::vector, threads = Schedule::threads, room = Problem::columns + Problem::rowPadding;
-  static_assert(threads % kWarpSize == 0, "a row belongs to whole warps");
-  static_assert(!Schedule::cached || Row::runs * V <= 64, "what is cached stays in registers");
-  static_assert(Schedule::rows == 1 || threads == kWarpSize, "only one-warp rows share a block");
-  const int thread = static_cast<int>(threadIdx.x);
-  const int64 item = static_cast<int64>(blockIdx.x) * Schedule::rows + thread / threads;
-  if (item >= Place::items(n)) return;  // a whole warp, or a whole block
-  const Place at(item);
-  Row row{inputs.at, at.leading, at.at[0], at.at[1], thread % threads * V, {}};
-  row.prepare();
-  const detail::NormScale norm = detail::normScale<Problem>(row);
-  Row::forRuns([&](int run) {
-    const int column = row.column(run), valid = row.valid(run);
-    if (column >= room) return;
-    float values[V] = {};
-    if (valid > 0) {
-      row.values(run, values);
-      WPK_UNROLL
-      for (int v = 0; v < V; ++v) {
-        const float centred = values[v] - norm.shift;
-        values[v] = (Problem::kind == NormKind::softmax ? expf(centred) : centred) * norm.scale;
-      }
-      applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(
-          values, inputs.at + Problem::Inputs::count, valid, at.leading, at.at[0], at.at[1], column);
-    }
-    storeRowFromFloat<Y, V>(y, Y::offset(at.leading, at.at[0], at.at[1], column), valid, minOf(V, room - column),
-                            values);
-  });
+WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands::count> inputs, int n, void* y)
+{
+    using Y = typename Problem::Y;
+    using Row = detail::NormRow<Problem, Schedule>;
+    using Place = Domain<Problem::wide, Problem::o1, Problem::o2>;
+    constexpr int V = Schedule::vector, threads = Schedule::threads, room = Problem::columns + Problem::rowPadding;
+    static_assert(threads % kWarpSize == 0, "a row belongs to whole warps");
+    static_assert(!Schedule::cached || Row::runs * V <= 64, "what is cached stays in registers");
+    static_assert(Schedule::rows == 1 || threads == kWarpSize, "only one-warp rows share a block");
+    const int thread = static_cast<int>(threadIdx.x);
+    const int64 item = static_cast<int64>(blockIdx.x) * Schedule::rows + thread / threads;
+    if (item >= Place::items(n))
+        return; // a whole warp, or a whole block
+    const Place at(item);
+    Row row{inputs.at, at.leading, at.at[0], at.at[1], thread % threads * V, {}};
+    row.prepare();
+    const detail::NormScale norm = detail::normScale<Problem>(row);
+    Row::forRuns(
+        [&](int run)
+        {
+            const int column = row.column(run), valid = row.valid(run);
+            if (column >= room)
+                return;
+            float values[V] = {};
+            if (valid > 0)
+            {
+                row.values(run, values);
+                WPK_UNROLL
+                for (int v = 0; v < V; ++v)
+                {
+                    const float centred = values[v] - norm.shift;
+                    values[v] = (Problem::kind == NormKind::softmax ? expf(centred) : centred) * norm.scale;
+                }
+                applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(
+                    values, inputs.at + Problem::Inputs::count, valid, at.leading, at.at[0], at.at[1], column);
+            }
+            storeRowFromFloat<Y, V>(
+                y, Y::offset(at.leading, at.at[0], at.at[1], column), valid, minOf(V, room - column), values);
+        });
 }
 
-}  // namespace wpk
+} // namespace wpk

@@ -72,16 +72,16 @@ class PadTemplate(SingleKernelTemplate[Pad, PadSchedule]):
         """Every input and every output once."""
         row = _row(problem)
         total = problem.leading.value * _per_leading(problem, 1)
-        threads = columns["threads"].astype(float)
+        vector, threads = columns["vector"].astype(float), columns["threads"].astype(float)
         shape = (problem.leading.value, *problem.x_shape[1:])
         return Stream(
             element_bytes=problem.x.dtype.bytes,
             flops=float(total),
             loads=moved_bytes(problem.x, shape, row),
             stores=total * problem.y.dtype.bytes,
-            blocks=ceil_divide(total, columns["vector"] * threads),
+            blocks=ceil_divide(total, vector * threads),
             threads=threads,
-            registers=24.0 + 2 * columns["vector"],
+            registers=24.0 + 2 * vector,
         ).work(target)
 
     def shared_accesses(self, problem: Pad, schedule: PadSchedule) -> Sequence[SharedAccess]:

@@ -8,71 +8,87 @@
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
-namespace detail {
+namespace detail
+{
 
 // What ONNX Runtime starts a maximum from, and so the maximum of a window that lies all in the padding.
 constexpr float kLowest = -3.402823466e38f;
 
 // NaN propagates, unlike fmaxf.
-WPK_DEVICE float maximum(float a, float b) { return (a > b || isNan(a)) ? a : b; }
+WPK_DEVICE float maximum(float a, float b)
+{
+    return (a > b || isNan(a)) ? a : b;
+}
 
 // Pools V channels from `c` on of the window of output (p, q).
 template <class Problem, int V>
-WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid, float (&result)[V]) {
-  using X = typename Problem::X;
-  WPK_UNROLL
-  for (int v = 0; v < V; ++v) result[v] = Problem::isMax ? kLowest : 0.0f;
-  int counted = 0;
-  WPK_UNROLL
-  for (int r = 0; r < Problem::windowH; ++r) {
-    const int h = p * Problem::strideH - Problem::padTop + r * Problem::dilationH;
+WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid, float (&result)[V])
+{
+    using X = typename Problem::X;
     WPK_UNROLL
-    for (int s = 0; s < Problem::windowW; ++s) {
-      const int w = q * Problem::strideW - Problem::padLeft + s * Problem::dilationW;
-      const bool inside = h >= 0 && h < Problem::h && w >= 0 && w < Problem::w;
-      // Windows never start before the padding; ceil mode may take them beyond its end.
-      const bool inPadded = h < Problem::h + Problem::padBottom && w < Problem::w + Problem::padRight;
-      counted += Problem::countIncludePad ? inPadded : inside;
-      if (!inside) continue;
-      float values[V];
-      loadRowAsFloat<X, V>(x, X::offset(n, h, w, c), valid, values);
-      WPK_UNROLL
-      for (int v = 0; v < V; ++v) {
-        result[v] = Problem::isMax ? maximum(result[v], values[v]) : result[v] + values[v];
-      }
+    for (int v = 0; v < V; ++v)
+        result[v] = Problem::isMax ? kLowest : 0.0f;
+    int counted = 0;
+    WPK_UNROLL
+    for (int r = 0; r < Problem::windowH; ++r)
+    {
+        const int h = p * Problem::strideH - Problem::padTop + r * Problem::dilationH;
+        WPK_UNROLL
+        for (int s = 0; s < Problem::windowW; ++s)
+        {
+            const int w = q * Problem::strideW - Problem::padLeft + s * Problem::dilationW;
+            const bool inside = h >= 0 && h < Problem::h && w >= 0 && w < Problem::w;
+            // Windows never start before the padding; ceil mode may take them beyond its end.
+            const bool inPadded = h < Problem::h + Problem::padBottom && w < Problem::w + Problem::padRight;
+            counted += Problem::countIncludePad ? inPadded : inside;
+            if (!inside)
+                continue;
+            float values[V];
+            loadRowAsFloat<X, V>(x, X::offset(n, h, w, c), valid, values);
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+            {
+                result[v] = Problem::isMax ? maximum(result[v], values[v]) : result[v] + values[v];
+            }
+        }
     }
-  }
-  if constexpr (!Problem::isMax) {
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) result[v] /= static_cast<float>(maxOf(counted, 1));
-  }
+    if constexpr (!Problem::isMax)
+    {
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            result[v] /= static_cast<float>(maxOf(counted, 1));
+    }
 }
 
-}  // namespace detail
+} // namespace detail
 
 template <class Problem, class Schedule>
-WPK_DEVICE void pooling(Inputs<1 + Problem::Operands::count> inputs, int n, void* y) {
-  using Y = typename Problem::Y;
-  constexpr int V = Schedule::vector;
-  static_assert(V == 1 || Problem::channelsFastest, "vectors run along the channels");
-  using Part = RowPart<Problem::channels, Problem::paddingC, V>;
-  using Place = PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, Problem::q + Problem::paddingQ,
-                            Part::chunks>;
-  const int64 item = firstItem<Schedule::threads>();
-  if (item >= Place::items(n)) return;
-  const Place place(item);
-  const Part part(place.chunk);
-  const int valid = place.q < Problem::q ? part.valid : 0;
-  float result[V] = {};
-  if (valid > 0) {
-    detail::poolWindow<Problem, V>(inputs.at[0], place.n, place.p, place.q, part.start, valid, result);
-    applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(result, inputs.at + 1, valid, place.n,
-                                                                         place.p, place.q, part.start);
-  }
-  const int64 target = Y::offset(place.n, place.p, place.q, part.start);
-  storeRowFromFloat<Y, V>(y, target, valid, part.room, result);
+WPK_DEVICE void pooling(Inputs<1 + Problem::Operands::count> inputs, int n, void* y)
+{
+    using Y = typename Problem::Y;
+    constexpr int V = Schedule::vector;
+    static_assert(V == 1 || Problem::channelsFastest, "vectors run along the channels");
+    using Part = RowPart<Problem::channels, Problem::paddingC, V>;
+    using Place =
+        PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, Problem::q + Problem::paddingQ, Part::chunks>;
+    const int64 item = firstItem<Schedule::threads>();
+    if (item >= Place::items(n))
+        return;
+    const Place place(item);
+    const Part part(place.chunk);
+    const int valid = place.q < Problem::q ? part.valid : 0;
+    float result[V] = {};
+    if (valid > 0)
+    {
+        detail::poolWindow<Problem, V>(inputs.at[0], place.n, place.p, place.q, part.start, valid, result);
+        applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(
+            result, inputs.at + 1, valid, place.n, place.p, place.q, part.start);
+    }
+    const int64 target = Y::offset(place.n, place.p, place.q, part.start);
+    storeRowFromFloat<Y, V>(y, target, valid, part.room, result);
 }
 
-}  // namespace wpk
+} // namespace wpk

@@ -65,7 +65,8 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, PoolingSchedule]):
         image = _image(problem)
         items = problem.p * (problem.q + image.padding_q) * (problem.c + image.padding_c)
         total = problem.n.value * items
-        outputs = columns["vector"] * columns["threads"].astype(float)
+        vector, threads = columns["vector"].astype(float), columns["threads"].astype(float)
+        outputs = vector * threads
         blocks = ceil_divide(total, outputs)
         shape = (problem.n.value, problem.c, problem.p, problem.q)
         tail = prod(shape) * flops(problem.epilogue.expression)
@@ -78,8 +79,8 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, PoolingSchedule]):
             loads=blocks * tile * problem.x.dtype.bytes + operands,
             stores=total * problem.y.dtype.bytes,
             blocks=blocks,
-            threads=columns["threads"].astype(float),
-            registers=24.0 + 3 * columns["vector"],
+            threads=threads,
+            registers=24.0 + 3 * vector,
         ).work(target)
 
     def shared_accesses(

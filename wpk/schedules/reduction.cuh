@@ -12,124 +12,168 @@
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
-enum class ReduceKind { sum, mean, max, min, prod };
+enum class ReduceKind
+{
+    sum,
+    mean,
+    max,
+    min,
+    prod
+};
 
-namespace detail {
+namespace detail
+{
 
 template <ReduceKind Kind>
-WPK_DEVICE float reduceIdentity() {
-  if constexpr (Kind == ReduceKind::prod) return 1.0f;
-  if constexpr (Kind == ReduceKind::max) return asFloat(0xff800000u);  // -inf
-  if constexpr (Kind == ReduceKind::min) return asFloat(0x7f800000u);
-  return 0.0f;
+WPK_DEVICE float reduceIdentity()
+{
+    if constexpr (Kind == ReduceKind::prod)
+        return 1.0f;
+    if constexpr (Kind == ReduceKind::max)
+        return asFloat(0xff800000u); // -inf
+    if constexpr (Kind == ReduceKind::min)
+        return asFloat(0x7f800000u);
+    return 0.0f;
 }
 
 // Maxima and minima hand a NaN on.
 template <ReduceKind Kind>
-WPK_DEVICE float reduceTwo(float a, float b) {
-  if constexpr (Kind == ReduceKind::max) {
-    return (a > b || isNan(a)) ? a : b;
-  } else if constexpr (Kind == ReduceKind::min) {
-    return (a < b || isNan(a)) ? a : b;
-  } else if constexpr (Kind == ReduceKind::prod) {
-    return a * b;
-  } else {
-    return a + b;
-  }
+WPK_DEVICE float reduceTwo(float a, float b)
+{
+    if constexpr (Kind == ReduceKind::max)
+    {
+        return (a > b || isNan(a)) ? a : b;
+    }
+    else if constexpr (Kind == ReduceKind::min)
+    {
+        return (a < b || isNan(a)) ? a : b;
+    }
+    else if constexpr (Kind == ReduceKind::prod)
+    {
+        return a * b;
+    }
+    else
+    {
+        return a + b;
+    }
 }
 
 // Reduces share `share` of `Splits` of the inner elements of the item at (leading, o1, o2, row).
 template <class Problem, int V, int Splits>
-WPK_DEVICE void reduceShare(const void* const* inputs, int leading, int o1, int o2, int row, int valid, int share,
-                            float (&sums)[V]) {
-  constexpr bool outer = Problem::alongOuter;
-  constexpr int runs = outer ? Problem::i3 : ceilDivide(Problem::i3, V);
-  WPK_UNROLL
-  for (int v = 0; v < V; ++v) sums[v] = reduceIdentity<Problem::kind>();
-  for (int i = share; i < Problem::i1 * Problem::i2 * runs; i += Splits) {
-    const int i1 = i / (Problem::i2 * runs), i2 = i / runs % Problem::i2, i3 = i % runs * (outer ? 1 : V);
-    const int present = outer ? valid : (Problem::i3 % V == 0 ? V : minOf(V, Problem::i3 - i3));
-    OperandRows<typename Problem::Inputs, V> values;
-    if constexpr (outer) {
-      values.load(inputs, present, leading, o1, o2, i1, i2, i3, row);
-    } else {
-      values.load(inputs, present, leading, o1, o2, row, i1, i2, i3);
-    }
+WPK_DEVICE void reduceShare(
+    const void* const* inputs, int leading, int o1, int o2, int row, int valid, int share, float (&sums)[V])
+{
+    constexpr bool outer = Problem::alongOuter;
+    constexpr int runs = outer ? Problem::i3 : ceilDivide(Problem::i3, V);
     WPK_UNROLL
-    for (int v = 0; v < V; ++v) {
-      if (v >= present) continue;
-      const float value = Problem::Prologue::evaluate(0.0f, values.values[v]);
-      sums[v] = reduceTwo<Problem::kind>(sums[v], value);
+    for (int v = 0; v < V; ++v)
+        sums[v] = reduceIdentity<Problem::kind>();
+    for (int i = share; i < Problem::i1 * Problem::i2 * runs; i += Splits)
+    {
+        const int i1 = i / (Problem::i2 * runs), i2 = i / runs % Problem::i2, i3 = i % runs * (outer ? 1 : V);
+        const int present = outer ? valid : (Problem::i3 % V == 0 ? V : minOf(V, Problem::i3 - i3));
+        OperandRows<typename Problem::Inputs, V> values;
+        if constexpr (outer)
+        {
+            values.load(inputs, present, leading, o1, o2, i1, i2, i3, row);
+        }
+        else
+        {
+            values.load(inputs, present, leading, o1, o2, row, i1, i2, i3);
+        }
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+        {
+            if (v >= present)
+                continue;
+            const float value = Problem::Prologue::evaluate(0.0f, values.values[v]);
+            sums[v] = reduceTwo<Problem::kind>(sums[v], value);
+        }
     }
-  }
 }
 
 // Combines the shares of every item; share 0 holds the result.
 template <ReduceKind Kind, int Outputs, int Splits, int V>
-WPK_DEVICE void combineShares(int output, int share, float (&sums)[V]) {
-  __shared__ float shares[Splits > 1 ? Splits * Outputs * V : 1];
-  // Neighbouring threads write neighbouring words.
-  float* const own = shares + share * Outputs + output;
-  constexpr int plane = Splits * Outputs;
-  if constexpr (Splits > 1) {
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) own[v * plane] = sums[v];
-    for (int half = Splits / 2; half > 0; half /= 2) {
-      __syncthreads();
-      if (share >= half) continue;
-      WPK_UNROLL
-      for (int v = 0; v < V; ++v) {
-        sums[v] = reduceTwo<Kind>(sums[v], own[v * plane + half * Outputs]);
-        own[v * plane] = sums[v];
-      }
+WPK_DEVICE void combineShares(int output, int share, float (&sums)[V])
+{
+    __shared__ float shares[Splits > 1 ? Splits * Outputs * V : 1];
+    // Neighbouring threads write neighbouring words.
+    float* const own = shares + share * Outputs + output;
+    constexpr int plane = Splits * Outputs;
+    if constexpr (Splits > 1)
+    {
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            own[v * plane] = sums[v];
+        for (int half = Splits / 2; half > 0; half /= 2)
+        {
+            __syncthreads();
+            if (share >= half)
+                continue;
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+            {
+                sums[v] = reduceTwo<Kind>(sums[v], own[v * plane + half * Outputs]);
+                own[v * plane] = sums[v];
+            }
+        }
     }
-  }
 }
 
-}  // namespace detail
+} // namespace detail
 
 template <class Problem, class Schedule>
-WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::count> inputs, int n, void* y) {
-  using Y = typename Problem::Y;
-  constexpr int V = Schedule::vector, outputs = Schedule::outputs, splits = Schedule::splits;
-  constexpr bool outer = Problem::alongOuter;
-  static_assert((outputs & (outputs - 1)) == 0 && (splits & (splits - 1)) == 0, "powers of two");
-  static_assert(outputs * splits * V * 4 <= 49152, "shares fit the static shared memory");
-  constexpr int W = outer ? V : 1;  // outputs of an item
-  using Part = RowPart<Problem::row, Problem::rowPadding, W>;
-  using Place = Domain<Problem::wide, Problem::o1, Problem::o2, Part::chunks>;
-  const int thread = static_cast<int>(threadIdx.x);
-  const int output = outer ? thread % outputs : thread / splits;
-  const int share = outer ? thread / outputs : thread % splits;
-  const int64 item = static_cast<int64>(blockIdx.x) * outputs + output;
-  const bool inside = item < Place::items(n);
-  const Place at(inside ? item : 0);
-  const Part part(at.at[2]);
-  float sums[V] = {};
-  if (inside && part.valid > 0) {
-    detail::reduceShare<Problem, V, splits>(inputs.at, at.leading, at.at[0], at.at[1], part.start, part.valid, share,
-                                            sums);
-  }
-  detail::combineShares<Problem::kind, outputs, splits>(output, share, sums);
-  if (!inside || share != 0) return;
-  float result[W];
-  WPK_UNROLL
-  for (int w = 0; w < W; ++w) result[w] = sums[w];
-  if constexpr (!outer) {
+WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::count> inputs, int n, void* y)
+{
+    using Y = typename Problem::Y;
+    constexpr int V = Schedule::vector, outputs = Schedule::outputs, splits = Schedule::splits;
+    constexpr bool outer = Problem::alongOuter;
+    static_assert((outputs & (outputs - 1)) == 0 && (splits & (splits - 1)) == 0, "powers of two");
+    static_assert(outputs * splits * V * 4 <= 49152, "shares fit the static shared memory");
+    constexpr int W = outer ? V : 1; // outputs of an item
+    using Part = RowPart<Problem::row, Problem::rowPadding, W>;
+    using Place = Domain<Problem::wide, Problem::o1, Problem::o2, Part::chunks>;
+    const int thread = static_cast<int>(threadIdx.x);
+    const int output = outer ? thread % outputs : thread / splits;
+    const int share = outer ? thread / outputs : thread % splits;
+    const int64 item = static_cast<int64>(blockIdx.x) * outputs + output;
+    const bool inside = item < Place::items(n);
+    const Place at(inside ? item : 0);
+    const Part part(at.at[2]);
+    float sums[V] = {};
+    if (inside && part.valid > 0)
+    {
+        detail::reduceShare<Problem, V, splits>(
+            inputs.at, at.leading, at.at[0], at.at[1], part.start, part.valid, share, sums);
+    }
+    detail::combineShares<Problem::kind, outputs, splits>(output, share, sums);
+    if (!inside || share != 0)
+        return;
+    float result[W];
     WPK_UNROLL
-    for (int v = 1; v < V; ++v) result[0] = detail::reduceTwo<Problem::kind>(result[0], sums[v]);
-  }
-  if constexpr (Problem::kind == ReduceKind::mean) {
-    WPK_UNROLL
-    for (int w = 0; w < W; ++w) result[w] /= static_cast<float>(Problem::i1 * Problem::i2 * Problem::i3);
-  }
-  if (part.valid > 0) {
-    applyToRow<typename Problem::Epilogue, typename Problem::Operands, W>(
-        result, inputs.at + Problem::Inputs::count, part.valid, at.leading, at.at[0], at.at[1], part.start);
-  }
-  storeRowFromFloat<Y, W>(y, Y::offset(at.leading, at.at[0], at.at[1], part.start), part.valid, part.room, result);
+    for (int w = 0; w < W; ++w)
+        result[w] = sums[w];
+    if constexpr (!outer)
+    {
+        WPK_UNROLL
+        for (int v = 1; v < V; ++v)
+            result[0] = detail::reduceTwo<Problem::kind>(result[0], sums[v]);
+    }
+    if constexpr (Problem::kind == ReduceKind::mean)
+    {
+        WPK_UNROLL
+        for (int w = 0; w < W; ++w)
+            result[w] /= static_cast<float>(Problem::i1 * Problem::i2 * Problem::i3);
+    }
+    if (part.valid > 0)
+    {
+        applyToRow<typename Problem::Epilogue, typename Problem::Operands, W>(
+            result, inputs.at + Problem::Inputs::count, part.valid, at.leading, at.at[0], at.at[1], part.start);
+    }
+    storeRowFromFloat<Y, W>(y, Y::offset(at.leading, at.at[0], at.at[1], part.start), part.valid, part.room, result);
 }
 
-}  // namespace wpk
+} // namespace wpk

@@ -122,8 +122,9 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         shape = (*outer, *problem.inner)
         item = vector if view.along_outer else 1.0
         items = problem.leading.value * prod(problem.outer[1:])
-        threads = columns["outputs"] * splits
-        blocks = ceil_divide(items, item * columns["outputs"])
+        outputs = columns["outputs"].astype(float)
+        threads = outputs * splits
+        blocks = ceil_divide(items, outputs * item)
         fastest = view.order[-1] if view.along_outer else view.inner[-1]
         walked = problem.reduction / splits / (1.0 if view.along_outer else vector)
         tail = prod(outer) * flops(problem.epilogue.expression)

@@ -77,7 +77,7 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
         image = _image(problem)
         items = problem.p * (problem.q + image.padding_q) * (problem.c + image.padding_c)
         total = problem.n.value * items
-        threads = columns["threads"].astype(float)
+        vector, threads = columns["vector"].astype(float), columns["threads"].astype(float)
         linear = problem.mode is ResizeMode.LINEAR
         shape = (problem.n.value, problem.c, problem.h, problem.w)
         return Stream(
@@ -85,9 +85,9 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
             flops=float(total * (_LINEAR_FLOPS if linear else 1)),
             loads=moved_bytes(problem.x, shape, 1 if image.channels_fastest else 3),
             stores=total * problem.y.dtype.bytes,
-            blocks=ceil_divide(total, columns["vector"] * threads),
+            blocks=ceil_divide(total, vector * threads),
             threads=threads,
-            registers=24.0 + (6 if linear else 2) * columns["vector"],
+            registers=24.0 + (6 if linear else 2) * vector,
         ).work(target)
 
     def shared_accesses(
