@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError
-from wpk.graph_passes.base import GraphPass, Refusal
+from wpk.graph_passes.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.shapes import infer_shapes
 
 # Each round lets a rewrite enable another one; the deepest chain known (export noise, folding,
@@ -79,17 +79,12 @@ def run_passes(
     rewritten = dict.fromkeys((each.name for each in passes), 0)
     refusals: dict[str, tuple[Refusal, ...]] = dict.fromkeys(rewritten, ())
     infer_shapes(graph)
-    for round_number in range(1, MAX_ROUNDS + 1):
-        firing = []
-        for each in active:
-            result = each(graph)
-            rewritten[each.name] += result.rewritten
-            refusals[each.name] = tuple(result.refusals)
-            if result.rewritten:
-                firing.append(each.name)
-                infer_shapes(graph)
-            if progress is not None:
-                progress(each.name, round_number, result.rewritten)
+    for number in range(1, MAX_ROUNDS + 1):
+        results = _run_round(graph, active, number, progress)
+        for name, result in results.items():
+            rewritten[name] += result.rewritten
+            refusals[name] = tuple(result.refusals)
+        firing = [name for name, result in results.items() if result.rewritten]
         if not firing:
             break
     else:
@@ -101,3 +96,17 @@ def run_passes(
         PassRecord(each.name, rewritten[each.name], refusals[each.name], each.name in skip)
         for each in passes
     ]
+
+
+def _run_round(
+    graph: gs.Graph, passes: Sequence[GraphPass], number: int, progress: Progress | None
+) -> dict[str, PassResult]:
+    """Run each pass once, and infer shapes again behind those that rewrote."""
+    results = {}
+    for each in passes:
+        results[each.name] = result = each(graph)
+        if result.rewritten:
+            infer_shapes(graph)
+        if progress is not None:
+            progress(each.name, number, result.rewritten)
+    return results

@@ -126,6 +126,11 @@ def prove(
     second = each(after)
     assert second.rewritten == 0
     assert names == [[t.name for t in tensors] for tensors in (after.inputs, after.outputs)]
+    _compare(before, after, terms, batches)
+    return Proof(after, result)
+
+
+def _compare(before: gs.Graph, after: gs.Graph, terms: int, batches: Sequence[int]) -> None:
     old_model, new_model = export(before), export(after)
     for batch in batches:
         feeds = random_inputs(before, seed=1, batch=batch)
@@ -135,7 +140,6 @@ def prove(
             assert old.shape == new.shape
             assert old.dtype == new.dtype
             np.testing.assert_allclose(new, old, rtol=0.0, atol=bound)
-    return Proof(after, result)
 
 
 def refusals(text: str, each: GraphPass, constants: str = "") -> list[str]:
