@@ -118,6 +118,7 @@ class Clusters:
             for node in members
             for tensor in node.outputs
             for reader in tensor.outputs
+            if id(reader) in self._position  # a subgraph of If or Loop reads, too
             if id(reader) not in inside and id(reader) not in blocked
             if is_elementwise(reader) and id(reader) not in self.owner
         ]

@@ -38,8 +38,6 @@ def why_not_follow(node: gs.Node) -> str | None:
     """Say why a data movement cannot work on channels-last tensors."""
     if not is_op(node, *FOLLOWERS):
         return f"{node.op} has no channels-last form"
-    if rank(node.inputs[0]) not in RANKS:
-        return f"'{node.inputs[0].name}' has rank {rank(node.inputs[0])}"
     if node.op == "Concat" or node.op == "Split":
         return None
     for index in _constant_inputs(node):

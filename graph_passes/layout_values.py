@@ -76,7 +76,7 @@ class LayoutPlan:
         if is_call(node):
             return None
         if is_op(node, *VIEWS):
-            return None if _moves_channels_only(node) else f"{node.op} moves more than channels"
+            return None if _changes_channels_only(node) else f"{node.op} changes more than channels"
         return why_not_follow(node)
 
     def _becomes_last(self, node: gs.Node) -> bool:
@@ -85,7 +85,7 @@ class LayoutPlan:
         if is_call(node):
             return True
         if is_op(node, *VIEWS):
-            return _moves_channels_only(node) and self.is_last(_views_before(node)[0].inputs[0])
+            return _changes_channels_only(node) and self.is_last(_views_before(node)[0].inputs[0])
         return is_op(node, *FOLLOWERS) and any(self.is_last(tensor) for tensor in node.inputs)
 
 
@@ -99,7 +99,7 @@ def _views_before(node: gs.Node) -> list[gs.Node]:
     return chain
 
 
-def _moves_channels_only(node: gs.Node) -> bool:
+def _changes_channels_only(node: gs.Node) -> bool:
     """Whether the views up to ``node`` keep the batch and every spatial dimension in its place."""
     chain = _views_before(node)
     views = trace(chain[0].inputs[0], chain)

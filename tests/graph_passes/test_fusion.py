@@ -170,3 +170,23 @@ def test_refuses_more_tensors_than_a_kernel_takes(load):
         "matmul_add_add_add_0",
         "add_add_add_add_1",
     ]
+
+
+def test_says_that_an_anchor_has_no_known_rank(load):
+    graph = load(f"{H} g (float[2, 3] x) => (float[2, 3] y) {{ h = Neg(x)  y = Softmax(h) }}")
+    graph.nodes[1].outputs[0].shape = None
+    result = FuseOperators()(graph)
+    assert [r.reason for r in result.refusals] == ["the rank of 'y' is unknown"]
+
+
+def test_subgraphs_are_left_alone(prove):
+    proof = prove(
+        f"""{H} g (float[2, 3] x, float[3, 3] w) => (float[2, 3] y)
+        <bool c = {{1}}> {{
+        h = MatMul(x, w)
+        y = If<then_branch = t () => (float[2, 3] a) {{ a = Neg(h) }},
+               else_branch = e () => (float[2, 3] b) {{ b = Abs(h) }}>(c) }}""",
+        FuseOperators(),
+        constants="w",
+    )
+    assert proof.ops == ["matmul_0", "If"]

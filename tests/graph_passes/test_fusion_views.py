@@ -144,3 +144,20 @@ def test_a_scale_is_hoisted_over_the_views_before_it(prove):
 def test_says_why_nothing_is_hoisted(refusals, body, reason):
     text = f"{H} g (float[4, 4] x) => (float[4, 4] y, float[4, 4] z) {{ {body} }}"
     assert any(reason in given for given in refusals(text, HoistOverViews()))
+
+
+def test_says_that_shapes_are_not_known(load):
+    graph = load(
+        f"""{H} g (float[N, M, 8] x, float[8, 8] w) => (float[K, 8] y)
+        <int64[2] flat = {{-1, 8}}> {{ r = Reshape(x, flat)  y = MatMul(r, w) }}""",
+        "w",
+    )
+    result = FuseOperators()(graph)
+    assert [r.reason for r in result.refusals] == []
+    graph = load(
+        f"""{H} g (float[N, 8] x, float[4, 8] w, int64[2] s) => (float[K, 8] y) {{
+        r = Reshape(x, s)  y = MatMul(r, w) }}""",
+        "w",
+    )
+    result = FuseOperators()(graph)
+    assert [r.reason for r in result.refusals] == ["the shapes between 'x' and 'r' are not known"]

@@ -190,6 +190,21 @@ REFUSED = {
         f"{CONV}, int64[1] begin, int64[1] end) => (float[1, b, 6, 6] y",
         "a = Conv(x, w)  s = Slice(a, begin, end)  y = MaxPool<kernel_shape = [2, 2]>(s)",
     ),
+    "Gather has no channels-last form": (
+        f"{CONV}, int64[4] i) => (float[1, 4, 5, 5] y",
+        "a = Conv(x, w)  g = Gather<axis = 1>(a, i)  y = MaxPool<kernel_shape = [2, 2]>(g)",
+    ),
+    "Reshape changes more than channels": (
+        f"{CONV}, int64[4] sizes) => (float[a, b, c, d] y",
+        "a = Conv(x, w)  r = Reshape(a, sizes)  y = MaxPool<kernel_shape = [1, 1]>(r)",
+    ),
+    "Resize crops to 'roi'": (
+        f"{CONV}, float[8] roi, int64[4] s) => (float[1, 4, 5, 5] y",
+        (
+            'a = Conv(x, w)  r = Resize<coordinate_transformation_mode = "tf_crop_and_resize">'
+            "(a, roi, , s)  y = MaxPool<kernel_shape = [2, 2]>(r)"
+        ),
+    ),
     "Conv works on rank 5; only 3 and 4 are laid out": (
         "float[1, 2, 3, 3, 3] x, float[2, 2, 1, 1, 1] w) => (float[1, 2, 3, 3, 3] y",
         "y = Conv(x, w)",
@@ -201,6 +216,12 @@ REFUSED = {
 def test_says_why_a_value_keeps_its_order(load, reason):
     signature, nodes = REFUSED[reason]
     graph = load(f"{H} g ({signature}) {{ {nodes} }}", "w")
+    for node in graph.nodes:
+        if node.op == "Reshape":
+            node.inputs = [node.inputs[0], gs.Constant("flat", np.array([1, 4, 4, 9]))]
+            node.outputs[0].shape = [1, 4, 4, 9]
+        if node.op == "Resize":
+            node.inputs = [*node.inputs[:3], gs.Constant("same", np.array([1, 4, 6, 6]))]
     FuseOperators()(graph)
     assert reason in [refusal.reason for refusal in ChannelsLast()(graph).refusals]
 

@@ -271,3 +271,22 @@ def test_bf16_weights_are_the_nearest_numbers(load):
     (conv,) = [node for node in graph.nodes if node.op == "Conv"]
     wanted = weights.astype(ml_dtypes.bfloat16)
     assert (conv.inputs[1].values == wanted).all()
+
+
+def test_says_which_operator_it_does_not_know(load):
+    graph = load(
+        f"""{H} g (float[2, 3] x, bool c) => (float[2, 3] y) {{
+        h = Relu(x)
+        y = If<then_branch = t () => (float[2, 3] a) {{ a = Neg(h) }},
+               else_branch = e () => (float[2, 3] b) {{ b = Abs(h) }}>(c) }}"""
+    )
+    for op, domain in (("Own", "mine"), ("Unheard", None)):
+        made = gs.Variable(f"{op}_out", np.float32, [2, 3])
+        graph.nodes.append(gs.Node(op, op, {}, [graph.inputs[0]], [made], domain))
+        graph.outputs.append(made)
+    result = SetPrecision(Precision.FP16)(graph)
+    assert {(refusal.node, refusal.reason) for refusal in result.refusals} == {
+        ("If_1", "If holds a subgraph"),
+        ("Own", "Own is not a standard operator"),
+        ("Unheard", "Unheard is not an operator of opset 20"),
+    }
