@@ -62,17 +62,18 @@ class ConvMmaTemplate(ScheduleTemplate[Convolution, MmaSchedule]):
         ``(b - 1) * stride + filter`` of the paper's direct convolution has no place here.
         """
         inputs, view = _inputs(problem), _view(problem)
-        element = problem.precision.storage.bytes
         threads = mma_tiles.threads(columns)
-        steps = np.ceil(view.reduction / columns["block_k"])
-        rows = np.ceil(view.rows.value / columns["block_m"])
-        block_flops = 2.0 * columns["block_m"] * columns["block_n"] * columns["block_k"] * steps
-        filters = columns["block_n"] * _transactions(columns["block_k"] * element, target)
-        pixels = view.transactions(columns["block_m"], columns["block_k"], target)
+        block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
+        steps = np.ceil(view.reduction / block_k)
+        rows = np.ceil(view.rows.value / block_m)
+        block_flops = 2.0 * block_m * block_n * block_k * steps
+        row_bytes = block_k * float(problem.precision.storage.bytes)
+        filters = block_n * np.ceil(row_bytes / target.transaction_bytes)
+        pixels = view.transactions(block_m, block_k, target)
         return Work(
             unit=problem.precision,
             element_bytes=problem.x.dtype.bytes,
-            blocks=rows * np.ceil(view.stored_columns / columns["block_n"]) * problem.groups,
+            blocks=rows * np.ceil(view.stored_columns / block_n) * problem.groups,
             threads=threads,
             shared_bytes=mma_tiles.shared_bytes(columns, inputs),
             registers=mma_tiles.registers(columns, inputs),
@@ -80,7 +81,7 @@ class ConvMmaTemplate(ScheduleTemplate[Convolution, MmaSchedule]):
             thread_flops=block_flops / threads,
             block_transactions=steps * (filters + pixels),
             thread_loads=steps * mma_tiles.loads(columns, inputs),
-            store_bytes=columns["block_m"] * columns["block_n"] * float(problem.y.dtype.bytes),
+            store_bytes=block_m * block_n * float(problem.y.dtype.bytes),
             steps=steps,
             stages=columns["stages"].astype(np.float64),
         )
@@ -151,7 +152,3 @@ def _inputs(problem: Convolution) -> MmaInputs:
         gathered_bytes_a=problem.x.dtype.bytes,
         gathered_bytes_b=0,
     )
-
-
-def _transactions(row_bytes: Columns | np.ndarray, target: Target) -> np.ndarray:
-    return np.ceil(np.asarray(row_bytes, np.float64) / target.transaction_bytes)

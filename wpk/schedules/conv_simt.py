@@ -55,7 +55,7 @@ class ConvSimtTemplate(ScheduleTemplate[Convolution, SimtSchedule]):
         """What DeepCuts tables 6 to 8 count, for an implicit matrix product (see conv_mma)."""
         view = _view(problem, _VECTOR)
         threads = simt_tiles.threads(columns)
-        block_m, block_n, block_k = (columns[f"block_{axis}"] for axis in "mnk")
+        block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
         steps = np.ceil(view.reduction / block_k)
         rows = np.ceil(view.rows.value / block_m)
         block_flops = 2.0 * block_m * block_n * block_k * steps
@@ -75,7 +75,7 @@ class ConvSimtTemplate(ScheduleTemplate[Convolution, SimtSchedule]):
             thread_loads=steps * simt_tiles.loads(columns),
             store_bytes=block_m * block_n * float(problem.y.dtype.bytes),
             steps=steps,
-            stages=1.0 + columns["prefetch"],
+            stages=columns["prefetch"].astype(np.float64) + 1.0,
         )
 
     def shared_accesses(

@@ -97,7 +97,7 @@ class ConvolutionView:
         """
         size = self.problem.x.dtype.bytes
         if self.problem.x.strides[1] == 1:
-            run = np.minimum(elements, self.tap) * size
+            run: Floats = np.minimum(elements, float(self.tap)) * size
             return pixels * elements * size / run * np.ceil(run / target.transaction_bytes)
         stride = 1 if self.problem.transposed else self.problem.stride[1]
         apart = min(self.problem.x.strides[3] * stride * size, target.transaction_bytes)

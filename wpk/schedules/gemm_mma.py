@@ -50,7 +50,7 @@ class GemmMmaTemplate(ScheduleTemplate[Matmul, MmaSchedule]):
         """What DeepCuts tables 6 to 8 count for a matrix product: every step loads both tiles."""
         inputs, view = _inputs(problem), MatmulView(problem)
         threads = mma_tiles.threads(columns)
-        block_m, block_n, block_k = (columns[f"block_{axis}"] for axis in "mnk")
+        block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
         steps = np.ceil(problem.k / block_k)
         batch = problem.batch[0].value * problem.batch[1]
         tiles = np.ceil(problem.m.value / block_m) * np.ceil(view.stored_columns / block_n)

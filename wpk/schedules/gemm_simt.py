@@ -49,7 +49,7 @@ class GemmSimtTemplate(ScheduleTemplate[Matmul, SimtSchedule]):
         """What DeepCuts tables 6 to 8 count for a matrix product: every step loads both tiles."""
         view = _view(problem, _VECTOR)
         threads = simt_tiles.threads(columns)
-        block_m, block_n, block_k = (columns[f"block_{axis}"] for axis in "mnk")
+        block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
         steps = np.ceil(problem.k / block_k)
         batch = problem.batch[0].value * problem.batch[1]
         tiles = np.ceil(problem.m.value / block_m) * np.ceil(view.stored_columns / block_n)
@@ -70,7 +70,7 @@ class GemmSimtTemplate(ScheduleTemplate[Matmul, SimtSchedule]):
             thread_loads=steps * simt_tiles.loads(columns),
             store_bytes=block_m * block_n * float(problem.y.dtype.bytes),
             steps=steps,
-            stages=1.0 + columns["prefetch"],
+            stages=columns["prefetch"].astype(np.float64) + 1.0,
         )
 
     def shared_accesses(self, problem: Matmul, schedule: SimtSchedule) -> Sequence[SharedAccess]:

@@ -127,7 +127,8 @@ def shared_bytes(columns: Columns, inputs: MmaInputs) -> Floats:
     ) * float(inputs.element_bytes)
     row_floats = columns["block_n"] // columns["warps_n"] + 8
     staging = columns["warps_m"] * columns["warps_n"] * 16 * row_floats * 4.0
-    return np.maximum(ring, staging)
+    larger: Floats = np.maximum(ring, staging)
+    return larger
 
 
 def registers(columns: Columns, inputs: MmaInputs) -> Floats:

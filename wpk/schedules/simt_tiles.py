@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats, SharedAccess
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
+
+Mask = NDArray[np.bool_]
 
 _WARP = 32
 _MAX_ACCUMULATORS = 64
@@ -107,7 +110,8 @@ def shared_bytes(columns: Columns) -> Floats:
         columns["row_major"] == 1, (block_k + padding) * block_m, (block_m + padding) * block_k
     )
     tiles = a + (block_n + padding) * block_k
-    return (tiles * (1 + columns["prefetch"]) * _FLOAT).astype(np.float64)
+    total: Floats = (tiles * (1 + columns["prefetch"]) * _FLOAT).astype(np.float64)
+    return total
 
 
 def registers(columns: Columns, inputs: SimtInputs) -> Floats:
@@ -178,16 +182,19 @@ def constraints(inputs: SimtInputs, target: Target) -> Sequence[Constraint]:
     return [*found, *(_gather_constraint(*side) for side in _sides(inputs))]
 
 
-def _warps_tile(columns: Columns) -> np.ndarray:
+def _warps_tile(columns: Columns) -> Mask:
     threads_m = columns["block_m"] // columns["thread_m"]
     threads_n = columns["block_n"] // columns["thread_n"]
     lanes_n = np.clip(threads_n, 1, 8)
     lanes_m = _WARP // lanes_n
-    return (threads_n % lanes_n == 0) & (threads_m % lanes_m == 0) & (lanes_m * lanes_n == _WARP)
+    tiles = (threads_n % lanes_n == 0) & (threads_m % lanes_m == 0)
+    legal: Mask = tiles & (lanes_m * lanes_n == _WARP)
+    return legal
 
 
-def _is_run(size: np.ndarray) -> np.ndarray:
-    return (size < 3) | (size % 4 == 0)
+def _is_run(size: NDArray[np.int64]) -> Mask:
+    legal: Mask = (size < 3) | (size % 4 == 0)
+    return legal
 
 
 def _gather_constraint(side: str, vector: int, size: int) -> Constraint:
@@ -209,7 +216,8 @@ def loads(columns: Columns) -> Floats:
     """Shared memory loads of a thread in one step."""
     thread_m, thread_n = columns["thread_m"], columns["thread_n"]
     runs_m = np.where(columns["row_major"] == 1, thread_m / 4, np.ceil(thread_m / 4))
-    return columns["block_k"] * (runs_m + np.ceil(thread_n / 4))
+    total: Floats = columns["block_k"] * (runs_m + np.ceil(thread_n / 4))
+    return total
 
 
 def shared_accesses(schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:

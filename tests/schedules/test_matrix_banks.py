@@ -1,0 +1,77 @@
+"""The shared loads that templates describe are those that the emulator sees, conflicts included."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wpk.dtypes import DType, Precision
+from wpk.extent import Extent
+from wpk.performance.bank_conflicts import passes, phases
+from wpk.problems import Epilogue, Matmul, Tensor
+from wpk.schedules.gemm_mma import GemmMmaTemplate
+from wpk.schedules.gemm_simt import GemmSimtTemplate
+from wpk.schedules.mma_tiles import MmaSchedule
+from wpk.schedules.simt_tiles import SimtSchedule
+
+MMA = [
+    MmaSchedule(64, 64, 32, 2, 2, 2),
+    MmaSchedule(64, 64, 64, 1, 2, 3),
+    MmaSchedule(64, 64, 16, 4, 1, 4),
+]
+SIMT = [
+    SimtSchedule(64, 64, 8, 8, 4, row_major=1, padding=4, prefetch=1),
+    SimtSchedule(64, 64, 16, 4, 4, row_major=1, padding=0, prefetch=0),
+    SimtSchedule(64, 64, 16, 2, 8, row_major=0, padding=0, prefetch=1),
+    SimtSchedule(32, 64, 8, 4, 2, row_major=0, padding=4, prefetch=1),
+]
+
+
+def square(precision: Precision, b_transposed: bool = False) -> Matmul:
+    tensor = Tensor(precision.storage, (0, 0, 64, 1))
+    b = Tensor(precision.storage, (0, 0, 1, 64)) if b_transposed else tensor
+    return Matmul(
+        precision, (Extent(1), 1), Extent(64), 64, 64, tensor, b, False, tensor, Epilogue()
+    )
+
+
+def predicted(accesses: Any, warps: int, steps: int) -> tuple[int, int]:
+    """Phases, and passes that conflicts add, of all warps in all steps."""
+    least = extra = 0
+    for access in accesses:
+        taken = int(passes(np.asarray([access.addresses], np.int64), access.bytes)[0])
+        least += access.count * phases(access.bytes)
+        extra += access.count * (taken - phases(access.bytes))
+    return least * warps * steps, extra * warps * steps
+
+
+@pytest.mark.parametrize("schedule", MMA, ids=str)
+@pytest.mark.parametrize("b_transposed", [False, True], ids=["across", "along"])
+def test_matrix_loads_are_free_of_conflicts(
+    schedule: MmaSchedule,
+    b_transposed: bool,
+    checking_execution: Any,
+    check_matmul: Callable[..., None],
+) -> None:
+    template, problem = GemmMmaTemplate(), square(Precision.FP16, b_transposed)
+    check_matmul(checking_execution, template, problem, schedule)
+    accesses = template.shared_accesses(problem, schedule)
+    expected = predicted(accesses, schedule.threads // 32, 64 // schedule.block_k)
+    seen = checking_execution.statistics
+    assert (seen.phases["matrix_load"], seen.conflicts["matrix_load"]) == expected
+    assert expected[1] == 0
+
+
+@pytest.mark.parametrize("schedule", SIMT, ids=str)
+def test_conflicts_of_plain_loads_are_counted_alike(
+    schedule: SimtSchedule, checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    template, problem = GemmSimtTemplate(), square(Precision.FP32, b_transposed=True)
+    assert problem.y.dtype is DType.FP32
+    check_matmul(checking_execution, template, problem, schedule)
+    blocks = 64 // schedule.block_m
+    accesses = template.shared_accesses(problem, schedule)
+    expected = predicted(accesses, schedule.threads // 32 * blocks, 64 // schedule.block_k)
+    seen = checking_execution.statistics
+    assert (seen.phases["load"], seen.conflicts["load"]) == expected

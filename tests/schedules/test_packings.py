@@ -1,0 +1,81 @@
+"""Packings: every name has an inverse, pads with zeros, and rounds only where it says so."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from wpk.dtypes import DType, Precision
+from wpk.extent import Extent
+from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.schedules import packings
+
+ANY = Tensor(DType.FP32, (0, 0, 0, 0), alignment=4)
+
+
+def convolution(c: int = 6, k: int = 10, groups: int = 2, transposed: bool = False) -> Convolution:
+    return Convolution(
+        *(Precision.FP32, Extent(1), c, 9, 9, k, 7, 7, (3, 2), (1, 1), (1, 1), (0, 0)),
+        *(groups, transposed, ANY, ANY, Epilogue()),
+    )
+
+
+MATMUL = Matmul(Precision.FP32, (Extent(1), 1), Extent(4), 10, 147, ANY, ANY, True, ANY, Epilogue())
+CONVOLUTIONS = {
+    "plain": convolution(groups=1),
+    "grouped": convolution(),
+    "transposed": convolution(transposed=True),
+}
+KRSC = [name for name in packings.PACKINGS if name.startswith("krsc")]
+NK = [name for name in packings.PACKINGS if name.startswith("nk")]
+
+
+def logical(problem: Convolution, dtype: Any) -> np.ndarray:
+    per_group, channels = problem.k // problem.groups, problem.c // problem.groups
+    outer = (problem.c, per_group) if problem.transposed else (problem.k, channels)
+    return np.random.default_rng(1).standard_normal((*outer, *problem.filter)).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        (name, dtype)
+        for name in KRSC
+        for dtype in (np.float32, np.float16, ml_dtypes.bfloat16)
+        if dtype is np.float32 or not name.endswith("_tf32")
+    ],
+)
+@pytest.mark.parametrize("problem", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
+def test_filters_come_back(name: str, problem: Convolution, dtype: Any) -> None:
+    array = logical(problem, dtype)
+    packed = packings.pack(name, array, problem)
+    assert packed.shape[0] == problem.k
+    assert packed.shape[1] * packed.itemsize % 16 == 0
+    expected = packings.round_to_tf32(array) if name.endswith("_tf32") else array
+    np.testing.assert_array_equal(packings.unpack(name, packed, problem), expected)
+
+
+@pytest.mark.parametrize("name", NK)
+def test_matrices_come_back(name: str) -> None:
+    array = np.random.default_rng(2).standard_normal((147, 10)).astype(np.float32)
+    packed = packings.pack(name, array, MATMUL)
+    assert packed.shape == (10, 148)
+    assert not packed[:, 147:].any()
+    expected = packings.round_to_tf32(array) if name.endswith("_tf32") else array
+    np.testing.assert_array_equal(packings.unpack(name, packed, MATMUL), expected)
+
+
+def test_a_filter_lies_tap_by_tap_with_zeros_between() -> None:
+    problem = convolution(c=3, k=2, groups=1)
+    packed = packings.pack("krsc_pad4", logical(problem, np.float32), problem).reshape(2, 3, 2, 4)
+    array = logical(problem, np.float32)
+    np.testing.assert_array_equal(packed[1, 2, 1, :3], array[1, :, 2, 1])
+    assert not packed[..., 3].any()
+
+
+def test_rounding_to_tf32_is_to_nearest_ties_away() -> None:
+    ulp = 2.0**-10
+    values = np.array([1 + ulp / 2, 1 + ulp * 0.49, -(1 + ulp / 2), np.inf, np.nan], np.float32)
+    expected = np.array([1 + ulp, 1.0, -(1 + ulp), np.inf, np.nan], np.float32)
+    np.testing.assert_array_equal(packings.round_to_tf32(values), expected)
