@@ -26,6 +26,7 @@ from wpk.graph_passes.constants_into_weights import (
 from wpk.graph_passes.dead_code import DeadCode
 from wpk.graph_passes.fusion import FuseOperators
 from wpk.graph_passes.fusion_hoist import HoistOverViews
+from wpk.graph_passes.fusion_split import SplitBeforeViews
 from wpk.graph_passes.gelu import RecognizeGelu
 from wpk.graph_passes.global_pooling import GlobalPooling
 from wpk.graph_passes.hard_swish import RecognizeHardSwish
@@ -54,7 +55,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
     return [
         simplifying_passes(precision.storage),
         [SetPrecision(precision)],
-        [HoistOverViews(), FuseOperators()],
+        [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
         [ChannelsLast()],
     ]
 

@@ -37,7 +37,7 @@ def fold_views(graph: gs.Graph) -> int:
         steps = None if described is None else shortest(described)
         if steps is None or described is None or _cost(steps) >= _cost(_steps_of(chain)):
             continue
-        replaced += int(_emit(editor, chain[0].inputs[0], node, steps))
+        replaced += int(emit(editor, chain[0].inputs[0], node.outputs[0], steps))
     return replaced
 
 
@@ -151,8 +151,8 @@ def _chain(node: gs.Node) -> list[gs.Node]:
     return chain
 
 
-def _emit(editor: GraphEditor, source: gs.Tensor, last: gs.Node, steps: list[Step]) -> bool:
-    output = last.outputs[0]
+def emit(editor: GraphEditor, source: gs.Tensor, output: gs.Tensor, steps: list[Step]) -> bool:
+    """Make ``output`` from ``source`` by ``steps``; False where both names must stay."""
     if not steps and editor.why_not_replace(output, source) is not None:
         return False
     tensor = source

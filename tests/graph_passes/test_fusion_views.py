@@ -6,7 +6,9 @@ import pytest
 from wpk.graph_passes.functions import called
 from wpk.graph_passes.fusion import FuseOperators
 from wpk.graph_passes.fusion_hoist import HoistOverViews
+from wpk.graph_passes.fusion_split import SplitBeforeViews
 from wpk.graph_passes.fusion_views import trace
+from wpk.graph_passes.manager import run_passes
 
 H = '<ir_version: 8, opset_import: ["" : 20]>'
 
@@ -161,3 +163,54 @@ def test_says_that_shapes_are_not_known(load):
     )
     result = FuseOperators()(graph)
     assert [r.reason for r in result.refusals] == ["the shapes between 'x' and 'r' are not known"]
+
+
+TAKEN_APART = {
+    "Gather": """q = Gather<axis = 0>(t, i0)  k = Gather<axis = 0>(t, i1)
+        v = Gather<axis = 0>(t, i2)""",
+    "Split": """qs, ks, vs = Split<axis = 0, num_outputs = 3>(t)  q = Squeeze(qs, first)
+        k = Squeeze(ks, first)  v = Squeeze(vs, first)""",
+}
+
+
+@pytest.mark.parametrize("op", TAKEN_APART)
+def test_query_key_and_value_of_one_product_need_no_transpose(prove, op):
+    text = f"""{H} g (float[N, 5, 24] x, float[24, 72] w) => (float[N, 3, 5, 8] y)
+        <int64[5] heads = {{0, 5, 3, 3, 8}}, int64 i0 = {{0}}, int64 i1 = {{1}}, int64 i2 = {{-1}},
+        int64[1] first = {{0}}> {{
+        p = MatMul(x, w)  r = Reshape(p, heads)  t = Transpose<perm = [2, 0, 3, 1, 4]>(r)
+        {TAKEN_APART[op]}  kt = Transpose<perm = [0, 1, 3, 2]>(k)
+        s = MatMul(q, kt)  a = Softmax(s)  y = MatMul(a, v) }}"""
+    proof = prove(
+        text,
+        SplitBeforeViews(),
+        constants="w",
+        rewritten=3 if op == "Gather" else 1,
+        batches=(1, 2),
+    )
+    run_passes(proof.graph, [FuseOperators()])
+    kinds = sorted(node.op.rsplit("_", 1)[0] for node in proof.graph.nodes)
+    assert kinds == ["Slice"] * 3 + ["matmul"] * 3 + ["softmax"]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("t = Transpose<perm = [1, 0, 2]>(x)  y = Gather<axis = 1>(t, i)", "not constant"),
+        (
+            "t = Transpose(x)  a, b = Split<axis = 0, num_outputs = 2>(t)  y = Concat<axis = 0>(b, a)",
+            "Concat 'Concat_2' could not read the views in place",
+        ),
+        (
+            (
+                "r = Reshape(x, pairs)  t = Transpose<perm = [3, 0, 1, 2]>(r)"
+                "  y = Gather<axis = 0>(t, one)"
+            ),
+            "axis 0 is no range of one dimension of 'x'",
+        ),
+    ],
+)
+def test_says_why_views_are_not_taken_apart(refusals, body, reason):
+    text = f"""{H} g (float[4, 5, 6] x, int64 i) => (float[a, b, c] y)
+        <int64[4] pairs = {{4, 5, 3, 2}}, int64 one = {{1}}> {{ {body} }}"""
+    assert any(reason in given for given in refusals(text, SplitBeforeViews()))
