@@ -51,7 +51,7 @@ def plan_memory(
         pinned: Values that are alive from before the first step to after the last.
         dims: Values of the free dimensions.
     """
-    lives = _lifetimes(values, steps, pinned)
+    lives = lifetimes(values, steps, pinned)
     sizes = {
         name: -(-evaluate(buffers[name].bytes, dims) // ALIGNMENT) * ALIGNMENT for name in lives
     }
@@ -69,9 +69,10 @@ def plan_memory(
     return MemoryPlan(offsets, sizes, arena, peak)
 
 
-def _lifetimes(
+def lifetimes(
     values: Mapping[str, Value], steps: Sequence[Iterable[str]], pinned: Iterable[str]
 ) -> dict[str, tuple[int, int]]:
+    """First and last step of each buffer: -1 where it is there before, their count where it stays."""
     lives = {values[name].buffer: (-1, len(steps)) for name in pinned}
     for step, names in enumerate(steps):
         for name in names:

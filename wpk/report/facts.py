@@ -1,0 +1,294 @@
+"""What a report says, free of its form: the terminal, Markdown, JSON and HTML show these facts.
+
+Times are microseconds everywhere: a bound is what nothing can beat, an estimate is predicted. No
+time in a report is measured.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from wpk.engine.plan import Check, PassSummary
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """One kernel launch of an operator.
+
+    Attributes:
+        entry: Name of the kernel.
+        cubin_source: Digest of the source that the cubin was compiled from.
+        cpu_source: Digest of the source that the CPU device executes, generated again by this
+            installation; empty where it would refuse, because it generates another.
+        grid: Blocks, in words.
+        block: Threads, in words.
+        shared_bytes: Shared memory of a block, static and dynamic.
+        registers: Of a thread.
+        spill_bytes: Bytes that a thread spills to local memory.
+        tensor_core_instructions: In the machine code, by kind.
+    """
+
+    entry: str
+    cubin_source: str
+    cpu_source: str
+    grid: str
+    block: str
+    shared_bytes: int
+    registers: int
+    spill_bytes: int
+    tensor_core_instructions: dict[str, int]
+
+
+@dataclass(frozen=True)
+class OperatorFacts:
+    """One operator of the plan.
+
+    Attributes:
+        name: Its name.
+        kind: Its family (`wpk.report.words.KINDS`).
+        work: What it computes, in words.
+        note: Why it exists, where that is not obvious.
+        nodes: ONNX nodes that it computes.
+        inputs: Values and weights that it reads.
+        outputs: Values that it writes.
+        reads: Numbers of the operators that made its inputs.
+        problem: Number of its problem in `ReportFacts.problems`.
+        template: Schedule template that was chosen.
+        schedule: Its numbers, in words.
+        score: PUL of the choice, between 0 and 1.
+        bound_us: What nothing can beat.
+        bound_by: What limits the bound.
+        estimate_us: Predicted time.
+        share: Part of the sum of all estimates.
+        launches: Its kernels in sequence.
+        state: ``ok``, ``WRONG`` or ``unchecked``: executed on the CPU and compared, or not.
+        checks: The checks behind that word.
+    """
+
+    name: str
+    kind: str
+    work: str
+    note: str
+    nodes: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    reads: tuple[int, ...]
+    problem: int
+    template: str
+    schedule: str
+    score: float
+    bound_us: float
+    bound_by: str
+    estimate_us: float
+    share: float
+    launches: tuple[LaunchFacts, ...]
+    state: str
+    checks: tuple[Check, ...]
+
+    @property
+    def registers(self) -> int:
+        """Most registers of a thread in any launch."""
+        return max((launch.registers for launch in self.launches), default=0)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Most shared memory of a block in any launch."""
+        return max((launch.shared_bytes for launch in self.launches), default=0)
+
+    @property
+    def spill_bytes(self) -> int:
+        """Most spilled bytes of a thread in any launch."""
+        return max((launch.spill_bytes for launch in self.launches), default=0)
+
+    @property
+    def tensor_core_instructions(self) -> dict[str, int]:
+        """Tensor-core instructions of all launches by kind."""
+        return added(launch.tensor_core_instructions for launch in self.launches)
+
+
+@dataclass(frozen=True)
+class FunnelFacts:
+    """How a template's space was narrowed; `refusal` says why it was not asked, if it was not."""
+
+    template: str
+    refusal: str
+    space: int
+    legal: int
+    kept: int
+    compiled: int
+
+
+@dataclass(frozen=True)
+class ProblemFacts:
+    """A distinct problem: all its operators share one search.
+
+    Attributes:
+        work: In words.
+        kind: Its family.
+        operators: Names of its operators.
+        chosen: The template that was chosen.
+        funnels: One for each template that was asked or refused.
+    """
+
+    work: str
+    kind: str
+    operators: tuple[str, ...]
+    chosen: str
+    funnels: tuple[FunnelFacts, ...]
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """A node of the model.
+
+    Attributes:
+        name: Its name.
+        operator: ONNX operator.
+        kind: Its family.
+        operators: Numbers of the operators that compute it; empty where the passes removed it.
+        near: For a removed node, number of the operator that its work most likely went to: one
+            that the passes made at its place, else the first that reads what it led to; -1 where
+            nothing reads it.
+    """
+
+    name: str
+    operator: str
+    kind: str
+    operators: tuple[int, ...]
+    near: int
+
+
+@dataclass(frozen=True)
+class BlockFacts:
+    """A buffer's place in the arena and in time.
+
+    Attributes:
+        name: The buffer.
+        values: What lies in it.
+        kind: Family of the operator that writes it first; ``input`` for the model's inputs.
+        offset: Bytes from the start of the arena.
+        bytes: Its size.
+        first: First step that it lives in; -1 where it is there before.
+        last: Last step that it lives in; the number of steps where it stays.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    kind: str
+    offset: int
+    bytes: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class MemoryFacts:
+    """Device memory at the tuned sizes, in bytes."""
+
+    arena_bytes: int
+    peak_bytes: int
+    weight_bytes: int
+    workspace_bytes: int
+    blocks: tuple[BlockFacts, ...]
+
+
+@dataclass(frozen=True)
+class PrecisionFacts:
+    """The precision that was really used.
+
+    Attributes:
+        asked: What the user asked for.
+        values: Number of activations by element type.
+        instructions: Tensor-core instructions in all cubins by kind.
+        on_tensor_cores: Matrix-like operators whose cubins hold tensor-core instructions.
+        on_ordinary_cores: Matrix-like operators whose cubins hold none.
+    """
+
+    asked: str
+    values: dict[str, int]
+    instructions: dict[str, int]
+    on_tensor_cores: tuple[str, ...]
+    on_ordinary_cores: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PortFacts:
+    """An input or output of the model: name, element type, shape in words."""
+
+    name: str
+    dtype: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class ReportFacts:
+    """Everything that a report says about a plan.
+
+    Attributes:
+        wpk: Version of the writer.
+        model: File name of the model.
+        model_digest: SHA-256 of the model file.
+        opset: Opset of the model.
+        target: The GPU compiled for.
+        arch: What the cubins are built for.
+        compilers: What built them.
+        shapes: Shapes given, by input.
+        free: Free dimensions with the values that were tuned for.
+        skipped_passes: Passes skipped on request.
+        inputs: What the caller gives.
+        outputs: What the caller gets.
+        bound_us: Sum of the operators' bounds.
+        estimate_us: Sum of the operators' estimates.
+        launches: Kernel launches of one inference; nothing else is ever enqueued.
+        operators: In execution order.
+        problems: Distinct problems, in order of their first operator.
+        nodes: The model's nodes.
+        passes: What each graph pass did.
+        memory: Device memory.
+        precision: The precision that was really used.
+        checks: Checks of the whole engine.
+        cpu_refusal: Why the CPU device of this installation would refuse the plan; empty if not.
+        sources: Generated units by digest, where they were given.
+    """
+
+    wpk: str
+    model: str
+    model_digest: str
+    opset: int
+    target: str
+    arch: str
+    compilers: tuple[str, ...]
+    shapes: dict[str, str]
+    free: dict[str, int]
+    skipped_passes: tuple[str, ...]
+    inputs: tuple[PortFacts, ...]
+    outputs: tuple[PortFacts, ...]
+    bound_us: float
+    estimate_us: float
+    launches: int
+    operators: tuple[OperatorFacts, ...]
+    problems: tuple[ProblemFacts, ...]
+    nodes: tuple[NodeFacts, ...]
+    passes: tuple[PassSummary, ...]
+    memory: MemoryFacts
+    precision: PrecisionFacts
+    checks: tuple[Check, ...]
+    cpu_refusal: str
+    sources: dict[str, str]
+
+    @property
+    def checked(self) -> bool:
+        """Whether every kernel was executed on the CPU and everything compared was right."""
+        return (
+            bool(self.checks)
+            and all(check.passed for check in self.checks)
+            and all(operator.state == "ok" for operator in self.operators)
+        )
+
+
+def added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+    """Counts by name, summed."""
+    total: dict[str, int] = {}
+    for each in counts:
+        for name, count in each.items():
+            total[name] = total.get(name, 0) + count
+    return total

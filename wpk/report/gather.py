@@ -1,0 +1,223 @@
+"""Gather what a report says from a plan, and from nothing else."""
+
+from collections.abc import Mapping, Sequence
+
+from wpk.dims import DimExpr, DimNode
+from wpk.dtypes import DType
+from wpk.engine.binding import arena, workspace_bytes
+from wpk.engine.plan import Plan, PlanBundle, Port, Step
+from wpk.engine.regenerate import regenerate
+from wpk.errors import PlanError
+from wpk.launch import Launch
+from wpk.lowering.memory import lifetimes
+from wpk.problems import Convolution, Matmul, Problem
+from wpk.report.facts import (
+    BlockFacts,
+    FunnelFacts,
+    LaunchFacts,
+    MemoryFacts,
+    OperatorFacts,
+    PortFacts,
+    PrecisionFacts,
+    ProblemFacts,
+    ReportFacts,
+    added,
+)
+from wpk.report.tracing import producers_of, trace_nodes
+from wpk.report.words import kind_of, problem_words, schedule_words
+
+
+def gather(subject: Plan | PlanBundle) -> ReportFacts:
+    """The facts of a plan; generated sources only where a bundle has them."""
+    plan = subject.plan if isinstance(subject, PlanBundle) else subject
+    sources = subject.sources if isinstance(subject, PlanBundle) else {}
+    cpu, refusal = _cpu_sources(plan)
+    operators = _operators(plan, cpu)
+    origin = plan.provenance
+    return ReportFacts(
+        wpk=plan.wpk,
+        model=origin.model,
+        model_digest=origin.model_digest,
+        opset=origin.opset,
+        target=plan.target,
+        arch=plan.arch,
+        compilers=tuple(sorted({kernel.compiler for kernel in plan.kernels.values()})),
+        shapes={name: "×".join(map(str, shape)) for name, shape in origin.shapes.items()},
+        free=plan.free,
+        skipped_passes=origin.skipped_passes,
+        inputs=tuple(map(_port, plan.inputs)),
+        outputs=tuple(map(_port, plan.outputs)),
+        bound_us=sum(operator.bound_us for operator in operators),
+        estimate_us=sum(operator.estimate_us for operator in operators),
+        launches=sum(len(operator.launches) for operator in operators),
+        operators=operators,
+        problems=_problems(plan),
+        nodes=trace_nodes(plan),
+        passes=origin.passes,
+        memory=_memory(plan),
+        precision=_precision(plan, operators),
+        checks=plan.checks,
+        cpu_refusal=refusal,
+        sources=dict(sources),
+    )
+
+
+def _cpu_sources(plan: Plan) -> tuple[frozenset[str], str]:
+    """Digests of what the CPU device would execute, and why it would refuse the plan, if so."""
+    try:
+        return frozenset(regenerate(plan)), ""
+    except PlanError as error:
+        return frozenset(), error.what
+
+
+def _operators(plan: Plan, cpu: frozenset[str]) -> tuple[OperatorFacts, ...]:
+    numbers = {problem: number for number, problem in enumerate(_distinct(plan))}
+    total = sum(step.evidence.estimate_seconds for step in plan.steps)
+    made_by = producers_of(plan)
+    return tuple(
+        _operator(plan, step, cpu, numbers[step.operator.problem], total, made_by[index])
+        for index, step in enumerate(plan.steps)
+    )
+
+
+def _operator(
+    plan: Plan,
+    step: Step,
+    cpu: frozenset[str],
+    problem: int,
+    total: float,
+    reads: tuple[int, ...],
+) -> OperatorFacts:
+    operator, evidence = step.operator, step.evidence
+    return OperatorFacts(
+        name=operator.name,
+        kind=kind_of(operator.problem),
+        work=problem_words(operator.problem),
+        note=operator.note,
+        nodes=operator.nodes,
+        inputs=step.inputs,
+        outputs=operator.outputs,
+        reads=reads,
+        problem=problem,
+        template=step.choice.template,
+        schedule=schedule_words(step.choice.schedule),
+        score=evidence.score,
+        bound_us=evidence.bound_seconds * 1e6,
+        bound_by=evidence.bound_by,
+        estimate_us=evidence.estimate_seconds * 1e6,
+        share=evidence.estimate_seconds / total if total > 0 else 0.0,
+        launches=tuple(_launch(plan, launch, cpu) for launch in step.launches),
+        state=state_of(step),
+        checks=evidence.checks,
+    )
+
+
+def state_of(step: Step) -> str:
+    """``ok``, ``WRONG`` or ``unchecked``."""
+    checks = step.evidence.checks
+    if not checks:
+        return "unchecked"
+    return "ok" if all(check.passed for check in checks) else "WRONG"
+
+
+def _launch(plan: Plan, launch: Launch, cpu: frozenset[str]) -> LaunchFacts:
+    kernel = plan.kernels[launch.kernel]
+    resources = kernel.resources
+    return LaunchFacts(
+        entry=launch.entry,
+        cubin_source=kernel.digest,
+        cpu_source=kernel.digest if kernel.digest in cpu else "",
+        grid="×".join(map(_dim, launch.grid)),
+        block="×".join(map(str, launch.block)),
+        shared_bytes=resources.static_shared_bytes + launch.shared_bytes,
+        registers=resources.registers,
+        spill_bytes=resources.spill_store_bytes + resources.spill_load_bytes,
+        tensor_core_instructions=kernel.tensor_core_instructions,
+    )
+
+
+def _dim(expression: DimExpr) -> str:
+    """A dimension expression as a person reads it."""
+    if not isinstance(expression, DimNode):
+        return str(expression)
+    left, right = _dim(expression.left), _dim(expression.right)
+    if expression.operation == "ceil_div":
+        return f"⌈{left}/{right}⌉"
+    return f"{left}·{right}" if expression.operation == "prod" else (
+        f"{expression.operation}({left}, {right})"
+    )
+
+
+def _distinct(plan: Plan) -> Sequence[Problem]:
+    return list(dict.fromkeys(step.operator.problem for step in plan.steps))
+
+
+def _problems(plan: Plan) -> tuple[ProblemFacts, ...]:
+    facts = []
+    for problem in _distinct(plan):
+        steps = [step for step in plan.steps if step.operator.problem == problem]
+        funnels = tuple(
+            FunnelFacts(f.template, f.refusal, f.space, f.legal, f.kept, f.compiled)
+            for f in steps[0].evidence.funnels
+        )
+        names = tuple(step.operator.name for step in steps)
+        chosen = steps[0].choice.template
+        facts.append(ProblemFacts(problem_words(problem), kind_of(problem), names, chosen, funnels))
+    return tuple(facts)
+
+
+def _memory(plan: Plan) -> MemoryFacts:
+    placed = arena(plan, plan.free)
+    steps = [(*step.inputs, *step.operator.outputs) for step in plan.steps]
+    pinned = [port.name for port in (*plan.inputs, *plan.outputs)]
+    kinds = _writers(plan)
+    blocks = [
+        BlockFacts(
+            name=name,
+            values=tuple(value.name for value in plan.values.values() if value.buffer == name),
+            kind=kinds.get(name, "input"),
+            offset=placed.offsets[name],
+            bytes=placed.sizes[name],
+            first=first,
+            last=last,
+        )
+        for name, (first, last) in lifetimes(plan.values, steps, pinned).items()
+    ]
+    return MemoryFacts(
+        arena_bytes=plan.memory.arena_bytes,
+        peak_bytes=plan.memory.peak_bytes,
+        weight_bytes=plan.memory.weight_bytes,
+        workspace_bytes=max((workspace_bytes(step, plan.free) for step in plan.steps), default=0),
+        blocks=tuple(sorted(blocks, key=lambda block: (block.first, block.offset))),
+    )
+
+
+def _writers(plan: Plan) -> Mapping[str, str]:
+    """Family of the operator that first writes each buffer."""
+    kinds: dict[str, str] = {}
+    for step in plan.steps:
+        for name in step.operator.outputs:
+            kinds.setdefault(plan.values[name].buffer, kind_of(step.operator.problem))
+    return kinds
+
+
+def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts:
+    matrix = [
+        facts
+        for facts, step in zip(operators, plan.steps, strict=True)
+        if isinstance(step.operator.problem, Convolution | Matmul)
+    ]
+    types = [value.dtype for value in plan.values.values()]
+    kernels = {launch.kernel for step in plan.steps for launch in step.launches}
+    return PrecisionFacts(
+        asked=plan.precision.value,
+        values={each.value: types.count(each) for each in DType if each in types},
+        instructions=added(plan.kernels[name].tensor_core_instructions for name in sorted(kernels)),
+        on_tensor_cores=tuple(f.name for f in matrix if f.tensor_core_instructions),
+        on_ordinary_cores=tuple(f.name for f in matrix if not f.tensor_core_instructions),
+    )
+
+
+def _port(port: Port) -> PortFacts:
+    return PortFacts(port.name, port.dtype.value, "×".join(map(_dim, port.shape)) or "scalar")
+

@@ -1,0 +1,78 @@
+"""The report as one web page that needs nothing else: no network, no other file."""
+
+import base64
+import hashlib
+from pathlib import Path
+
+from wpk.engine.atomic_file import atomic_file
+from wpk.engine.plan import Plan, PlanBundle
+from wpk.report.facts import ReportFacts
+from wpk.report.gather import gather
+from wpk.report.page.graph import graph_section
+from wpk.report.page.markup import Html, tag
+from wpk.report.page.memory import memory_section
+from wpk.report.page.operators import operators_section
+from wpk.report.page.overview import (
+    checks_section,
+    header,
+    origin_section,
+    precision_section,
+    shares,
+    tiles,
+)
+from wpk.report.page.passes import passes_section
+from wpk.report.page.search import search_section
+
+_PARTS = Path(__file__).parent / "page"
+
+
+def write_html(path: Path, subject: Plan | PlanBundle) -> None:
+    """Write the report of a plan as a web page, completely or not at all.
+
+    Args:
+        path: The file to write.
+        subject: The plan; a bundle also shows the generated sources.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    page = html_page(gather(subject)).encode()
+    with atomic_file(path) as stream:
+        stream.write(page)
+
+
+def html_page(facts: ReportFacts) -> str:
+    """The whole page.
+
+    Names in it come from a model that nobody vouches for. Everything is escaped, and a content
+    security policy allows no network and no script but the page's own, known by its hash.
+    """
+    script = Html((_PARTS / "behaviour.js").read_text(encoding="utf-8"))
+    style = Html((_PARTS / "style.css").read_text(encoding="utf-8"))
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=policy),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{facts.model} → {facts.target} {facts.precision.asked}"),
+        tag("style", style),
+        tag("noscript", tag("style", "tr[hidden]{display:table-row}")),
+    )
+    main = tag(
+        "main",
+        tiles(facts),
+        shares(facts),
+        operators_section(facts),
+        graph_section(facts),
+        search_section(facts),
+        passes_section(facts),
+        precision_section(facts),
+        memory_section(facts),
+        checks_section(facts),
+        origin_section(facts),
+    )
+    body = tag("body", header(facts), main, tag("script", script))
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"

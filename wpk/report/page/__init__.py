@@ -1,0 +1,1 @@
+"""Parts of the web page, one section a file, with its style sheet and behaviour."""

@@ -1,0 +1,146 @@
+"""The graph before and after: the model's nodes beside the operator that computes them.
+
+Each operator is a row; lanes beside the rows carry every value from the operator that makes it to
+those that read it, so that a residual connection is a line that passes the rows between.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from wpk.report.facts import NodeFacts, OperatorFacts, ReportFacts
+from wpk.report.page.lanes import Lane, assign_lanes
+from wpk.report.page.markup import Html, tag
+from wpk.report.page.operators import kind_class
+
+_LANE = 9
+"""Pixels from lane to lane."""
+
+_NAME = 44
+"""Most characters of a name; the whole one is in the tooltip."""
+
+
+def graph_section(facts: ReportFacts) -> Html:
+    """Rows of nodes before and operator after, with lanes."""
+    lanes = assign_lanes([operator.reads for operator in facts.operators])
+    count = max((lane.place for lane in lanes), default=0) + 1
+    computed, removed = _by_operator(facts.nodes)
+    rows = [
+        _row(number, operator, computed.get(number, []), removed.get(number, []), lanes, count)
+        for number, operator in enumerate(facts.operators)
+    ]
+    unread = removed.get(-1, [])
+    return tag(
+        "section",
+        tag("h2", "Graph before and after"),
+        _legend(facts),
+        tag("div", *rows, class_="graph"),
+        _unread(unread),
+        id="graph",
+    )
+
+
+def _legend(facts: ReportFacts) -> Html:
+    removed = sum(not node.operators for node in facts.nodes)
+    words = (
+        f"{len(facts.nodes)} ONNX nodes became {len(facts.operators)} operators. "
+        f"{removed} nodes were removed by the passes (dashed, shown where their work went). "
+        "Touch a node or an operator to see what belongs together."
+    )
+    return tag("p", words, class_="legend")
+
+
+def _by_operator(
+    nodes: Sequence[NodeFacts],
+) -> tuple[dict[int, list[NodeFacts]], dict[int, list[NodeFacts]]]:
+    computed: dict[int, list[NodeFacts]] = {}
+    removed: dict[int, list[NodeFacts]] = {}
+    for node in nodes:
+        for number in node.operators:
+            computed.setdefault(number, []).append(node)
+        if not node.operators:
+            removed.setdefault(node.near, []).append(node)
+    return computed, removed
+
+
+def _row(
+    number: int,
+    operator: OperatorFacts,
+    computed: Sequence[NodeFacts],
+    removed: Sequence[NodeFacts],
+    lanes: Sequence[Lane],
+    count: int,
+) -> Html:
+    chips = [_chip(node, node.operators, "") for node in computed]
+    chips += [_chip(node, (number,), " removed") for node in removed]
+    made = set(operator.nodes) - {node.name for node in computed}
+    if made:
+        title = ", ".join(sorted(made))
+        chips.append(tag("li", f"+{len(made)} made by passes", class_="made", title=title[:400]))
+    after = tag(
+        "a",
+        tag("b", operator.name),
+        tag("small", operator.work),
+        href=f"#operator-{number}",
+        class_=f"after {kind_class(operator.kind)}",
+    )
+    parts = (tag("ul", *chips, class_="chips"), _gutter(number, lanes, count), after)
+    return tag("div", *parts, class_="pair", data_ops=number)
+
+
+def _chip(node: NodeFacts, operators: Sequence[int], extra: str) -> Html:
+    shared = f", in {len(operators)} operators" if len(operators) > 1 else ""
+    return tag(
+        "li",
+        tag("b", node.operator),
+        " ",
+        tag("span", node.name if len(node.name) <= _NAME else f"…{node.name[-_NAME:]}"),
+        class_=f"chip {kind_class(node.kind)}{extra}",
+        title=f"{node.operator} {node.name[:400]}{shared}{extra}",
+        data_ops=" ".join(map(str, operators)),
+    )
+
+
+def _gutter(number: int, lanes: Sequence[Lane], count: int) -> Html:
+    """The piece of every lane that this row shows, stretched to the row's height."""
+    width = _LANE * (count + 1)
+    paths = [
+        tag("path", d=piece, vector_effect="non-scaling-stroke")
+        for lane in lanes
+        for piece in _pieces(number, lane)
+    ]
+    drawing = tag(
+        "svg",
+        *paths,
+        viewBox=f"0 0 {width} 100",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+    )
+    dot = tag("i", style=f"left:{_LANE}px")
+    return tag("div", drawing, dot, class_="gutter", style=f"width:{width}px")
+
+
+def _pieces(number: int, lane: Lane) -> list[str]:
+    x, spine = _LANE * (lane.place + 1), _LANE
+    pieces = []
+    if number == lane.first:
+        pieces.append(f"M{spine} 50C{spine} 80 {x} 70 {x} 100")
+    elif number in lane.readers:
+        pieces.append(f"M{x} 0C{x} 30 {spine} 20 {spine} 50")
+    if lane.first < number < lane.last:
+        pieces.append(f"M{x} 0V100")
+    return pieces
+
+
+def _unread(nodes: Sequence[NodeFacts]) -> Html | str:
+    if not nodes:
+        return ""
+    chips = [_chip(node, (), " removed") for node in nodes]
+    words = tag("p", "Nodes that nothing reads any more:", class_="legend")
+    return tag("div", words, tag("ul", *chips, class_="chips"))
+
+
+def kinds_of(facts: ReportFacts) -> Mapping[str, int]:
+    """How many operators of each family there are."""
+    counts: dict[str, int] = {}
+    for operator in facts.operators:
+        counts[operator.kind] = counts.get(operator.kind, 0) + 1
+    return counts

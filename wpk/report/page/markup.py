@@ -1,0 +1,52 @@
+"""HTML that is escaped by construction: only what `tag` made is markup, every other text is text."""
+
+import html
+from collections.abc import Iterable
+
+from wpk.report.visible import visible
+
+_VOID = ("meta", "rect", "path", "line", "circle")
+
+
+class Html(str):
+    """Markup. Plain strings are text and become markup only through `tag` and `text`."""
+
+    __slots__ = ()
+
+
+Attribute = str | int | float | bool | None
+
+
+def text(content: str, limit: int | None = None) -> Html:
+    """Text with everything escaped, shortened to ``limit`` characters."""
+    return Html(html.escape(visible(content, limit)))
+
+
+def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
+    """An element.
+
+    Args:
+        name: Name of the element.
+        children: Its content in order: markup as it is, plain strings escaped.
+        attributes: By name; underscores become hyphens and one at the end falls away (``class_``).
+            True writes the bare name, False and None nothing.
+    """
+    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    if name in _VOID and not children:
+        return Html(f"<{name}{written}/>")
+    return Html(f"<{name}{written}>{joined(children)}</{name}>")
+
+
+def joined(parts: Iterable[str]) -> Html:
+    """Parts in sequence, plain strings escaped."""
+    return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
+
+
+def _attribute(key: str, value: Attribute) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    if value is True:
+        return f" {name}"
+    number = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f' {name}="{html.escape(visible(number))}"'

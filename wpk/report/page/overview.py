@@ -1,0 +1,146 @@
+"""The top of the page: what the plan is, its numbers, where its time goes, what was checked."""
+
+from wpk.report.facts import ReportFacts
+from wpk.report.page.graph import kinds_of
+from wpk.report.page.markup import Html, tag
+from wpk.report.page.operators import check_items, kind_class
+from wpk.report.precision_words import precision_sentences
+from wpk.report.table import byte_size
+
+SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "checks")
+"""Sections of the page by their ids."""
+
+
+def header(facts: ReportFacts) -> Html:
+    """Title, verdict, way to the sections."""
+    title = tag(
+        "h1", facts.model, tag("span", " → "), f"{facts.target} ", tag("small", facts.precision.asked)
+    )
+    links = [tag("a", name.capitalize(), href=f"#{name}") for name in SECTIONS]
+    return tag("header", title, _verdict(facts), tag("nav", *links, aria_label="Sections"))
+
+
+def _verdict(facts: ReportFacts) -> Html:
+    wrong = [o.name for o in facts.operators if o.state == "WRONG"]
+    wrong += [check.name for check in facts.checks if not check.passed]
+    if facts.checked:
+        words = (
+            "Every kernel was executed on the CPU emulator and checked against a float64 "
+            "reference, and the whole engine against ONNX Runtime. No time here is measured."
+        )
+        return tag("p", "✓ ", words, class_="verdict ok")
+    if wrong:
+        return tag("p", f"✗ Wrong numbers: {', '.join(wrong[:5])}", class_="verdict wrong")
+    words = "Not everything in this plan was checked. No time here is measured."
+    return tag("p", "– ", words, class_="verdict unchecked")
+
+
+def tiles(facts: ReportFacts) -> Html:
+    """The plan in numbers."""
+    legal = sum(f.legal for problem in facts.problems for f in problem.funnels)
+    compiled = sum(f.compiled for problem in facts.problems for f in problem.funnels)
+    removed = len(facts.nodes) - len(facts.operators)
+    entries = (
+        ("Estimate", f"{facts.estimate_us:.1f} µs", "sum over operators; predicted, not measured"),
+        ("Bound", f"{facts.bound_us:.2f} µs", "sum over operators; nothing can beat it"),
+        ("Launches", str(facts.launches), "kernels of one inference, nothing else is enqueued"),
+        (
+            "Operators",
+            str(len(facts.operators)),
+            f"of {len(facts.nodes)} ONNX nodes, {max(removed, 0)} fewer",
+        ),
+        (
+            "Memory",
+            byte_size(facts.memory.arena_bytes),
+            f"activations; weights {byte_size(facts.memory.weight_bytes)}",
+        ),
+        ("Searched", f"{legal:,}", f"legal schedules; {compiled:,} compiled"),
+    )
+    return tag(
+        "dl",
+        *(
+            tag("div", tag("dt", name), tag("dd", value, tag("small", words)))
+            for name, value, words in entries
+        ),
+        class_="tiles",
+    )
+
+
+def shares(facts: ReportFacts) -> Html:
+    """One strip: the part of the estimate that each operator takes."""
+    pieces = [
+        tag(
+            "a",
+            class_=kind_class(operator.kind),
+            style=f"flex-grow:{operator.share:.5f}",
+            href=f"#operator-{number}",
+            title=f"{operator.name}: {operator.estimate_us:.2f} µs, {operator.share:.1%}",
+            aria_label=f"{operator.name}: {operator.share:.1%}",
+            data_ops=number,
+        )
+        for number, operator in enumerate(facts.operators)
+    ]
+    keys = [
+        tag("li", tag("span", class_=f"dot {kind_class(kind)}"), f"{count} {kind}")
+        for kind, count in kinds_of(facts).items()
+    ]
+    return tag(
+        "section",
+        tag("p", "Where the time is predicted to go, operator by operator", class_="legend"),
+        tag("div", *pieces, class_="strip"),
+        tag("ul", *keys, class_="keys"),
+    )
+
+
+def precision_section(facts: ReportFacts) -> Html:
+    """The precision that was really used."""
+    sentences = [tag("p", sentence) for sentence in precision_sentences(facts.precision)]
+    total = sum(facts.precision.instructions.values())
+    rows = [
+        tag("tr", tag("th", kind, scope="row"), tag("td", f"{count} of {total}"))
+        for kind, count in facts.precision.instructions.items()
+    ]
+    caption = tag("caption", "Tensor-core instructions in the cubins")
+    table = tag("table", caption, tag("tbody", *rows)) if rows else ""
+    return tag("section", tag("h2", "Precision really used"), *sentences, table, id="precision")
+
+
+def checks_section(facts: ReportFacts) -> Html:
+    """Checks of the whole engine, and how the operators' own are to be read."""
+    good = sum(operator.state == "ok" for operator in facts.operators)
+    words = (
+        f"{good} of {len(facts.operators)} operators were executed alone on the CPU emulator and "
+        "agree with a float64 reference, each element within a tolerance derived from its "
+        "precision. The whole engine:"
+    )
+    refusal = tag("p", f"This installation would not execute the plan on the CPU: {facts.cpu_refusal}")
+    return tag(
+        "section",
+        tag("h2", "Checks"),
+        tag("p", words),
+        check_items(facts.checks),
+        refusal if facts.cpu_refusal else "",
+        id="checks",
+    )
+
+
+def origin_section(facts: ReportFacts) -> Html:
+    """Where the plan comes from."""
+    ports = [
+        (f"{role} {port.name}", f"{port.dtype} {port.shape}")
+        for role, group in (("input", facts.inputs), ("output", facts.outputs))
+        for port in group
+    ]
+    entries = (
+        ("model", f"{facts.model}, opset {facts.opset}"),
+        ("model SHA-256", facts.model_digest),
+        *ports,
+        *((f"shape of {name}", shape) for name, shape in facts.shapes.items()),
+        *((f"free {name}", f"tuned at {size}") for name, size in facts.free.items()),
+        ("target", f"{facts.target} ({facts.arch})"),
+        ("compiled by", ", ".join(facts.compilers)),
+        ("skipped passes", ", ".join(facts.skipped_passes) or "none"),
+        ("written by", f"wpk {facts.wpk}"),
+    )
+    pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in entries]
+    return tag("section", tag("h2", "Origin"), tag("dl", *pairs, class_="origin"), id="origin")

@@ -1,0 +1,55 @@
+"""What each graph pass did, and what it left alone and why."""
+
+from wpk.engine.plan import PassSummary, RefusalSummary
+from wpk.report.facts import ReportFacts
+from wpk.report.page.markup import Html, tag
+
+
+def passes_section(facts: ReportFacts) -> Html:
+    """Passes that rewrote or refused something, then the names of those that found nothing."""
+    busy = [each for each in facts.passes if each.rewritten or each.refusals or each.skipped]
+    idle = [each.name for each in facts.passes if each not in busy]
+    most = max((each.rewritten for each in busy), default=1)
+    rows = [_row(each, max(most, 1)) for each in busy]
+    head = tag("thead", tag("tr", *(tag("th", t, scope="col") for t in ("Pass", "Rewrites", ""))))
+    nothing = tag(
+        "details",
+        tag("summary", f"{len(idle)} passes found nothing to do"),
+        tag("p", ", ".join(idle), class_="names"),
+    )
+    words = "To find out whether a pass is to blame for something, leave it out: --skip-pass NAME."
+    return tag(
+        "section",
+        tag("h2", "Graph passes"),
+        tag("p", words, class_="legend"),
+        tag("table", head, tag("tbody", *rows), class_="passes") if rows else "",
+        nothing if idle else "",
+        id="passes",
+    )
+
+
+def _row(each: PassSummary, most: int) -> Html:
+    bar = tag(
+        "span",
+        tag("span", class_="estimate", style=f"width:{100 * each.rewritten / most:.2f}%"),
+        class_="bar",
+        aria_hidden="true",
+    )
+    number = "skipped on request" if each.skipped else str(each.rewritten)
+    count = tag("td", bar, tag("span", number, class_="time"))
+    return tag("tr", tag("th", each.name, scope="row"), count, tag("td", _left(each.refusals)))
+
+
+def _left(refusals: tuple[RefusalSummary, ...]) -> Html | str:
+    """Nodes that were left alone, together where the reason is the same."""
+    if not refusals:
+        return ""
+    by_reason: dict[str, list[str]] = {}
+    for refusal in refusals:
+        by_reason.setdefault(refusal.reason, []).append(refusal.node)
+    items = [
+        tag("li", tag("span", reason), tag("small", ", ".join(nodes)))
+        for reason, nodes in by_reason.items()
+    ]
+    summary = tag("summary", f"left {len(refusals)} alone")
+    return tag("details", summary, tag("ul", *items))

@@ -1,0 +1,87 @@
+"""How each problem's space was narrowed, as a funnel and in numbers."""
+
+from math import log10
+
+from wpk.report.facts import FunnelFacts, ProblemFacts, ReportFacts
+from wpk.report.page.markup import Html, tag
+from wpk.report.page.operators import kind_class
+
+_STAGES = ("space", "legal", "kept", "compiled")
+
+
+def search_section(facts: ReportFacts) -> Html:
+    """A funnel for every template that was asked, and the reasons of those that were not."""
+    cards = [_card(problem) for problem in facts.problems]
+    words = (
+        f"{len(facts.problems)} distinct problems. Of each template's space the legal schedules "
+        "are scored; the score keeps the promising ones, an estimate ranks them, and the best are "
+        "compiled. Heights are logarithmic."
+    )
+    return tag(
+        "section",
+        tag("h2", "Search"),
+        tag("p", words, class_="legend"),
+        tag("div", *cards, class_="cards"),
+        id="search",
+    )
+
+
+def _card(problem: ProblemFacts) -> Html:
+    asked = [funnel for funnel in problem.funnels if not funnel.refusal]
+    refused = [funnel for funnel in problem.funnels if funnel.refusal]
+    count = len(problem.operators)
+    names = problem.operators[0] if count == 1 else f"{count} operators: " + ", ".join(
+        problem.operators
+    )
+    return tag(
+        "article",
+        tag("h3", problem.work, class_=kind_class(problem.kind)),
+        tag("p", names, class_="names"),
+        *(_funnel(funnel, funnel.template == problem.chosen) for funnel in asked),
+        _refusals(refused),
+    )
+
+
+def _funnel(funnel: FunnelFacts, chosen: bool) -> Html:
+    counts = (funnel.space, funnel.legal, funnel.kept, funnel.compiled)
+    steps = [
+        tag("li", tag("b", f"{count:,}"), tag("small", stage))
+        for count, stage in zip(counts, _STAGES, strict=True)
+    ]
+    mark = tag("small", "chosen", class_="mark") if chosen else ""
+    return tag(
+        "div",
+        tag("p", tag("code", funnel.template), " ", mark),
+        _picture(counts),
+        tag("ol", *steps),
+        class_="funnel",
+    )
+
+
+def _picture(counts: tuple[int, ...]) -> Html:
+    """Four heights, joined: the logarithm of each count, one of them the full height."""
+    top = log10(max(counts[0], 1) + 1)
+    heights = [22 * log10(count + 1) / top for count in counts]
+    xs = [12.5, 37.5, 62.5, 87.5]
+    upper = [(x, 24 - h) for x, h in zip(xs, heights, strict=True)]
+    lower = [(x, 24 + h) for x, h in zip(xs, heights, strict=True)]
+    points = [(0.0, upper[0][1]), *upper, (100.0, upper[-1][1])]
+    points += [(100.0, lower[-1][1]), *reversed(lower), (0.0, lower[0][1])]
+    outline = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) + "Z"
+    return tag(
+        "svg",
+        tag("path", d=outline),
+        viewBox="0 0 100 48",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+    )
+
+
+def _refusals(refused: list[FunnelFacts]) -> Html | str:
+    if not refused:
+        return ""
+    items = [tag("li", tag("code", f.template), f": {f.refusal}") for f in refused]
+    summary = tag("summary", f"{len(refused)} templates refused" if len(refused) > 1 else (
+        "1 template refused"
+    ))
+    return tag("details", summary, tag("ul", *items))

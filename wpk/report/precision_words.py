@@ -1,0 +1,28 @@
+"""The precision that was really used, in sentences: from the machine code, not from the request."""
+
+from wpk.report.facts import PrecisionFacts
+
+_MOST_NAMES = 6
+
+
+def precision_sentences(precision: PrecisionFacts) -> list[str]:
+    """What was asked for, what the memory holds, and which cores multiply."""
+    values = ", ".join(f"{count} {name}" for name, count in precision.values.items())
+    sentences = [f"Asked for {precision.asked}. Activations in memory: {values}."]
+    matrix = len(precision.on_tensor_cores) + len(precision.on_ordinary_cores)
+    if matrix == 0:
+        return [*sentences, "The model has no convolution and no matrix product."]
+    kinds = ", ".join(precision.instructions)
+    if precision.on_tensor_cores:
+        sentences.append(
+            f"{len(precision.on_tensor_cores)} of {matrix} convolutions and matrix products run on "
+            f"the tensor cores ({kinds}); the instructions were counted in the machine code."
+        )
+    if precision.on_ordinary_cores:
+        names = ", ".join(precision.on_ordinary_cores[:_MOST_NAMES])
+        more = len(precision.on_ordinary_cores) - _MOST_NAMES
+        names += f" and {more} more" if more > 0 else ""
+        sentences.append(
+            f"{len(precision.on_ordinary_cores)} of {matrix} run on the ordinary cores: {names}."
+        )
+    return sentences
