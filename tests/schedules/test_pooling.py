@@ -115,6 +115,8 @@ def test_agrees_with_onnxruntime(
     [
         (DType.FP16, 58, 6, "last", 8),
         (DType.BF16, 58, 0, "last", 2),
+        (DType.FP16, 58, 2, "last", 8),
+        (DType.FP32, 5, 0, "last", 4),
         (DType.FP16, 7, 0, "first", 1),
         (DType.FP32, 3, 0, "mixed", 2),
     ],

@@ -89,7 +89,7 @@ def test_every_kind_along_rows(
     kind: ReduceKind, fast_execution: Any, assert_close: Callable[..., None]
 ) -> None:
     problem = rows(DType.FP32, 5, 37, kind)
-    check(fast_execution, assert_close, problem, ReductionSchedule(1, 4, 16))
+    check(fast_execution, assert_close, problem, ReductionSchedule(4, 4, 8))
 
 
 @pytest.mark.parametrize(

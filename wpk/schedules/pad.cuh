@@ -84,7 +84,7 @@ WPK_DEVICE void pad(Inputs<1> inputs, int n, void* y)
         {
             const int i = outside ? -1 : detail::paddedIndex<mode>(start + v, Problem::xRow);
             values[v] = fromFloat<typename Y::Type>(asFloat(Problem::value));
-            if (i < 0 || v >= part.valid)
+            if (i < 0)
                 continue;
             const auto* const x = static_cast<const typename X::Type*>(inputs.at[0]);
             values[v] = convertElement<typename Y::Type>(x[X::offset(at.leading, i1, i2, i)]);
