@@ -9,6 +9,7 @@ from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from wpk.dtypes import DType
+from wpk.engine.reference_ops import REFERENCE_OPS
 
 Array = NDArray[np.generic]
 
@@ -43,7 +44,9 @@ class NodeEvaluator:
         self.node = _widened_node(node)
         self.cast_type = _cast_type(node)
         self.inputs = [name for name in node.input if name]
-        self._evaluator = ReferenceEvaluator(_graph_of(self.node), opsets=dict(opsets))
+        self._evaluator = ReferenceEvaluator(
+            _graph_of(self.node), opsets=dict(opsets), new_ops=list(REFERENCE_OPS)
+        )
 
     def __call__(self, arrays: Sequence[Array | None]) -> list[Array]:
         """The node's outputs.
