@@ -107,16 +107,7 @@ def make_call(
     """
     body = _Body(nodes, chains or {})
     name = _new_function_name(graph, nodes)
-    function = gs.Function(
-        name,
-        domain=DOMAIN,
-        nodes=body.nodes,
-        inputs=list(body.inputs.values()),
-        outputs=[body.copied[id(output)]],
-        opset=graph.opset,
-        import_domains=[onnx.helper.make_opsetid("", graph.opset)],
-    )
-    graph.functions.append(function)
+    graph.functions.append(body.function(name, output, graph.opset))
     sources = [body.sources[key] for key in body.inputs]
     for node in nodes:
         node.inputs.clear()
@@ -139,6 +130,17 @@ class _Body:
         self.sources: dict[int, gs.Tensor] = {}
         for node in nodes:
             self._add(node, chains)
+
+    def function(self, name: str, output: gs.Tensor, opset: int) -> gs.Function:
+        return gs.Function(
+            name,
+            domain=DOMAIN,
+            nodes=self.nodes,
+            inputs=list(self.inputs.values()),
+            outputs=[self.copied[id(output)]],
+            opset=opset,
+            import_domains=[onnx.helper.make_opsetid("", opset)],
+        )
 
     def _add(self, node: gs.Node, chains: Mapping[int, Chain]) -> None:
         for tensor in node.inputs:
