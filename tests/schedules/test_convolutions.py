@@ -63,27 +63,11 @@ def convolution(
         ends = [(size[i] - 1) * stride[i] + spans[i] - pads[i] - pads[i + 2] for i in (0, 1)]
     else:
         ends = [(size[i] + pads[i] + pads[i + 2] - spans[i]) // stride[i] + 1 for i in (0, 1)]
-    p, q = ends
-    dtype = precision.storage
-    x, y = channels_last(dtype, c, *size, padding[0]), channels_last(dtype, k, p, q, padding[1])
+    x = channels_last(precision.storage, c, *size, padding[0])
+    y = channels_last(precision.storage, k, *ends, padding[1])
     return Convolution(
-        precision=precision,
-        n=Extent(n),
-        c=c,
-        h=size[0],
-        w=size[1],
-        k=k,
-        p=p,
-        q=q,
-        filter=filter,
-        stride=stride,
-        dilation=dilation,
-        pad=(pads[0], pads[1]),
-        groups=groups,
-        transposed=transposed,
-        x=x,
-        y=y,
-        epilogue=Epilogue(),
+        *(precision, Extent(n), c, *size, k, *ends, filter, stride, dilation, (pads[0], pads[1])),
+        *(groups, transposed, x, y, Epilogue()),
     )
 
 

@@ -121,6 +121,8 @@ ILLEGAL: list[tuple[str, Any]] = [
     ("conv_mma", replace(TILE, block_n=16)),
     ("conv_mma", replace(TILE, block_k=128)),
     ("conv_mma", replace(TILE, block_k=8)),
+    ("conv_mma", replace(TILE, block_k=48)),
+    ("conv_mma", replace(TILE, block_n=48, warps_n=1)),
     ("conv_mma", replace(TILE, warps_m=1, warps_n=1)),
     ("conv_mma", replace(TILE, stages=1)),
     ("conv_mma", replace(TILE, block_m=256, block_n=16, block_k=64, warps_m=2, warps_n=1)),
@@ -130,6 +132,7 @@ ILLEGAL: list[tuple[str, Any]] = [
     ("conv_simt", replace(SIMT_TILE, block_n=8)),
     ("conv_simt", replace(SIMT_TILE, thread_n=16, block_n=128)),
     ("conv_simt", replace(SIMT_TILE, block_k=12)),
+    ("conv_simt", replace(SIMT_TILE, thread_n=4, block_n=12, block_m=128, thread_m=1)),
     ("conv_simt", replace(SIMT_TILE, padding=2)),
     (
         "gemm_simt",

@@ -7,39 +7,58 @@
 
 #include <wpk/kernels/portable.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 template <int N>
-struct Const {
-  static constexpr bool isConst = true;
-  WPK_DEVICE constexpr operator int() const { return N; }
+struct Const
+{
+    static constexpr bool isConst = true;
+    WPK_DEVICE constexpr operator int() const
+    {
+        return N;
+    }
 };
 
-struct Runtime {
-  static constexpr bool isConst = false;
-  int extent;
-  WPK_DEVICE constexpr operator int() const { return extent; }
+struct Runtime
+{
+    static constexpr bool isConst = false;
+    int extent;
+    WPK_DEVICE constexpr operator int() const
+    {
+        return extent;
+    }
 };
 
-namespace detail {
+namespace detail
+{
 
 template <class Dim>
 struct MakeDimension;
 template <int N>
-struct MakeDimension<Const<N>> {
-  static WPK_DEVICE constexpr Const<N> make(int) { return {}; }
+struct MakeDimension<Const<N>>
+{
+    static WPK_DEVICE constexpr Const<N> make(int)
+    {
+        return {};
+    }
 };
 template <>
-struct MakeDimension<Runtime> {
-  static WPK_DEVICE constexpr Runtime make(int launched) { return {launched}; }
+struct MakeDimension<Runtime>
+{
+    static WPK_DEVICE constexpr Runtime make(int launched)
+    {
+        return {launched};
+    }
 };
 
-}  // namespace detail
+} // namespace detail
 
 // The dimension of type Dim; `launched` is its value where Dim is Runtime and is ignored otherwise.
 template <class Dim>
-WPK_DEVICE constexpr Dim dimension(int launched) {
-  return detail::MakeDimension<Dim>::make(launched);
+WPK_DEVICE constexpr Dim dimension(int launched)
+{
+    return detail::MakeDimension<Dim>::make(launched);
 }
 
-}  // namespace wpk
+} // namespace wpk

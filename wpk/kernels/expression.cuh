@@ -10,67 +10,80 @@
 
 #include <wpk/kernels/scalar.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // What the kernel computed for this element.
-struct Acc {
-  template <class Operands>
-  static WPK_DEVICE float evaluate(float acc, const Operands&) {
-    return acc;
-  }
+struct Acc
+{
+    template <class Operands>
+    static WPK_DEVICE float evaluate(float acc, const Operands&)
+    {
+        return acc;
+    }
 };
 
 // The element of the problem's operand I at this position.
 template <int I>
-struct Operand {
-  template <class Operands>
-  static WPK_DEVICE float evaluate(float, const Operands& operands) {
-    return operands[I];
-  }
+struct Operand
+{
+    template <class Operands>
+    static WPK_DEVICE float evaluate(float, const Operands& operands)
+    {
+        return operands[I];
+    }
 };
 
 // An fp32 constant, by its bits.
 template <uint32 Bits>
-struct Scalar {
-  template <class Operands>
-  static WPK_DEVICE float evaluate(float, const Operands&) {
-    return asFloat(Bits);
-  }
+struct Scalar
+{
+    template <class Operands>
+    static WPK_DEVICE float evaluate(float, const Operands&)
+    {
+        return asFloat(Bits);
+    }
 };
 
 // The argument as it would come back from memory of type T.
 template <class T, class Argument>
-struct Round {
-  template <class Operands>
-  static WPK_DEVICE float evaluate(float acc, const Operands& operands) {
-    return toFloat(fromFloat<T>(Argument::evaluate(acc, operands)));
-  }
+struct Round
+{
+    template <class Operands>
+    static WPK_DEVICE float evaluate(float acc, const Operands& operands)
+    {
+        return toFloat(fromFloat<T>(Argument::evaluate(acc, operands)));
+    }
 };
 
-#define WPK_UNARY_OPERATION(NAME, FORMULA)                                     \
-  template <class A>                                                           \
-  struct NAME {                                                                \
-    template <class Operands>                                                  \
-    static WPK_DEVICE float evaluate(float acc, const Operands& operands) {    \
-      const float a = A::evaluate(acc, operands);                              \
-      return FORMULA;                                                          \
-    }                                                                          \
-  }
+#define WPK_UNARY_OPERATION(NAME, FORMULA)                                    \
+    template <class A>                                                        \
+    struct NAME                                                               \
+    {                                                                         \
+        template <class Operands>                                             \
+        static WPK_DEVICE float evaluate(float acc, const Operands& operands) \
+        {                                                                     \
+            const float a = A::evaluate(acc, operands);                       \
+            return FORMULA;                                                   \
+        }                                                                     \
+    }
 
-#define WPK_BINARY_OPERATION(NAME, FORMULA)                                    \
-  template <class A, class B>                                                  \
-  struct NAME {                                                                \
-    template <class Operands>                                                  \
-    static WPK_DEVICE float evaluate(float acc, const Operands& operands) {    \
-      const float a = A::evaluate(acc, operands);                              \
-      const float b = B::evaluate(acc, operands);                              \
-      return FORMULA;                                                          \
-    }                                                                          \
-  }
+#define WPK_BINARY_OPERATION(NAME, FORMULA)                                   \
+    template <class A, class B>                                               \
+    struct NAME                                                               \
+    {                                                                         \
+        template <class Operands>                                             \
+        static WPK_DEVICE float evaluate(float acc, const Operands& operands) \
+        {                                                                     \
+            const float a = A::evaluate(acc, operands);                       \
+            const float b = B::evaluate(acc, operands);                       \
+            return FORMULA;                                                   \
+        }                                                                     \
+    }
 
 WPK_BINARY_OPERATION(Add, a + b);
 WPK_BINARY_OPERATION(Sub, a - b);
-WPK_BINARY_OPERATION(Mul, a * b);
+WPK_BINARY_OPERATION(Mul, (a * b));
 WPK_BINARY_OPERATION(Div, a / b);
 WPK_BINARY_OPERATION(Max, (a > b || isNan(a)) ? a : b);
 WPK_BINARY_OPERATION(Min, (a < b || isNan(a)) ? a : b);
@@ -106,16 +119,18 @@ WPK_BINARY_OPERATION(Or, (a != 0.0f || b != 0.0f) ? 1.0f : 0.0f);
 
 // `condition` != 0 ? a : b.
 template <class Condition, class A, class B>
-struct Where {
-  template <class Operands>
-  static WPK_DEVICE float evaluate(float acc, const Operands& operands) {
-    const float a = A::evaluate(acc, operands);
-    const float b = B::evaluate(acc, operands);
-    return Condition::evaluate(acc, operands) != 0.0f ? a : b;
-  }
+struct Where
+{
+    template <class Operands>
+    static WPK_DEVICE float evaluate(float acc, const Operands& operands)
+    {
+        const float a = A::evaluate(acc, operands);
+        const float b = B::evaluate(acc, operands);
+        return Condition::evaluate(acc, operands) != 0.0f ? a : b;
+    }
 };
 
 #undef WPK_UNARY_OPERATION
 #undef WPK_BINARY_OPERATION
 
-}  // namespace wpk
+} // namespace wpk

@@ -5,77 +5,102 @@
 #include <wpk/kernels/tile_source.cuh>
 #include <wpk/kernels/vector.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // Fills tiles of Rows x Depth through registers: begin() starts the loads, finish() converts and hands
 // Sink::put(slot, row, column, values) groups of Sink::kGroup elements of a row. V elements travel
 // together (they divide the group). Neighbouring threads take neighbouring rows where AlongRows, for
 // sources that are contiguous across the reduction, else neighbouring groups of a row.
 template <class Source, class Sink, int Rows, int Depth, int Threads, int V, bool AlongRows>
-class GatherLoader {
-  using T = typename Source::Type;
-  static constexpr int kGroup = Sink::kGroup;
-  static constexpr int kGroupsARow = Depth / kGroup;
-  static constexpr int kGroups = Rows * kGroupsARow;
-  static constexpr int kCount = ceilDivide(kGroups, Threads);
-  static_assert(Depth % kGroup == 0 && kGroup % V == 0, "groups divide rows, vectors divide groups");
-  static_assert(kCount * kGroup * sizeof(T) <= 128, "a thread holds at most 128 bytes");
-  // Threads taking several groups of one row keep one position for it.
-  static constexpr bool kRowRepeats = AlongRows && Threads % Rows == 0;
-  static constexpr int kRowsKept = kRowRepeats ? 1 : kCount;
+class GatherLoader
+{
+    using T = typename Source::Type;
+    static constexpr int kGroup = Sink::kGroup;
+    static constexpr int kGroupsARow = Depth / kGroup;
+    static constexpr int kGroups = Rows * kGroupsARow;
+    static constexpr int kCount = ceilDivide(kGroups, Threads);
+    static_assert(Depth % kGroup == 0 && kGroup % V == 0, "groups divide rows, vectors divide groups");
+    static_assert(kCount * kGroup * sizeof(T) <= 128, "a thread holds at most 128 bytes");
+    // Threads taking several groups of one row keep one position for it.
+    static constexpr bool kRowRepeats = AlongRows && Threads % Rows == 0;
+    static constexpr int kRowsKept = kRowRepeats ? 1 : kCount;
 
- public:
-  // The tile's first row is `firstRow` of the source; its first column is 0.
-  WPK_DEVICE GatherLoader(const Source& source, int firstRow) : source_(source), depth_(0) {
-    WPK_UNROLL
-    for (int i = 0; i < kRowsKept; ++i) rows_[i] = source_.row(firstRow + rowOf(i));
-  }
-
-  WPK_DEVICE void begin(unsigned char*) {
-    WPK_UNROLL
-    for (int i = 0; i < kCount; ++i) {
-      WPK_UNROLL
-      for (int e = 0; e < kGroup; e += V) {
-        if (kGroups % Threads == 0 || groupOf(i) < kGroups) fetch(rows_[kRowRepeats ? 0 : i], depth_ + columnOf(i) + e, i, e);
-      }
+public:
+    // The tile's first row is `firstRow` of the source; its first column is 0.
+    WPK_DEVICE GatherLoader(const Source& source, int firstRow) : source_(source), depth_(0)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < kRowsKept; ++i)
+            rows_[i] = source_.row(firstRow + rowOf(i));
     }
-    depth_ += Depth;
-  }
 
-  WPK_DEVICE void finish(unsigned char* slot) {
-    WPK_UNROLL
-    for (int i = 0; i < kCount; ++i) {
-      if (kGroups % Threads == 0 || groupOf(i) < kGroups) Sink::put(slot, rowOf(i), columnOf(i), values_[i]);
+    WPK_DEVICE void begin(unsigned char*)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < kCount; ++i)
+        {
+            WPK_UNROLL
+            for (int e = 0; e < kGroup; e += V)
+            {
+                if (kGroups % Threads == 0 || groupOf(i) < kGroups)
+                    fetch(rows_[kRowRepeats ? 0 : i], depth_ + columnOf(i) + e, i, e);
+            }
+        }
+        depth_ += Depth;
     }
-  }
 
- private:
-  static WPK_DEVICE int groupOf(int i) { return static_cast<int>(threadIdx.x) + i * Threads; }
-  static WPK_DEVICE int rowOf(int i) { return AlongRows ? groupOf(i) % Rows : groupOf(i) / kGroupsARow; }
-  static WPK_DEVICE int columnOf(int i) {
-    return (AlongRows ? groupOf(i) / Rows : groupOf(i) % kGroupsARow) * kGroup;
-  }
-
-  WPK_DEVICE void fetch(const typename Source::Row& row, int column, int i, int e) {
-    const T* address;
-    const int valid = source_.template locate<V>(row, source_.column(column), address);
-    Vector<T, V> vector = zeroVector<T, V>();
-    if (valid == V) {
-      vector = load<T, V>(address);
-    } else if constexpr (V > 1) {
-      WPK_UNROLL
-      for (int v = 0; v < V; ++v) {
-        if (v < valid) vector[v] = address[v];
-      }
+    WPK_DEVICE void finish(unsigned char* slot)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < kCount; ++i)
+        {
+            if (kGroups % Threads == 0 || groupOf(i) < kGroups)
+                Sink::put(slot, rowOf(i), columnOf(i), values_[i]);
+        }
     }
-    WPK_UNROLL
-    for (int v = 0; v < V; ++v) values_[i][e + v] = vector[v];
-  }
 
-  Source source_;
-  int depth_;
-  typename Source::Row rows_[kRowsKept];
-  T values_[kCount][kGroup];
+private:
+    static WPK_DEVICE int groupOf(int i)
+    {
+        return static_cast<int>(threadIdx.x) + i * Threads;
+    }
+    static WPK_DEVICE int rowOf(int i)
+    {
+        return AlongRows ? groupOf(i) % Rows : groupOf(i) / kGroupsARow;
+    }
+    static WPK_DEVICE int columnOf(int i)
+    {
+        return (AlongRows ? groupOf(i) / Rows : groupOf(i) % kGroupsARow) * kGroup;
+    }
+
+    WPK_DEVICE void fetch(const typename Source::Row& row, int column, int i, int e)
+    {
+        const T* address;
+        const int valid = source_.template locate<V>(row, source_.column(column), address);
+        Vector<T, V> vector = zeroVector<T, V>();
+        if (valid == V)
+        {
+            vector = load<T, V>(address);
+        }
+        else if constexpr (V > 1)
+        {
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+            {
+                if (v < valid)
+                    vector[v] = address[v];
+            }
+        }
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            values_[i][e + v] = vector[v];
+    }
+
+    Source source_;
+    int depth_;
+    typename Source::Row rows_[kRowsKept];
+    T values_[kCount][kGroup];
 };
 
-}  // namespace wpk
+} // namespace wpk

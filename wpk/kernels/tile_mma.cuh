@@ -11,16 +11,19 @@
 #include <wpk/kernels/tile_shared.cuh>
 #include <wpk/kernels/warp.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // The type in shared memory of an operand of mmaTile<T>.
 template <class T>
-struct MmaStored {
-  using Type = T;
+struct MmaStored
+{
+    using Type = T;
 };
 template <>
-struct MmaStored<Tf32> {
-  using Type = float;
+struct MmaStored<Tf32>
+{
+    using Type = float;
 };
 
 template <class A, class B>
@@ -30,202 +33,261 @@ inline constexpr bool isSame<A, A> = true;
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, warps_m, warps_n and stages.
 template <class T, class Schedule, bool BIsDepthMajor>
-struct MmaShape {
-  using Stored = typename MmaStored<T>::Type;
-  static constexpr int kElement = sizeof(Stored);
-  static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
-  static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, stages = Schedule::stages;
-  static constexpr int threads = warpsM * warpsN * kWarpSize;
-  static constexpr int warpM = blockM / warpsM, warpN = blockN / warpsN;
-  static constexpr int tilesM = warpM / 16, tilesN = warpN / 8;
-  static constexpr int rowBytesA = blockK * kElement;
-  static constexpr int rowBytesB = (BIsDepthMajor ? blockN : blockK) * kElement;
-  static constexpr int bytesA = blockM * rowBytesA, bytesB = blockN * blockK * kElement;
-  static constexpr int stageBytes = bytesA + bytesB;
-  // Floats between rows of a warp's staging; 8 more than its columns keep its writes free of conflicts.
-  static constexpr int stagingStride = warpN + 8;
-  static constexpr int stagingBytes = 16 * stagingStride * 4;
+struct MmaShape
+{
+    using Stored = typename MmaStored<T>::Type;
+    static constexpr int kElement = sizeof(Stored);
+    static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
+    static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, stages = Schedule::stages;
+    static constexpr int threads = warpsM * warpsN * kWarpSize;
+    static constexpr int warpM = blockM / warpsM, warpN = blockN / warpsN;
+    static constexpr int tilesM = warpM / 16, tilesN = warpN / 8;
+    static constexpr int rowBytesA = blockK * kElement;
+    static constexpr int rowBytesB = (BIsDepthMajor ? blockN : blockK) * kElement;
+    static constexpr int bytesA = blockM * rowBytesA, bytesB = blockN * blockK * kElement;
+    static constexpr int stageBytes = bytesA + bytesB;
+    // Floats between rows of a warp's staging; 8 more than its columns keep its writes free of conflicts.
+    static constexpr int stagingStride = warpN + 8;
+    static constexpr int stagingBytes = 16 * stagingStride * 4;
 
-  static_assert(warpM % 16 == 0 && warpM * warpsM == blockM, "a warp has whole tiles of 16 rows");
-  static_assert(warpN % 16 == 0 && warpN * warpsN == blockN, "a warp has whole pairs of tiles of 8 columns");
-  static_assert(rowBytesA % 32 == 0 && rowBytesA <= 128, "a row of a tile is 32, 64 or 128 bytes");
-  static_assert(tilesM * tilesN * 4 <= 128, "at most 128 accumulators a thread");
-  static_assert(stages >= 2, "the ring has at least two tiles");
-  static_assert(threads <= 1024, "a block has at most 1024 threads");
+    static_assert(warpM % 16 == 0 && warpM * warpsM == blockM, "a warp has whole tiles of 16 rows");
+    static_assert(warpN % 16 == 0 && warpN * warpsN == blockN, "a warp has whole pairs of tiles of 8 columns");
+    static_assert((blockN & (blockN - 1)) == 0, "columns are a power of two");
+    static_assert(rowBytesA % 32 == 0 && rowBytesA <= 128, "a row of a tile is 32, 64 or 128 bytes");
+    static_assert(tilesM * tilesN * 4 <= 128, "at most 128 accumulators a thread");
+    static_assert(stages >= 2, "the ring has at least two tiles");
+    static_assert(threads <= 1024, "a block has at most 1024 threads");
 };
 
 // One warp's fragments of a tile. RoundA, RoundB: tf32 operands that memory does not hold rounded.
 template <class T, class Shape, bool BIsDepthMajor, bool RoundA, bool RoundB>
-class MmaFragments {
-  using TileA = SwizzledTile<Shape::rowBytesA>;
-  using TileB = SwizzledTile<Shape::rowBytesB>;
+class MmaFragments
+{
+    using TileA = SwizzledTile<Shape::rowBytesA>;
+    using TileB = SwizzledTile<Shape::rowBytesB>;
 
- public:
-  WPK_DEVICE MmaFragments() {
-    const int lane = laneIndex();
-    const int warpM = warpIndex() / Shape::warpsN, warpN = warpIndex() % Shape::warpsN;
-    rowA_ = warpM * Shape::warpM + lane % 16;
-    chunkA_ = lane / 16;
-    if constexpr (BIsDepthMajor) {
-      rowB_ = lane % 16;
-      chunkB_ = warpN * Shape::warpN / 8 + lane / 16;
-    } else {
-      rowB_ = warpN * Shape::warpN + lane % 8 + lane / 16 * 8;
-      chunkB_ = lane / 8 % 2;
+public:
+    WPK_DEVICE MmaFragments()
+    {
+        const int lane = laneIndex();
+        const int warpM = warpIndex() / Shape::warpsN, warpN = warpIndex() % Shape::warpsN;
+        rowA_ = warpM * Shape::warpM + lane % 16;
+        chunkA_ = lane / 16;
+        if constexpr (BIsDepthMajor)
+        {
+            rowB_ = lane % 16;
+            chunkB_ = warpN * Shape::warpN / 8 + lane / 16;
+        }
+        else
+        {
+            rowB_ = warpN * Shape::warpN + lane % 8 + lane / 16 * 8;
+            chunkB_ = lane / 8 % 2;
+        }
     }
-  }
 
-  // Fragments of the mma step `step` of the tile at `slot`.
-  WPK_DEVICE void load(SharedAddress slot, int step, uint32 (&a)[Shape::tilesM][4], uint32 (&b)[Shape::tilesN][2]) const {
-    WPK_UNROLL
-    for (int i = 0; i < Shape::tilesM; ++i) {
-      loadMatrix4(a[i], slot + TileA::offset(rowA_, step * 2 + chunkA_) + i * 16 * Shape::rowBytesA);
-      roundAll<RoundA>(a[i]);
+    // Fragments of the mma step `step` of the tile at `slot`.
+    WPK_DEVICE void load(
+        SharedAddress slot, int step, uint32 (&a)[Shape::tilesM][4], uint32 (&b)[Shape::tilesN][2]) const
+    {
+        WPK_UNROLL
+        for (int i = 0; i < Shape::tilesM; ++i)
+        {
+            loadMatrix4(a[i], slot + TileA::offset(rowA_, step * 2 + chunkA_) + i * 16 * Shape::rowBytesA);
+            roundAll<RoundA>(a[i]);
+        }
+        const SharedAddress tileB = slot + Shape::bytesA;
+        WPK_UNROLL
+        for (int j = 0; j < Shape::tilesN; j += 2)
+        {
+            uint32 pair[4];
+            if constexpr (BIsDepthMajor)
+            {
+                loadMatrix4Transposed(pair, tileB + TileB::offset(rowB_, chunkB_ + j) + step * 16 * Shape::rowBytesB);
+            }
+            else
+            {
+                loadMatrix4(pair, tileB + TileB::offset(rowB_, step * 2 + chunkB_) + j * 8 * Shape::rowBytesB);
+            }
+            roundAll<RoundB>(pair);
+            b[j][0] = pair[0];
+            b[j][1] = pair[1];
+            b[j + 1][0] = pair[2];
+            b[j + 1][1] = pair[3];
+        }
     }
-    const SharedAddress tileB = slot + Shape::bytesA;
-    WPK_UNROLL
-    for (int j = 0; j < Shape::tilesN; j += 2) {
-      uint32 pair[4];
-      if constexpr (BIsDepthMajor) {
-        loadMatrix4Transposed(pair, tileB + TileB::offset(rowB_, chunkB_ + j) + step * 16 * Shape::rowBytesB);
-      } else {
-        loadMatrix4(pair, tileB + TileB::offset(rowB_, step * 2 + chunkB_) + j * 8 * Shape::rowBytesB);
-      }
-      roundAll<RoundB>(pair);
-      b[j][0] = pair[0];
-      b[j][1] = pair[1];
-      b[j + 1][0] = pair[2];
-      b[j + 1][1] = pair[3];
-    }
-  }
 
- private:
-  template <bool Round>
-  static WPK_DEVICE void roundAll(uint32 (&words)[4]) {
-    if constexpr (Round) {
-      WPK_UNROLL
-      for (int e = 0; e < 4; ++e) words[e] = roundToTf32(asFloat(words[e]));
+private:
+    template <bool Round>
+    static WPK_DEVICE void roundAll(uint32 (&words)[4])
+    {
+        if constexpr (Round)
+        {
+            WPK_UNROLL
+            for (int e = 0; e < 4; ++e)
+                words[e] = roundToTf32(asFloat(words[e]));
+        }
     }
-  }
 
-  int rowA_, chunkA_, rowB_, chunkB_;
+    int rowA_, chunkA_, rowB_, chunkB_;
 };
+
+// Starts loading the first tiles, of which there are `steps` in all: as many as the ring holds but one.
+template <class Shape, class LoaderA, class LoaderB>
+WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
+{
+    WPK_UNROLL
+    for (int i = 0; i < Shape::stages - 1; ++i)
+    {
+        if (i < steps)
+        {
+            unsigned char* const slot = shared + i * Shape::stageBytes;
+            loaderA.begin(slot);
+            loaderB.begin(slot + Shape::bytesA);
+            loaderA.finish(slot);
+            loaderB.finish(slot + Shape::bytesA);
+        }
+        commitCopies();
+    }
+}
+
+// acc += A * B over the tiles at `slot`; the fragments of a step are loaded during the step before.
+template <class T, class Shape, class Fragments>
+WPK_DEVICE void multiplySlot(
+    float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments, SharedAddress slot)
+{
+    constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
+    uint32 a[2][Shape::tilesM][4], b[2][Shape::tilesN][2];
+    fragments.load(slot, 0, a[0], b[0]);
+    WPK_UNROLL
+    for (int step = 0; step < kSteps; ++step)
+    {
+        if (step + 1 < kSteps)
+            fragments.load(slot, step + 1, a[(step + 1) % 2], b[(step + 1) % 2]);
+        mmaTile<T>(acc, a[step % 2], b[step % 2]);
+    }
+}
 
 // Multiplies all `steps` tiles. `shared` holds Shape::stages slots of Shape::stageBytes.
 template <class T, class Shape, class Fragments, class LoaderA, class LoaderB>
-WPK_DEVICE void multiplyTiles(float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, LoaderA& loaderA,
-                              LoaderB& loaderB, int steps) {
-  constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
-  const Fragments fragments;
-  WPK_UNROLL
-  for (int i = 0; i < Shape::stages - 1; ++i) {
-    if (i < steps) {
-      unsigned char* const slot = shared + i * Shape::stageBytes;
-      loaderA.begin(slot);
-      loaderB.begin(slot + Shape::bytesA);
-      loaderA.finish(slot);
-      loaderB.finish(slot + Shape::bytesA);
+WPK_DEVICE void multiplyTiles(
+    float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
+{
+    const Fragments fragments;
+    fillRing<Shape>(shared, loaderA, loaderB, steps);
+    int reading = 0, writing = Shape::stages - 1;
+    for (int tile = 0; tile < steps; ++tile)
+    {
+        waitCopies<Shape::stages - 2>();
+        __syncthreads(); // the tile is here for everyone, and nobody reads the slot that is written next
+        unsigned char* const target = shared + writing * Shape::stageBytes;
+        const bool more = tile + Shape::stages - 1 < steps;
+        if (more)
+        {
+            loaderA.begin(target);
+            loaderB.begin(target + Shape::bytesA);
+        }
+        commitCopies();
+        multiplySlot<T, Shape>(acc, fragments, sharedAddress(shared + reading * Shape::stageBytes));
+        if (more)
+        {
+            loaderA.finish(target);
+            loaderB.finish(target + Shape::bytesA);
+        }
+        reading = reading + 1 == Shape::stages ? 0 : reading + 1;
+        writing = writing + 1 == Shape::stages ? 0 : writing + 1;
     }
-    commitCopies();
-  }
-  int reading = 0, writing = Shape::stages - 1;
-  uint32 a[2][Shape::tilesM][4], b[2][Shape::tilesN][2];
-  for (int tile = 0; tile < steps; ++tile) {
-    waitCopies<Shape::stages - 2>();
-    __syncthreads();  // the tile is here for everyone, and nobody reads the slot that is written next
-    unsigned char* const target = shared + writing * Shape::stageBytes;
-    const bool more = tile + Shape::stages - 1 < steps;
-    if (more) {
-      loaderA.begin(target);
-      loaderB.begin(target + Shape::bytesA);
+    waitCopies<0>();
+    __syncthreads(); // the ring is free for the epilogue
+}
+
+// Writes 16 rows of a warp's columns from its staging: rows from `firstRow` on that lie below `rowLimit`.
+template <class Problem, class Shape, class Rows>
+WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* const* operands, void* y, int firstRow,
+    int rowLimit, int firstColumn, int valid, int stored)
+{
+    constexpr int V = Problem::Y::width, kRead = minOf(V, 4), kVectors = Shape::warpN / V;
+    // Neighbouring lanes take neighbouring vectors of a row, or rows where y's columns are apart.
+    constexpr bool kAlongRows = Problem::Y::column != 1;
+    constexpr int kItems = 16 * kVectors / kWarpSize;
+    // Every kColumnSets-th item of a lane has the same columns: what belongs to columns is loaded once.
+    constexpr int kColumnSets = kAlongRows ? kItems : maxOf(1, kVectors / kWarpSize);
+    for (int set = 0; set < kColumnSets; ++set)
+    {
+        const int first = laneIndex() + set * kWarpSize;
+        const int column = (kAlongRows ? first / 16 : first % kVectors) * V;
+        EpilogueColumns<Problem, Rows, V> columns(rows, operands, y, firstColumn + column, valid, stored);
+        WPK_UNROLL
+        for (int item = set; item < kItems; item += kColumnSets)
+        {
+            const int index = laneIndex() + item * kWarpSize;
+            const int row = kAlongRows ? index % 16 : index / kVectors;
+            if (firstRow + row >= rowLimit)
+                continue;
+            float values[V];
+            WPK_UNROLL
+            for (int e = 0; e < V; e += kRead)
+            {
+                const auto part = load<float, kRead>(staging + row * Shape::stagingStride + column + e);
+                WPK_UNROLL
+                for (int v = 0; v < kRead; ++v)
+                    values[e + v] = part[v];
+            }
+            columns.store(firstRow + row, values);
+        }
     }
-    commitCopies();
-    const SharedAddress slot = sharedAddress(shared + reading * Shape::stageBytes);
-    fragments.load(slot, 0, a[0], b[0]);
-    WPK_UNROLL
-    for (int step = 0; step < kSteps; ++step) {
-      if (step + 1 < kSteps) fragments.load(slot, step + 1, a[(step + 1) % 2], b[(step + 1) % 2]);
-      mmaTile<T>(acc, a[step % 2], b[step % 2]);
-    }
-    if (more) {
-      loaderA.finish(target);
-      loaderB.finish(target + Shape::bytesA);
-    }
-    reading = reading + 1 == Shape::stages ? 0 : reading + 1;
-    writing = writing + 1 == Shape::stages ? 0 : writing + 1;
-  }
-  waitCopies<0>();
-  __syncthreads();  // the ring is free for the epilogue
 }
 
 // Writes a block's accumulators. Rows [firstRow, rowLimit) and, of the tensor's columns, those from
 // `firstColumn` on exist; `valid` and `stored` as in EpilogueColumns.
 template <class Problem, class Shape, class Rows>
 WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const Rows& rows,
-                           const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid,
-                           int stored) {
-  constexpr int V = Problem::Y::width, kVectors = Shape::warpN / V, kStride = Shape::stagingStride;
-  // Neighbouring lanes take neighbouring vectors of a row, or rows where y's columns are apart.
-  constexpr bool kAlongRows = Problem::Y::column != 1;
-  constexpr int kItems = 16 * kVectors / kWarpSize;
-  // Items between two of the same columns, so that what belongs to columns is loaded once.
-  constexpr int kColumnSets = kAlongRows ? kItems : maxOf(1, kVectors / kWarpSize);
-  const int lane = laneIndex();
-  const int warpRow = firstRow + warpIndex() / Shape::warpsN * Shape::warpM;
-  const int warpColumn = firstColumn + warpIndex() % Shape::warpsN * Shape::warpN;
-  float* const staging = reinterpret_cast<float*>(shared + warpIndex() * Shape::stagingBytes);
-  WPK_UNROLL
-  for (int i = 0; i < Shape::tilesM; ++i) {
-    __syncwarp();
+    const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid, int stored)
+{
+    constexpr int kStride = Shape::stagingStride;
+    const int lane = laneIndex();
+    const int warpRow = firstRow + warpIndex() / Shape::warpsN * Shape::warpM;
+    const int warpColumn = firstColumn + warpIndex() % Shape::warpsN * Shape::warpN;
+    float* const staging = reinterpret_cast<float*>(shared + warpIndex() * Shape::stagingBytes);
     WPK_UNROLL
-    for (int j = 0; j < Shape::tilesN; ++j) {
-      float* const at = staging + lane / 4 * kStride + j * 8 + lane % 4 * 2;
-      store<float, 2>(at, {acc[i][j][0], acc[i][j][1]});
-      store<float, 2>(at + 8 * kStride, {acc[i][j][2], acc[i][j][3]});
-    }
-    __syncwarp();
-    for (int set = 0; set < kColumnSets; ++set) {
-      const int first = lane + set * kWarpSize;
-      const int column = (kAlongRows ? first / 16 : first % kVectors) * V;
-      EpilogueColumns<Problem, Rows, V> columns(rows, operands, y, warpColumn + column, valid, stored);
-      WPK_UNROLL
-      for (int item = set; item < kItems; item += kColumnSets) {
-        const int index = lane + item * kWarpSize;
-        const int row = kAlongRows ? index % 16 : index / kVectors;
-        if (warpRow + i * 16 + row < rowLimit) {
-          float values[V];
-          constexpr int kRead = minOf(V, 4);
-          WPK_UNROLL
-          for (int e = 0; e < V; e += kRead) {
-            const auto part = load<float, kRead>(staging + row * kStride + column + e);
-            WPK_UNROLL
-            for (int v = 0; v < kRead; ++v) values[e + v] = part[v];
-          }
-          columns.store(warpRow + i * 16 + row, values);
+    for (int i = 0; i < Shape::tilesM; ++i)
+    {
+        __syncwarp(); // the rows staged before have been read
+        WPK_UNROLL
+        for (int j = 0; j < Shape::tilesN; ++j)
+        {
+            float* const at = staging + lane / 4 * kStride + j * 8 + lane % 4 * 2;
+            store<float, 2>(at, {acc[i][j][0], acc[i][j][1]});
+            store<float, 2>(at + 8 * kStride, {acc[i][j][2], acc[i][j][3]});
         }
-      }
+        __syncwarp();
+        storeStaged<Problem, Shape>(staging, rows, operands, y, warpRow + i * 16, rowLimit, warpColumn, valid, stored);
     }
-  }
 }
 
 // Puts groups of a gathered row into a swizzled tile as 16-byte chunks of To.
 template <class To, int RowBytes>
-struct MmaSink {
-  static constexpr int kGroup = 16 / sizeof(To);
-  template <class From>
-  static WPK_DEVICE void put(unsigned char* slot, int row, int column, const From (&values)[kGroup]) {
-    Vector<To, kGroup> chunk;
-    WPK_UNROLL
-    for (int e = 0; e < kGroup; ++e) {
-      if constexpr (isSame<From, To>) {
-        chunk[e] = values[e];
-      } else {
-        chunk[e] = fromFloat<To>(toFloat(values[e]));
-      }
+struct MmaSink
+{
+    static constexpr int kGroup = 16 / sizeof(To);
+    template <class From>
+    static WPK_DEVICE void put(unsigned char* slot, int row, int column, const From (&values)[kGroup])
+    {
+        Vector<To, kGroup> chunk;
+        WPK_UNROLL
+        for (int e = 0; e < kGroup; ++e)
+        {
+            if constexpr (isSame<From, To>)
+            {
+                chunk[e] = values[e];
+            }
+            else
+            {
+                chunk[e] = fromFloat<To>(toFloat(values[e]));
+            }
+        }
+        unsigned char* const target = slot + SwizzledTile<RowBytes>::offset(row, column / kGroup);
+        store<To, kGroup>(reinterpret_cast<To*>(target), chunk);
     }
-    unsigned char* const target = slot + SwizzledTile<RowBytes>::offset(row, column / kGroup);
-    store<To, kGroup>(reinterpret_cast<To*>(target), chunk);
-  }
 };
 
-}  // namespace wpk
+} // namespace wpk

@@ -12,187 +12,234 @@
 #include <wpk/kernels/vector.cuh>
 #include <wpk/kernels/warp.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, thread_m, thread_n, row_major,
 // padding and prefetch.
 template <class Schedule>
-struct SimtShape {
-  static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
-  static constexpr int threadM = Schedule::thread_m, threadN = Schedule::thread_n;
-  static constexpr bool rowMajor = Schedule::row_major != 0, prefetch = Schedule::prefetch != 0;
-  static constexpr int threadsM = blockM / threadM, threadsN = blockN / threadN;
-  static constexpr int threads = threadsM * threadsN;
-  // A warp is lanesM x lanesN threads: nearly square, so that it reads few different values.
-  static constexpr int lanesN = minOf(threadsN, 8), lanesM = kWarpSize / lanesN;
-  // Neighbouring values of one access; several such runs, a whole block apart, make a thread's tile.
-  static constexpr int runM = minOf(threadM, 4), runN = minOf(threadN, 4);
-  static constexpr int strideA = (rowMajor ? blockK : blockM) + Schedule::padding;
-  static constexpr int strideB = blockN + Schedule::padding;
-  static constexpr int floatsA = strideA * (rowMajor ? blockM : blockK);
-  static constexpr int floatsB = strideB * blockK;
-  static constexpr int stages = prefetch ? 2 : 1;
-  static constexpr int stageBytes = (floatsA + floatsB) * 4;
+struct SimtShape
+{
+    static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
+    static constexpr int threadM = Schedule::thread_m, threadN = Schedule::thread_n;
+    static constexpr bool rowMajor = Schedule::row_major != 0, prefetch = Schedule::prefetch != 0;
+    static constexpr int threadsM = blockM / threadM, threadsN = blockN / threadN;
+    static constexpr int threads = threadsM * threadsN;
+    // A warp is lanesM x lanesN threads: nearly square, so that it reads few different values.
+    static constexpr int lanesN = minOf(threadsN, 8), lanesM = kWarpSize / lanesN;
+    // Neighbouring values of one access; several such runs, a whole block apart, make a thread's tile.
+    static constexpr int runM = minOf(threadM, 4), runN = minOf(threadN, 4);
+    static constexpr int strideA = (rowMajor ? blockK : blockM) + Schedule::padding;
+    static constexpr int strideB = blockN + Schedule::padding;
+    static constexpr int floatsA = strideA * (rowMajor ? blockM : blockK);
+    static constexpr int floatsB = strideB * blockK;
+    static constexpr int stages = prefetch ? 2 : 1;
+    static constexpr int stageBytes = (floatsA + floatsB) * 4;
 
-  static_assert(threadsM * threadM == blockM && threadsN * threadN == blockN, "threads tile the block");
-  static_assert(threads >= kWarpSize && threads <= 1024 && threads % kWarpSize == 0, "whole warps, at most 1024 threads");
-  static_assert(threadsN % lanesN == 0 && threadsM % lanesM == 0, "warps tile the block");
-  static_assert(threadM % runM == 0 && threadN % runN == 0, "a thread's tile is whole runs");
-  static_assert(threadM * threadN <= 64, "at most 64 accumulators a thread");
-  static_assert(blockK == 4 || blockK % 8 == 0, "a step of the reduction is 4 positions, or eights");
-  static_assert(Schedule::padding % 4 == 0, "lines stay aligned to 16 bytes");
+    static_assert(threadsM * threadM == blockM && threadsN * threadN == blockN, "threads tile the block");
+    static_assert(
+        threads >= kWarpSize && threads <= 1024 && threads % kWarpSize == 0, "whole warps, at most 1024 threads");
+    static_assert(threadsN % lanesN == 0 && threadsM % lanesM == 0, "warps tile the block");
+    static_assert(lanesM * lanesN == kWarpSize, "a warp has a power of two of columns of threads");
+    static_assert(threadM % runM == 0 && threadN % runN == 0, "a thread's tile is whole runs");
+    static_assert(threadM * threadN <= 64, "at most 64 accumulators a thread");
+    static_assert(blockK == 4 || blockK % 8 == 0, "a step of the reduction is 4 positions, or eights");
+    static_assert(Schedule::padding % 4 == 0, "lines stay aligned to 16 bytes");
 };
 
 // The thread's place in the block.
 template <class Shape>
-struct SimtThread {
-  int m, n;
-  WPK_DEVICE SimtThread() {
-    constexpr int warpsN = Shape::threadsN / Shape::lanesN;
-    m = warpIndex() / warpsN * Shape::lanesM + laneIndex() / Shape::lanesN;
-    n = warpIndex() % warpsN * Shape::lanesN + laneIndex() % Shape::lanesN;
-  }
-  // Row and column, within the block, of the thread's i-th row and j-th column.
-  WPK_DEVICE int row(int i) const {
-    if constexpr (Shape::rowMajor) return m + i * Shape::threadsM;
-    return (i / Shape::runM * Shape::threadsM + m) * Shape::runM + i % Shape::runM;
-  }
-  WPK_DEVICE int column(int j) const {
-    return (j / Shape::runN * Shape::threadsN + n) * Shape::runN + j % Shape::runN;
-  }
+struct SimtThread
+{
+    int m, n;
+    WPK_DEVICE SimtThread()
+    {
+        constexpr int warpsN = Shape::threadsN / Shape::lanesN;
+        m = warpIndex() / warpsN * Shape::lanesM + laneIndex() / Shape::lanesN;
+        n = warpIndex() % warpsN * Shape::lanesN + laneIndex() % Shape::lanesN;
+    }
+    // Row and column, within the block, of the thread's i-th row and j-th column.
+    WPK_DEVICE int row(int i) const
+    {
+        if constexpr (Shape::rowMajor)
+            return m + i * Shape::threadsM;
+        return (i / Shape::runM * Shape::threadsM + m) * Shape::runM + i % Shape::runM;
+    }
+    WPK_DEVICE int column(int j) const
+    {
+        return (j / Shape::runN * Shape::threadsN + n) * Shape::runN + j % Shape::runN;
+    }
 };
 
 // Puts gathered groups into a float tile: row-major as they are, depth-major across.
 template <int Stride, bool RowMajor, int Group>
-struct SimtSink {
-  static constexpr int kGroup = Group;
-  template <class From>
-  static WPK_DEVICE void put(unsigned char* slot, int row, int column, const From (&values)[Group]) {
-    float* const tile = reinterpret_cast<float*>(slot);
-    if constexpr (RowMajor) {
-      Vector<float, Group> vector;
-      WPK_UNROLL
-      for (int e = 0; e < Group; ++e) vector[e] = toFloat(values[e]);
-      store<float, Group>(tile + row * Stride + column, vector);
-    } else {
-      WPK_UNROLL
-      for (int e = 0; e < Group; ++e) tile[(column + e) * Stride + row] = toFloat(values[e]);
+struct SimtSink
+{
+    static constexpr int kGroup = Group;
+    template <class From>
+    static WPK_DEVICE void put(unsigned char* slot, int row, int column, const From (&values)[Group])
+    {
+        float* const tile = reinterpret_cast<float*>(slot);
+        if constexpr (RowMajor)
+        {
+            Vector<float, Group> vector;
+            WPK_UNROLL
+            for (int e = 0; e < Group; ++e)
+                vector[e] = toFloat(values[e]);
+            store<float, Group>(tile + row * Stride + column, vector);
+        }
+        else
+        {
+            WPK_UNROLL
+            for (int e = 0; e < Group; ++e)
+                tile[(column + e) * Stride + row] = toFloat(values[e]);
+        }
     }
-  }
 };
 
 // Reads Count values in runs of Run, the runs Apart floats from each other.
 template <int Count, int Run, int Apart>
-WPK_DEVICE void loadRuns(const float* from, float (&values)[Count]) {
-  WPK_UNROLL
-  for (int i = 0; i < Count; i += Run) {
-    const auto run = load<float, Run>(from + i / Run * Apart);
+WPK_DEVICE void loadRuns(const float* from, float (&values)[Count])
+{
     WPK_UNROLL
-    for (int e = 0; e < Run; ++e) values[i + e] = run[e];
-  }
+    for (int i = 0; i < Count; i += Run)
+    {
+        const auto run = load<float, Run>(from + i / Run * Apart);
+        WPK_UNROLL
+        for (int e = 0; e < Run; ++e)
+            values[i + e] = run[e];
+    }
 }
 
 // acc += A * B over kVector positions of the reduction; the tiles begin at the first of them.
 template <class Shape, int Count>
 WPK_DEVICE void multiplyPositions(float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
-                                  const float* tileA, const float* tileB) {
-  float a[Count][Shape::threadM];
-  if constexpr (Shape::rowMajor) {
-    WPK_UNROLL
-    for (int i = 0; i < Shape::threadM; ++i) {
-      const auto vector = load<float, Count>(tileA + thread.row(i) * Shape::strideA);
-      WPK_UNROLL
-      for (int e = 0; e < Count; ++e) a[e][i] = vector[e];
+    const float* tileA, const float* tileB)
+{
+    float a[Count][Shape::threadM];
+    if constexpr (Shape::rowMajor)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < Shape::threadM; ++i)
+        {
+            const auto vector = load<float, Count>(tileA + thread.row(i) * Shape::strideA);
+            WPK_UNROLL
+            for (int e = 0; e < Count; ++e)
+                a[e][i] = vector[e];
+        }
     }
-  } else {
-    WPK_UNROLL
-    for (int e = 0; e < Count; ++e) {
-      loadRuns<Shape::threadM, Shape::runM, Shape::threadsM * Shape::runM>(
-          tileA + e * Shape::strideA + thread.m * Shape::runM, a[e]);
+    else
+    {
+        WPK_UNROLL
+        for (int e = 0; e < Count; ++e)
+        {
+            loadRuns<Shape::threadM, Shape::runM, Shape::threadsM * Shape::runM>(
+                tileA + e * Shape::strideA + thread.m * Shape::runM, a[e]);
+        }
     }
-  }
-  WPK_UNROLL
-  for (int e = 0; e < Count; ++e) {
-    float b[Shape::threadN];
-    loadRuns<Shape::threadN, Shape::runN, Shape::threadsN * Shape::runN>(tileB + e * Shape::strideB, b);
     WPK_UNROLL
-    for (int i = 0; i < Shape::threadM; ++i) {
-      WPK_UNROLL
-      for (int j = 0; j < Shape::threadN; ++j) acc[i][j] = fmaf(a[e][i], b[j], acc[i][j]);
+    for (int e = 0; e < Count; ++e)
+    {
+        float b[Shape::threadN];
+        loadRuns<Shape::threadN, Shape::runN, Shape::threadsN * Shape::runN>(tileB + e * Shape::strideB, b);
+        WPK_UNROLL
+        for (int i = 0; i < Shape::threadM; ++i)
+        {
+            WPK_UNROLL
+            for (int j = 0; j < Shape::threadN; ++j)
+                acc[i][j] = fmaf(a[e][i], b[j], acc[i][j]);
+        }
     }
-  }
 }
 
 // acc += A * B over the tiles at `slot`.
 template <class Shape>
-WPK_DEVICE void multiplyTile(float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
-                             const unsigned char* slot) {
-  const float* const tileA = reinterpret_cast<const float*>(slot);
-  const float* const tileB = tileA + Shape::floatsA + thread.n * Shape::runN;
-  constexpr int kCount = Shape::rowMajor ? 4 : 1;  // positions of the reduction that one load of A gives
-  constexpr int kUnrolled = 8;                      // enough to hide a load, and quick to compile
-  for (int base = 0; base < Shape::blockK; base += kUnrolled) {
-    WPK_UNROLL
-    for (int i = 0; i < minOf(kUnrolled, Shape::blockK); i += kCount) {
-      const int k = base + i;
-      multiplyPositions<Shape, kCount>(acc, thread, tileA + k * (Shape::rowMajor ? 1 : Shape::strideA),
-                                       tileB + k * Shape::strideB);
+WPK_DEVICE void multiplyTile(
+    float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread, const unsigned char* slot)
+{
+    const float* const tileA = reinterpret_cast<const float*>(slot);
+    const float* const tileB = tileA + Shape::floatsA + thread.n * Shape::runN;
+    constexpr int kCount = Shape::rowMajor ? 4 : 1; // positions of the reduction that one load of A gives
+    constexpr int kUnrolled = 8;                    // enough to hide a load, and quick to compile
+    for (int base = 0; base < Shape::blockK; base += kUnrolled)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < minOf(kUnrolled, Shape::blockK); i += kCount)
+        {
+            const int k = base + i;
+            multiplyPositions<Shape, kCount>(
+                acc, thread, tileA + k * (Shape::rowMajor ? 1 : Shape::strideA), tileB + k * Shape::strideB);
+        }
     }
-  }
 }
 
 // Multiplies all `steps` (at least one) tiles. With prefetch the next tile is on its way during the
 // computation, in registers, and goes to the other of two slots.
 template <class Shape, class LoaderA, class LoaderB>
 WPK_DEVICE void multiplySimtTiles(float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
-                                  unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps) {
-  const auto fetch = [&] {
-    loaderA.begin(shared);
-    loaderB.begin(shared);
-  };
-  const auto deliver = [&](unsigned char* slot) {
-    loaderA.finish(slot);
-    loaderB.finish(slot + Shape::floatsA * 4);
-  };
-  fetch();
-  deliver(shared);
-  __syncthreads();
-  for (int step = 0; step < steps; ++step) {
-    const bool more = step + 1 < steps;
-    if constexpr (Shape::prefetch) {
-      if (more) fetch();
-      multiplyTile<Shape>(acc, thread, shared + step % 2 * Shape::stageBytes);
-      if (more) deliver(shared + (step + 1) % 2 * Shape::stageBytes);
-    } else {
-      multiplyTile<Shape>(acc, thread, shared);
-      __syncthreads();  // everyone has read the tile that is overwritten now
-      if (more) {
-        fetch();
-        deliver(shared);
-      }
-    }
+    unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
+{
+    const auto fetch = [&]
+    {
+        loaderA.begin(shared);
+        loaderB.begin(shared);
+    };
+    const auto deliver = [&](unsigned char* slot)
+    {
+        loaderA.finish(slot);
+        loaderB.finish(slot + Shape::floatsA * 4);
+    };
+    fetch();
+    deliver(shared);
     __syncthreads();
-  }
+    for (int step = 0; step < steps; ++step)
+    {
+        const bool more = step + 1 < steps;
+        if constexpr (Shape::prefetch)
+        {
+            if (more)
+                fetch();
+            multiplyTile<Shape>(acc, thread, shared + step % 2 * Shape::stageBytes);
+            if (more)
+                deliver(shared + (step + 1) % 2 * Shape::stageBytes);
+        }
+        else
+        {
+            multiplyTile<Shape>(acc, thread, shared);
+            __syncthreads(); // everyone has read the tile that is overwritten now
+            if (more)
+            {
+                fetch();
+                deliver(shared);
+            }
+        }
+        __syncthreads();
+    }
 }
 
 // Writes the thread's accumulators; limits as in storeTiles of tile_mma.cuh.
 template <class Problem, class Shape, class Rows>
 WPK_DEVICE void storeSimtTile(const float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
-                              const Rows& rows, const void* const* operands, void* y, int firstRow, int rowLimit,
-                              int firstColumn, int valid, int stored) {
-  constexpr int V = Shape::runN;
-  WPK_UNROLL
-  for (int j = 0; j < Shape::threadN; j += V) {
-    EpilogueColumns<Problem, Rows, V> columns(rows, operands, y, firstColumn + thread.column(j), valid, stored);
+    const Rows& rows, const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid,
+    int stored)
+{
+    constexpr int V = Shape::runN;
     WPK_UNROLL
-    for (int i = 0; i < Shape::threadM; ++i) {
-      const int row = firstRow + thread.row(i);
-      float values[V];
-      WPK_UNROLL
-      for (int e = 0; e < V; ++e) values[e] = acc[i][j + e];
-      if (row < rowLimit) columns.store(row, values);
+    for (int j = 0; j < Shape::threadN; j += V)
+    {
+        EpilogueColumns<Problem, Rows, V> columns(rows, operands, y, firstColumn + thread.column(j), valid, stored);
+        WPK_UNROLL
+        for (int i = 0; i < Shape::threadM; ++i)
+        {
+            const int row = firstRow + thread.row(i);
+            float values[V];
+            WPK_UNROLL
+            for (int e = 0; e < V; ++e)
+                values[e] = acc[i][j + e];
+            if (row < rowLimit)
+                columns.store(row, values);
+        }
     }
-  }
 }
 
-}  // namespace wpk
+} // namespace wpk

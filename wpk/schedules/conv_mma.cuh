@@ -8,55 +8,63 @@
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_mma.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // Whether x is copied into tiles as it is; otherwise it goes through registers.
 template <class Problem>
-inline constexpr bool convCopiesInput = isSame<typename Problem::X, typename MmaStored<typename Problem::Multiply>::Type> &&
-                                        Problem::x_vector * sizeof(typename Problem::X) >= 4;
+inline constexpr bool convCopiesInput =
+    isSame<typename Problem::X, typename MmaStored<typename Problem::Multiply>::Type>&& Problem::x_vector
+        * sizeof(typename Problem::X)
+    >= 4;
 
 template <class Problem, class Shape, bool Async>
-struct ConvInputLoader {
-  using Sink = MmaSink<typename Shape::Stored, Shape::rowBytesA>;
-  using Type = GatherLoader<PixelSource<Problem>, Sink, Shape::blockM, Shape::blockK, Shape::threads, Problem::x_vector,
-                            Problem::x_vector == 1>;
+struct ConvInputLoader
+{
+    using Sink = MmaSink<typename Shape::Stored, Shape::rowBytesA>;
+    using Type = GatherLoader<PixelSource<Problem>, Sink, Shape::blockM, Shape::blockK, Shape::threads,
+        Problem::x_vector, Problem::x_vector == 1>;
 };
 template <class Problem, class Shape>
-struct ConvInputLoader<Problem, Shape, true> {
-  using Type = AsyncLoader<PixelSource<Problem>, Shape::blockM, Shape::rowBytesA, Shape::threads,
-                           Problem::x_vector * sizeof(typename Problem::X)>;
+struct ConvInputLoader<Problem, Shape, true>
+{
+    using Type = AsyncLoader<PixelSource<Problem>, Shape::blockM, Shape::rowBytesA, Shape::threads,
+        Problem::x_vector * sizeof(typename Problem::X)>;
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void convMma(const void* x, const void* w, const void* const* operands, int n, void* y) {
-  using T = typename Problem::Multiply;
-  using Shape = MmaShape<T, Schedule, false>;
-  using Stored = typename Shape::Stored;
-  using LoaderA = typename ConvInputLoader<Problem, Shape, convCopiesInput<Problem>>::Type;
-  using Filters = MatrixSource<Stored, Problem::depth, 1, Problem::depth>;
-  using LoaderB = AsyncLoader<Filters, Shape::blockN, Shape::rowBytesB, Shape::threads, 16>;
-  static_assert(Problem::depth * Shape::kElement % 16 == 0, "packed filters are whole chunks");
-  constexpr bool kRoundA = isSame<T, Tf32>;  // filters are packed rounded
-  using Fragments = MmaFragments<T, Shape, false, kRoundA, false>;
-  WPK_SHARED(unsigned char, shared);
+WPK_DEVICE void convMma(const void* x, const void* w, const void* const* operands, int n, void* y)
+{
+    using T = typename Problem::Multiply;
+    using Shape = MmaShape<T, Schedule, false>;
+    using Stored = typename Shape::Stored;
+    using LoaderA = typename ConvInputLoader<Problem, Shape, convCopiesInput<Problem>>::Type;
+    using Filters = MatrixSource<Stored, Problem::depth, 1, Problem::depth>;
+    using LoaderB = AsyncLoader<Filters, Shape::blockN, Shape::rowBytesB, Shape::threads, 16>;
+    static_assert(Problem::depth * Shape::kElement % 16 == 0, "packed filters are whole chunks");
+    constexpr bool kRoundA = isSame<T, Tf32>; // filters are packed rounded
+    using Fragments = MmaFragments<T, Shape, false, kRoundA, false>;
+    WPK_SHARED(unsigned char, shared);
 
-  const int group = static_cast<int>(blockIdx.z);
-  const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
-  const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
-  const int rows = n * (Problem::p * Problem::q);
-  const typename Problem::X* const input = static_cast<const typename Problem::X*>(x) + group * (Problem::c * Problem::x_c);
-  const Stored* const filters = static_cast<const Stored*>(w) + static_cast<int64>(group) * Problem::k * Problem::depth;
-  LoaderA loaderA({input, rows}, firstRow);
-  LoaderB loaderB({filters, Problem::k}, firstFilter);
+    const int group = static_cast<int>(blockIdx.z);
+    const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
+    const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
+    const int rows = n * (Problem::p * Problem::q);
+    const typename Problem::X* const input =
+        static_cast<const typename Problem::X*>(x) + group * (Problem::c * Problem::x_c);
+    const Stored* const filters =
+        static_cast<const Stored*>(w) + static_cast<int64>(group) * Problem::k * Problem::depth;
+    LoaderA loaderA({input, rows}, firstRow);
+    LoaderB loaderB({filters, Problem::k}, firstFilter);
 
-  float acc[Shape::tilesM][Shape::tilesN][4] = {};
-  constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
-  multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, ceilDivide(kReduction, Shape::blockK));
+    float acc[Shape::tilesM][Shape::tilesN][4] = {};
+    constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
+    multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, ceilDivide(kReduction, Shape::blockK));
 
-  const int valid = (group + 1) * Problem::k;
-  const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
-  storeTiles<Problem, Shape>(acc, shared, PixelRows<Problem::p, Problem::q>{}, operands, y, firstRow, rows,
-                             group * Problem::k + firstFilter, valid, stored);
+    const int valid = (group + 1) * Problem::k;
+    const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
+    storeTiles<Problem, Shape>(acc, shared, PixelRows<Problem::p, Problem::q>{}, operands, y, firstRow, rows,
+        group * Problem::k + firstFilter, valid, stored);
 }
 
-}  // namespace wpk
+} // namespace wpk

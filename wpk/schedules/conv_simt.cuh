@@ -7,40 +7,42 @@
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_simt.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 template <class Problem, class Schedule>
-WPK_DEVICE void convSimt(const void* x, const void* w, const void* const* operands, int n, void* y) {
-  using X = typename Problem::X;
-  using W = typename Problem::W;
-  using Shape = SimtShape<Schedule>;
-  constexpr int kVectorW = 4;
-  static_assert(Problem::depth % kVectorW == 0, "packed filters are whole vectors");
-  using SinkA = SimtSink<Shape::strideA, Shape::rowMajor, Problem::x_vector>;
-  using SinkB = SimtSink<Shape::strideB, false, kVectorW>;
-  using Filters = MatrixSource<W, Problem::depth, 1, Problem::depth>;
-  using LoaderA = GatherLoader<PixelSource<Problem>, SinkA, Shape::blockM, Shape::blockK, Shape::threads,
-                               Problem::x_vector, Problem::x_vector == 1>;
-  using LoaderB = GatherLoader<Filters, SinkB, Shape::blockN, Shape::blockK, Shape::threads, kVectorW, false>;
-  WPK_SHARED(unsigned char, shared);
+WPK_DEVICE void convSimt(const void* x, const void* w, const void* const* operands, int n, void* y)
+{
+    using X = typename Problem::X;
+    using W = typename Problem::W;
+    using Shape = SimtShape<Schedule>;
+    constexpr int kVectorW = 4;
+    static_assert(Problem::depth % kVectorW == 0, "packed filters are whole vectors");
+    using SinkA = SimtSink<Shape::strideA, Shape::rowMajor, Problem::x_vector>;
+    using SinkB = SimtSink<Shape::strideB, false, kVectorW>;
+    using Filters = MatrixSource<W, Problem::depth, 1, Problem::depth>;
+    using LoaderA = GatherLoader<PixelSource<Problem>, SinkA, Shape::blockM, Shape::blockK, Shape::threads,
+        Problem::x_vector, Problem::x_vector == 1>;
+    using LoaderB = GatherLoader<Filters, SinkB, Shape::blockN, Shape::blockK, Shape::threads, kVectorW, false>;
+    WPK_SHARED(unsigned char, shared);
 
-  const int group = static_cast<int>(blockIdx.z);
-  const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
-  const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
-  const int rows = n * (Problem::p * Problem::q);
-  const W* const filters = static_cast<const W*>(w) + static_cast<int64>(group) * Problem::k * Problem::depth;
-  LoaderA loaderA({static_cast<const X*>(x) + group * (Problem::c * Problem::x_c), rows}, firstRow);
-  LoaderB loaderB({filters, Problem::k}, firstFilter);
+    const int group = static_cast<int>(blockIdx.z);
+    const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
+    const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
+    const int rows = n * (Problem::p * Problem::q);
+    const W* const filters = static_cast<const W*>(w) + static_cast<int64>(group) * Problem::k * Problem::depth;
+    LoaderA loaderA({static_cast<const X*>(x) + group * (Problem::c * Problem::x_c), rows}, firstRow);
+    LoaderB loaderB({filters, Problem::k}, firstFilter);
 
-  const SimtThread<Shape> thread;
-  float acc[Shape::threadM][Shape::threadN] = {};
-  constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
-  multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, ceilDivide(kReduction, Shape::blockK));
+    const SimtThread<Shape> thread;
+    float acc[Shape::threadM][Shape::threadN] = {};
+    constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
+    multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, ceilDivide(kReduction, Shape::blockK));
 
-  const int valid = (group + 1) * Problem::k;
-  const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
-  storeSimtTile<Problem, Shape>(acc, thread, PixelRows<Problem::p, Problem::q>{}, operands, y, firstRow, rows,
-                                group * Problem::k + firstFilter, valid, stored);
+    const int valid = (group + 1) * Problem::k;
+    const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
+    storeSimtTile<Problem, Shape>(acc, thread, PixelRows<Problem::p, Problem::q>{}, operands, y, firstRow, rows,
+        group * Problem::k + firstFilter, valid, stored);
 }
 
-}  // namespace wpk
+} // namespace wpk

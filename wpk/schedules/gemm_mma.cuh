@@ -10,77 +10,87 @@
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_mma.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 // How an operand reaches shared memory.
-enum class Loading { copied, copiedAcross, gathered };
+enum class Loading
+{
+    copied,
+    copiedAcross,
+    gathered
+};
 
 template <class Stored, class T, int Vector>
-inline constexpr bool canCopy = isSame<Stored, T> && Vector * sizeof(T) >= 4;
+inline constexpr bool canCopy = isSame<Stored, T>&& Vector * sizeof(T) >= 4;
 
 // Vector is the number of neighbours along the reduction (or, VectorAcross, along rows) in one access.
 template <class Stored, class T, int Vector, int VectorAcross>
-inline constexpr Loading loadingOf = canCopy<Stored, T, Vector> ? Loading::copied
+inline constexpr Loading loadingOf = canCopy<Stored, T, Vector>                                ? Loading::copied
                                      : sizeof(Stored) == 2 && canCopy<Stored, T, VectorAcross> ? Loading::copiedAcross
-                                                                                                : Loading::gathered;
+                                                                                               : Loading::gathered;
 
 template <Loading How, class Source, class Across, class Stored, int Rows, int Depth, int Threads, int Vector,
-          int VectorAcross>
+    int VectorAcross>
 struct OperandLoader;
 template <class Source, class Across, class Stored, int Rows, int Depth, int Threads, int Vector, int VectorAcross>
-struct OperandLoader<Loading::copied, Source, Across, Stored, Rows, Depth, Threads, Vector, VectorAcross> {
-  using SourceType = Source;
-  using Type = AsyncLoader<Source, Rows, Depth * sizeof(Stored), Threads, Vector * sizeof(Stored)>;
+struct OperandLoader<Loading::copied, Source, Across, Stored, Rows, Depth, Threads, Vector, VectorAcross>
+{
+    using SourceType = Source;
+    using Type = AsyncLoader<Source, Rows, Depth * sizeof(Stored), Threads, Vector * sizeof(Stored)>;
 };
 template <class Source, class Across, class Stored, int Rows, int Depth, int Threads, int Vector, int VectorAcross>
-struct OperandLoader<Loading::copiedAcross, Source, Across, Stored, Rows, Depth, Threads, Vector, VectorAcross> {
-  using SourceType = Across;
-  using Type = AsyncDepthLoader<Across, Depth, Rows * sizeof(Stored), Threads, VectorAcross * sizeof(Stored)>;
+struct OperandLoader<Loading::copiedAcross, Source, Across, Stored, Rows, Depth, Threads, Vector, VectorAcross>
+{
+    using SourceType = Across;
+    using Type = AsyncDepthLoader<Across, Depth, Rows * sizeof(Stored), Threads, VectorAcross * sizeof(Stored)>;
 };
 template <class Source, class Across, class Stored, int Rows, int Depth, int Threads, int Vector, int VectorAcross>
-struct OperandLoader<Loading::gathered, Source, Across, Stored, Rows, Depth, Threads, Vector, VectorAcross> {
-  using SourceType = Source;
-  using Type =
-      GatherLoader<Source, MmaSink<Stored, Depth * sizeof(Stored)>, Rows, Depth, Threads, Vector, Vector == 1>;
+struct OperandLoader<Loading::gathered, Source, Across, Stored, Rows, Depth, Threads, Vector, VectorAcross>
+{
+    using SourceType = Source;
+    using Type =
+        GatherLoader<Source, MmaSink<Stored, Depth * sizeof(Stored)>, Rows, Depth, Threads, Vector, Vector == 1>;
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmMma(const void* a, const void* b, const void* const* operands, int leading, void* y) {
-  using T = typename Problem::Multiply;
-  using A = typename Problem::A;
-  using B = typename Problem::B;
-  using Stored = typename MmaStored<T>::Type;
-  constexpr Loading kLoadingA = canCopy<Stored, A, Problem::a_vector> ? Loading::copied : Loading::gathered;
-  constexpr Loading kLoadingB = loadingOf<Stored, B, Problem::b_vector, Problem::b_vector_across>;
-  constexpr bool kAcross = kLoadingB == Loading::copiedAcross;
-  using Shape = MmaShape<T, Schedule, kAcross>;
-  // b_depth is k, or the length of a packed column, whose end is zeros.
-  using SourceA = MatrixSource<A, Problem::a_m, Problem::a_k, Problem::k>;
-  using SourceB = MatrixSource<B, Problem::b_n, Problem::b_k, Problem::b_depth>;
-  using AcrossB = MatrixSource<B, Problem::b_k, Problem::b_n, Problem::n>;
-  using LoadA = OperandLoader<kLoadingA, SourceA, SourceA, Stored, Shape::blockM, Shape::blockK, Shape::threads,
-                              Problem::a_vector, 1>;
-  using LoadB = OperandLoader<kLoadingB, SourceB, AcrossB, Stored, Shape::blockN, Shape::blockK, Shape::threads,
-                              Problem::b_vector, Problem::b_vector_across>;
-  constexpr bool kRound = isSame<T, Tf32>;
-  using Fragments = MmaFragments<T, Shape, kAcross, kRound, kRound && !Problem::b_rounded>;
-  WPK_SHARED(unsigned char, shared);
+WPK_DEVICE void gemmMma(const void* a, const void* b, const void* const* operands, int leading, void* y)
+{
+    using T = typename Problem::Multiply;
+    using A = typename Problem::A;
+    using B = typename Problem::B;
+    using Stored = typename MmaStored<T>::Type;
+    constexpr Loading kLoadingA = canCopy<Stored, A, Problem::a_vector> ? Loading::copied : Loading::gathered;
+    constexpr Loading kLoadingB = loadingOf<Stored, B, Problem::b_vector, Problem::b_vector_across>;
+    constexpr bool kAcross = kLoadingB == Loading::copiedAcross;
+    using Shape = MmaShape<T, Schedule, kAcross>;
+    // b_depth is k, or the length of a packed column, whose end is zeros.
+    using SourceA = MatrixSource<A, Problem::a_m, Problem::a_k, Problem::k>;
+    using SourceB = MatrixSource<B, Problem::b_n, Problem::b_k, Problem::b_depth>;
+    using AcrossB = MatrixSource<B, Problem::b_k, Problem::b_n, Problem::n>;
+    using LoadA = OperandLoader<kLoadingA, SourceA, SourceA, Stored, Shape::blockM, Shape::blockK, Shape::threads,
+        Problem::a_vector, 1>;
+    using LoadB = OperandLoader<kLoadingB, SourceB, AcrossB, Stored, Shape::blockN, Shape::blockK, Shape::threads,
+        Problem::b_vector, Problem::b_vector_across>;
+    constexpr bool kRound = isSame<T, Tf32>;
+    using Fragments = MmaFragments<T, Shape, kAcross, kRound, kRound && !Problem::b_rounded>;
+    WPK_SHARED(unsigned char, shared);
 
-  const auto m = dimension<typename Problem::M>(leading);
-  const int rowTiles = ceilDivide(static_cast<int>(m), Shape::blockM);
-  const int batch = static_cast<int>(blockIdx.x) / rowTiles;
-  const int firstRow = static_cast<int>(blockIdx.x) % rowTiles * Shape::blockM;
-  const int firstColumn = static_cast<int>(blockIdx.y) * Shape::blockN;
-  const MatrixRows rows{batch / Problem::batch_middle, batch % Problem::batch_middle};
-  const A* const matrixA = static_cast<const A*>(a) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
-  const B* const matrixB = static_cast<const B*>(b) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
-  typename LoadA::Type loaderA({matrixA, m}, firstRow);
-  typename LoadB::Type loaderB({matrixB, kAcross ? Problem::k : Problem::n}, firstColumn);
+    const auto m = dimension<typename Problem::M>(leading);
+    const int rowTiles = ceilDivide(static_cast<int>(m), Shape::blockM);
+    const int batch = static_cast<int>(blockIdx.x) / rowTiles;
+    const int firstRow = static_cast<int>(blockIdx.x) % rowTiles * Shape::blockM;
+    const int firstColumn = static_cast<int>(blockIdx.y) * Shape::blockN;
+    const MatrixRows rows{batch / Problem::batch_middle, batch % Problem::batch_middle};
+    const A* const matrixA = static_cast<const A*>(a) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
+    const B* const matrixB = static_cast<const B*>(b) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
+    typename LoadA::Type loaderA({matrixA, m}, firstRow);
+    typename LoadB::Type loaderB({matrixB, kAcross ? Problem::k : Problem::n}, firstColumn);
 
-  float acc[Shape::tilesM][Shape::tilesN][4] = {};
-  multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, ceilDivide(Problem::k, Shape::blockK));
-  storeTiles<Problem, Shape>(acc, shared, rows, operands, y, firstRow, m, firstColumn, Problem::n,
-                             Problem::n + Problem::y_padding);
+    float acc[Shape::tilesM][Shape::tilesN][4] = {};
+    multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, ceilDivide(Problem::k, Shape::blockK));
+    storeTiles<Problem, Shape>(
+        acc, shared, rows, operands, y, firstRow, m, firstColumn, Problem::n, Problem::n + Problem::y_padding);
 }
 
-}  // namespace wpk
+} // namespace wpk

@@ -9,39 +9,41 @@
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_simt.cuh>
 
-namespace wpk {
+namespace wpk
+{
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmSimt(const void* a, const void* b, const void* const* operands, int leading, void* y) {
-  using A = typename Problem::A;
-  using B = typename Problem::B;
-  using Shape = SimtShape<Schedule>;
-  using SourceA = MatrixSource<A, Problem::a_m, Problem::a_k, Problem::k>;
-  using SourceB = MatrixSource<B, Problem::b_n, Problem::b_k, Problem::b_depth>;
-  using SinkA = SimtSink<Shape::strideA, Shape::rowMajor, Problem::a_vector>;
-  using SinkB = SimtSink<Shape::strideB, false, Problem::b_vector>;
-  using LoaderA = GatherLoader<SourceA, SinkA, Shape::blockM, Shape::blockK, Shape::threads, Problem::a_vector,
-                               Problem::a_vector == 1>;
-  using LoaderB = GatherLoader<SourceB, SinkB, Shape::blockN, Shape::blockK, Shape::threads, Problem::b_vector,
-                               Problem::b_vector == 1>;
-  WPK_SHARED(unsigned char, shared);
+WPK_DEVICE void gemmSimt(const void* a, const void* b, const void* const* operands, int leading, void* y)
+{
+    using A = typename Problem::A;
+    using B = typename Problem::B;
+    using Shape = SimtShape<Schedule>;
+    using SourceA = MatrixSource<A, Problem::a_m, Problem::a_k, Problem::k>;
+    using SourceB = MatrixSource<B, Problem::b_n, Problem::b_k, Problem::b_depth>;
+    using SinkA = SimtSink<Shape::strideA, Shape::rowMajor, Problem::a_vector>;
+    using SinkB = SimtSink<Shape::strideB, false, Problem::b_vector>;
+    using LoaderA = GatherLoader<SourceA, SinkA, Shape::blockM, Shape::blockK, Shape::threads, Problem::a_vector,
+        Problem::a_vector == 1>;
+    using LoaderB = GatherLoader<SourceB, SinkB, Shape::blockN, Shape::blockK, Shape::threads, Problem::b_vector,
+        Problem::b_vector == 1>;
+    WPK_SHARED(unsigned char, shared);
 
-  const auto m = dimension<typename Problem::M>(leading);
-  const int rowTiles = ceilDivide(static_cast<int>(m), Shape::blockM);
-  const int batch = static_cast<int>(blockIdx.x) / rowTiles;
-  const int firstRow = static_cast<int>(blockIdx.x) % rowTiles * Shape::blockM;
-  const int firstColumn = static_cast<int>(blockIdx.y) * Shape::blockN;
-  const MatrixRows rows{batch / Problem::batch_middle, batch % Problem::batch_middle};
-  const A* const matrixA = static_cast<const A*>(a) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
-  const B* const matrixB = static_cast<const B*>(b) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
-  LoaderA loaderA({matrixA, m}, firstRow);
-  LoaderB loaderB({matrixB, Problem::n}, firstColumn);
+    const auto m = dimension<typename Problem::M>(leading);
+    const int rowTiles = ceilDivide(static_cast<int>(m), Shape::blockM);
+    const int batch = static_cast<int>(blockIdx.x) / rowTiles;
+    const int firstRow = static_cast<int>(blockIdx.x) % rowTiles * Shape::blockM;
+    const int firstColumn = static_cast<int>(blockIdx.y) * Shape::blockN;
+    const MatrixRows rows{batch / Problem::batch_middle, batch % Problem::batch_middle};
+    const A* const matrixA = static_cast<const A*>(a) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
+    const B* const matrixB = static_cast<const B*>(b) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
+    LoaderA loaderA({matrixA, m}, firstRow);
+    LoaderB loaderB({matrixB, Problem::n}, firstColumn);
 
-  const SimtThread<Shape> thread;
-  float acc[Shape::threadM][Shape::threadN] = {};
-  multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, ceilDivide(Problem::k, Shape::blockK));
-  storeSimtTile<Problem, Shape>(acc, thread, rows, operands, y, firstRow, m, firstColumn, Problem::n,
-                                Problem::n + Problem::y_padding);
+    const SimtThread<Shape> thread;
+    float acc[Shape::threadM][Shape::threadN] = {};
+    multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, ceilDivide(Problem::k, Shape::blockK));
+    storeSimtTile<Problem, Shape>(
+        acc, thread, rows, operands, y, firstRow, m, firstColumn, Problem::n, Problem::n + Problem::y_padding);
 }
 
-}  // namespace wpk
+} // namespace wpk

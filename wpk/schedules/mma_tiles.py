@@ -1,6 +1,6 @@
 """What the tensor-core templates share: their schedule, its limits, its cost (see tile_mma.cuh)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from wpk.targets.target import Target
 
 _WARP = 32
 _MAX_ACCUMULATORS = 128
+_MAX_REGISTERS = 255
 _MAX_COPIES = 16
 _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 20  # addresses and counters; read, as the next two, from ptxas reports
@@ -151,46 +152,62 @@ def _held_registers(columns: Columns, loader: "_Loader", inputs: MmaInputs) -> F
 
 def constraints(inputs: MmaInputs, target: Target) -> Sequence[Constraint]:
     """The limits of tile_mma.cuh and its loaders, and those of the target."""
-    element = inputs.element_bytes
-
-    def words(text: str) -> Any:
-        return lambda schedule: text.format(**dict(schedule.parameters()), s=schedule)
-
-    limit, most_threads = target.max_shared_block, target.max_threads_block
-    found = [
-        Constraint(
-            lambda c: c["block_m"] % (16 * c["warps_m"]) == 0,
-            words("{warps_m} warps cannot share {block_m} rows: each needs a multiple of 16"),
-        ),
-        Constraint(
-            lambda c: c["block_n"] % (16 * c["warps_n"]) == 0,
-            words("{warps_n} warps cannot share {block_n} columns: each needs a multiple of 16"),
-        ),
-        Constraint(
-            lambda c: (c["block_k"] * element >= 32) & (c["block_k"] * element <= 128),
-            words(f"rows of {{block_k}} elements of {element} bytes are not 32, 64 or 128 bytes"),
-        ),
-        Constraint(
-            lambda c: accumulators(c) <= _MAX_ACCUMULATORS,
-            words(f"a warp's tile needs more than {_MAX_ACCUMULATORS} accumulators a thread"),
-        ),
-        Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
-        Constraint(
-            lambda c: threads(c) <= most_threads,
-            words(f"{{s.threads}} threads, the target has {most_threads}"),
-        ),
-        Constraint(
-            lambda c: shared_bytes(c, inputs) <= limit,
-            words(f"the ring needs more shared memory than the target's {limit} bytes a block"),
-        ),
-        Constraint(
-            lambda c: registers(c, inputs) <= np.minimum(255, target.registers_sm // threads(c)),
-            words("a thread needs more registers than there are: accumulators would spill"),
-        ),
-    ]
+    found = [*_shape_constraints(inputs.element_bytes), *_target_constraints(inputs, target)]
     for loader in inputs.loaders():
         found.extend(_loader_constraints(loader, inputs.element_bytes))
     return found
+
+
+def _shape_constraints(element: int) -> list[Constraint]:
+    """The static_asserts of MmaShape."""
+    return [
+        Constraint(
+            lambda c: c["block_m"] % (16 * c["warps_m"]) == 0,
+            _words("{warps_m} warps cannot share {block_m} rows: each needs a multiple of 16"),
+        ),
+        Constraint(
+            lambda c: c["block_n"] % (16 * c["warps_n"]) == 0,
+            _words("{warps_n} warps cannot share {block_n} columns: each needs a multiple of 16"),
+        ),
+        Constraint(
+            lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
+            _words("{block_n} columns are no power of two"),
+        ),
+        Constraint(
+            lambda c: np.isin(c["block_k"] * element, (32, 64, 128)),
+            _words(f"rows of {{block_k}} elements of {element} bytes are not 32, 64 or 128 bytes"),
+        ),
+        Constraint(
+            lambda c: accumulators(c) <= _MAX_ACCUMULATORS,
+            _words(f"a warp's tile needs more than {_MAX_ACCUMULATORS} accumulators a thread"),
+        ),
+        Constraint(lambda c: c["stages"] >= 2, _words("{stages} stages: the ring needs two")),
+    ]
+
+
+def _target_constraints(inputs: MmaInputs, target: Target) -> list[Constraint]:
+    limit, most_threads = target.max_shared_block, target.max_threads_block
+    return [
+        Constraint(
+            lambda c: threads(c) <= most_threads,
+            _words(f"{{s.threads}} threads, the target has {most_threads}"),
+        ),
+        Constraint(
+            lambda c: shared_bytes(c, inputs) <= limit,
+            _words(f"the ring needs more shared memory than the target's {limit} bytes a block"),
+        ),
+        Constraint(
+            lambda c: (
+                registers(c, inputs)
+                <= np.minimum(_MAX_REGISTERS, target.registers_sm // threads(c))
+            ),
+            _words("a thread needs more registers than there are: accumulators would spill"),
+        ),
+    ]
+
+
+def _words(text: str) -> Callable[[Any], str]:
+    return lambda schedule: text.format(**dict(schedule.parameters()), s=schedule)
 
 
 def _loader_constraints(loader: _Loader, element: int) -> list[Constraint]:

@@ -134,18 +134,20 @@ def _sides(inputs: SimtInputs) -> tuple[tuple[str, int, int], tuple[str, int, in
 
 def constraints(inputs: SimtInputs, target: Target) -> Sequence[Constraint]:
     """The limits of tile_simt.cuh and its loaders, and those of the target."""
-    limit = target.max_shared_block
-    most_threads = min(1024, target.max_threads_block)
-    found = [
+    gathers = [_gather_constraint(*side) for side in _sides(inputs)]
+    return [*_shape_constraints(), *gathers, *_target_constraints(inputs, target)]
+
+
+def _shape_constraints() -> list[Constraint]:
+    """The static_asserts of SimtShape."""
+    return [
         Constraint(
             lambda c: (c["block_m"] % c["thread_m"] == 0) & (c["block_n"] % c["thread_n"] == 0),
             _words("threads of {thread_m} x {thread_n} do not tile {block_m} x {block_n}"),
         ),
         Constraint(
-            lambda c: (
-                (threads(c) >= _WARP) & (threads(c) <= most_threads) & (threads(c) % _WARP == 0)
-            ),
-            _words(f"{{s.threads}} threads are not whole warps, 32 to {most_threads}"),
+            lambda c: (threads(c) >= _WARP) & (threads(c) <= 1024) & (threads(c) % _WARP == 0),
+            _words("{s.threads} threads are not whole warps, 32 to 1024"),
         ),
         Constraint(
             _warps_tile,
@@ -167,6 +169,16 @@ def constraints(inputs: SimtInputs, target: Target) -> Sequence[Constraint]:
             lambda c: c["padding"] % 4 == 0,
             _words("padding is {padding}; lines stay aligned in multiples of 4"),
         ),
+    ]
+
+
+def _target_constraints(inputs: SimtInputs, target: Target) -> list[Constraint]:
+    limit, most_threads = target.max_shared_block, target.max_threads_block
+    return [
+        Constraint(
+            lambda c: threads(c) <= most_threads,
+            _words(f"{{s.threads}} threads, the target has {most_threads}"),
+        ),
         Constraint(
             lambda c: shared_bytes(c) <= limit,
             _words(f"the tiles need more shared memory than the target's {limit} bytes a block"),
@@ -179,7 +191,6 @@ def constraints(inputs: SimtInputs, target: Target) -> Sequence[Constraint]:
             _words("a thread needs more registers than there are: accumulators would spill"),
         ),
     ]
-    return [*found, *(_gather_constraint(*side) for side in _sides(inputs))]
 
 
 def _warps_tile(columns: Columns) -> Mask:
