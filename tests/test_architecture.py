@@ -23,6 +23,7 @@ FLOORS = [
         "execution",
         "extent",
         "free_shapes",
+        "model_checks",
         "kernel_source",
         "launch",
         "problems",

@@ -14,12 +14,10 @@ from onnx import inliner
 
 from wpk.errors import GraphError, UnsupportedError
 from wpk.free_shapes import bind_shapes
+from wpk.model_checks import check_shapes, check_types
 
 OLDEST_OPSET = 11
 """Exporters have written opset 11 or newer since 2020; older forms of Clip, Pad and Resize differ."""
-
-MAX_ELEMENTS = 2**31 - 1
-"""Kernels index a tensor with 32-bit integers where they can; nothing larger is carried."""
 
 _DEFAULT_DOMAINS = ("", "ai.onnx")
 
@@ -37,13 +35,15 @@ def load_graph(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) ->
 
     Raises:
         GraphError: The file cannot be read, is damaged, malformed or cyclic, its opset is outside
-            what is carried, or its shapes are not decided.
-        UnsupportedError: It has operators that ONNX does not define; all are listed.
+            what is carried, or its shapes are not decided or contradict each other.
+        UnsupportedError: It has operators that ONNX does not define, or types of inputs and
+            outputs that wpk does not carry; all are listed.
     """
     model = read_model(path)
     _drop_weights_from_inputs(model.graph)
+    check_types(model.graph)
     bind_shapes(model.graph, shapes or {})
-    _check_sizes(model.graph)
+    check_shapes(model)
     _name_nodes(model.graph)
     graph: gs.Graph = gs.import_onnx(model)
     return graph
@@ -154,23 +154,6 @@ def _drop_weights_from_inputs(graph: onnx.GraphProto) -> None:
     kept = [each for each in graph.input if each.name not in constants]
     del graph.input[:]
     graph.input.extend(kept)
-
-
-def _check_sizes(graph: onnx.GraphProto) -> None:
-    for info in [*graph.input, *graph.output, *graph.value_info]:
-        dims = info.type.tensor_type.shape.dim
-        if any(d.HasField("dim_value") and d.dim_value < 0 for d in dims):
-            raise GraphError(
-                f"tensor '{info.name}' has a negative dimension", fix="export the model again"
-            )
-        size = 1
-        for dim in dims:
-            size *= dim.dim_value if dim.HasField("dim_value") else 1
-        if size > MAX_ELEMENTS:
-            raise GraphError(
-                f"tensor '{info.name}' claims {size} elements; wpk carries {MAX_ELEMENTS}",
-                fix="give smaller sizes with --shapes, or export the model again",
-            )
 
 
 def _name_nodes(graph: onnx.GraphProto) -> None:
