@@ -156,6 +156,25 @@ def test_neighbouring_threads_read_neighbouring_channels() -> None:
     assert not along_rows.constants["alongOuter"]
 
 
+@pytest.mark.parametrize("leading", [Extent(61), Extent(2 * 61, "n", 61)])
+def test_channels_that_are_the_leading_axis_are_walked(
+    leading: Extent, execution: Any, assert_close: Callable[..., None]
+) -> None:
+    count = leading.value
+    x_tensor, y_tensor = Tensor(DType.FP32, (1, count), alignment=4), Tensor(DType.FP32, (1,))
+    problem = Reduction(
+        ReduceKind.MEAN, leading, (count,), (35,), Operand(0), (x_tensor,), y_tensor, Epilogue()
+    )
+    schedule = ReductionSchedule(1, 32, 4)
+    assert TEMPLATE.kernel(problem, schedule).constants["alongOuter"]
+    x = np.random.default_rng(0).standard_normal((count, 35)).astype(np.float32)
+    memory = [execution.memory(x_tensor, x)]
+    y = execution.run(TEMPLATE, problem, schedule, memory, (count,), {"n": 2})
+    magnitude = np.abs(x.astype(np.float64)).mean(1)
+    expected = x.astype(np.float64).mean(1)
+    assert_close(y, expected, magnitude, out=2.0**-24, multiply=0.0, reduction=35)
+
+
 def test_refuses_in_words() -> None:
     good = rows(DType.FP32, 3, 64, ReduceKind.SUM)
     many = replace(good, outer=(2, 1, 1, 1, 1))

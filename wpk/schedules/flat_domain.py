@@ -7,6 +7,7 @@ from math import prod
 from wpk.extent import Extent
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.operand import Tensor
+from wpk.schedules.strided import with_strides
 
 CONSTANT_AXES = 4
 """Axes of a kernel's domain besides the run-time one."""
@@ -106,17 +107,8 @@ def _domain(
     rebuilt = []
     for i, tensor in enumerate(tensors):
         strides = (leading_strides[i], *(s[i] for _, s in axes))
-        rebuilt.append(replace(tensor, strides=strides, alignment=_alignment(tensor, strides)))
+        rebuilt.append(with_strides(tensor, strides))
     return FlatDomain(leading, tuple(n for n, _ in axes), tuple(rebuilt[:-1]), rebuilt[-1])
-
-
-def _alignment(tensor: Tensor, strides: Sequence[int]) -> int:
-    """Bytes that the address and the new non-unit strides are multiples of."""
-    alignment = tensor.alignment
-    for stride in strides:
-        while stride not in (0, 1) and stride * tensor.dtype.bytes % alignment:
-            alignment //= 2
-    return alignment
 
 
 def _reordered(domain: FlatDomain, order: Sequence[int]) -> FlatDomain:

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.operand import Tensor
 from wpk.problems.reduction import Reduction
+from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.streaming import Stream, ceil_divide
 from wpk.schedules.strided import (
@@ -16,7 +16,6 @@ from wpk.schedules.strided import (
     cpp_tensors,
     is_wide,
     moved_bytes,
-    vector_widths,
     why_operand_missing,
     why_unaddressable,
     why_unpaddable,
@@ -27,7 +26,6 @@ from wpk.targets.target import Target
 STATIC_SHARED_BYTES = 48 * 1024
 """Shared memory that a kernel may declare; reduction.cuh asserts the same."""
 
-_OUTER_AXES, _INNER_AXES = 4, 3
 _FLIGHT = 4
 """Loads that a thread keeps under way in its loop; the compiler unrolls by this."""
 
@@ -62,10 +60,10 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
 
     def why_not(self, problem: Reduction, target: Target) -> str | None:
         """Refuses too many axes, empty reductions, 64-bit offsets and padding not at a row's end."""
-        if len(problem.outer) > _OUTER_AXES or len(problem.inner) > _INNER_AXES:
+        if len(problem.outer) > OUTER_AXES or len(problem.inner) > INNER_AXES:
             return (
                 f"{len(problem.outer)} outer and {len(problem.inner)} inner axes, "
-                f"at most {_OUTER_AXES} and {_INNER_AXES} are carried"
+                f"at most {OUTER_AXES} and {INNER_AXES} are carried"
             )
         if problem.reduction == 0:
             return "nothing is reduced: an inner axis is empty"
@@ -77,13 +75,14 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         outer = (1, *problem.outer[1:])
         reason = missing or why_unaddressable(problem.inputs, (*outer, *problem.inner))
         reason = reason or why_unaddressable([problem.y, *operands], outer)
+        problem = view_of(problem).problem
         return reason or why_unpaddable(problem.y, range(1, len(problem.outer)))
 
     def axes(self, problem: Reduction, target: Target) -> dict[str, tuple[int, ...]]:
         """Vector, items a block, threads an item."""
-        view = _view(problem)
+        view = view_of(problem)
         return {
-            "vector": view.vectors(),
+            "vector": view.vectors,
             "outputs": (32, 8, 1, 2, 4, 16, 64, 128),
             "splits": (8, 32, 1, 2, 4, 16, 64, 128, 256, 512),
         }
@@ -116,7 +115,8 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
 
     def work(self, problem: Reduction, columns: Columns, target: Target) -> Work:
         """Every input once; table 6's one operation an element and those of the prologue."""
-        view = _view(problem)
+        view = view_of(problem)
+        problem = view.problem
         vector, splits = columns["vector"].astype(float), columns["splits"].astype(float)
         outer = (problem.leading.value, *problem.outer[1:])
         shape = (*outer, *problem.inner)
@@ -148,11 +148,11 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         """The first halving: neighbouring outputs lie in neighbouring words."""
         if schedule.splits == 1:
             return ()
-        half = schedule.splits // 2 * schedule.outputs
+        half, along_outer = schedule.splits // 2 * schedule.outputs, view_of(problem).along_outer
         addresses = []
         for thread in range(32):
             output, share = thread % schedule.outputs, thread // schedule.outputs
-            if not _view(problem).along_outer:
+            if not along_outer:
                 output, share = thread // schedule.splits, thread % schedule.splits
             word = half + share * schedule.outputs + output
             addresses.append(word * 4 if share < schedule.splits // 2 else -1)
@@ -160,12 +160,12 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
 
     def kernel(self, problem: Reduction, schedule: ReductionSchedule) -> Kernel:
         """Items are outputs, or vectors of them."""
-        view = _view(problem)
-        y_order, extents = (0, *view.order), view.extents(problem)
-        inner = (*view.inner,)
-        x_order = (0, *view.order[:2], *inner, view.order[2])
-        if not view.along_outer:
-            x_order = (0, *view.order, *inner)
+        view = view_of(problem)
+        problem = view.problem
+        y_order, extents = (0, *view.order), view.extents
+        x_order = (0, *view.order, *view.inner)
+        if view.along_outer:
+            x_order = (0, *view.order[:2], *view.inner, view.order[2])
         chunk = schedule.vector if view.along_outer else 1
         o1, o2, row, i1, i2, i3 = extents
         items = o1 * o2 * -(-(row + problem.y.padding) // chunk)
@@ -195,74 +195,3 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             block_items=schedule.outputs,
             threads=schedule.threads,
         )
-
-
-@dataclass(frozen=True)
-class _View:
-    """The axes in the kernel's order, by their number in the inputs' domain; None has extent 1.
-
-    Attributes:
-        order: Three outer axes behind the leading one; y's rows, or the inputs', run along the last.
-        inner: Three reduced axes; the inputs' rows run along the last, unless along an outer axis.
-        along_outer: Whether the inputs are contiguous along the last outer axis.
-        tensors: The inputs.
-        row_extent: Elements along the axis that vectors run along, y's padding included.
-    """
-
-    order: tuple[int | None, ...]
-    inner: tuple[int | None, ...]
-    along_outer: bool
-    tensors: tuple[Tensor, ...]
-    row_extent: int
-
-    def vectors(self) -> tuple[int, ...]:
-        """Elements worth loading at once."""
-        axis = self.order[-1] if self.along_outer else self.inner[-1]
-        return (1,) if axis is None else vector_widths(self.tensors, axis, self.row_extent)
-
-    def extents(self, problem: Reduction) -> tuple[int, ...]:
-        """Extents of the three outer and the three inner axes."""
-        sizes = (*problem.outer, *problem.inner)
-        return tuple(1 if axis is None else sizes[axis] for axis in (*self.order, *self.inner))
-
-
-def _view(problem: Reduction) -> _View:
-    outer = range(1, len(problem.outer))
-    first_inner = len(problem.outer)
-    inner = range(first_inner, first_inner + len(problem.inner))
-    sizes = (*problem.outer, *problem.inner)
-    main = max(problem.inputs, key=lambda t: _elements(t, sizes), default=None)
-
-    def unit(axes: range, tensor: Tensor | None) -> int | None:
-        found = [a for a in axes if tensor is not None and tensor.strides[a] == 1 and sizes[a] > 1]
-        return max(found, key=lambda axis: sizes[axis], default=None)
-
-    padded = unit(outer, problem.y)
-    if padded is None and problem.y.padding:
-        padded = next((axis for axis in outer if problem.y.strides[axis] == 1), None)
-    contiguous = unit(outer, main)
-    row = padded if problem.y.padding or contiguous is None else contiguous
-    along_outer = contiguous is not None and row == contiguous
-    inner_row = unit(inner, main)
-    extent = problem.y.padding + sizes[row] if along_outer and row is not None else 0
-    if inner_row is not None and not along_outer:
-        extent = sizes[inner_row]
-    return _View(
-        _last(outer, row, _OUTER_AXES - 1),
-        _last(inner, inner_row, _INNER_AXES),
-        along_outer,
-        problem.inputs,
-        extent,
-    )
-
-
-def _elements(tensor: Tensor, sizes: Sequence[int]) -> int:
-    return prod(n for n, stride in zip(sizes, tensor.strides, strict=True) if stride != 0)
-
-
-def _last(axes: range, last: int | None, count: int) -> tuple[int | None, ...]:
-    """The axes with one of them at the end, filled up with None in front."""
-    rest: list[int | None] = [axis for axis in axes if axis != last]
-    if last is not None:
-        rest.append(last)
-    return tuple([None] * (count - len(rest)) + rest)

@@ -1,6 +1,7 @@
 """Tensors with strides, as kernel units name them and as the performance models count them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from wpk.expression import Expression, Operand, leaves
@@ -23,6 +24,15 @@ def cpp_tensor(tensor: Tensor, order: Sequence[int | None]) -> str:
 def cpp_tensors(tensors: Sequence[Tensor], order: Sequence[int | None]) -> str:
     """``wpk::Tensors<...>`` of several tensors over one order of axes."""
     return f"wpk::Tensors<{', '.join(cpp_tensor(tensor, order) for tensor in tensors)}>"
+
+
+def with_strides(tensor: Tensor, strides: tuple[int, ...]) -> Tensor:
+    """The tensor seen with other axes; its alignment falls where a new stride asks for it."""
+    alignment = tensor.alignment
+    for stride in strides:
+        while stride not in (0, 1) and stride * tensor.dtype.bytes % alignment:
+            alignment //= 2
+    return replace(tensor, strides=strides, alignment=alignment)
 
 
 def why_unaddressable(tensors: Sequence[Tensor], shape: Sequence[int]) -> str | None:
