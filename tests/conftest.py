@@ -1,4 +1,4 @@
-"""Golden files: generated text that is compared with what was reviewed."""
+"""Options of the tests, and golden files: generated text compared with what was reviewed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +11,7 @@ _GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--update-golden`` accepts what is generated now."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+    parser.addoption("--record", type=Path, help="add what GPU tests measure to this JSON file")
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,12 @@ from wpk.engine.plan import PlanBundle, Provenance, Step
 from wpk.engine.weights_file import array_bytes
 from wpk.execution import Device, KernelImage
 from wpk.lowering.model import lower_model
+from wpk.performance.bound import bound
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATES
 from wpk.schedules.template import Schedule, ScheduleTemplate
 from wpk.search.model_search import Found
-from wpk.search.record import Scored
+from wpk.search.record import Scored, SearchRecord
 from wpk.search.static_search import Choice, Finalist, Prepared, prepare
 from wpk.targets.registry import find_target
 
@@ -110,9 +112,6 @@ def _pick(prepared: Prepared, count: int) -> list[Finalist]:
 
 
 def _choice(problem: Problem, finalist: Finalist, kernels: dict[str, object]) -> Choice:
-    from wpk.performance.bound import bound
-    from wpk.search.record import SearchRecord
-
     failed = [s.entry for s in finalist.sources if kernels[s.digest] is None]
     assert not failed, f"{failed} did not compile: {finalist.scored.schedule} of {problem}"
     target = find_target("h200")
@@ -186,11 +185,8 @@ def fixture_cuda() -> Iterator[Device]:
         yield device
 
 
-Cases = Callable[..., list[Case]]
-
-
 @pytest.fixture(name="cases", scope="session")
-def fixture_cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
+def fixture_cases(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[Case]]:
     """Cases by precision, number of schedules and networks."""
 
     def cases(
@@ -201,4 +197,26 @@ def fixture_cases(tmp_path_factory: pytest.TempPathFactory) -> Cases:
     return cases
 
 
-__all__ = ["BATCH", "Case", "Cases", "load", "run_step"]
+@pytest.fixture(name="run_case")
+def fixture_run_case() -> Callable[..., NDArray[np.generic]]:
+    """`run_step`."""
+    return run_step
+
+
+@pytest.fixture(name="load_case")
+def fixture_load_case() -> Callable[..., None]:
+    """`load`."""
+    return load
+
+
+@pytest.fixture(name="record")
+def fixture_record(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
+    """Adds an entry to the JSON file given by ``--record``."""
+    path: Path | None = request.config.getoption("--record")
+
+    def record(name: str, entry: object) -> None:
+        if path is not None:
+            entries = json.loads(path.read_text()) if path.is_file() else {}
+            path.write_text(json.dumps({**entries, name: entry}, indent=1, sort_keys=True) + "\n")
+
+    return record

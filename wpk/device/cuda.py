@@ -4,6 +4,7 @@ pycuda (extra ``gpu``) owns context, memory and modules. The context is the devi
 other libraries in the process share it.
 """
 
+import weakref
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +35,7 @@ class CudaDevice:
         try:
             self._cuda.init()
             device = self._cuda.Device(ordinal)
-            self._context = device.retain_primary_context()
+            context = device.retain_primary_context()
         except self._cuda.Error as error:
             raise EngineError(
                 f"GPU {ordinal} cannot be used: {error}",
@@ -47,14 +48,12 @@ class CudaDevice:
         self.driver = f"{version // 1000}.{version % 1000 // 10}"
         self._functions: dict[str, tuple[Any, Any]] = {}
         self._allocations: dict[int, Any] = {}
-        self._context.push()
+        context.push()
+        self._leave = weakref.finalize(self, _leave, context, self._functions, self._allocations)
 
     def close(self) -> None:
-        """Free all memory and leave the context."""
-        self._functions.clear()
-        while self._allocations:
-            self._allocations.popitem()[1].free()
-        self._context.pop()
+        """Free all memory and leave the context; also done when the process ends."""
+        self._leave()
 
     def __enter__(self) -> Self:
         """The device itself."""
@@ -147,6 +146,13 @@ class CudaDevice:
                 f"{launch.block}, {launch.shared_bytes} bytes of shared memory: {error}",
                 fix="write the plan for this GPU: wpk optimize --target",
             ) from error
+
+
+def _leave(context: Any, functions: dict[str, Any], allocations: dict[int, Any]) -> None:
+    functions.clear()
+    while allocations:
+        allocations.popitem()[1].free()
+    context.pop()
 
 
 def _value(entry: str, argument: object) -> np.generic:

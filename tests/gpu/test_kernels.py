@@ -1,0 +1,104 @@
+"""Every template's kernels give on the GPU what they give on the emulator, up to rounding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wpk.dtypes import DType, Precision
+from wpk.emulator.child import EmulatorProcess
+from wpk.execution import Device
+
+SCHEDULES = 4
+"""Schedules of each template for each problem."""
+
+ACCUMULATION = 2.0**-18
+"""Error of an fp32 sum, relative to the largest output: tensor cores cut the bits of aligned products
+that fall off (at most 2^-22 a step), and special functions differ by a few 2^-24."""
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_kernels_agree_with_the_emulator(
+    cuda: Device,
+    cases: Callable[..., list[Any]],
+    run_case: Callable[..., Any],
+    load_case: Callable[..., None],
+    record: Callable[[str, object], None],
+    precision: Precision,
+) -> None:
+    chosen = cases(precision, SCHEDULES)
+    rows = []
+    with EmulatorProcess(time_limit_seconds=120) as emulator:
+        for case in chosen:
+            load_case(case, emulator)
+        for case in chosen:
+            load_case(case, cuda)
+            dtype = case.bundle.plan.values[case.step.operator.outputs[0]].dtype
+            error = _error(run_case(case, cuda), run_case(case, emulator), dtype)
+            rows.append({"case": str(case), "template": case.template, "error": error})
+    record(f"agreement.{precision.value}", _summary(rows))
+    wrong = [row for row in rows if not row["error"] <= 1.0]
+    assert not wrong, f"{len(wrong)} of {len(rows)}: {json.dumps(wrong[:5], indent=1)}"
+
+
+def _error(actual: Any, expected: Any, dtype: DType) -> float:
+    """Largest difference in units of what rounding allows; infinite where untouched bytes differ."""
+    if not dtype.is_float:
+        return 0.0 if np.array_equal(actual, expected) else float("inf")
+    a, b = actual.astype(np.float64), expected.astype(np.float64)
+    if not np.array_equal(np.isnan(a), np.isnan(b)):
+        return float("inf")
+    written = ~np.isnan(b)
+    if not written.any():
+        return float("inf")
+    a, b = a[written], b[written]
+    scale = float(np.abs(b[np.isfinite(b)]).max(initial=0.0)) + 2.0**-24
+    allowed = 2 * dtype.unit_roundoff * np.abs(b) + ACCUMULATION * scale
+    same = a == b  # infinities
+    return float(np.max(np.where(same, 0.0, np.abs(a - b) / allowed), initial=0.0))
+
+
+def _summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    templates = sorted({row["template"] for row in rows})
+    return {
+        name: {
+            "cases": sum(row["template"] == name for row in rows),
+            "worst_error": max(row["error"] for row in rows if row["template"] == name),
+        }
+        for name in templates
+    }
+
+
+def test_a_wrong_kernel_is_noticed() -> None:
+    """The comparison can fail: a changed element, an element not written, one written too much."""
+    good = np.array([1.0, -2.0, np.nan], np.float32)
+    assert _error(good, good, DType.FP32) == 0.0
+    for index, value in ((0, 1.001), (1, np.nan), (2, 0.0)):
+        bad = good.copy()
+        bad[index] = value
+        assert _error(bad, good, DType.FP32) > 1.0
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("network", ["tv_resnet18.dynamo", "hf_distilbert.dynamo"])
+def test_networks_verify_on_the_gpu(
+    cuda: Device, tmp_path: Path, network: str, precision: Precision
+) -> None:
+    import onnx
+    import refill
+
+    from wpk.cli.main import main
+
+    del cuda  # there is one
+    model, plan = tmp_path / "network.onnx", tmp_path / "network.plan"
+    onnx.save(refill.refill(network), model)
+    command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
+    assert main([*command, "--precision", precision.value]) == 0
+    assert main(["verify", str(plan), str(model), "--device", "gpu"]) == 0
