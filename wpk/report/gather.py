@@ -23,6 +23,7 @@ from wpk.report.facts import (
     ReportFacts,
     added,
 )
+from wpk.report.signs import TIMES
 from wpk.report.tracing import producers_of, trace_nodes
 from wpk.report.words import kind_of, problem_words, schedule_words
 
@@ -42,7 +43,7 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         target=plan.target,
         arch=plan.arch,
         compilers=tuple(sorted({kernel.compiler for kernel in plan.kernels.values()})),
-        shapes={name: "×".join(map(str, shape)) for name, shape in origin.shapes.items()},
+        shapes={name: TIMES.join(map(str, shape)) for name, shape in origin.shapes.items()},
         free=plan.free,
         skipped_passes=origin.skipped_passes,
         inputs=tuple(map(_port, plan.inputs)),
@@ -127,8 +128,8 @@ def _launch(plan: Plan, launch: Launch, cpu: frozenset[str]) -> LaunchFacts:
         entry=launch.entry,
         cubin_source=kernel.digest,
         cpu_source=kernel.digest if kernel.digest in cpu else "",
-        grid="×".join(map(_dim, launch.grid)),
-        block="×".join(map(str, launch.block)),
+        grid=TIMES.join(map(_dim, launch.grid)),
+        block=TIMES.join(map(str, launch.block)),
         shared_bytes=resources.static_shared_bytes + launch.shared_bytes,
         registers=resources.registers,
         spill_bytes=resources.spill_store_bytes + resources.spill_load_bytes,
@@ -143,8 +144,10 @@ def _dim(expression: DimExpr) -> str:
     left, right = _dim(expression.left), _dim(expression.right)
     if expression.operation == "ceil_div":
         return f"⌈{left}/{right}⌉"
-    return f"{left}·{right}" if expression.operation == "prod" else (
-        f"{expression.operation}({left}, {right})"
+    return (
+        f"{left}·{right}"
+        if expression.operation == "prod"
+        else (f"{expression.operation}({left}, {right})")
     )
 
 
@@ -219,5 +222,4 @@ def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts
 
 
 def _port(port: Port) -> PortFacts:
-    return PortFacts(port.name, port.dtype.value, "×".join(map(_dim, port.shape)) or "scalar")
-
+    return PortFacts(port.name, port.dtype.value, TIMES.join(map(_dim, port.shape)) or "scalar")

@@ -1,77 +1,107 @@
 """A plan in a terminal."""
 
-from wpk.engine.plan import Plan, PlanBundle, Step
+from wpk.engine.plan import Plan, PlanBundle
 from wpk.errors import EngineError
-from wpk.report.table import byte_size, format_table, microseconds
+from wpk.report.facts import OperatorFacts, ProblemFacts, ReportFacts
+from wpk.report.gather import gather
+from wpk.report.precision_words import precision_sentences
+from wpk.report.table import byte_size, format_table
+from wpk.report.visible import visible
+
+_DIGEST = 12
+_NAME = 32
+_WORK = 44
 
 
 def summary(plan: Plan) -> str:
-    """What was chosen, operator by operator, with the evidence, and the sums."""
-    header = [
-        *("operator", "template", "schedule", "bound us", "estimate us", "regs", "spills"),
-        *("space", "legal", "kept", "compiled", "check"),
-    ]
-    rows = [_row(plan, step) for step in plan.steps]
-    return f"{format_table(header, rows)}\n\n{_sums(plan)}"
+    """What was chosen, operator by operator, how each space was narrowed, and the sums."""
+    facts = gather(plan)
+    return "\n\n".join((_operators(facts), _search(facts), _sums(facts)))
 
 
-def launch_count(plan: Plan) -> int:
-    """Kernel launches of one inference; nothing else is ever enqueued."""
-    return sum(len(step.launches) for step in plan.steps)
+def _operators(facts: ReportFacts) -> str:
+    header = ["operator", "computes", "schedule", "bound µs", "estimate µs", "regs", "shared"]
+    header += ["runs", "check", "source: cubin", "= CPU"]
+    return format_table(header, [_row(operator) for operator in facts.operators])
 
 
-def _row(plan: Plan, step: Step) -> list[object]:
-    evidence, choice = step.evidence, step.choice
-    kernels = [plan.kernels[launch.kernel].resources for launch in step.launches]
-    asked = [funnel for funnel in evidence.funnels if not funnel.refusal]
+def _row(operator: OperatorFacts) -> list[object]:
+    spills = f"+{operator.spill_bytes} B spilled" if operator.spill_bytes else ""
+    cubin = ",".join(launch.cubin_source[:_DIGEST] for launch in operator.launches)
+    same = all(launch.cpu_source == launch.cubin_source for launch in operator.launches)
     return [
-        step.operator.name,
-        choice.template,
-        " ".join(f"{name}={value}" for name, value in choice.schedule),
-        microseconds(evidence.bound_seconds),
-        microseconds(evidence.estimate_seconds),
-        max(kernel.registers for kernel in kernels),
-        "yes" if any(kernel.spills for kernel in kernels) else "no",
+        visible(operator.name, _NAME),
+        visible(operator.work, _WORK),
+        f"{operator.template}: {operator.schedule}",
+        f"{operator.bound_us:.2f}",
+        f"{operator.estimate_us:.2f}",
+        f"{operator.registers}{spills}",
+        byte_size(operator.shared_bytes),
+        len(operator.launches),
+        operator.state,
+        cubin,
+        "yes" if same else "NO",
+    ]
+
+
+def _search(facts: ReportFacts) -> str:
+    header = ["problem", "operators", "templates", "space", "legal", "kept", "compiled"]
+    return format_table(header, [_problem(problem) for problem in facts.problems])
+
+
+def _problem(problem: ProblemFacts) -> list[object]:
+    """Sums over the templates that were asked; Markdown and the web page show each."""
+    asked = [funnel for funnel in problem.funnels if not funnel.refusal]
+    return [
+        visible(problem.work, _WORK),
+        len(problem.operators),
+        " ".join(f.template + "*" * (f.template == problem.chosen) for f in asked),
         sum(funnel.space for funnel in asked),
         sum(funnel.legal for funnel in asked),
         sum(funnel.kept for funnel in asked),
         sum(funnel.compiled for funnel in asked),
-        check_word(step),
     ]
 
 
-def check_word(step: Step) -> str:
-    """``ok``, ``WRONG`` or ``unchecked``."""
-    checks = step.evidence.checks
-    if not checks:
-        return "unchecked"
-    return "ok" if all(check.passed for check in checks) else "WRONG"
-
-
-def _sums(plan: Plan) -> str:
-    bound = sum(step.evidence.bound_seconds for step in plan.steps)
-    estimate = sum(step.evidence.estimate_seconds for step in plan.steps)
-    free = ", ".join(f"{name} (tuned at {size})" for name, size in plan.free.items())
-    memory = plan.memory
+def _sums(facts: ReportFacts) -> str:
+    memory = facts.memory
+    free = ", ".join(f"{visible(n)} (tuned at {size})" for n, size in facts.free.items())
+    legal = sum(funnel.legal for problem in facts.problems for funnel in problem.funnels)
+    compiled = sum(funnel.compiled for problem in facts.problems for funnel in problem.funnels)
     lines = [
-        f"model      {plan.provenance.model}, opset {plan.provenance.opset}",
-        f"target     {plan.target} ({plan.arch}), {plan.precision}",
+        f"model      {visible(facts.model)}, opset {facts.opset}, {len(facts.nodes)} nodes",
+        f"target     {facts.target} ({facts.arch}), {facts.precision.asked}",
         *([f"free       {free}"] if free else []),
+        f"operators  {len(facts.operators)}, {facts.launches} kernel launches",
         (
-            f"operators  {len(plan.steps)}, {launch_count(plan)} kernel launches, "
-            f"{len(plan.kernels)} distinct kernels"
+            f"time       bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
+            f"{facts.estimate_us:.2f} µs (predicted, not measured)"
         ),
-        f"bound      {microseconds(bound)} us, estimate {microseconds(estimate)} us",
         (
             f"memory     weights {byte_size(memory.weight_bytes)}, activations "
             f"{byte_size(memory.arena_bytes)} (no plan can need less than "
             f"{byte_size(memory.peak_bytes)})"
         ),
+        (
+            f"search     {len(facts.problems)} problems, {legal} legal schedules, {compiled} "
+            "compiled (* the template that was chosen)"
+        ),
+        *(f"precision  {visible(sentence)}" for sentence in precision_sentences(facts.precision)),
+        *_checks(facts),
     ]
-    if not plan.checks:
-        return "\n".join([*lines, "checks     none: written with --check off"])
-    checks = (f"{'ok   ' if c.passed else 'WRONG'}  {c.name}: {c.detail}" for c in plan.checks)
-    return "\n".join([*lines, *(f"checks     {check}" for check in checks)])
+    return "\n".join(lines)
+
+
+def _checks(facts: ReportFacts) -> list[str]:
+    good = sum(operator.state == "ok" for operator in facts.operators)
+    lines = [f"checks     {good} of {len(facts.operators)} operators executed on the CPU and right"]
+    if not facts.checks:
+        return [*lines, "checks     the whole engine was not compared: written with --check off"]
+    return lines + [
+        f"checks     {'ok   ' if check.passed else 'WRONG'}  {visible(check.name)}: "
+        f"{visible(check.detail)}"
+        for check in facts.checks
+    ]
 
 
 def operator_source(bundle: PlanBundle, name: str) -> str:

@@ -34,7 +34,7 @@ def _near(plan: Plan, owners: Mapping[str, tuple[int, ...]]) -> Mapping[str, int
     walk back what it leads to.
     """
     before = plan.provenance.before
-    known = {number for numbers in owners.values() for number in numbers}
+    known = {number for node in before for number in owners.get(node.name, ())}
     own = [number for number in range(len(plan.steps)) if number not in known]
     after = _walk([(n.name, n.inputs, n.outputs) for n in before], owners, max, -1)
     back = [(n.name, n.outputs, n.inputs) for n in reversed(before)]
@@ -82,9 +82,9 @@ def _owners(plan: Plan) -> Mapping[str, tuple[int, ...]]:
         for tensor in node.outputs
     }
     for node in plan.provenance.before:
-        number = next((made[tensor] for tensor in node.outputs if tensor in made), None)
-        if node.name not in owners and number is not None:
-            owners[node.name] = [number]
+        makers = [made[tensor] for tensor in node.outputs if tensor in made]
+        if node.name not in owners and makers:
+            owners[node.name] = makers[:1]
     return {name: tuple(numbers) for name, numbers in owners.items()}
 
 

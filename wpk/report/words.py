@@ -20,6 +20,7 @@ from wpk.problems import (
     Resize,
 )
 from wpk.report.expression_words import epilogue_words, formula
+from wpk.report.signs import TIMES
 
 _AXIS = re.compile(r"(.+)_[a-z]")
 
@@ -37,7 +38,9 @@ def problem_words(problem: Problem) -> str:
             words += [epilogue_words(problem.epilogue), _batch(problem.n)]
         case Reduction():
             of = "" if isinstance(problem.prologue, Operand) else f" of {formula(problem.prologue)}"
-            words = [f"{problem.kind}{of}, {prod(problem.outer)} × {problem.reduction} elements"]
+            words = [
+                f"{problem.kind}{of}, {prod(problem.outer)} {TIMES} {problem.reduction} elements"
+            ]
             words.append(epilogue_words(problem.epilogue))
         case Normalisation():
             words = [_normalisation(problem), epilogue_words(problem.epilogue)]
@@ -79,16 +82,18 @@ KINDS = (
 """Families of problems and of ONNX operators."""
 
 _ONNX_KINDS = (
-    ("convolution", r"Conv|DeformConv|.*Conv.*"),
+    ("convolution", r".*Conv.*"),
     ("matrix product", r"MatMul.*|Gemm|Einsum|Attention"),
     ("reduction", r"Reduce.*|Global.*Pool|ArgM.*|CumSum|TopK"),
     ("pooling", r".*Pool"),
     ("normalisation", r".*Softmax|.*Normalization|LRN"),
     (
         "movement",
-        r"Reshape|Transpose|Flatten|Squeeze|Unsqueeze|Concat|Split|Slice|Gather.*|Scatter.*|Pad|"
-        r"Resize|Upsample|Expand|Tile|Identity|Shape|Size|Constant.*|Range|DepthToSpace|"
-        r"SpaceToDepth|OneHot|Cast.*",
+        (
+            r"Reshape|Transpose|Flatten|Squeeze|Unsqueeze|Concat|Split|Slice|Gather.*|Scatter.*|"
+            r"Pad|Resize|Upsample|Expand|Tile|Identity|Shape|Size|Constant.*|Range|DepthToSpace|"
+            r"SpaceToDepth|OneHot|Cast.*"
+        ),
     ),
 )
 
@@ -105,7 +110,7 @@ def schedule_words(schedule: Sequence[tuple[str, int]]) -> str:
     """A schedule's numbers, axes of one thing together: ``block 64×64×32, warps 2×2, stages 4``."""
     words = []
     for name, group in groupby(schedule, key=_stem):
-        words.append(f"{name.replace('_', ' ')} {'×'.join(str(value) for _, value in group)}")
+        words.append(f"{name.replace('_', ' ')} {TIMES.join(str(value) for _, value in group)}")
     return ", ".join(words)
 
 
@@ -129,9 +134,9 @@ def _convolution(problem: Convolution) -> str:
 
 def _matmul(problem: Matmul) -> str:
     outer, heads = problem.batch
-    count = "×".join(_extent(each) for each in (outer, Extent(heads)) if each != Extent(1))
+    count = TIMES.join(_extent(each) for each in (outer, Extent(heads)) if each != Extent(1))
     times = f"{count} of " if count else ""
-    return f"matmul {times}{_extent(problem.m)}×{problem.k} · {problem.k}×{problem.n}"
+    return f"matmul {times}{_extent(problem.m)}{TIMES}{problem.k} · {problem.k}{TIMES}{problem.n}"
 
 
 def _normalisation(problem: Normalisation) -> str:
@@ -183,11 +188,11 @@ def _extent(extent: Extent) -> str:
 
 
 def _area(height: int, width: int) -> str:
-    return f"{height}²" if height == width else f"{height}×{width}"
+    return f"{height}²" if height == width else f"{height}{TIMES}{width}"
 
 
 def _by(sizes: Sequence[int]) -> str:
-    return "×".join(map(str, sizes))
+    return TIMES.join(map(str, sizes))
 
 
 def _stride(steps: tuple[int, int]) -> str:

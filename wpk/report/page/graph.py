@@ -41,9 +41,9 @@ def graph_section(facts: ReportFacts) -> Html:
 def _legend(facts: ReportFacts) -> Html:
     removed = sum(not node.operators for node in facts.nodes)
     words = (
-        f"{len(facts.nodes)} ONNX nodes became {len(facts.operators)} operators. "
-        f"{removed} nodes were removed by the passes (dashed, shown where their work went). "
-        "Touch a node or an operator to see what belongs together."
+        f"{len(facts.nodes)} ONNX nodes became {len(facts.operators)} operators. Dashed: removed by "
+        f"the passes ({removed}), shown where their work went; +n: nodes that the passes made. Lines "
+        "carry values from operator to operator. Touch anything to see what belongs together."
     )
     return tag("p", words, class_="legend")
 
@@ -74,7 +74,9 @@ def _row(
     made = set(operator.nodes) - {node.name for node in computed}
     if made:
         title = ", ".join(sorted(made))
-        chips.append(tag("li", f"+{len(made)} made by passes", class_="made", title=title[:400]))
+        chips.append(
+            tag("li", f"+{len(made)}", class_="made", title=f"made by passes: {title[:400]}")
+        )
     after = tag(
         "a",
         tag("b", operator.name),

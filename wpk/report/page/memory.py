@@ -15,7 +15,9 @@ def memory_section(facts: ReportFacts) -> Html:
         f"{byte_size(memory.arena_bytes)}; {byte_size(memory.peak_bytes)} are alive at the fullest "
         "step, and no plan can need less. "
     )
-    words += f"Scratch memory {byte_size(memory.workspace_bytes)}. " if memory.workspace_bytes else ""
+    words += (
+        f"Scratch memory {byte_size(memory.workspace_bytes)}. " if memory.workspace_bytes else ""
+    )
     words += f"At the tuned sizes: {tuned}." if tuned else ""
     return tag(
         "section",

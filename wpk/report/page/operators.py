@@ -5,6 +5,7 @@ import html
 from wpk.engine.plan import Check
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
 from wpk.report.page.markup import Html, joined, tag
+from wpk.report.signs import DASH
 from wpk.report.table import byte_size
 from wpk.report.visible import visible_lines
 
@@ -19,7 +20,7 @@ _COLUMNS = (
     ("Schedule", "text", "Template and the numbers that were chosen"),
     ("Regs", "number", "Registers of a thread"),
     ("Shared", "number", "Shared memory of a block"),
-    ("Launches", "number", "Kernels in sequence"),
+    ("Runs", "number", "Launches: kernels in sequence"),
     ("Check", "text", "Executed on the CPU and compared with a float64 reference"),
     ("Source", "text", "Digest of the kernel's source: of the cubin, and of what the CPU executes"),
 )
@@ -110,7 +111,8 @@ def _name_cell(number: int, operator: OperatorFacts) -> Html:
     )
     dot = tag("span", class_=f"dot {kind_class(operator.kind)}", title=operator.kind)
     work = tag("small", operator.work)
-    return tag("th", dot, button, work, scope="row", data_value=operator.name)
+    heading = tag("span", dot, button, class_="heading")
+    return tag("th", heading, work, scope="row", data_value=operator.name)
 
 
 def _bar(operator: OperatorFacts, longest: float) -> Html:
@@ -129,7 +131,7 @@ def _bar(operator: OperatorFacts, longest: float) -> Html:
 
 def state_mark(state: str) -> Html:
     """A check's outcome with its sign."""
-    sign = {"ok": "✓", "WRONG": "✗"}.get(state, "–")
+    sign = {"ok": "✓", "WRONG": "✗"}.get(state, DASH)
     return tag("span", f"{sign} {state}", class_=f"state {state.lower()}")
 
 
@@ -139,7 +141,8 @@ def source_mark(launch: LaunchFacts) -> Html:
     if cubin == cpu:
         title = "one source: compiled to the cubin, and executed by the CPU"
         return tag("span", tag("code", cubin), " = CPU", class_="digest", title=title)
-    return tag("span", tag("code", cubin), " CPU: other headers", class_="digest differs")
+    title = "this installation generates another source, and would not execute the plan on the CPU"
+    return tag("span", tag("code", cubin), " ≠ here", class_="digest differs", title=title)
 
 
 def kind_class(kind: str) -> str:

@@ -5,6 +5,7 @@ from wpk.report.page.graph import kinds_of
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.operators import check_items, kind_class
 from wpk.report.precision_words import precision_sentences
+from wpk.report.signs import DASH
 from wpk.report.table import byte_size
 
 SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "checks")
@@ -14,7 +15,11 @@ SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "ch
 def header(facts: ReportFacts) -> Html:
     """Title, verdict, way to the sections."""
     title = tag(
-        "h1", facts.model, tag("span", " → "), f"{facts.target} ", tag("small", facts.precision.asked)
+        "h1",
+        facts.model,
+        tag("span", " → "),
+        f"{facts.target} ",
+        tag("small", facts.precision.asked),
     )
     links = [tag("a", name.capitalize(), href=f"#{name}") for name in SECTIONS]
     return tag("header", title, _verdict(facts), tag("nav", *links, aria_label="Sections"))
@@ -32,7 +37,7 @@ def _verdict(facts: ReportFacts) -> Html:
     if wrong:
         return tag("p", f"✗ Wrong numbers: {', '.join(wrong[:5])}", class_="verdict wrong")
     words = "Not everything in this plan was checked. No time here is measured."
-    return tag("p", "– ", words, class_="verdict unchecked")
+    return tag("p", f"{DASH} ", words, class_="verdict unchecked")
 
 
 def tiles(facts: ReportFacts) -> Html:
@@ -101,7 +106,7 @@ def precision_section(facts: ReportFacts) -> Html:
         for kind, count in facts.precision.instructions.items()
     ]
     caption = tag("caption", "Tensor-core instructions in the cubins")
-    table = tag("table", caption, tag("tbody", *rows)) if rows else ""
+    table = tag("table", caption, tag("tbody", *rows), class_="narrow") if rows else ""
     return tag("section", tag("h2", "Precision really used"), *sentences, table, id="precision")
 
 
@@ -113,7 +118,9 @@ def checks_section(facts: ReportFacts) -> Html:
         "agree with a float64 reference, each element within a tolerance derived from its "
         "precision. The whole engine:"
     )
-    refusal = tag("p", f"This installation would not execute the plan on the CPU: {facts.cpu_refusal}")
+    refusal = tag(
+        "p", f"This installation would not execute the plan on the CPU: {facts.cpu_refusal}"
+    )
     return tag(
         "section",
         tag("h2", "Checks"),

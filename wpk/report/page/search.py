@@ -30,8 +30,10 @@ def _card(problem: ProblemFacts) -> Html:
     asked = [funnel for funnel in problem.funnels if not funnel.refusal]
     refused = [funnel for funnel in problem.funnels if funnel.refusal]
     count = len(problem.operators)
-    names = problem.operators[0] if count == 1 else f"{count} operators: " + ", ".join(
-        problem.operators
+    names = (
+        problem.operators[0]
+        if count == 1
+        else f"{count} operators: " + ", ".join(problem.operators)
     )
     return tag(
         "article",
@@ -81,7 +83,8 @@ def _refusals(refused: list[FunnelFacts]) -> Html | str:
     if not refused:
         return ""
     items = [tag("li", tag("code", f.template), f": {f.refusal}") for f in refused]
-    summary = tag("summary", f"{len(refused)} templates refused" if len(refused) > 1 else (
-        "1 template refused"
-    ))
+    summary = tag(
+        "summary",
+        f"{len(refused)} templates refused" if len(refused) > 1 else ("1 template refused"),
+    )
     return tag("details", summary, tag("ul", *items))

@@ -1,0 +1,141 @@
+"""The report as Markdown: what people paste into issues and reviews."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from wpk.engine.atomic_file import atomic_file
+from wpk.engine.plan import Check, Plan, PlanBundle
+from wpk.report.facts import OperatorFacts, ReportFacts
+from wpk.report.gather import gather
+from wpk.report.precision_words import precision_sentences
+from wpk.report.table import byte_size
+from wpk.report.visible import visible
+
+_MARKS = re.compile(r"([\\`*_{}\[\]<>()#+|~!&-])")
+_DIGEST = 12
+_MOST_NODES = 6
+
+
+def write_markdown(path: Path, subject: Plan | PlanBundle) -> None:
+    """Write the report of a plan as Markdown, completely or not at all.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
+    text = markdown_text(gather(subject)).encode()
+    with atomic_file(path) as stream:
+        stream.write(text)
+
+
+def markdown_text(facts: ReportFacts) -> str:
+    """The report: sums, operators, search, passes, checks."""
+    blocks = [
+        f"# {_plain(facts.model)} → {_plain(facts.target)}, {facts.precision.asked}",
+        _sums(facts),
+        "## Operators",
+        "Times in µs: the bound is what nothing can beat, the estimate is predicted, not measured.",
+        _operators(facts.operators),
+        "## Search",
+        _search(facts),
+        "## Graph passes",
+        _passes(facts),
+        "## Checks",
+        *_checks(facts.checks),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _plain(content: str) -> str:
+    """Text in which nothing is markup."""
+    return _MARKS.sub(r"\\\1", visible(content, 200))
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def _sums(facts: ReportFacts) -> str:
+    memory = facts.memory
+    lines = [
+        (
+            f"{len(facts.nodes)} ONNX nodes became {len(facts.operators)} operators in "
+            f"{facts.launches} launches."
+        ),
+        f"Sum of bounds {facts.bound_us:.2f} µs, sum of estimates {facts.estimate_us:.2f} µs.",
+        (
+            f"Weights {byte_size(memory.weight_bytes)}, activations "
+            f"{byte_size(memory.arena_bytes)} (peak {byte_size(memory.peak_bytes)})."
+        ),
+        *precision_sentences(facts.precision),
+    ]
+    return "\n".join(f"- {_plain(line)}" for line in lines)
+
+
+def _operators(operators: Sequence[OperatorFacts]) -> str:
+    header = ("operator", "computes", "nodes", "schedule", "bound", "estimate", "registers")
+    return _table((*header, "shared", "launches", "check", "source"), [*map(_row, operators)])
+
+
+def _row(operator: OperatorFacts) -> list[object]:
+    more = len(operator.nodes) - _MOST_NODES
+    nodes = ", ".join(operator.nodes[:_MOST_NODES]) + (f" and {more} more" if more > 0 else "")
+    sources = [
+        f"{launch.cubin_source[:_DIGEST]}{'' if launch.cpu_source else ' (CPU differs)'}"
+        for launch in operator.launches
+    ]
+    return [
+        _plain(operator.name),
+        _plain(operator.work),
+        _plain(nodes),
+        _plain(f"{operator.template}: {operator.schedule}"),
+        f"{operator.bound_us:.2f}",
+        f"{operator.estimate_us:.2f}",
+        operator.registers,
+        byte_size(operator.shared_bytes),
+        len(operator.launches),
+        operator.state,
+        ", ".join(sources),
+    ]
+
+
+def _search(facts: ReportFacts) -> str:
+    rows = [
+        [
+            _plain(problem.work),
+            len(problem.operators),
+            _plain(funnel.template),
+            *(
+                [_plain(f"refused: {funnel.refusal}"), "", "", ""]
+                if funnel.refusal
+                else [funnel.space, funnel.legal, funnel.kept, funnel.compiled]
+            ),
+        ]
+        for problem in facts.problems
+        for funnel in problem.funnels
+    ]
+    header = ("problem", "operators", "template", "space", "legal", "kept", "compiled")
+    return _table(header, rows)
+
+
+def _passes(facts: ReportFacts) -> str:
+    rows = []
+    for each in facts.passes:
+        if not (each.rewritten or each.refusals or each.skipped):
+            continue
+        reasons = dict.fromkeys(refusal.reason for refusal in each.refusals)
+        left = f"{len(each.refusals)}: {'; '.join(reasons)}" if each.refusals else ""
+        done = "skipped" if each.skipped else each.rewritten
+        rows.append([_plain(each.name), done, _plain(left)])
+    return _table(("pass", "rewrites", "left alone"), rows)
+
+
+def _checks(checks: Sequence[Check]) -> list[str]:
+    if not checks:
+        return ["Not checked as a whole."]
+    rows = [
+        ["ok" if check.passed else "WRONG", _plain(check.name), _plain(check.detail)]
+        for check in checks
+    ]
+    return [_table(("", "check", "numbers"), rows)]
