@@ -13,7 +13,7 @@ from wpk.problems.operand import Tensor
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.packing_depthwise import depthwise_row
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
@@ -102,13 +102,14 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
             problem.k // problem.c
         )
         weights = taps * threads * vector  # each thread's own; L1 holds what neighbours share
+        loaded = tile + weights.clip(max=taps * problem.k)
         fastest = 1 if image.channels_fastest else 3
         operands = sum(moved_bytes(t, shape, fastest) for t in problem.epilogue.operands)
         computed = problem.n.value * problem.p * row_items * pixels * chunks * vector
         return Stream(
             element_bytes=size,
             flops=computed * (2 * taps + flops(problem.epilogue.expression)),
-            loads=blocks * (tile + weights.clip(max=taps * problem.k)) * size + operands,
+            loads=blocks * loaded * size * narrow_access(vector, size) + operands,
             stores=prod(shape) * problem.y.dtype.bytes,
             blocks=blocks,
             threads=threads,

@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.elementwise import Elementwise
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
     cpp_tensors,
@@ -80,12 +82,17 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
         """Tables 6 and 8 for an expression of several operations and operands."""
         domain = flat(problem)
         total = domain.leading.value * domain.per_leading
-        per_thread = columns["vector"] * columns["items"].astype(float)
+        vector = columns["vector"].astype(float)
+        per_thread = vector * columns["items"].astype(float)
         threads = columns["threads"].astype(float)
+        loads = np.zeros(vector.shape)
+        for tensor in domain.inputs:
+            moved = moved_bytes(tensor, domain.full_shape, domain.row)
+            loads += moved * narrow_access(vector, tensor.dtype.bytes)
         return Stream(
             element_bytes=domain.y.dtype.bytes,
             flops=float(total * max(1, flops(problem.expression))),
-            loads=sum(moved_bytes(t, domain.full_shape, domain.row) for t in domain.inputs),
+            loads=loads,
             stores=moved_bytes(domain.y, domain.full_shape, domain.row),
             blocks=ceil_divide(total, per_thread * threads),
             threads=threads,

@@ -8,7 +8,7 @@ from wpk.dtypes import DType
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.movement import Gather
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
     is_wide,
@@ -71,10 +71,12 @@ class GatherTemplate(SingleKernelTemplate[Gather, GatherSchedule]):
         rows = problem.outer.value * problem.count.value
         total = rows * (problem.inner + problem.y.padding)
         vector, threads = columns["vector"].astype(float), columns["threads"].astype(float)
+        moved = moved_bytes(problem.data, shape, _INNER)
+        indices = rows * problem.index.dtype.bytes
         return Stream(
             element_bytes=problem.data.dtype.bytes,
             flops=float(total),
-            loads=moved_bytes(problem.data, shape, _INNER) + rows * problem.index.dtype.bytes,
+            loads=moved * narrow_access(vector, problem.data.dtype.bytes) + indices,
             stores=total * problem.y.dtype.bytes,
             blocks=ceil_divide(total, vector * threads),
             threads=threads,

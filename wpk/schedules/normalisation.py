@@ -11,7 +11,7 @@ from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.normalisation import Normalisation, NormKind
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, fp32_bits
-from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
     cpp_tensors,
@@ -139,8 +139,10 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         passes = np.where(cached, 1.0, float(_PASSES[problem.kind]))
         runs = ceil_divide(problem.cols + problem.y.padding, vector * threads)
         per_value = _FLOPS[problem.kind] + flops(problem.epilogue.expression)
-        read = sum(moved_bytes(t, shape, axis) for t in problem.inputs)
-        tail = sum(moved_bytes(t, shape, axis) for t in problem.epilogue.operands)
+        read, tail = (
+            sum(moved_bytes(t, shape, axis) * narrow_access(vector, t.dtype.bytes) for t in tensors)
+            for tensors in (problem.inputs, problem.epilogue.operands)
+        )
         return Stream(
             element_bytes=problem.inputs[0].dtype.bytes if problem.inputs else 4,
             flops=rows * problem.cols * (per_value + passes * flops(problem.prologue)),

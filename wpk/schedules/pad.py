@@ -7,7 +7,7 @@ from typing import ClassVar
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.movement import Pad, PadMode
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, fp32_bits
-from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
     is_wide,
@@ -77,7 +77,7 @@ class PadTemplate(SingleKernelTemplate[Pad, PadSchedule]):
         return Stream(
             element_bytes=problem.x.dtype.bytes,
             flops=float(total),
-            loads=moved_bytes(problem.x, shape, row),
+            loads=moved_bytes(problem.x, shape, row) * narrow_access(vector, problem.x.dtype.bytes),
             stores=total * problem.y.dtype.bytes,
             blocks=ceil_divide(total, vector * threads),
             threads=threads,

@@ -11,7 +11,7 @@ from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.pooling import Pooling, PoolKind
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
@@ -72,11 +72,12 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, PoolingSchedule]):
         tail = prod(shape) * flops(problem.epilogue.expression)
         fastest = 1 if image.channels_fastest else 3
         tile = image.block_inputs(outputs, problem.window, problem.stride, problem.dilation)
+        size = problem.x.dtype.bytes
         operands = sum(moved_bytes(t, shape, fastest) for t in problem.epilogue.operands)
         return Stream(
-            element_bytes=problem.x.dtype.bytes,
+            element_bytes=size,
             flops=pooling_flops(*shape, problem.window) + tail,
-            loads=blocks * tile * problem.x.dtype.bytes + operands,
+            loads=blocks * tile * size * narrow_access(vector, size) + operands,
             stores=total * problem.y.dtype.bytes,
             blocks=blocks,
             threads=threads,

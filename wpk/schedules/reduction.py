@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.reduction import Reduction
 from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
 from wpk.schedules.strided import (
     cpp_tensor,
     cpp_tensors,
@@ -127,11 +129,14 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         blocks = ceil_divide(items, outputs * item)
         fastest = view.order[-1] if view.along_outer else view.inner[-1]
         walked = problem.reduction / splits / (1.0 if view.along_outer else vector)
+        run = outputs * vector if view.along_outer else splits * vector
+        size = problem.inputs[0].dtype.bytes if problem.inputs else 4
         tail = prod(outer) * flops(problem.epilogue.expression)
+        moved = sum(moved_bytes(t, shape, fastest or 0) for t in problem.inputs)
         return Stream(
-            element_bytes=problem.inputs[0].dtype.bytes if problem.inputs else 4,
+            element_bytes=size,
             flops=float(prod(shape) * (1 + flops(problem.prologue)) + tail),
-            loads=sum(moved_bytes(t, shape, fastest or 0) for t in problem.inputs),
+            loads=moved * np.maximum(short_run(run, size), narrow_access(vector, size)),
             stores=float(prod(outer) * problem.y.dtype.bytes),
             blocks=blocks,
             threads=threads,

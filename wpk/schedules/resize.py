@@ -8,7 +8,7 @@ from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.movement import NearestMode, Resize, ResizeCoordinates, ResizeMode
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, fp32_bits
-from wpk.schedules.streaming import Stream, ceil_divide
+from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, is_wide, moved_bytes
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
@@ -80,10 +80,11 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
         vector, threads = columns["vector"].astype(float), columns["threads"].astype(float)
         linear = problem.mode is ResizeMode.LINEAR
         shape = (problem.n.value, problem.c, problem.h, problem.w)
+        moved = moved_bytes(problem.x, shape, 1 if image.channels_fastest else 3)
         return Stream(
             element_bytes=problem.x.dtype.bytes,
             flops=float(total * (_LINEAR_FLOPS if linear else 1)),
-            loads=moved_bytes(problem.x, shape, 1 if image.channels_fastest else 3),
+            loads=moved * narrow_access(vector, problem.x.dtype.bytes),
             stores=total * problem.y.dtype.bytes,
             blocks=ceil_divide(total, vector * threads),
             threads=threads,

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.performance.work import Floats, Work
+from wpk.schedules.strided import SECTOR_BYTES
 from wpk.targets.target import Target
+
+_BANK_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,21 @@ class Stream:
             steps=column(self.steps),
             stages=column(self.stages),
         )
+
+
+def narrow_access(vector: Floats, element_bytes: int) -> Floats:
+    """How much more the load port is busy when lanes ask for less than a bank's 4 bytes each.
+
+    A warp's access takes the port for a pass of 128 bytes, however little of it is asked for.
+    """
+    factor: Floats = np.maximum(1.0, _BANK_BYTES / (vector * element_bytes))
+    return factor
+
+
+def short_run(elements: Floats, element_bytes: int) -> Floats:
+    """How much more memory moves when neighbouring threads read runs shorter than a sector."""
+    factor: Floats = np.maximum(1.0, SECTOR_BYTES / (elements * element_bytes))
+    return factor
 
 
 def ceil_divide(total: int, by: Floats) -> Floats:
