@@ -76,10 +76,13 @@ def build_cases(
             picked = {p: _pick(prepare(p, TEMPLATES, target), count) for p in problems}
             provenance = Provenance(name, "", lowered.opset, {}, ())
             sources = [s for all_of in picked.values() for f in all_of for s in f.sources]
-            kernels = {c.source.digest: c.kernel for c in pool.compile(sources)}
+            outcomes = {c.source.digest: c for c in pool.compile(sources)}
+            failed = [f"{c.source.text}: {c.error}" for c in outcomes.values() if c.error]
+            assert not failed, failed[0]
+            kernels = {d: c.kernel for d, c in outcomes.items() if c.kernel is not None}
             for turn in range(max(map(len, picked.values()))):
-                choices = {p: _choice(p, f[turn % len(f)], kernels) for p, f in picked.items()}
-                found = Found(choices, {d: k for d, k in kernels.items() if k is not None})
+                choices = {p: _choice(p, f[turn % len(f)]) for p, f in picked.items()}
+                found = Found(choices, kernels)
                 bundle = assemble(lowered.program, found, Setting(target, precision, provenance))
                 for step in bundle.plan.steps:
                     key = (step.operator.problem, step.choice.template, step.choice.schedule)
@@ -111,11 +114,9 @@ def _pick(prepared: Prepared, count: int) -> list[Finalist]:
     return picked
 
 
-def _choice(problem: Problem, finalist: Finalist, kernels: dict[str, object]) -> Choice:
-    failed = [s.entry for s in finalist.sources if kernels[s.digest] is None]
-    assert not failed, f"{failed} did not compile: {finalist.scored.schedule} of {problem}"
-    target = find_target("h200")
-    return Choice(finalist, (), bound(problem, target), SearchRecord((), (), ()))
+def _choice(problem: Problem, finalist: Finalist) -> Choice:
+    limit = bound(problem, find_target("h200"))
+    return Choice(finalist, (), limit, SearchRecord((), (), ()))
 
 
 def run_step(case: Case, device: Device, seed: int = 0) -> NDArray[np.generic]:
