@@ -64,7 +64,7 @@ def _is_carried(kind: onnx.TypeProto) -> bool:
 def _type_words(kind: onnx.TypeProto) -> str:
     if not kind.HasField("tensor_type"):
         return str(kind.WhichOneof("value") or "no type").removesuffix("_type")
-    return onnx.TensorProto.DataType.Name(kind.tensor_type.elem_type)
+    return str(onnx.TensorProto.DataType.Name(kind.tensor_type.elem_type))
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:

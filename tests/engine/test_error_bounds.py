@@ -102,7 +102,8 @@ def test_a_product_has_the_design_s_bound() -> None:
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((4, 50)), rng.standard_normal((50, 3))
     result = bounded("y = MatMul(x, w)", [Bounded(x), Bounded(w)], u_mul=2.0**-11)
-    expected = 4 * (2.0**-11 + U * np.sqrt(50)) * (np.abs(x) @ np.abs(w))
+    magnitudes = np.abs(x) @ np.abs(w)
+    expected = (4 * (2.0**-11 + U * np.sqrt(50)) + 50 / 8 * 2 * U) * magnitudes
     np.testing.assert_allclose(result.error, expected, rtol=1e-12)
 
 

@@ -16,11 +16,6 @@ Floats = NDArray[np.float64]
 U = DType.FP32.unit_roundoff
 """Unit roundoff of accumulation and of element-wise arithmetic."""
 
-SAFETY = 4.0
-_SPECIAL = (
-    8.0  # CUDA's math library: expf, logf, tanhf, erff, powf within 4 ulp (guide, appendix E)
-)
-
 
 @dataclass(frozen=True)
 class Bounded:

@@ -5,7 +5,10 @@ rules follow from the arithmetic that every kernel uses: products round their op
 sums and everything element-wise are fp32 (u = 2^-24), values round to their type in memory (Higham,
 Accuracy and Stability of Numerical Algorithms, sections 3.1 and 3.5).
 
-    products      4 (u_mul + u sqrt(K)) (|x| * |w|)      K: products summed
+    products      4 (u_mul + u sqrt(K)) (|x| * |w|)      K: products summed; on tensor cores, which
+                  truncate each partial sum (Fasi et al., "Numerical behavior of NVIDIA tensor
+                  cores", 2021), 2 u K / 8 more. u_mul is 0 where the operands lie in memory with 16
+                  bits: their products are exact
     sums, means   4 u sqrt(K) sum|v|                     and the sum of the incoming errors
     element-wise  what the incoming errors change, tried in both directions, and the function's own
                   error: a few u of its result (single operations 1, special functions 8)
@@ -28,9 +31,11 @@ from wpk.engine.bounded import Call, Floats, U, rounding
 from wpk.engine.float64_nodes import Array
 
 SAFETY = 4.0
-_SPECIAL = (
-    8.0  # CUDA's math library: expf, logf, tanhf, erff, powf within 4 ulp (guide, appendix E)
-)
+_SPECIAL = 8.0
+"""expf, logf, tanhf, erff and powf err by 4 ulp at most (CUDA C++ guide, mathematical functions)."""
+
+_TENSOR_CORE_STEP = 8
+"""Products that a tensor core adds at once at least, before it truncates the sum to fp32."""
 
 Rule = Callable[[Call], "Floats | None"]
 
@@ -58,8 +63,11 @@ def _products(call: Call) -> Floats:
     magnitudes = {0: np.abs(call.value(0)), 1: np.abs(call.value(1))}
     if len(call.inputs) > 2 and call.inputs[2] is not None:
         magnitudes[2] = np.abs(call.value(2))
-    roundoff = call.multiply_roundoff + U * sqrt(_reduction(call))
-    error = SAFETY * roundoff * np.abs(_scaled(call, magnitudes))
+    terms = _reduction(call)
+    roundoff = SAFETY * (call.multiply_roundoff + U * sqrt(terms))
+    if call.multiply_roundoff != U:
+        roundoff += terms / _TENSOR_CORE_STEP * 2 * U
+    error = roundoff * np.abs(_scaled(call, magnitudes))
     none = {2: np.zeros_like(magnitudes[2])} if 2 in magnitudes else {}
     if np.any(call.error(0)):
         error = error + np.abs(_scaled(call, {0: call.error(0), 1: magnitudes[1], **none}))

@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 from onnx import numpy_helper
 
 from wpk.dtypes import DType, Precision, from_numpy
-from wpk.engine.bounded import Bounded, Call, Floats, rounding
+from wpk.engine.bounded import Bounded, Call, Floats, U, rounding
 from wpk.engine.error_bounds import bound_error
 from wpk.engine.float64_nodes import Array, NodeEvaluator, widened
 
@@ -97,11 +97,14 @@ class GraphReference:
         return [result for result in found if result is not None]
 
     def _multiply_roundoff(self, arrays: list[Array | None]) -> float:
-        """u_mul: of the coarsest operand in memory, or of tf32 where fp32 products may round."""
+        """u_mul: nothing where operands lie in memory as 16 bits, for their products are exact.
+
+        A body that converts an fp32 input first carries that rounding as the Cast's error.
+        """
         types = {from_numpy(array.dtype) for array in arrays if array is not None}
-        coarsest = max((d.unit_roundoff for d in types if d is not None), default=0.0)
-        single = self._precision.multiply_roundoff if DType.FP32 in types else 0.0
-        return max(coarsest, single if self._precision is Precision.TF32 else 0.0)
+        if types & {DType.FP16, DType.BF16}:
+            return 0.0
+        return self._precision.multiply_roundoff if self._precision is Precision.TF32 else U
 
 
 def _bounded(
