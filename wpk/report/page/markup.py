@@ -14,6 +14,9 @@ class Html(str):
     __slots__ = ()
 
 
+LONGEST = 1000
+"""Most characters of one piece of text: longer ones are names that nobody reads."""
+
 Attribute = str | int | float | bool | None
 
 
@@ -38,8 +41,8 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
 
 
 def joined(parts: Iterable[str]) -> Html:
-    """Parts in sequence, plain strings escaped."""
-    return Html("".join(part if isinstance(part, Html) else text(part) for part in parts))
+    """Parts in sequence, plain strings escaped and shortened to `LONGEST`."""
+    return Html("".join(part if isinstance(part, Html) else text(part, LONGEST) for part in parts))
 
 
 def _attribute(key: str, value: Attribute) -> str:
@@ -49,4 +52,4 @@ def _attribute(key: str, value: Attribute) -> str:
     if value is True:
         return f" {name}"
     number = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f' {name}="{html.escape(visible(number))}"'
+    return f' {name}="{html.escape(visible(number, LONGEST))}"'

@@ -1,0 +1,111 @@
+"""The report in a terminal, as Markdown and as JSON, and the choice between forms."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from wpk.engine.codec import decode
+from wpk.engine.plan import PlanBundle
+from wpk.errors import EngineError
+from wpk.report.facts import ReportFacts
+from wpk.report.formats import require_format, write_report
+from wpk.report.gather import gather
+from wpk.report.json import FORM, json_text
+from wpk.report.markdown import markdown_text
+from wpk.report.terminal import operator_source, summary
+from wpk.report.visible import visible, visible_lines
+
+
+def test_the_terminal_shows_each_operator_in_one_line(
+    bundle: PlanBundle, facts: ReportFacts
+) -> None:
+    lines = summary(bundle.plan).splitlines()
+    for operator in facts.operators:
+        (line,) = (each for each in lines if each.startswith(f"{operator.name} "))
+        assert operator.work in line
+        assert operator.schedule in line
+        assert operator.launches[0].cubin_source[:12] in line
+        assert line.endswith(" yes")
+        assert " ok " in line
+
+
+def test_the_terminal_shows_the_sums_and_the_funnel(bundle: PlanBundle, facts: ReportFacts) -> None:
+    text = summary(bundle.plan)
+    assert f"operators  {len(facts.operators)}, {facts.launches} kernel launches" in text
+    assert f"estimate {facts.estimate_us:.2f} µs (predicted, not measured)" in text
+    assert re.search(r"2000 +600 +8 +4", text)
+    assert "(hmma.f16)" in text
+    assert "ok     ONNX Runtime, seed 0" in text
+
+
+def test_the_terminal_says_what_was_not_checked(bundle: PlanBundle) -> None:
+    assert "written with --check off" in summary(replace(bundle.plan, checks=()))
+
+
+def test_hostile_names_cannot_steer_a_terminal(hostile: PlanBundle) -> None:
+    text = summary(hostile.plan)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    text.encode()  # no lone surrogates either
+    assert "WRONG" in text
+
+
+def test_markdown_has_a_row_for_each_operator_and_only_its_own_tables(
+    facts: ReportFacts, hostile: PlanBundle
+) -> None:
+    for each in (facts, gather(hostile)):
+        text = markdown_text(each)
+        text.encode()
+        rows = [line for line in text.splitlines() if line.startswith("| ")]
+        header = rows.index(next(row for row in rows if row.startswith("| operator ")))
+        table = rows[header : header + 2 + len(each.operators)]
+        cells = {len(re.findall(r"(?<!\\)\|", row)) for row in table}
+        assert len(table) == 2 + len(each.operators)
+        assert cells == {12}
+        assert not re.search(r"(?<!\\)<", text)
+
+
+def test_json_holds_every_fact(facts: ReportFacts) -> None:
+    data = json.loads(json_text(facts))
+    assert data.pop("report") == FORM
+    assert decode(data, ReportFacts, "report") == facts
+
+
+def test_json_of_hostile_names_is_ascii(hostile: PlanBundle) -> None:
+    assert json_text(gather(hostile)).isascii()
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("r.html", "<!doctype html>"), ("r.MD", "# small"), ("r.json", "{")]
+)
+def test_the_suffix_chooses_the_form(
+    bundle: PlanBundle, folder: Path, name: str, start: str
+) -> None:
+    write_report(folder / name, bundle)
+    assert (folder / name).read_text(encoding="utf-8").startswith(start)
+
+
+def test_refuses_a_suffix_that_names_no_form(bundle: PlanBundle, folder: Path) -> None:
+    with pytest.raises(EngineError, match=r"r\.pdf: a report is written as \.html"):
+        require_format(folder / "r.pdf")
+    with pytest.raises(EngineError):
+        write_report(folder / "r", bundle)
+    assert not list(folder.iterdir())
+
+
+def test_gives_the_source_of_an_operator_or_names_those_there_are(bundle: PlanBundle) -> None:
+    step = bundle.plan.steps[0]
+    source = operator_source(bundle, step.operator.name)
+    assert bundle.sources[step.launches[0].kernel] in source
+    with pytest.raises(EngineError, match="no operator 'nobody'"):
+        operator_source(bundle, "nobody")
+
+
+def test_makes_invisible_characters_visible_and_shortens_in_the_middle() -> None:
+    assert visible("plain é →") == "plain é →"
+    assert visible("a\x1b[0m\u202eb\n") == "a\\x1b[0m\\u202eb\\n"
+    assert visible("abcdefghij", 5) == "ab…ij"
+    assert visible_lines("a\n\tb\x07") == "a\n    b\\x07"

@@ -1,0 +1,108 @@
+"""Facts of a plan: sums, where nodes went, what was really used."""
+
+from dataclasses import replace
+
+import pytest
+
+from wpk.engine.plan import Check, PlanBundle
+from wpk.report.facts import ReportFacts
+from wpk.report.gather import gather
+
+
+def test_sums_are_those_of_the_operators(bundle: PlanBundle, facts: ReportFacts) -> None:
+    steps = bundle.plan.steps
+    assert facts.launches == sum(len(step.launches) for step in steps)
+    total = sum(step.evidence.estimate_seconds for step in steps)
+    assert facts.estimate_us == pytest.approx(total * 1e6)
+    assert sum(operator.share for operator in facts.operators) == pytest.approx(1.0)
+    assert facts.bound_us == pytest.approx(facts.estimate_us / 4)
+
+
+def test_every_node_of_the_model_is_accounted_for(facts: ReportFacts) -> None:
+    nodes = {node.name: node for node in facts.nodes}
+    stem, branch = (
+        next(n for n, o in enumerate(facts.operators) if name in o.nodes)
+        for name in ("stem", "branch")
+    )
+    assert nodes["stem"].operators == (stem,)
+    assert nodes["stem_relu"].operators == (stem,)
+    assert nodes["sum"].operators == nodes["sum_relu"].operators == (branch,)
+    assert all(node.operators or node.near >= 0 for node in facts.nodes)
+
+
+def test_a_removed_node_stands_where_its_work_went(facts: ReportFacts) -> None:
+    nodes = {node.name: node for node in facts.nodes}
+    assert nodes["norm"].operators == ()  # folded into the convolution before it
+    assert facts.operators[nodes["norm"].near].nodes.count("stem_relu") == 1
+    assert nodes["nothing"].operators == ()
+    assert facts.operators[nodes["nothing"].near].kind == "reduction"
+
+
+def test_a_removed_node_that_nothing_reads_stands_nowhere(hostile: PlanBundle) -> None:
+    (stray,) = (node for node in gather(hostile).nodes if "onerror" in node.operator)
+    assert (stray.operators, stray.near) == ((), -1)
+
+
+def test_operators_know_whom_they_read(facts: ReportFacts) -> None:
+    branch = next(o for o in facts.operators if "branch" in o.nodes)
+    assert [facts.operators[number].nodes.count("stem") for number in branch.reads] == [1]
+    assert facts.operators[0].reads == ()
+    for number, operator in enumerate(facts.operators[1:], start=1):
+        assert operator.reads
+        assert max(operator.reads) < number
+
+
+def test_one_digest_stands_for_cubin_and_cpu(facts: ReportFacts) -> None:
+    assert facts.cpu_refusal == ""
+    for operator in facts.operators:
+        for launch in operator.launches:
+            assert len(launch.cubin_source) == 64
+            assert launch.cpu_source == launch.cubin_source
+
+
+def test_a_plan_of_another_version_says_that_the_cpu_would_refuse_it(bundle: PlanBundle) -> None:
+    first, *rest = bundle.plan.steps
+    other = replace(first, choice=replace(first.choice, version=first.choice.version + 1))
+    facts = gather(replace(bundle.plan, steps=(other, *rest)))
+    assert "version" in facts.cpu_refusal
+    assert facts.operators[0].launches[0].cpu_source == ""
+
+
+def test_precision_is_read_from_the_machine_code(bundle: PlanBundle, facts: ReportFacts) -> None:
+    assert len(facts.precision.on_tensor_cores) == 3
+    assert facts.precision.on_ordinary_cores == ()
+    plain = {d: replace(k, tensor_core_instructions={}) for d, k in bundle.plan.kernels.items()}
+    used = gather(replace(bundle.plan, kernels=plain)).precision
+    assert used.asked == "fp16"
+    assert used.on_tensor_cores == ()
+    assert used.on_ordinary_cores == facts.precision.on_tensor_cores
+
+
+def test_blocks_lie_within_the_arena_and_never_over_each_other(facts: ReportFacts) -> None:
+    blocks = facts.memory.blocks
+    assert blocks
+    for number, one in enumerate(blocks):
+        assert one.offset + one.bytes <= facts.memory.arena_bytes
+        for other in blocks[number + 1 :]:
+            apart_in_time = one.last < other.first or other.last < one.first
+            below = one.offset + one.bytes <= other.offset
+            above = other.offset + other.bytes <= one.offset
+            assert apart_in_time or below or above
+
+
+def test_a_plan_is_checked_only_if_everything_is(bundle: PlanBundle, facts: ReportFacts) -> None:
+    assert facts.checked
+    plan = bundle.plan
+    assert not gather(replace(plan, checks=())).checked
+    assert not gather(replace(plan, checks=(Check("x", False, ""),))).checked
+    first, *rest = plan.steps
+    unchecked = replace(first, evidence=replace(first.evidence, checks=()))
+    assert not gather(replace(plan, steps=(unchecked, *rest))).checked
+
+
+def test_operators_with_one_problem_share_its_funnels(bundle: PlanBundle) -> None:
+    first = bundle.plan.steps[0]
+    twin = replace(first, operator=replace(first.operator, name="twin"))
+    facts = gather(replace(bundle.plan, steps=(*bundle.plan.steps, twin)))
+    assert facts.problems[0].operators == (first.operator.name, "twin")
+    assert facts.operators[-1].problem == 0

@@ -1,0 +1,154 @@
+"""Problems, schedules and expressions in words."""
+
+from dataclasses import replace
+
+import pytest
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Expression, Operand, Round, Scalar, apply
+from wpk.extent import Extent
+from wpk.problems import Convolution, Elementwise, Epilogue, Matmul, Problem, Tensor
+from wpk.report.expression_words import epilogue_words, formula
+from wpk.report.facts import ReportFacts
+from wpk.report.signs import MINUS, TIMES
+from wpk.report.words import KINDS, kind_of, kind_of_onnx, problem_words, schedule_words
+
+FULL = Tensor(DType.FP16, (200704, 1, 3584, 64))
+VECTOR = Tensor(DType.FP16, (0, 1, 0, 0))
+CONV = Convolution(
+    precision=Precision.FP16,
+    n=Extent(1),
+    c=64,
+    h=56,
+    w=56,
+    k=128,
+    p=56,
+    q=56,
+    filter=(3, 3),
+    stride=(1, 1),
+    dilation=(1, 1),
+    pad=(1, 1),
+    groups=1,
+    transposed=False,
+    x=FULL,
+    y=FULL,
+    epilogue=Epilogue(apply("Relu", apply("Add", Acc(), Operand(0))), (FULL,)),
+)
+MATMUL = Matmul(
+    precision=Precision.FP16,
+    batch=(Extent(2, "batch"), 12),
+    m=Extent(64),
+    n=32,
+    k=128,
+    a=FULL,
+    b=FULL,
+    b_constant=False,
+    y=FULL,
+    epilogue=Epilogue(),
+)
+
+
+def plain(words: str) -> str:
+    return words.replace(TIMES, "x").replace(MINUS, "-")
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (CONV, "conv 3x3/1 64→128 56² +res relu"),
+        (replace(CONV, stride=(2, 1), q=28), "conv 3x3/2x1 64→128 56x28 +res relu"),
+        (replace(CONV, n=Extent(1, "n")), "conv 3x3/1 64→128 56² +res relu batch n"),
+        (replace(CONV, groups=4), "conv 3x3/1 64→128 56² 4 groups +res relu"),
+        (replace(CONV, groups=64, k=64), "depthwise conv 3x3/1 64ch 56² +res relu"),
+        (replace(CONV, transposed=True), "transposed conv 3x3/1 64→128 56² +res relu"),
+        (replace(CONV, dilation=(2, 2)), "conv 3x3/1 64→128 56² dilation 2 +res relu"),
+        (MATMUL, "matmul batchx12 of 64x128 · 128x32"),
+    ],
+)
+def test_says_what_a_problem_computes(problem: Problem, words: str) -> None:
+    assert plain(problem_words(problem)) == words
+
+
+SILU = apply("Mul", Acc(), apply("Sigmoid", Acc()))
+GELU = apply(
+    "Mul",
+    apply("Mul", Acc(), Scalar(0.5)),
+    apply("Add", apply("Erf", apply("Div", Acc(), Scalar(1.414))), Scalar(1.0)),
+)
+CLIPPED = apply("Min", apply("Relu", Acc()), Scalar(6.0))
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        (Acc(), ""),
+        (apply("Add", Acc(), Operand(1)), "+bias"),
+        (apply("Mul", Operand(1), Acc()), "xscale"),
+        (apply("Sub", Operand(0), Acc()), "-tensor reversed"),
+        (CLIPPED, "relu6"),
+        (apply("Min", apply("Relu", Acc()), Scalar(60.0)), "relu min 60"),
+        (SILU, "silu"),
+        (GELU, "gelu"),
+        (apply("Add", SILU, Operand(0)), "silu +res"),
+        (Round(DType.FP16, apply("Tanh", Acc())), "tanh to fp16"),
+        (apply("Max", Acc(), apply("Neg", Acc())), "max(sum, neg(sum))"),
+    ],
+)
+def test_says_what_an_epilogue_adds(expression: Expression, words: str) -> None:
+    assert plain(epilogue_words(Epilogue(expression, (FULL, VECTOR)))) == words
+
+
+def test_writes_element_wise_work_as_a_formula() -> None:
+    expression = apply("Mul", apply("Add", Operand(0), Operand(1)), Scalar(0.5))
+    assert plain(formula(expression)) == "(a + b) x 0.5"
+
+
+def test_shortens_long_formulas() -> None:
+    expression: Expression = Operand(0)
+    for _ in range(40):
+        expression = apply("Tanh", expression)
+    assert len(formula(expression)) == 48
+    assert formula(expression).endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("strides", "dtype", "words"),
+    [
+        ((12, 4, 1), DType.FP16, "copy 2x3x4"),
+        ((12, 1, 3), DType.FP16, "transpose 2x3x4"),
+        ((0, 4, 1), DType.FP16, "expand 2x3x4"),
+        ((12, 4, 1), DType.FP32, "cast fp32→fp16 2x3x4"),
+    ],
+)
+def test_tells_movement_by_its_strides(strides: tuple[int, ...], dtype: DType, words: str) -> None:
+    y = Tensor(DType.FP16, (12, 4, 1))
+    problem = Elementwise(Extent(2), (2, 3, 4), Operand(0), (Tensor(dtype, strides),), y)
+    assert plain(problem_words(problem)) == words
+    assert kind_of(problem) == "movement"
+
+
+def test_puts_axes_of_one_thing_together() -> None:
+    schedule = (("block_m", 64), ("block_n", 32), ("warps_m", 2), ("warps_n", 1), ("stages", 4))
+    assert plain(schedule_words(schedule)) == "block 64x32, warps 2x1, stages 4"
+
+
+@pytest.mark.parametrize(
+    ("operator", "kind"),
+    [
+        ("Conv", "convolution"),
+        ("ConvTranspose", "convolution"),
+        ("Gemm", "matrix product"),
+        ("GlobalAveragePool", "reduction"),
+        ("AveragePool", "pooling"),
+        ("LayerNormalization", "normalisation"),
+        ("Transpose", "movement"),
+        ("Relu", "element-wise"),
+    ],
+)
+def test_knows_the_family_of_an_onnx_operator(operator: str, kind: str) -> None:
+    assert kind_of_onnx(operator) == kind
+
+
+def test_every_operator_of_a_plan_has_words_and_a_family(facts: ReportFacts) -> None:
+    assert all(operator.work for operator in facts.operators)
+    assert {operator.kind for operator in facts.operators} <= set(KINDS)
