@@ -46,7 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="execute and compare every kernel on the CPU before the plan is written (default: on)",
     )
     parser.add_argument(
-        "--report", type=Path, metavar="FILE.html", help="also write the report as a web page"
+        "--report",
+        type=Path,
+        metavar="FILE.html|.json|.md",
+        help="also write the report, in the form that the name ends in",
     )
 
 
@@ -55,9 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
     from wpk.cli.progress import Progress
     from wpk.free_shapes import parse_shapes
     from wpk.pipeline import optimize
-    from wpk.report.html import write_html
+    from wpk.report.formats import require_format, write_report
     from wpk.report.terminal import summary
 
+    if arguments.report is not None:
+        require_format(arguments.report)
     bundle = optimize(
         arguments.model,
         arguments.output,
@@ -72,6 +77,6 @@ def run(arguments: argparse.Namespace) -> int:
     print(summary(bundle.plan))
     print(f"\nplan: {arguments.output}")
     if arguments.report is not None:
-        write_html(arguments.report, bundle)
+        write_report(arguments.report, bundle)
         print(f"report: {arguments.report}")
     return 0

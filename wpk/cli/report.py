@@ -1,7 +1,8 @@
-"""Write the report of a plan as one self-contained web page.
+"""Write the report of a plan: a self-contained web page, JSON, or Markdown.
 
-Example:
+Examples:
     wpk report resnet18.plan -o resnet18.html
+    wpk report resnet18.plan -o resnet18.md
 """
 
 import argparse
@@ -11,14 +12,15 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("plan", type=Path, metavar="PLAN")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.html")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.html|.json|.md")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page, and print its path."""
+    """Write the report, and print its path."""
     from wpk.engine.plan_file import read_plan
-    from wpk.report.html import write_html
+    from wpk.report.formats import require_format, write_report
 
-    write_html(arguments.output, read_plan(arguments.plan))
+    require_format(arguments.output)
+    write_report(arguments.output, read_plan(arguments.plan))
     print(arguments.output)
     return 0
