@@ -35,7 +35,16 @@ class Pointer:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A TMA descriptor to make: see `wpk.launch.TensorMapArgument`."""
+    """What a tensor copy reads, a descriptor to make: see `wpk.launch.TensorMapArgument`.
+
+    Attributes:
+        address: Of the first element.
+        element_bytes: Size of an element.
+        shape: In elements, innermost first.
+        strides: In bytes, of all dimensions but the innermost.
+        box: In elements, innermost first.
+        swizzle: 0, 32, 64 or 128 bytes.
+    """
 
     address: int
     element_bytes: int

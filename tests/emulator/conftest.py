@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from wpk.emulator.arguments import TensorMap
 from wpk.emulator.build import compile_unit
 from wpk.emulator.memory import guarded
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, Value, launch_kernel
+from wpk.execution import TensorMap
 from wpk.kernel_source import KernelSource
 
 KERNELS = Path(__file__).parent / "kernels"

@@ -2,18 +2,17 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from wpk.emulator.arguments import Pointer
 from wpk.emulator.child import EmulatorProcess
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
-from wpk.emulator.launch import PlainLaunch
 from wpk.emulator.mode import CHECKING, FAST
 from wpk.errors import CompileError
+from wpk.execution import BoundLaunch, KernelImage, Pointer
 from wpk.kernel_source import KernelSource
 
 SAXPY = KernelSource(
@@ -57,17 +56,12 @@ WPK_EXPORT(trample)
 )
 
 
-@dataclass(frozen=True)
-class Kernel:
-    source: KernelSource
-
-    @property
-    def digest(self) -> str:
-        return self.source.digest
+def _image(source: KernelSource) -> KernelImage:
+    return KernelImage(source.digest, source, b"")
 
 
 def _launch(source: KernelSource, arguments: tuple[Pointer | int, ...], blocks: int = 1):
-    return PlainLaunch(
+    return BoundLaunch(
         kernel=source.digest,
         entry=source.entry,
         grid=(blocks, 1, 1),
@@ -75,6 +69,7 @@ def _launch(source: KernelSource, arguments: tuple[Pointer | int, ...], blocks: 
         cluster=(1, 1, 1),
         shared_bytes=0,
         arguments=arguments,
+        attributes=(),
     )
 
 
@@ -91,8 +86,8 @@ def test_executes_a_kernel_on_its_own_memory(device):
     x, y = np.arange(100, dtype=np.float32), np.ones(100, np.float32)
     at_x, at_y = device.allocate(400), device.allocate(400)
     assert at_x % 256 == at_y % 256 == 0
-    device.load(Kernel(SAXPY))
-    device.load(Kernel(SAXPY))
+    device.load(_image(SAXPY))
+    device.load(_image(SAXPY))
     device.write(at_x, x.view(np.uint8))
     device.write(at_y, y.view(np.uint8))
     device.launch(_launch(SAXPY, (Pointer(at_x), Pointer(at_y), 3, 100), blocks=2))
@@ -118,13 +113,13 @@ def test_refuses_a_kernel_that_was_not_loaded(device):
 
 
 def test_refuses_clusters(device):
-    device.load(Kernel(SAXPY))
+    device.load(_image(SAXPY))
     with pytest.raises(EmulatorError, match="cluster"):
         device.launch(replace(_launch(SAXPY, (0, 0, 0, 0)), cluster=(2, 1, 1)))
 
 
 def test_an_illegal_address_is_an_error_and_the_device_goes_on(device):
-    device.load(Kernel(SAXPY))
+    device.load(_image(SAXPY))
     with pytest.raises(EmulatorError, match=r"saxpy: illegal address .*thread \(0, 0, 0\)"):
         device.launch(_launch(SAXPY, (Pointer(0), Pointer(0), 1, 100)))
     address = device.allocate(256)
@@ -133,14 +128,14 @@ def test_an_illegal_address_is_an_error_and_the_device_goes_on(device):
 
 
 def test_a_kernel_that_does_not_compile_is_a_compile_error(device):
-    device.load(Kernel(wrong := KernelSource("wrong", "WPK_KERNEL(32) wrong() {}")))
+    device.load(_image(wrong := KernelSource("wrong", "WPK_KERNEL(32) wrong() {}")))
     with pytest.raises(CompileError, match="failed to compile kernel wrong"):
         device.launch(_launch(wrong, ()))
 
 
 def test_guards_see_a_write_between_the_end_of_a_buffer_and_its_guard():
     device = Emulator(CHECKING)
-    device.load(Kernel(SAXPY))
+    device.load(_image(SAXPY))
     address = device.allocate(200)  # the guard begins behind the 256th byte
     device.write(address, np.zeros(200, np.uint8))
     with pytest.raises(EmulatorError, match="a write beside the buffer"):
@@ -154,7 +149,7 @@ def test_guarded_memory_begins_as_nan():
 
 def test_a_kernel_that_hangs_costs_its_time_limit_only():
     with EmulatorProcess(FAST, time_limit_seconds=1.0) as process:
-        process.load(Kernel(SPIN))
+        process.load(_image(SPIN))
         address = process.allocate(256)
         process.write(address, np.zeros(256, np.uint8))
         begin = time.monotonic()
@@ -167,6 +162,6 @@ def test_a_kernel_that_hangs_costs_its_time_limit_only():
 
 def test_a_kernel_that_kills_its_process_is_an_error():
     with EmulatorProcess(FAST) as process:
-        process.load(Kernel(TRAMPLE))
+        process.load(_image(TRAMPLE))
         with pytest.raises(EmulatorError, match=r"died in launch \(status -6\)"):
             process.launch(_launch(TRAMPLE, (0,)))

@@ -16,11 +16,11 @@ from typing import IO, Any, cast
 
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
-from wpk.emulator.launch import KernelLike, LaunchLike, plain_launch
 from wpk.emulator.memory import Bytes
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics
 from wpk.errors import WpkError
+from wpk.execution import BoundLaunch, KernelImage
 
 _LENGTH = struct.Struct("<Q")
 _START_SECONDS = 60.0  # for the interpreter and numpy on a loaded machine
@@ -81,7 +81,7 @@ class EmulatorProcess:
             if pipe is not None:
                 pipe.close()
 
-    def load(self, kernel: KernelLike) -> None:
+    def load(self, kernel: KernelImage) -> None:
         """Compile a kernel, here and in the background: the time limit is for executing it."""
         self._builder.load(kernel)
 
@@ -101,7 +101,7 @@ class EmulatorProcess:
         """See `Emulator.read`."""
         return cast("Bytes", self._call("read", (address, size)))
 
-    def launch(self, launch: LaunchLike) -> None:
+    def launch(self, launch: BoundLaunch) -> None:
         """Execute a kernel to its end.
 
         Raises:
@@ -113,7 +113,7 @@ class EmulatorProcess:
             library = self._builder.library(launch.kernel)
             self._call("load_library", (launch.kernel, library))
             self._sent.add(launch.kernel)
-        self.statistics = cast("Statistics", self._call("launch", (plain_launch(launch),)))
+        self.statistics = cast("Statistics", self._call("launch", (launch,)))
 
     def _call(self, method: str, arguments: tuple[object, ...], limit: float = 0.0) -> object:
         child = self._child

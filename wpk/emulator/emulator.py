@@ -8,10 +8,10 @@ import numpy as np
 
 from wpk.emulator.build import compile_unit, runtime_library
 from wpk.emulator.errors import EmulatorError
-from wpk.emulator.launch import KernelLike, LaunchLike, plain_launch
 from wpk.emulator.memory import Buffer, Bytes, guarded_buffer, plain_buffer
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, launch_kernel
+from wpk.execution import BoundLaunch, KernelImage
 
 _ALIGNMENT = 256
 _BUG = "this is a bug in the code that plans memory or launches"
@@ -55,7 +55,7 @@ class Emulator:
         self._buffers: dict[int, Buffer] = {}
         self._compiler = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "wpk-emulator-build")
 
-    def load(self, kernel: KernelLike) -> None:
+    def load(self, kernel: KernelImage) -> None:
         """Make a kernel ready to launch; one that is loaded already costs nothing."""
         if kernel.digest in self._libraries:
             return
@@ -115,28 +115,32 @@ class Emulator:
         """
         return self._range(address, size).data.copy()
 
-    def launch(self, launch: LaunchLike) -> None:
+    def launch(self, launch: BoundLaunch) -> None:
         """Execute a kernel to its end.
 
         Raises:
             EmulatorError: The kernel broke a rule, or the launch cannot be executed here.
             CompileError: The kernel does not compile.
         """
-        plain = plain_launch(launch)
+        if launch.cluster != (1, 1, 1):
+            raise EmulatorError(
+                f"{launch.entry}: a cluster of {launch.cluster} blocks is not emulated",
+                fix="choose a schedule without clusters, or execute it on a GPU",
+            )
         self.statistics = launch_kernel(
-            self.library(plain.kernel),
-            plain.entry,
-            plain.grid,
-            plain.block,
-            plain.shared_bytes,
-            plain.arguments,
+            self.library(launch.kernel),
+            launch.entry,
+            launch.grid,
+            launch.block,
+            launch.shared_bytes,
+            launch.arguments,
             self.mode,
             seed=self._seed,
             threads=self._threads,
         )
         if self.mode.guards:
             for address, buffer in self._buffers.items():
-                buffer.check_edges(f"the buffer at {address:#x}, by {plain.entry}")
+                buffer.check_edges(f"the buffer at {address:#x}, by {launch.entry}")
 
     def prepare(self) -> None:
         """Wait until everything that was loaded is built, the runtime library too."""

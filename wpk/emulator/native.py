@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from wpk.emulator.arguments import Pointer, TensorMap
+from wpk.emulator.arguments import pack_tensor_map
 from wpk.emulator.build import runtime_library
 from wpk.emulator.errors import EmulatorError
 from wpk.emulator.memory import Buffer
 from wpk.emulator.mode import FAST, Mode
+from wpk.execution import Pointer, TensorMap
 
 _ACCESS_KINDS = ("load", "store", "matrix_load", "copy")  # enum AccessKind in runtime/state.h
 _ARGUMENT_BYTES = 128  # of the largest value, a tensor map, which asks for an alignment of 64
@@ -138,7 +139,7 @@ def _pack_one(entry: str, index: int, argument: Value) -> bytes:
             )
         return struct.pack("<Q", argument.ctypes.data)
     if isinstance(argument, TensorMap):
-        return argument.pack()
+        return pack_tensor_map(argument)
     if isinstance(argument, float):
         return struct.pack("<f", argument)
     if not -_INT32_MAXIMUM - 1 <= argument <= _INT32_MAXIMUM:
