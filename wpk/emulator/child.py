@@ -61,6 +61,7 @@ class EmulatorProcess:
             [sys.executable, "-P", "-m", "wpk.emulator.child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            process_group=0,  # an interrupt is the parent's to handle: it ends the child
         )
         self._builder.prepare()
         self._call("start", (mode, seed, threads, os.getpid()), _START_SECONDS)
