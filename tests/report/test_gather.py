@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from wpk.engine.plan import Check, PlanBundle
-from wpk.report.facts import ReportFacts
+from wpk.report.facts import PrecisionFacts, ReportFacts
 from wpk.report.gather import gather
+from wpk.report.precision_words import precision_sentences
 
 
 def test_sums_are_those_of_the_operators(bundle: PlanBundle, facts: ReportFacts) -> None:
@@ -76,6 +77,22 @@ def test_precision_is_read_from_the_machine_code(bundle: PlanBundle, facts: Repo
     assert used.asked == "fp16"
     assert used.on_tensor_cores == ()
     assert used.on_ordinary_cores == facts.precision.on_tensor_cores
+    assert precision_sentences(used)[-1].startswith("3 of 3 run on the ordinary cores: ")
+
+
+def test_says_which_of_the_ordinary_are_depthwise() -> None:
+    names = tuple(f"conv_{number}" for number in range(8))
+    facts = PrecisionFacts("fp16", {"fp16": 9}, {"hmma.f16": 4}, ("fc",), names, 5)
+    assert precision_sentences(facts)[1:] == [
+        (
+            "1 of 9 convolutions and matrix products run on the tensor cores (hmma.f16); the "
+            "instructions were counted in the machine code."
+        ),
+        (
+            "8 of 9 run on the ordinary cores, 5 of them depthwise: "
+            "conv_0, conv_1, conv_2, conv_3, conv_4, conv_5 and 2 more."
+        ),
+    ]
 
 
 def test_blocks_lie_within_the_arena_and_never_over_each_other(facts: ReportFacts) -> None:

@@ -201,6 +201,7 @@ class PrecisionFacts:
         instructions: Tensor-core instructions in all cubins by kind.
         on_tensor_cores: Matrix-like operators whose cubins hold tensor-core instructions.
         on_ordinary_cores: Matrix-like operators whose cubins hold none.
+        depthwise: How many of those are depthwise, with one product for each channel and tap.
     """
 
     asked: str
@@ -208,6 +209,7 @@ class PrecisionFacts:
     instructions: dict[str, int]
     on_tensor_cores: tuple[str, ...]
     on_ordinary_cores: tuple[str, ...]
+    depthwise: int
 
 
 @dataclass(frozen=True)

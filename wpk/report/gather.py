@@ -210,6 +210,7 @@ def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts
         for facts, step in zip(operators, plan.steps, strict=True)
         if isinstance(step.operator.problem, Convolution | Matmul)
     ]
+    ordinary = [facts for facts in matrix if not facts.tensor_core_instructions]
     types = [value.dtype for value in plan.values.values()]
     kernels = {launch.kernel for step in plan.steps for launch in step.launches}
     return PrecisionFacts(
@@ -217,7 +218,8 @@ def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts
         values={each.value: types.count(each) for each in DType if each in types},
         instructions=added(plan.kernels[name].tensor_core_instructions for name in sorted(kernels)),
         on_tensor_cores=tuple(f.name for f in matrix if f.tensor_core_instructions),
-        on_ordinary_cores=tuple(f.name for f in matrix if not f.tensor_core_instructions),
+        on_ordinary_cores=tuple(f.name for f in ordinary),
+        depthwise=sum(f.kind == "depthwise" for f in ordinary),
     )
 
 

@@ -22,7 +22,9 @@ def precision_sentences(precision: PrecisionFacts) -> list[str]:
         names = ", ".join(precision.on_ordinary_cores[:_MOST_NAMES])
         more = len(precision.on_ordinary_cores) - _MOST_NAMES
         names += f" and {more} more" if more > 0 else ""
+        depthwise = f", {precision.depthwise} of them depthwise" if precision.depthwise else ""
         sentences.append(
-            f"{len(precision.on_ordinary_cores)} of {matrix} run on the ordinary cores: {names}."
+            f"{len(precision.on_ordinary_cores)} of {matrix} run on the ordinary cores{depthwise}: "
+            f"{names}."
         )
     return sentences

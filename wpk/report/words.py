@@ -55,7 +55,7 @@ def kind_of(problem: Problem) -> str:
     """The family that a problem belongs to, for colours and counts: one of `KINDS`."""
     match problem:
         case Convolution():
-            return "convolution"
+            return "depthwise" if problem.is_depthwise else "convolution"
         case Matmul():
             return "matrix product"
         case Pooling():
@@ -72,6 +72,7 @@ def kind_of(problem: Problem) -> str:
 
 KINDS = (
     "convolution",
+    "depthwise",
     "matrix product",
     "pooling",
     "reduction",

@@ -139,7 +139,7 @@ def source_mark(launch: LaunchFacts) -> Html:
     """The digest of a launch's source, once where cubin and CPU agree."""
     cubin, cpu = launch.cubin_source[:DIGEST], launch.cpu_source[:DIGEST]
     if cubin == cpu:
-        title = "one source: compiled to the cubin, and executed by the CPU"
+        title = "one source: the cubin was compiled from it, and the CPU device executes it"
         return tag("span", tag("code", cubin), " = CPU", class_="digest", title=title)
     title = "this installation generates another source, and would not execute the plan on the CPU"
     return tag("span", tag("code", cubin), " ≠ here", class_="digest differs", title=title)
