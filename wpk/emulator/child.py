@@ -63,8 +63,12 @@ class EmulatorProcess:
             stdout=subprocess.PIPE,
             process_group=0,  # an interrupt is the parent's to handle: it ends the child
         )
-        self._builder.prepare()
-        self._call("start", (mode, seed, threads, os.getpid()), _START_SECONDS)
+        try:
+            self._builder.prepare()
+            self._call("start", (mode, seed, threads, os.getpid()), _START_SECONDS)
+        except BaseException:  # an interrupt too: nobody else could end the child
+            self.close()
+            raise
 
     def __enter__(self) -> "EmulatorProcess":
         """Nothing more to do: the child runs."""
