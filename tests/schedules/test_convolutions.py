@@ -215,3 +215,12 @@ def test_a_residual_of_other_layout_and_type(
     tail = apply("Add", Acc(), Operand(0))
     problem = replace(problem, epilogue=Epilogue(tail, (residual,)))
     check_convolution(checking_execution, MMA, problem, SCHEDULE)
+
+
+@pytest.mark.parametrize(("c", "padding"), [(16, 0), (6, 2)])
+def test_a_wider_input_is_converted_on_the_way(
+    c: int, padding: int, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(c=c)
+    problem = replace(problem, x=channels_last(DType.FP32, c, 9, 7, padding))
+    check_convolution(checking_execution, MMA, problem, SCHEDULE)

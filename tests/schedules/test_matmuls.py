@@ -154,3 +154,13 @@ def test_scales_and_adds_a_mask(
     scale = Tensor(DType.FP32, (0, 0, 0, 0), alignment=4)
     problem = replace(problem, epilogue=Epilogue(tail, (mask, scale)))
     check_matmul(checking_execution, template, problem, schedule)
+
+
+@pytest.mark.parametrize("k", [32, 19])
+def test_wider_operands_are_converted_on_the_way(
+    k: int, checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    problem = matmul(21, 24, k)
+    a = row_major(DType.FP32, (1, 1, 21, k))
+    b = row_major(DType.FP32, (1, 1, k, 24))
+    check_matmul(checking_execution, MMA, replace(problem, a=a, b=b), SCHEDULE)
