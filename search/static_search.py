@@ -21,6 +21,7 @@ from wpk.launch import Launch
 from wpk.performance.bound import Bound, bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Problem
+from wpk.problems.words import problem_words
 from wpk.search.record import Refusal, Scored, SearchRecord
 from wpk.search.shortlist import Shortlist, Template, shortlist
 from wpk.targets.target import Target
@@ -115,7 +116,7 @@ def prepare(problem: Problem, templates: Iterable[Template], target: Target) -> 
     if not shortlists:
         reasons = "; ".join(f"{r.template}: {r.reason}" for r in refusals) or "none is of its kind"
         raise ScheduleError(
-            f"no schedule template computes {problem} on {target.name}: {reasons}",
+            f"no schedule template computes {problem_words(problem)} on {target.name}: {reasons}",
             fix="choose another target or precision, or leave this operator out of the model",
         )
     return Prepared(problem, target, limit, tuple(shortlists), tuple(refusals))
@@ -182,7 +183,8 @@ def no_choice(
     reasons = [_why_refused(each, compiled, prepared, allow_spills=True) for each in finalists]
     seen = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
     return ScheduleError(
-        f"none of {len(finalists)} schedules for {prepared.problem} can be used: {seen}",
+        f"none of {len(finalists)} schedules for {problem_words(prepared.problem)} can be used: "
+        f"{seen}",
         fix="these schedules should have been illegal: see the constraints of their template",
     )
 

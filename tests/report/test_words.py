@@ -8,10 +8,11 @@ from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Round, Scalar, apply
 from wpk.extent import Extent
 from wpk.problems import Convolution, Elementwise, Epilogue, Matmul, Problem, Tensor
-from wpk.report.expression_words import epilogue_words, formula
+from wpk.problems.expression_words import epilogue_words, formula
+from wpk.problems.signs import MINUS, TIMES
+from wpk.problems.words import problem_words
 from wpk.report.facts import ReportFacts
-from wpk.report.signs import MINUS, TIMES
-from wpk.report.words import KINDS, kind_of, kind_of_onnx, problem_words, schedule_words
+from wpk.report.words import KINDS, kind_of, kind_of_onnx, schedule_words
 
 FULL = Tensor(DType.FP16, (200704, 1, 3584, 64))
 VECTOR = Tensor(DType.FP16, (0, 1, 0, 0))

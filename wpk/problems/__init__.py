@@ -10,15 +10,7 @@ from wpk.problems.pooling import Pooling
 from wpk.problems.reduction import Reduction
 
 Problem = (
-    Convolution
-    | Matmul
-    | Pooling
-    | Reduction
-    | Normalisation
-    | Elementwise
-    | Gather
-    | Pad
-    | Resize
+    Convolution | Matmul | Pooling | Reduction | Normalisation | Elementwise | Gather | Pad | Resize
 )
 
 __all__ = [

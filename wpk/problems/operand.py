@@ -1,6 +1,6 @@
 """How a problem sees a tensor in memory."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Expression
@@ -41,5 +41,5 @@ class Epilogue:
         operands: Tensors over the problem's *output* domain.
     """
 
-    expression: Expression = Acc()
+    expression: Expression = field(default_factory=Acc)
     operands: tuple[Tensor, ...] = ()

@@ -11,6 +11,8 @@ from wpk.errors import PlanError
 from wpk.launch import Launch
 from wpk.lowering.memory import lifetimes
 from wpk.problems import Convolution, Matmul, Problem
+from wpk.problems.signs import TIMES
+from wpk.problems.words import problem_words
 from wpk.report.facts import (
     BlockFacts,
     FunnelFacts,
@@ -23,9 +25,8 @@ from wpk.report.facts import (
     ReportFacts,
     added,
 )
-from wpk.report.signs import TIMES
 from wpk.report.tracing import producers_of, trace_nodes
-from wpk.report.words import kind_of, problem_words, schedule_words
+from wpk.report.words import kind_of, schedule_words
 
 
 def gather(subject: Plan | PlanBundle) -> ReportFacts:

@@ -3,9 +3,9 @@
 import html
 
 from wpk.engine.plan import Check
+from wpk.problems.signs import DASH
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
 from wpk.report.page.markup import Html, joined, tag
-from wpk.report.signs import DASH
 from wpk.report.table import byte_size
 from wpk.report.visible import visible_lines
 

@@ -1,11 +1,11 @@
 """The top of the page: what the plan is, its numbers, where its time goes, what was checked."""
 
+from wpk.problems.signs import DASH
 from wpk.report.facts import ReportFacts
 from wpk.report.page.graph import kinds_of
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.operators import check_items, kind_class
 from wpk.report.precision_words import precision_sentences
-from wpk.report.signs import DASH
 from wpk.report.table import byte_size
 
 SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "checks")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar, leaves
 from wpk.problems import Epilogue, Tensor
-from wpk.report.signs import MINUS, TIMES
+from wpk.problems.signs import MINUS, TIMES
 
 _INFIX = {"Add": "+", "Sub": MINUS, "Mul": TIMES, "Div": "÷"}
 _LONGEST_FORMULA = 48
