@@ -16,6 +16,13 @@ class Status(StrEnum):
     TIMED_OUT = "timed_out"
 
 
+class Regime(StrEnum):
+    """What the caches hold when a measurement starts."""
+
+    COLD = "cold"  # weights and activations lie in global memory
+    WARM = "warm"  # they are in L2, as far as they fit
+
+
 @dataclass(frozen=True)
 class Trial:
     """One schedule that was tried.

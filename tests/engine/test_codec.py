@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from wpk.codec import encode
 from wpk.dims import DimNode, DimOperation
 from wpk.dtypes import DType, Precision
-from wpk.engine.codec import decode, encode
+from wpk.engine.codec import decode
 from wpk.errors import PlanError
 from wpk.expression import Acc, Operand, Round, Scalar, apply
 from wpk.extent import Extent

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _plan(arguments: argparse.Namespace) -> int:
     import json
 
-    from wpk.engine.codec import encode
+    from wpk.codec import encode
     from wpk.engine.plan import Plan
     from wpk.engine.plan_file import read_plan
     from wpk.report.terminal import operator_source, summary

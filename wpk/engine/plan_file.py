@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import wpk
-from wpk.engine.codec import decode, encode, wrong
+from wpk.codec import encode
+from wpk.engine.codec import decode, wrong
 from wpk.engine.container import PLAN, WEIGHTS, member_of, read_container, write_container
 from wpk.engine.plan import SCHEMA, Plan, PlanBundle
 from wpk.engine.plan_checks import check_plan

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
+from wpk.codec import encode
 from wpk.engine.atomic_file import atomic_file
-from wpk.engine.codec import encode
 from wpk.engine.plan import Plan, PlanBundle
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather
