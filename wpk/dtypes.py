@@ -64,7 +64,11 @@ _C_NAMES: dict[DType, str] = {
     DType.INT64: "wpk::int64",
     DType.BOOL: "bool",
 }
-_UNIT_ROUNDOFF: dict[DType, float] = {DType.FP32: 2.0**-24, DType.FP16: 2.0**-11, DType.BF16: 2.0**-8}
+_UNIT_ROUNDOFF: dict[DType, float] = {
+    DType.FP32: 2.0**-24,
+    DType.FP16: 2.0**-11,
+    DType.BF16: 2.0**-8,
+}
 
 
 def from_numpy(dtype: np.dtype) -> DType | None:

@@ -77,9 +77,11 @@ class Device(Protocol):
 
     Attributes:
         name: What it is, e.g. ``cpu (emulator)``.
+        executes_source: Whether it executes a kernel's source (the CPU) or its machine code.
     """
 
     name: str
+    executes_source: bool
 
     def load(self, kernel: KernelImage) -> None:
         """Make a kernel ready to launch; one that is loaded already costs nothing."""

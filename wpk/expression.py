@@ -80,7 +80,8 @@ class Operation:
 def _erf(x: np.ndarray) -> np.ndarray:
     from math import erf
 
-    return np.vectorize(erf, otypes=[np.float64])(x).astype(np.asarray(x).dtype)
+    values: np.ndarray = np.vectorize(erf, otypes=[np.float64])(x)
+    return values.astype(np.asarray(x).dtype)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -195,5 +196,5 @@ def evaluate(expression: Expression, acc: Any, operands: Sequence[Any]) -> Any:
         case Apply(operation, arguments):
             return OPERATIONS[operation].numpy(*(evaluate(a, acc, operands) for a in arguments))
         case Round(dtype, argument):
-            value = np.asarray(evaluate(argument, acc, operands))
-            return value.astype(dtype.numpy).astype(value.dtype)
+            exact = np.asarray(evaluate(argument, acc, operands))
+            return exact.astype(dtype.numpy).astype(exact.dtype)

@@ -1,6 +1,7 @@
 """Parse the command line, run one command, and turn errors into two lines and an exit code."""
 
 import argparse
+import io
 import logging
 import os
 import sys
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 done; 1 failed; 2 wrong usage (argparse exits itself); 3 the numbers disagree; 130 interrupted.
     """
     parsed = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # tables hold signs beyond ASCII
     level = [logging.WARNING, logging.INFO, logging.DEBUG][min(parsed.verbose, 2)]
     logging.basicConfig(stream=sys.stderr, level=level, format="wpk: %(message)s", force=True)
     try:

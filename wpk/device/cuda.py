@@ -25,6 +25,8 @@ class CudaDevice:
         driver: Version of CUDA that the driver supports, e.g. ``13.0``.
     """
 
+    executes_source = False
+
     def __init__(self, ordinal: int = 0) -> None:
         """Take a GPU's primary context.
 

@@ -41,6 +41,7 @@ class EmulatorProcess:
     """
 
     name = Emulator.name
+    executes_source = Emulator.executes_source
 
     def __init__(
         self,

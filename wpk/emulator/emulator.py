@@ -29,6 +29,7 @@ class Emulator:
     """
 
     name = "cpu (emulator)"
+    executes_source = True
 
     def __init__(
         self,

@@ -1,5 +1,6 @@
 """Put a plan together: operators with their choices, packed weights, kernels, memory."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -156,7 +157,7 @@ def _evidence(searched: Searched) -> Evidence:
 
 
 def _kernel(source: KernelSource, kernel: CompiledKernel) -> Kernel:
-    counted = count_tensor_core_instructions(kernel.cubin).get(source.entry, {})
+    counted = count_tensor_core_instructions(kernel.cubin).get(source.entry, Counter())
     return Kernel(
         digest=source.digest,
         entry=source.entry,

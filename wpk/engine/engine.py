@@ -18,6 +18,7 @@ from wpk.engine.plan_file import read_plan
 from wpk.engine.regenerate import regenerate
 from wpk.engine.weights_file import array_bytes
 from wpk.execution import BoundLaunch, Device, KernelImage
+from wpk.kernel_source import KernelSource
 from wpk.lowering.memory import MemoryPlan
 
 _ALIGNMENT = 256
@@ -50,7 +51,8 @@ class Engine:
         """Load kernels and weights; memory for activations comes with the first run."""
         self.plan: Plan = bundle.plan
         self.device = device
-        for digest, source in regenerate(bundle.plan).items():
+        sources = regenerate(bundle.plan) if device.executes_source else _stored(bundle)
+        for digest, source in sources.items():
             device.load(KernelImage(digest, source, bundle.cubins[digest]))
         self._weights = {
             name: self._upload(array) for name, array in sorted(bundle.weights.items())
@@ -115,6 +117,14 @@ class Engine:
         if self._bound is not None:
             self._bound.free(self.device)
             self._bound = None
+
+
+def _stored(bundle: PlanBundle) -> dict[str, KernelSource]:
+    """The units as the plan carries them: names of the entries for devices that take cubins."""
+    kernels = bundle.plan.kernels.items()
+    return {
+        digest: KernelSource(kernel.entry, bundle.sources[digest]) for digest, kernel in kernels
+    }
 
 
 class _Bound:

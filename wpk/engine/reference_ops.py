@@ -7,7 +7,7 @@ import numpy as np
 from onnx.reference.op_run import OpRun
 
 
-class ConvTranspose(OpRun):  # type: ignore[misc]  # onnx ships without types here
+class ConvTranspose(OpRun):
     """Transposed convolution with groups; onnx 1.23's fails for more than one group.
 
     Every input element is added, times each filter tap, to the place that the tap moves it to; the

@@ -87,9 +87,17 @@ def _sums(facts: ReportFacts) -> str:
             "compiled (* the template that was chosen)"
         ),
         *(f"precision  {visible(sentence)}" for sentence in precision_sentences(facts.precision)),
+        *_spills(facts),
         *_checks(facts),
     ]
     return "\n".join(lines)
+
+
+def _spills(facts: ReportFacts) -> list[str]:
+    spilling = [visible(o.name) for o in facts.operators if o.spill_bytes]
+    if not spilling:
+        return []
+    return [f"warning    registers spill in {', '.join(spilling)}: no finalist without spills"]
 
 
 def _checks(facts: ReportFacts) -> list[str]:

@@ -87,7 +87,7 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
         """How the kernels are launched, in sequence."""
 
-    def packing(self, problem: P, schedule: S) -> str | None:  # noqa: ARG002 - most have no weights
+    def packing(self, problem: P, schedule: S) -> str | None:
         """Name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""
         return None
 
