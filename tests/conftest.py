@@ -12,6 +12,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """``--update-golden`` accepts what is generated now."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
     parser.addoption("--record", type=Path, help="add what GPU tests measure to this JSON file")
+    parser.addoption("--commit", help="commit of the sources, for the record")
 
 
 @pytest.fixture

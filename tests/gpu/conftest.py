@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import wpk
 from wpk.build.cache import KernelCache
+from wpk.build.nvrtc import load_nvrtc
 from wpk.build.pool import CompilePool
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
@@ -218,6 +220,22 @@ def fixture_record(request: pytest.FixtureRequest) -> Callable[[str, object], No
     def record(name: str, entry: object) -> None:
         if path is not None:
             entries = json.loads(path.read_text()) if path.is_file() else {}
-            path.write_text(json.dumps({**entries, name: entry}, indent=1, sort_keys=True) + "\n")
+            entries |= {"machine": _machine(request.config), name: entry}
+            path.write_text(json.dumps(entries, indent=1, sort_keys=True) + "\n")
 
     return record
+
+
+def _machine(config: pytest.Config) -> dict[str, str]:
+    """What the figures were taken with."""
+    from wpk.device.cuda import CudaDevice
+
+    with CudaDevice() as device:
+        return {
+            "gpu": device.name,
+            "cuda_driver_api": device.driver,
+            "nvrtc": ".".join(map(str, load_nvrtc().version)),
+            "wpk": wpk.__version__,
+            "commit": config.getoption("--commit") or "unknown",
+            "command": "scripts/gpu_tests --record FILE --commit HASH",
+        }
