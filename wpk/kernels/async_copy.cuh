@@ -20,7 +20,7 @@ WPK_DEVICE void copyAsync(SharedAddress target, const void* source, int validByt
     if constexpr (Bytes == 16)
     {
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(validBytes)
-                     : "memory");
+            : "memory");
     }
     else
     {

@@ -58,8 +58,8 @@ WPK_DEVICE void waitBarrier(SharedAddress barrier, int parity)
                  "bra.uni again;\n"
                  "passed:\n"
                  "}" ::"r"(barrier),
-                 "r"(parity)
-                 : "memory");
+        "r"(parity)
+        : "memory");
 #else
     wpk_emulator_mbarrier_wait(barrier, parity);
 #endif

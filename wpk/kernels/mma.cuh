@@ -41,16 +41,16 @@ WPK_DEVICE void loadMatrix4Any(uint32 (&registers)[4], SharedAddress row, bool t
     if (transposed)
     {
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
-                     : "r"(row)
-                     : "memory");
+            : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+            : "r"(row)
+            : "memory");
     }
     else
     {
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
-                     : "r"(row)
-                     : "memory");
+            : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+            : "r"(row)
+            : "memory");
     }
 #else
     emulated::LoadMatrixOperands operands{registers, row, transposed};
@@ -62,8 +62,8 @@ WPK_DEVICE void loadMatrix4Any(uint32 (&registers)[4], SharedAddress row, bool t
 #define WPK_MMA_SYNC(SHAPE, TYPE)                                                       \
     asm volatile("mma.sync.aligned." SHAPE ".row.col.f32." TYPE "." TYPE                \
                  ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                       \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                \
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 
 WPK_DEVICE void mmaSync(Half, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2])
 {

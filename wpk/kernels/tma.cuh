@@ -37,8 +37,8 @@ WPK_DEVICE void copyTensor(
 #if WPK_ON_GPU
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
                  " [%0], [%1, {%3, %4}], [%2];" ::"r"(target),
-                 "l"(map), "r"(barrier), "r"(coordinates[0]), "r"(coordinates[1])
-                 : "memory");
+        "l"(map), "r"(barrier), "r"(coordinates[0]), "r"(coordinates[1])
+        : "memory");
 #else
     wpk_emulator_tensor_copy(target, map, barrier, coordinates, 2);
 #endif
@@ -50,9 +50,8 @@ WPK_DEVICE void copyTensor(
 #if WPK_ON_GPU
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
                  " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(target),
-                 "l"(map), "r"(barrier), "r"(coordinates[0]), "r"(coordinates[1]), "r"(coordinates[2]),
-                 "r"(coordinates[3])
-                 : "memory");
+        "l"(map), "r"(barrier), "r"(coordinates[0]), "r"(coordinates[1]), "r"(coordinates[2]), "r"(coordinates[3])
+        : "memory");
 #else
     wpk_emulator_tensor_copy(target, map, barrier, coordinates, 4);
 #endif

@@ -102,8 +102,8 @@ namespace detail
         asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" THIRD ", 0;\n"                                   \
                      "wgmma.mma_async.sync.aligned.m64n" COLUMNS "k16.f32." TYPE "." TYPE " {" NAMES "}, " \
                      "%" FIRST ", %" SECOND ", p, 1, 1, 0, 0;\n}"                                          \
-                     : WPK_VALUES_##COUNT(0)                                                               \
-                     : "l"(a), "l"(b), "r"(accumulate));                                                   \
+            : WPK_VALUES_##COUNT(0)                                                                        \
+            : "l"(a), "l"(b), "r"(accumulate));                                                            \
     }
 #define WPK_WGMMA_SIZES(TAG, TYPE)                                                  \
     WPK_WGMMA(TAG, TYPE, "64", 32, WPK_NAMES_0, "32", "33", "34")                   \

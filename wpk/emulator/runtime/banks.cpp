@@ -100,8 +100,7 @@ void countAccesses(Warp& warp)
         }
         warp.fibers[lane].checks->accesses.clear();
     }
-    std::stable_sort(all.begin(), all.end(),
-        [](const Counted& a, const Counted& b)
+    std::stable_sort(all.begin(), all.end(), [](const Counted& a, const Counted& b)
         { return a.site != b.site ? a.site < b.site : a.occurrence < b.occurrence; });
     for (size_t begin = 0; begin < all.size();)
     {

@@ -67,9 +67,7 @@ void onFault(int signal, siginfo_t* info, void* context)
 
 void installFaultHandlers()
 {
-    struct sigaction action
-    {
-    };
+    struct sigaction action{};
     action.sa_sigaction = onFault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     for (int i = 0; i < 3; ++i)
