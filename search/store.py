@@ -1,0 +1,222 @@
+"""The tuning store: every trial ever measured, in one SQLite file.
+
+Several processes may read and write it at once. A trial is on the disk when `TuningStore.record`
+returns: neither an error nor a kill nor a power cut loses it afterwards.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import wpk
+from wpk.search.store_key import StoreKey
+from wpk.search.store_record import Run, RunState, Stage, TrialRecord
+from wpk.search.store_rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
+from wpk.search.store_schema import StoreError, connect, damaged, guarded, transaction
+from wpk.trial import Regime, Status, Trial
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What the store holds of one template under one setup.
+
+    Attributes:
+        target: Of the setup, as the next three.
+        arch: See `wpk.search.store_key.Setup`.
+        compiler: See there.
+        driver: See there.
+        template: Name of the template or library.
+        version: Its version.
+        problems: Distinct problems.
+        trials: All trials.
+        ok: Those that ran correctly.
+        latest: When the last one was stored, in seconds since the epoch.
+    """
+
+    target: str
+    arch: str
+    compiler: str
+    driver: str
+    template: str
+    version: str
+    problems: int
+    trials: int
+    ok: int
+    latest: float
+
+
+class TuningStore:
+    """An open store. For one thread; processes and threads each open their own.
+
+    Attributes:
+        path: The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, made first where there is none.
+
+        Raises:
+            StoreError: It is damaged, of another program or version, or cannot be written.
+        """
+        self.path = path
+        self._connection = connect(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the file; calling it again does nothing."""
+        self._connection.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view of the store, for its own modules.
+
+        Raises:
+            StoreError: The file is damaged or cannot be read.
+        """
+        with guarded(self.path), transaction(self._connection, writes=False):
+            try:
+                yield self._connection
+            except ValueError as error:  # a row that no wpk writes
+                raise damaged(self.path, str(error)) from error
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A change that happens as a whole or not at all, for the store's own modules."""
+        with guarded(self.path), transaction(self._connection, writes=True):
+            yield self._connection
+
+    def begin_run(self, argv: Sequence[str], seed: int) -> Run:
+        """Enter a run, under a name that is new to this and any other store."""
+        started = time.time()
+        name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(started))}-{secrets.token_hex(4)}"
+        run = Run(name, tuple(argv), seed, started, RunState.RUNNING, wpk.__version__)
+        with self.writing() as connection:
+            insert_run(connection, run)
+        return run
+
+    def resume_run(self, name: str) -> Run:
+        """Enter an earlier run again; its trials are there for whoever asks for their keys.
+
+        Raises:
+            StoreError: There is no such run; names the latest.
+        """
+        with self.writing() as connection:
+            connection.execute(
+                "UPDATE runs SET state = ? WHERE id = ?", (RunState.RUNNING.value, name)
+            )
+        known = {run.id: run for run in self.runs()}
+        if name not in known:
+            latest = ", ".join(list(known)[-3:]) or "none"
+            raise StoreError(
+                f"tuning store {self.path} has no run {name!r}; its latest: {latest}",
+                fix="resume one of these, or start anew without --resume: trials are found anyway",
+            )
+        return known[name]
+
+    def end_run(self, name: str, state: RunState) -> None:
+        """Note what became of a run."""
+        with self.writing() as connection:
+            connection.execute("UPDATE runs SET state = ? WHERE id = ?", (state.value, name))
+
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, the latest last."""
+        with self.reading() as connection:
+            return read_runs(connection)
+
+    def record(
+        self, run: str, key: StoreKey, trial: Trial, regime: Regime, stage: Stage = Stage.SEARCH
+    ) -> None:
+        """Store a trial; when this returns it stays.
+
+        Args:
+            run: Name of the run that measured it.
+            key: What was measured, where and with what.
+            trial: The schedule and its outcome.
+            regime: State of the caches; not stored for a trial that failed, which fails in all.
+            stage: What it was measured for.
+
+        Raises:
+            ValueError: Seconds that are no durations, or an ok trial without any.
+            StoreError: The file cannot be written.
+        """
+        record = TrialRecord(
+            uid=uuid.uuid4().hex,
+            run=run,
+            problem=key.digest,
+            target=key.setup.target,
+            arch=key.setup.arch,
+            compiler=key.setup.compiler,
+            driver=key.setup.driver,
+            template=key.template,
+            version=key.version,
+            schedule=trial.schedule,
+            status=trial.status,
+            regime=regime if trial.status is Status.OK else None,
+            stage=stage,
+            seconds=trial.seconds,
+            detail=trial.detail,
+            at=time.time(),
+        )
+        with self.writing() as connection:
+            insert_problem(connection, key.digest, key.problem_json)
+            insert_trial(connection, record)
+
+    def trials(self, key: StoreKey) -> tuple[TrialRecord, ...]:
+        """All trials under a key, in the order in which they were stored."""
+        with self.reading() as connection:
+            return read_trials(
+                connection,
+                problem=key.digest,
+                template=key.template,
+                version=key.version,
+                **asdict(key.setup),
+            )
+
+    def holdings(self) -> tuple[Holding, ...]:
+        """What the store holds, by setup and template."""
+        group = "target, arch, compiler, driver, template, version"
+        query = (
+            f"SELECT {group}, count(DISTINCT problem), count(*), sum(status = 'ok'), max(at)"
+            f" FROM trials GROUP BY {group} ORDER BY {group}"
+        )
+        with self.reading() as connection:
+            return tuple(Holding(*row) for row in connection.execute(query))
+
+    def clear(self, *, target: str | None = None, template: str | None = None) -> int:
+        """Remove trials: all, or those of one target, template or both. Returns how many.
+
+        Runs and problems that have none left go with them; a run that goes on stays.
+        """
+        with self.writing() as connection:
+            removed = connection.execute(
+                "DELETE FROM trials WHERE target = coalesce(?, target)"
+                " AND template = coalesce(?, template)",
+                (target, template),
+            ).rowcount
+            connection.execute(
+                "DELETE FROM runs WHERE state != ? AND id NOT IN (SELECT run FROM trials)",
+                (RunState.RUNNING.value,),
+            )
+            connection.execute(
+                "DELETE FROM problems WHERE digest NOT IN (SELECT problem FROM trials)"
+            )
+        return removed

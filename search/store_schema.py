@@ -1,0 +1,204 @@
+"""The tuning store's file: tables, opening, transactions, and what can be wrong with it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wpk.errors import WpkError
+
+SCHEMA = 1
+"""Raised whenever the tables change."""
+
+APPLICATION = int.from_bytes(b"wpkt")
+"""Marks an SQLite file as a tuning store (``PRAGMA application_id``)."""
+
+BUSY_SECONDS = 30.0
+"""How long to wait for another process that writes."""
+
+_RETRY_SECONDS = 0.02
+
+_TABLES = """
+CREATE TABLE problems (
+    digest TEXT PRIMARY KEY,
+    json TEXT NOT NULL
+);
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY,
+    argv TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    started REAL NOT NULL,
+    state TEXT NOT NULL,
+    wpk TEXT NOT NULL
+);
+CREATE TABLE trials (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    run TEXT NOT NULL REFERENCES runs (id),
+    problem TEXT NOT NULL REFERENCES problems (digest),
+    target TEXT NOT NULL,
+    arch TEXT NOT NULL,
+    compiler TEXT NOT NULL,
+    driver TEXT NOT NULL,
+    template TEXT NOT NULL,
+    version TEXT NOT NULL,
+    schedule TEXT NOT NULL,
+    status TEXT NOT NULL,
+    regime TEXT,
+    stage TEXT NOT NULL,
+    seconds TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE INDEX trials_of_problem ON trials (problem, template);
+CREATE INDEX trials_of_run ON trials (run);
+"""
+
+
+class StoreError(WpkError):
+    """The tuning store cannot be read or written, or does not hold what was asked for."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the store, made first where there is none. Never changes a file that is no store.
+
+    Raises:
+        StoreError: The file is damaged, of another program or version, or cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(path, str(error)) from error
+    with guarded(path):
+        connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
+        try:
+            fresh = _is_fresh(connection, path)
+            _write_ahead(connection, path)
+            connection.execute("PRAGMA synchronous = FULL")  # committed survives a power cut
+            connection.execute("PRAGMA foreign_keys = ON")
+            if fresh:
+                _create(connection, path)
+            _check(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextmanager
+def guarded(path: Path) -> Iterator[None]:
+    """Words for what SQLite finds wrong with the file; bugs pass through.
+
+    Raises:
+        StoreError: The file is damaged, locked, full or not writable.
+    """
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        # Some errors of Python's own wrapper carry no code.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK) & 0xFF
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            raise damaged(path, str(error)) from error
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            raise StoreError(
+                f"tuning store {path} was locked by another process for {BUSY_SECONDS:g} s",
+                fix="wait for the other wpk to finish, or end it if it hangs; nothing was lost",
+            ) from error
+        unusable = (
+            sqlite3.SQLITE_FULL,
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_IOERR,
+            sqlite3.SQLITE_PERM,
+        )
+        if code in unusable:
+            raise _unusable(path, str(error)) from error
+        raise
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, *, writes: bool) -> Iterator[None]:
+    """All of the block or nothing; a writer waits for its turn before the block, not within."""
+    try:
+        connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def damaged(path: Path, what: str) -> StoreError:
+    """The error for a store that cannot be trusted; the file is left as it is."""
+    return StoreError(
+        f"tuning store {path} is damaged: {what}",
+        fix="move the file away with those beside it that end in -wal and -shm, and import the "
+        "last export; wpk does not overwrite it",
+    )
+
+
+def _unusable(path: Path, what: str) -> StoreError:
+    return StoreError(
+        f"tuning store {path} cannot be used: {what}",
+        fix="free some space, or name a file on a local disk that you may write to with --cache",
+    )
+
+
+def _is_fresh(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether there is nothing in the file yet; looked at before anything in it is changed."""
+    tables, application = _contents(connection)
+    if tables and application != APPLICATION:
+        raise StoreError(
+            f"{path} is no tuning store: it is an SQLite file of another program",
+            fix="name another file with --cache",
+        )
+    return not tables
+
+
+def _contents(connection: sqlite3.Connection) -> tuple[int, int]:
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    return tables, application
+
+
+def _write_ahead(connection: sqlite3.Connection, path: Path) -> None:
+    """Let readers and a writer work at once.
+
+    Of two processes that make the change together, SQLite refuses one at once, without waiting.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            break
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_SECONDS)
+    if mode != "wal":
+        raise _unusable(path, f"its disk supports no write-ahead log, only {mode!r}")
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    with transaction(connection, writes=True):
+        if not _is_fresh(connection, path):
+            return  # another process made it while this one waited
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version != SCHEMA:
+        raise StoreError(
+            f"tuning store {path} has schema {version}, this wpk reads and writes {SCHEMA}",
+            fix="name another file with --cache, or use the wpk that wrote this one",
+        )
+    (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if verdict != "ok":
+        raise damaged(path, verdict)
