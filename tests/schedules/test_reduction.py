@@ -148,12 +148,12 @@ def test_extremes_hand_a_nan_on_and_keep_infinities(kind: ReduceKind, fast_execu
 
 def test_neighbouring_threads_read_neighbouring_channels() -> None:
     kernel = TEMPLATE.kernel(pooled(DType.FP16, 64, 0), ReductionSchedule(8, 8, 4))
-    assert kernel.constants["alongOuter"]
-    assert kernel.types["Inputs"].endswith("448, 64, 1>>")
+    assert kernel.members["alongOuter"]
+    assert kernel.members["Inputs"].text.endswith("448, 64, 1>>")
     along_rows = TEMPLATE.kernel(
         rows(DType.FP16, 3, 64, ReduceKind.SUM), ReductionSchedule(8, 8, 4)
     )
-    assert not along_rows.constants["alongOuter"]
+    assert not along_rows.members["alongOuter"]
 
 
 @pytest.mark.parametrize("leading", [Extent(61), Extent(2 * 61, "n", 61)])
@@ -166,7 +166,7 @@ def test_channels_that_are_the_leading_axis_are_walked(
         ReduceKind.MEAN, leading, (count,), (35,), Operand(0), (x_tensor,), y_tensor, Epilogue()
     )
     schedule = ReductionSchedule(1, 32, 4)
-    assert TEMPLATE.kernel(problem, schedule).constants["alongOuter"]
+    assert TEMPLATE.kernel(problem, schedule).members["alongOuter"]
     x = np.random.default_rng(0).standard_normal((count, 35)).astype(np.float32)
     memory = [execution.memory(x_tensor, x)]
     y = execution.run(TEMPLATE, problem, schedule, memory, (count,), {"n": 2})

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <wpk/kernels/expression.cuh>
+#include <wpk/kernels/operands.cuh>
 #include <wpk/kernels/vector.cuh>
 
 namespace wpk
@@ -21,13 +22,6 @@ struct Strided
     static constexpr int width = Width;
     static constexpr int64 outer = Outer, middle = Middle, inner = Inner, column = Column;
     static constexpr bool isPerColumn = Outer == 0 && Middle == 0 && Inner == 0;
-};
-
-// The operands of an epilogue, in order.
-template <class... Ts>
-struct Tensors
-{
-    static constexpr int count = sizeof...(Ts);
 };
 
 // Rows are pixels (n, p, q) of images of P x Q.

@@ -16,6 +16,11 @@ struct alignas(2) Bfloat16
     uint16 bits;
 };
 
+template <class A, class B>
+inline constexpr bool isSame = false;
+template <class A>
+inline constexpr bool isSame<A, A> = true;
+
 WPK_DEVICE float asFloat(uint32 bits)
 {
     float value;

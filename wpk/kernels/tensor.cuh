@@ -6,17 +6,11 @@
 #pragma once
 
 #include <wpk/kernels/expression.cuh>
+#include <wpk/kernels/operands.cuh>
 #include <wpk/kernels/vector.cuh>
 
 namespace wpk
 {
-
-// The pointers that a launch passes for an operator's inputs.
-template <int N>
-struct Inputs
-{
-    const void* at[N > 0 ? N : 1];
-};
 
 namespace detail
 {
@@ -33,11 +27,6 @@ struct Strided<First, Rest...>
 {
     static constexpr int64 last = Strided<Rest...>::last;
 };
-
-template <class A, class B>
-inline constexpr bool isSame = false;
-template <class A>
-inline constexpr bool isSame<A, A> = true;
 
 template <class T>
 inline constexpr bool isInteger =
@@ -70,19 +59,12 @@ struct Tensor
     }
 };
 
-// A list of tensors: the operands of an expression.
-template <class... T>
-struct Tensors
-{
-    static constexpr int count = sizeof...(T);
-};
-
 // An element in another type: unchanged where the types agree, as C++ does between integers (a conversion
 // to bool is `value != 0`), else through float.
 template <class To, class From>
 WPK_DEVICE To convertElement(From value)
 {
-    if constexpr (detail::isSame<To, From>)
+    if constexpr (isSame<To, From>)
     {
         return value;
     }

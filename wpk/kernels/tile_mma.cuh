@@ -26,11 +26,6 @@ struct MmaStored<Tf32>
     using Type = float;
 };
 
-template <class A, class B>
-inline constexpr bool isSame = false;
-template <class A>
-inline constexpr bool isSame<A, A> = true;
-
 // The shape of a block's work. Schedule names block_m, block_n, block_k, warps_m, warps_n and stages.
 template <class T, class Schedule, bool BIsDepthMajor>
 struct MmaShape

@@ -14,9 +14,8 @@ namespace wpk
 // Whether x is copied into tiles as it is; otherwise it goes through registers.
 template <class Problem>
 inline constexpr bool convCopiesInput =
-    isSame<typename Problem::X, typename MmaStored<typename Problem::Multiply>::Type>&& Problem::x_vector
-        * sizeof(typename Problem::X)
-    >= 4;
+    isSame<typename Problem::X, typename MmaStored<typename Problem::Multiply>::Type>
+    && Problem::x_vector * sizeof(typename Problem::X) >= 4;
 
 template <class Problem, class Shape, bool Async>
 struct ConvInputLoader
@@ -33,7 +32,7 @@ struct ConvInputLoader<Problem, Shape, true>
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void convMma(const void* x, const void* w, const void* const* operands, int n, void* y)
+WPK_DEVICE void convMma(Inputs<2 + Problem::Operands::count> inputs, int n, void* y)
 {
     using T = typename Problem::Multiply;
     using Shape = MmaShape<T, Schedule, false>;
@@ -51,9 +50,9 @@ WPK_DEVICE void convMma(const void* x, const void* w, const void* const* operand
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     const int rows = n * (Problem::p * Problem::q);
     const typename Problem::X* const input =
-        static_cast<const typename Problem::X*>(x) + group * (Problem::c * Problem::x_c);
+        static_cast<const typename Problem::X*>(inputs.at[0]) + group * (Problem::c * Problem::x_c);
     const Stored* const filters =
-        static_cast<const Stored*>(w) + static_cast<int64>(group) * Problem::k * Problem::depth;
+        static_cast<const Stored*>(inputs.at[1]) + static_cast<int64>(group) * Problem::k * Problem::depth;
     LoaderA loaderA({input, rows}, firstRow);
     LoaderB loaderB({filters, Problem::k}, firstFilter);
 
@@ -63,7 +62,7 @@ WPK_DEVICE void convMma(const void* x, const void* w, const void* const* operand
 
     const int valid = (group + 1) * Problem::k;
     const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
-    storeTiles<Problem, Shape>(acc, shared, PixelRows<Problem::p, Problem::q>{}, operands, y, firstRow, rows,
+    storeTiles<Problem, Shape>(acc, shared, PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, firstRow, rows,
         group * Problem::k + firstFilter, valid, stored);
 }
 

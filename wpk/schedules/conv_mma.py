@@ -11,23 +11,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from wpk.dims import ceil_div
 from wpk.dtypes import Precision
-from wpk.kernel_source import KernelSource
-from wpk.launch import InputArgument, Launch, OutputArgument, SizeArgument
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.convolution import Convolution
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
-from wpk.schedules.template import Constraint, ScheduleTemplate
-from wpk.schedules.unit import Entry, Type, kernel_source
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.template import Constraint
+from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 _FILTER_COPY_BYTES = 16
 
 
-class ConvMmaTemplate(ScheduleTemplate[Convolution, MmaSchedule]):
+class ConvMmaTemplate(SingleKernelTemplate[Convolution, MmaSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in tf32, fp16 and bf16."""
 
     name: ClassVar[str] = "conv_mma"
@@ -98,47 +96,24 @@ class ConvMmaTemplate(ScheduleTemplate[Convolution, MmaSchedule]):
         suffix = "_tf32" if problem.precision is Precision.TF32 else ""
         return _view(problem).packing + suffix
 
-    def instantiate(self, problem: Convolution, schedule: MmaSchedule) -> tuple[KernelSource, ...]:
-        """See `ScheduleTemplate.instantiate`."""
-        members = {
-            "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
-            **_view(problem).members(),
-        }
-        return (kernel_source(_entry(problem, schedule), members, schedule),)
-
-    def launches(self, problem: Convolution, schedule: MmaSchedule) -> tuple[Launch, ...]:
-        """See `ScheduleTemplate.launches`."""
-        (source,) = self.instantiate(problem, schedule)
+    def kernel(self, problem: Convolution, schedule: MmaSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
         view = _view(problem)
-        columns = {name: np.asarray([value]) for name, value in schedule.parameters()}
-        count = 2 + len(problem.epilogue.operands)
-        return (
-            Launch(
-                kernel=source.digest,
-                entry=source.entry,
-                grid=(
-                    ceil_div(view.rows.expression, schedule.block_m),
-                    -(-view.stored_columns // schedule.block_n),
-                    problem.groups,
-                ),
-                block=(schedule.threads, 1, 1),
-                shared_bytes=int(mma_tiles.shared_bytes(columns, _inputs(problem))[0]),
-                arguments=(
-                    *(InputArgument(i) for i in range(count)),
-                    SizeArgument(problem.leading.expression),
-                    OutputArgument(0),
-                ),
-            ),
+        return Kernel(
+            members={
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                **view.members(),
+            },
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.leading,
+            grid=view.grid(schedule.block_m, schedule.block_n),
+            threads=schedule.threads,
+            shared_bytes=int(mma_tiles.shared_bytes(schedule.columns(), _inputs(problem))[0]),
         )
 
 
 def _view(problem: Convolution) -> ConvolutionView:
     return ConvolutionView(problem, input_vector(problem), store_width=8)
-
-
-def _entry(problem: Convolution, schedule: MmaSchedule) -> Entry:
-    operands = len(problem.epilogue.operands)
-    return Entry("conv_mma", "convMma", schedule.threads, ("x", "w"), operands)
 
 
 def _inputs(problem: Convolution) -> MmaInputs:

@@ -11,7 +11,7 @@ namespace wpk
 {
 
 template <class Problem, class Schedule>
-WPK_DEVICE void convSimt(const void* x, const void* w, const void* const* operands, int n, void* y)
+WPK_DEVICE void convSimt(Inputs<2 + Problem::Operands::count> inputs, int n, void* y)
 {
     using X = typename Problem::X;
     using W = typename Problem::W;
@@ -30,8 +30,9 @@ WPK_DEVICE void convSimt(const void* x, const void* w, const void* const* operan
     const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     const int rows = n * (Problem::p * Problem::q);
-    const W* const filters = static_cast<const W*>(w) + static_cast<int64>(group) * Problem::k * Problem::depth;
-    LoaderA loaderA({static_cast<const X*>(x) + group * (Problem::c * Problem::x_c), rows}, firstRow);
+    const W* const filters =
+        static_cast<const W*>(inputs.at[1]) + static_cast<int64>(group) * Problem::k * Problem::depth;
+    LoaderA loaderA({static_cast<const X*>(inputs.at[0]) + group * (Problem::c * Problem::x_c), rows}, firstRow);
     LoaderB loaderB({filters, Problem::k}, firstFilter);
 
     const SimtThread<Shape> thread;
@@ -41,7 +42,7 @@ WPK_DEVICE void convSimt(const void* x, const void* w, const void* const* operan
 
     const int valid = (group + 1) * Problem::k;
     const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
-    storeSimtTile<Problem, Shape>(acc, thread, PixelRows<Problem::p, Problem::q>{}, operands, y, firstRow, rows,
+    storeSimtTile<Problem, Shape>(acc, thread, PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, firstRow, rows,
         group * Problem::k + firstFilter, valid, stored);
 }
 

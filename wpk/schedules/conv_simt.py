@@ -9,23 +9,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from wpk.dims import ceil_div
-from wpk.kernel_source import KernelSource
-from wpk.launch import InputArgument, Launch, OutputArgument, SizeArgument
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.convolution import Convolution
 from wpk.schedules import simt_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
-from wpk.schedules.template import Constraint, ScheduleTemplate
-from wpk.schedules.unit import Entry, Type, kernel_source
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.template import Constraint
+from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 _VECTOR = 4
 """Elements that travel together at most; filters always do (kVectorW of the header)."""
 
 
-class ConvSimtTemplate(ScheduleTemplate[Convolution, SimtSchedule]):
+class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_simt"
@@ -89,39 +87,19 @@ class ConvSimtTemplate(ScheduleTemplate[Convolution, SimtSchedule]):
         """Filters as rows of (r, s, c)."""
         return _view(problem, schedule.run_n).packing
 
-    def instantiate(self, problem: Convolution, schedule: SimtSchedule) -> tuple[KernelSource, ...]:
-        """See `ScheduleTemplate.instantiate`."""
-        members = {
-            "W": Type(problem.precision.storage.c_name),
-            **_view(problem, schedule.run_n).members(),
-        }
-        operands = len(problem.epilogue.operands)
-        entry = Entry("conv_simt", "convSimt", schedule.threads, ("x", "w"), operands)
-        return (kernel_source(entry, members, schedule),)
-
-    def launches(self, problem: Convolution, schedule: SimtSchedule) -> tuple[Launch, ...]:
-        """See `ScheduleTemplate.launches`."""
-        (source,) = self.instantiate(problem, schedule)
+    def kernel(self, problem: Convolution, schedule: SimtSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
         view = _view(problem, schedule.run_n)
-        columns = {name: np.asarray([value]) for name, value in schedule.parameters()}
-        count = 2 + len(problem.epilogue.operands)
-        return (
-            Launch(
-                kernel=source.digest,
-                entry=source.entry,
-                grid=(
-                    ceil_div(view.rows.expression, schedule.block_m),
-                    -(-view.stored_columns // schedule.block_n),
-                    problem.groups,
-                ),
-                block=(schedule.threads, 1, 1),
-                shared_bytes=int(simt_tiles.shared_bytes(columns)[0]),
-                arguments=(
-                    *(InputArgument(i) for i in range(count)),
-                    SizeArgument(problem.leading.expression),
-                    OutputArgument(0),
-                ),
-            ),
+        return Kernel(
+            members={
+                "W": Type(problem.precision.storage.c_name),
+                **view.members(),
+            },
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.leading,
+            grid=view.grid(schedule.block_m, schedule.block_n),
+            threads=schedule.threads,
+            shared_bytes=int(simt_tiles.shared_bytes(schedule.columns())[0]),
         )
 
 

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wpk.dims import ceil_div
 from wpk.extent import Extent
 from wpk.performance.work import Floats
 from wpk.problems.convolution import Convolution
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
+from wpk.schedules.single_kernel import Grid
 from wpk.schedules.unit import Member, Type, Wide
 from wpk.targets.target import Target
 
@@ -88,6 +90,11 @@ class ConvolutionView:
         """Name of the filters' packing; taps without padding are the same in all of them."""
         exact = self.problem.c // self.problem.groups % self.vector == 0
         return f"krsc_pad{1 if exact else self.vector}"
+
+    def grid(self, block_m: int, block_n: int) -> Grid:
+        """Tiles of rows, tiles of columns, groups."""
+        tiles = ceil_div(self.rows.expression, block_m)
+        return tiles, -(-self.stored_columns // block_n), self.problem.groups
 
     def transactions(self, pixels: Floats, elements: Floats, target: Target) -> Floats:
         """Global memory transactions that load ``elements`` of the reduction for ``pixels``.

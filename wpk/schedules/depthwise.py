@@ -12,10 +12,11 @@ from wpk.problems.convolution import Convolution
 from wpk.problems.operand import Tensor
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.packing_depthwise import depthwise_row
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
 from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 MAX_HELD = 160
@@ -130,18 +131,18 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
         image = _image(problem)
         items = image.items(schedule.vector, schedule.pixels)
         return Kernel(
-            types={
-                "X": cpp_tensor(problem.x, ORDER),
-                "Weight": cpp_tensor(_weight(problem), (0, 1, 2)),
-                "Y": cpp_tensor(problem.y, ORDER),
-                "Operands": cpp_tensors(problem.epilogue.operands, ORDER),
-                "Epilogue": cpp_type(problem.epilogue.expression),
+            members={
+                "X": Type(cpp_tensor(problem.x, ORDER)),
+                "Weight": Type(cpp_tensor(_weight(problem), (0, 1, 2))),
+                "Y": Type(cpp_tensor(problem.y, ORDER)),
+                "Operands": Type(cpp_tensors(problem.epilogue.operands, ORDER)),
+                "Epilogue": Type(cpp_type(problem.epilogue.expression)),
+                **_constants(problem),
+                "wide": is_wide(problem.n, items),
             },
-            constants={**_constants(problem), "wide": is_wide(problem.n, items)},
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.n,
-            items=items,
-            block_items=schedule.threads,
+            grid=linear_grid(problem.n, items, schedule.threads),
             threads=schedule.threads,
         )
 

@@ -11,7 +11,7 @@ from wpk.expression import Operand, cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.elementwise import Elementwise
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -24,6 +24,7 @@ from wpk.schedules.strided import (
     why_unpaddable,
 )
 from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 MAX_HELD = 64
@@ -115,12 +116,10 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
         order = (0, *(None,) * fill, *range(1, domain.row + 1))
         items = d1 * d2 * d3 * -(-(row + domain.y.padding) // schedule.vector)
         return Kernel(
-            types={
-                "Operands": cpp_tensors(domain.inputs, order),
-                "Y": cpp_tensor(domain.y, order),
-                "Expression": cpp_type(problem.expression),
-            },
-            constants={
+            members={
+                "Operands": Type(cpp_tensors(domain.inputs, order)),
+                "Y": Type(cpp_tensor(domain.y, order)),
+                "Expression": Type(cpp_type(problem.expression)),
                 "isCopy": is_copy(problem),
                 "d1": d1,
                 "d2": d2,
@@ -131,8 +130,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             },
             inputs=len(problem.inputs),
             leading=domain.leading,
-            items=items,
-            block_items=schedule.threads * schedule.items,
+            grid=linear_grid(domain.leading, items, schedule.threads * schedule.items),
             threads=schedule.threads,
         )
 

@@ -11,10 +11,11 @@ from wpk.problems.elementwise import Elementwise
 from wpk.problems.operand import Tensor
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide
 from wpk.schedules.strided import SECTOR_BYTES, cpp_tensor, is_wide, moved_bytes
 from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 STATIC_SHARED_BYTES = 48 * 1024
@@ -144,12 +145,10 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
         room = row + domain.y.padding
         items = d1 * d2 * -(-column // schedule.tile) * -(-room // schedule.tile)
         return Kernel(
-            types={
-                "Operands": f"wpk::Tensors<{', '.join(operands)}>",
-                "Y": cpp_tensor(domain.y, plain),
-                "Expression": cpp_type(problem.expression),
-            },
-            constants={
+            members={
+                "Operands": Type(f"wpk::Tensors<{', '.join(operands)}>"),
+                "Y": Type(cpp_tensor(domain.y, plain)),
+                "Expression": Type(cpp_type(problem.expression)),
                 "isCopy": is_copy(problem),
                 "d1": d1,
                 "d2": d2,
@@ -160,8 +159,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             },
             inputs=len(problem.inputs),
             leading=domain.leading,
-            items=items,
-            block_items=1,
+            grid=linear_grid(domain.leading, items, 1),
             threads=schedule.threads,
         )
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 from wpk.dtypes import DType
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.movement import Gather
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -18,6 +18,7 @@ from wpk.schedules.strided import (
     why_unpaddable,
 )
 from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 _OUTER, _COUNT, _INNER = 0, 1, 2
@@ -96,12 +97,10 @@ class GatherTemplate(SingleKernelTemplate[Gather, GatherSchedule]):
         # The axis that is picked from has a stride of its own: 64 bits, applied to the index.
         data = tuple(axis if axis != _COUNT else None for axis in (lead, other, _INNER))
         return Kernel(
-            types={
-                "Data": cpp_tensor(problem.data, data),
-                "Index": cpp_tensor(problem.index, (lead, other)),
-                "Y": cpp_tensor(problem.y, (lead, other, _INNER)),
-            },
-            constants={
+            members={
+                "Data": Type(cpp_tensor(problem.data, data)),
+                "Index": Type(cpp_tensor(problem.index, (lead, other))),
+                "Y": Type(cpp_tensor(problem.y, (lead, other, _INNER))),
                 "axisSize": problem.axis_size,
                 "axisStride": problem.data.strides[_COUNT],
                 "other": extents[other],
@@ -111,8 +110,7 @@ class GatherTemplate(SingleKernelTemplate[Gather, GatherSchedule]):
             },
             inputs=2,
             leading=problem.leading,
-            items=items,
-            block_items=schedule.threads,
+            grid=linear_grid(problem.leading, items, schedule.threads),
             threads=schedule.threads,
         )
 

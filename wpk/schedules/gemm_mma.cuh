@@ -22,7 +22,7 @@ enum class Loading
 };
 
 template <class Stored, class T, int Vector>
-inline constexpr bool canCopy = isSame<Stored, T>&& Vector * sizeof(T) >= 4;
+inline constexpr bool canCopy = isSame<Stored, T> && Vector * sizeof(T) >= 4;
 
 // Vector is the number of neighbours along the reduction (or, VectorAcross, along rows) in one access.
 template <class Stored, class T, int Vector, int VectorAcross>
@@ -54,7 +54,7 @@ struct OperandLoader<Loading::gathered, Source, Across, Stored, Rows, Depth, Thr
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmMma(const void* a, const void* b, const void* const* operands, int leading, void* y)
+WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count> inputs, int leading, void* y)
 {
     using T = typename Problem::Multiply;
     using A = typename Problem::A;
@@ -82,15 +82,17 @@ WPK_DEVICE void gemmMma(const void* a, const void* b, const void* const* operand
     const int firstRow = static_cast<int>(blockIdx.x) % rowTiles * Shape::blockM;
     const int firstColumn = static_cast<int>(blockIdx.y) * Shape::blockN;
     const MatrixRows rows{batch / Problem::batch_middle, batch % Problem::batch_middle};
-    const A* const matrixA = static_cast<const A*>(a) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
-    const B* const matrixB = static_cast<const B*>(b) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
+    const A* const matrixA =
+        static_cast<const A*>(inputs.at[0]) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
+    const B* const matrixB =
+        static_cast<const B*>(inputs.at[1]) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
     typename LoadA::Type loaderA({matrixA, m}, firstRow);
     typename LoadB::Type loaderB({matrixB, kAcross ? Problem::k : Problem::n}, firstColumn);
 
     float acc[Shape::tilesM][Shape::tilesN][4] = {};
     multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, ceilDivide(Problem::k, Shape::blockK));
     storeTiles<Problem, Shape>(
-        acc, shared, rows, operands, y, firstRow, m, firstColumn, Problem::n, Problem::n + Problem::y_padding);
+        acc, shared, rows, inputs.at + 2, y, firstRow, m, firstColumn, Problem::n, Problem::n + Problem::y_padding);
 }
 
 } // namespace wpk

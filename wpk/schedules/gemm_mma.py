@@ -6,21 +6,20 @@ from typing import ClassVar
 import numpy as np
 
 from wpk.dtypes import Precision
-from wpk.kernel_source import KernelSource
-from wpk.launch import InputArgument, Launch, OutputArgument, SizeArgument
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.matmul import Matmul
 from wpk.schedules import mma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
-from wpk.schedules.template import Constraint, ScheduleTemplate
-from wpk.schedules.unit import Entry, Type, kernel_source
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.template import Constraint
+from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 _MIN_COPY_BYTES = 4
 
 
-class GemmMmaTemplate(ScheduleTemplate[Matmul, MmaSchedule]):
+class GemmMmaTemplate(SingleKernelTemplate[Matmul, MmaSchedule]):
     """Matrix products in tf32, fp16 and bf16, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_mma"
@@ -86,35 +85,20 @@ class GemmMmaTemplate(ScheduleTemplate[Matmul, MmaSchedule]):
             return None
         return "nk_pad_tf32" if problem.precision is Precision.TF32 else "nk_pad"
 
-    def instantiate(self, problem: Matmul, schedule: MmaSchedule) -> tuple[KernelSource, ...]:
-        """See `ScheduleTemplate.instantiate`."""
-        members = {
-            "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
-            **MatmulView(problem).members(),
-            "b_rounded": problem.b_constant,
-        }
-        operands = len(problem.epilogue.operands)
-        entry = Entry("gemm_mma", "gemmMma", schedule.threads, ("a", "b"), operands)
-        return (kernel_source(entry, members, schedule),)
-
-    def launches(self, problem: Matmul, schedule: MmaSchedule) -> tuple[Launch, ...]:
-        """See `ScheduleTemplate.launches`."""
-        (source,) = self.instantiate(problem, schedule)
-        columns = {name: np.asarray([value]) for name, value in schedule.parameters()}
-        count = 2 + len(problem.epilogue.operands)
-        return (
-            Launch(
-                kernel=source.digest,
-                entry=source.entry,
-                grid=MatmulView(problem).grid(schedule.block_m, schedule.block_n),
-                block=(schedule.threads, 1, 1),
-                shared_bytes=int(mma_tiles.shared_bytes(columns, _inputs(problem))[0]),
-                arguments=(
-                    *(InputArgument(i) for i in range(count)),
-                    SizeArgument(problem.leading.expression),
-                    OutputArgument(0),
-                ),
-            ),
+    def kernel(self, problem: Matmul, schedule: MmaSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
+        view = MatmulView(problem)
+        return Kernel(
+            members={
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                **view.members(),
+                "b_rounded": problem.b_constant,
+            },
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.leading,
+            grid=view.grid(schedule.block_m, schedule.block_n),
+            threads=schedule.threads,
+            shared_bytes=int(mma_tiles.shared_bytes(schedule.columns(), _inputs(problem))[0]),
         )
 
 

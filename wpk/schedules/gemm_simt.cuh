@@ -13,7 +13,7 @@ namespace wpk
 {
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmSimt(const void* a, const void* b, const void* const* operands, int leading, void* y)
+WPK_DEVICE void gemmSimt(Inputs<2 + Problem::Operands::count> inputs, int leading, void* y)
 {
     using A = typename Problem::A;
     using B = typename Problem::B;
@@ -34,8 +34,10 @@ WPK_DEVICE void gemmSimt(const void* a, const void* b, const void* const* operan
     const int firstRow = static_cast<int>(blockIdx.x) % rowTiles * Shape::blockM;
     const int firstColumn = static_cast<int>(blockIdx.y) * Shape::blockN;
     const MatrixRows rows{batch / Problem::batch_middle, batch % Problem::batch_middle};
-    const A* const matrixA = static_cast<const A*>(a) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
-    const B* const matrixB = static_cast<const B*>(b) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
+    const A* const matrixA =
+        static_cast<const A*>(inputs.at[0]) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
+    const B* const matrixB =
+        static_cast<const B*>(inputs.at[1]) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
     LoaderA loaderA({matrixA, m}, firstRow);
     LoaderB loaderB({matrixB, Problem::n}, firstColumn);
 
@@ -43,7 +45,7 @@ WPK_DEVICE void gemmSimt(const void* a, const void* b, const void* const* operan
     float acc[Shape::threadM][Shape::threadN] = {};
     multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, ceilDivide(Problem::k, Shape::blockK));
     storeSimtTile<Problem, Shape>(
-        acc, thread, rows, operands, y, firstRow, m, firstColumn, Problem::n, Problem::n + Problem::y_padding);
+        acc, thread, rows, inputs.at + 2, y, firstRow, m, firstColumn, Problem::n, Problem::n + Problem::y_padding);
 }
 
 } // namespace wpk

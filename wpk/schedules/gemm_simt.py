@@ -5,22 +5,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from wpk.kernel_source import KernelSource
-from wpk.launch import InputArgument, Launch, OutputArgument, SizeArgument
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.matmul import Matmul
 from wpk.schedules import simt_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
-from wpk.schedules.template import Constraint, ScheduleTemplate
-from wpk.schedules.unit import Entry, kernel_source
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
 _VECTOR = 4
 """Elements that travel together at most."""
 
 
-class GemmSimtTemplate(ScheduleTemplate[Matmul, SimtSchedule]):
+class GemmSimtTemplate(SingleKernelTemplate[Matmul, SimtSchedule]):
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_simt"
@@ -83,30 +81,16 @@ class GemmSimtTemplate(ScheduleTemplate[Matmul, SimtSchedule]):
         del schedule  # every schedule reads the same rows
         return "nk_pad" if problem.b_constant else None
 
-    def instantiate(self, problem: Matmul, schedule: SimtSchedule) -> tuple[KernelSource, ...]:
-        """See `ScheduleTemplate.instantiate`."""
-        operands = len(problem.epilogue.operands)
-        entry = Entry("gemm_simt", "gemmSimt", schedule.threads, ("a", "b"), operands)
-        return (kernel_source(entry, _view(problem, schedule.run_n).members(), schedule),)
-
-    def launches(self, problem: Matmul, schedule: SimtSchedule) -> tuple[Launch, ...]:
-        """See `ScheduleTemplate.launches`."""
-        (source,) = self.instantiate(problem, schedule)
-        columns = {name: np.asarray([value]) for name, value in schedule.parameters()}
-        count = 2 + len(problem.epilogue.operands)
-        return (
-            Launch(
-                kernel=source.digest,
-                entry=source.entry,
-                grid=_view(problem, schedule.run_n).grid(schedule.block_m, schedule.block_n),
-                block=(schedule.threads, 1, 1),
-                shared_bytes=int(simt_tiles.shared_bytes(columns)[0]),
-                arguments=(
-                    *(InputArgument(i) for i in range(count)),
-                    SizeArgument(problem.leading.expression),
-                    OutputArgument(0),
-                ),
-            ),
+    def kernel(self, problem: Matmul, schedule: SimtSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
+        view = _view(problem, schedule.run_n)
+        return Kernel(
+            members=view.members(),
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.leading,
+            grid=view.grid(schedule.block_m, schedule.block_n),
+            threads=schedule.threads,
+            shared_bytes=int(simt_tiles.shared_bytes(schedule.columns())[0]),
         )
 
 

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wpk.dims import DimExpr, ceil_div, product
+from wpk.dims import ceil_div, product
 from wpk.dtypes import DType
 from wpk.performance.work import Floats
 from wpk.problems.matmul import Matmul
 from wpk.problems.operand import Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
+from wpk.schedules.single_kernel import Grid
 from wpk.schedules.unit import Member, Type, Wide
 from wpk.targets.target import Target
 
@@ -72,7 +73,7 @@ class MatmulView:
         """Columns that are written: n and y's padding."""
         return self.problem.n + self.problem.y.padding
 
-    def grid(self, block_m: int, block_n: int) -> tuple[DimExpr, DimExpr, DimExpr]:
+    def grid(self, block_m: int, block_n: int) -> Grid:
         """Tiles of rows times the batch; tiles of columns."""
         p = self.problem
         tiles = product(ceil_div(p.m.expression, block_m), p.batch[0].expression)

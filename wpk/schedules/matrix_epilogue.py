@@ -4,7 +4,7 @@ from wpk.expression import cpp_type
 from wpk.problems.convolution import Convolution
 from wpk.problems.matmul import Matmul
 from wpk.problems.operand import Tensor
-from wpk.schedules.unit import Member, Type, strided
+from wpk.schedules.unit import Member, Type
 
 _AXES = {Convolution: (0, 2, 3, 1), Matmul: (0, 1, 2, 3)}
 """The row axes (outer, middle, inner) and the column axis of the output domain."""
@@ -22,11 +22,11 @@ def epilogue_members(problem: Convolution | Matmul, max_width: int = 8) -> dict[
     axes = _AXES[type(problem)]
     width = min(max_width, store_width(problem))
     operands = ", ".join(
-        strided(operand, min(width, _operand_width(problem, operand)), axes)
+        _strided(operand, min(width, _operand_width(problem, operand)), axes)
         for operand in problem.epilogue.operands
     )
     return {
-        "Y": Type(strided(problem.y, width, axes)),
+        "Y": Type(_strided(problem.y, width, axes)),
         "Operands": Type(f"wpk::Tensors<{operands}>"),
         "Epilogue": Type(cpp_type(problem.epilogue.expression)),
         "y_padding": problem.y.padding,
@@ -58,3 +58,9 @@ def _columns(problem: Convolution | Matmul) -> tuple[int, int]:
     if isinstance(problem, Convolution):
         return problem.k // problem.groups, problem.groups
     return problem.n, 1
+
+
+def _strided(tensor: Tensor, width: int, axes: tuple[int, int, int, int]) -> str:
+    """``wpk::Strided`` of a tensor: ``axes`` are the domain's three row axes and its columns."""
+    strides = ", ".join(str(tensor.strides[axis]) for axis in axes)
+    return f"wpk::Strided<{tensor.dtype.c_name}, {width}, {strides}>"

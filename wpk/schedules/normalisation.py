@@ -10,7 +10,7 @@ import numpy as np
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.normalisation import Normalisation, NormKind
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, fp32_bits
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -23,6 +23,7 @@ from wpk.schedules.strided import (
     why_unpaddable,
 )
 from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets.target import Target
 
 MAX_CACHED = 64
@@ -172,15 +173,13 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         o1, o2 = (1 if axis is None else problem.outer[axis] for axis in (first, second))
         operands = problem.epilogue.operands
         return Kernel(
-            types={
-                "Inputs": cpp_tensors(problem.inputs, order),
-                "Y": cpp_tensor(problem.y, order),
-                "Operands": cpp_tensors(operands, order),
-                "Prologue": cpp_type(problem.prologue),
-                "Epilogue": cpp_type(problem.epilogue.expression),
-            },
-            names={"kind": f"wpk::NormKind::{_KINDS[problem.kind]}"},
-            constants={
+            members={
+                "Inputs": Type(cpp_tensors(problem.inputs, order)),
+                "Y": Type(cpp_tensor(problem.y, order)),
+                "Operands": Type(cpp_tensors(operands, order)),
+                "Prologue": Type(cpp_type(problem.prologue)),
+                "Epilogue": Type(cpp_type(problem.epilogue.expression)),
+                "kind": Enumerator(f"wpk::NormKind::{_KINDS[problem.kind]}"),
                 "o1": o1,
                 "o2": o2,
                 "columns": problem.cols,
@@ -190,7 +189,6 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             },
             inputs=len(problem.inputs) + len(operands),
             leading=problem.leading,
-            items=o1 * o2,
-            block_items=schedule.rows,
+            grid=linear_grid(problem.leading, o1 * o2, schedule.rows),
             threads=schedule.block_threads,
         )

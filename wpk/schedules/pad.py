@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.movement import Pad, PadMode
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, fp32_bits
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -17,6 +17,7 @@ from wpk.schedules.strided import (
     why_unpaddable,
 )
 from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets.target import Target
 
 _AXES = 3  # of the kernel, besides the leading one
@@ -99,13 +100,16 @@ class PadTemplate(SingleKernelTemplate[Pad, PadSchedule]):
             constants[f"y{label}"] = 1 if axis is None else problem.y_shape[axis]
             constants[f"begin{label}"] = 0 if axis is None else problem.begin[axis]
         return Kernel(
-            types={"X": cpp_tensor(problem.x, order), "Y": cpp_tensor(problem.y, order)},
-            names={"mode": f"wpk::PadMode::{problem.mode.value}"},
-            constants={**constants, "wide": is_wide(problem.leading, items)},
+            members={
+                "X": Type(cpp_tensor(problem.x, order)),
+                "Y": Type(cpp_tensor(problem.y, order)),
+                "mode": Enumerator(f"wpk::PadMode::{problem.mode.value}"),
+                **constants,
+                "wide": is_wide(problem.leading, items),
+            },
             inputs=1,
             leading=problem.leading,
-            items=items,
-            block_items=schedule.threads,
+            grid=linear_grid(problem.leading, items, schedule.threads),
             threads=schedule.threads,
         )
 

@@ -11,7 +11,7 @@ from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.reduction import Reduction
 from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -23,6 +23,7 @@ from wpk.schedules.strided import (
     why_unpaddable,
 )
 from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Enumerator, Type
 from wpk.targets.target import Target
 
 STATIC_SHARED_BYTES = 48 * 1024
@@ -175,15 +176,13 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         o1, o2, row, i1, i2, i3 = extents
         items = o1 * o2 * -(-(row + problem.y.padding) // chunk)
         return Kernel(
-            types={
-                "Inputs": cpp_tensors(problem.inputs, x_order),
-                "Y": cpp_tensor(problem.y, y_order),
-                "Operands": cpp_tensors(problem.epilogue.operands, y_order),
-                "Prologue": cpp_type(problem.prologue),
-                "Epilogue": cpp_type(problem.epilogue.expression),
-            },
-            names={"kind": f"wpk::ReduceKind::{problem.kind.value}"},
-            constants={
+            members={
+                "Inputs": Type(cpp_tensors(problem.inputs, x_order)),
+                "Y": Type(cpp_tensor(problem.y, y_order)),
+                "Operands": Type(cpp_tensors(problem.epilogue.operands, y_order)),
+                "Prologue": Type(cpp_type(problem.prologue)),
+                "Epilogue": Type(cpp_type(problem.epilogue.expression)),
+                "kind": Enumerator(f"wpk::ReduceKind::{problem.kind.value}"),
                 "alongOuter": view.along_outer,
                 "o1": o1,
                 "o2": o2,
@@ -196,7 +195,6 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             },
             inputs=len(problem.inputs) + len(problem.epilogue.operands),
             leading=problem.leading,
-            items=items,
-            block_items=schedule.outputs,
+            grid=linear_grid(problem.leading, items, schedule.outputs),
             threads=schedule.threads,
         )

@@ -7,10 +7,11 @@ from typing import ClassVar
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.movement import NearestMode, Resize, ResizeCoordinates, ResizeMode
 from wpk.schedules.image import ORDER, Image
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, fp32_bits
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, is_wide, moved_bytes
 from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets.target import Target
 
 _COORDINATES = {
@@ -104,12 +105,13 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
         image = _image(problem)
         items = image.items(schedule.vector)
         return Kernel(
-            types={"X": cpp_tensor(problem.x, ORDER), "Y": cpp_tensor(problem.y, ORDER)},
-            names={
-                "coordinates": f"wpk::ResizeCoordinates::{_COORDINATES[problem.coordinates]}",
-                "nearest": f"wpk::NearestMode::{_NEAREST[problem.nearest]}",
-            },
-            constants={
+            members={
+                "X": Type(cpp_tensor(problem.x, ORDER)),
+                "Y": Type(cpp_tensor(problem.y, ORDER)),
+                "coordinates": Enumerator(
+                    f"wpk::ResizeCoordinates::{_COORDINATES[problem.coordinates]}"
+                ),
+                "nearest": Enumerator(f"wpk::NearestMode::{_NEAREST[problem.nearest]}"),
                 "linear": problem.mode is ResizeMode.LINEAR,
                 "h": problem.h,
                 "w": problem.w,
@@ -120,8 +122,7 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
             },
             inputs=1,
             leading=problem.n,
-            items=items,
-            block_items=schedule.threads,
+            grid=linear_grid(problem.n, items, schedule.threads),
             threads=schedule.threads,
         )
 

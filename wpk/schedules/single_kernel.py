@@ -1,16 +1,17 @@
-"""Templates of one kernel over a linear grid: what its unit says and how it is launched."""
+"""Templates of one kernel: what its unit says and how it is launched."""
 
 import abc
-import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, final
 
-from wpk.dims import ceil_div, product
+from wpk.dims import DimExpr, ceil_div, product
 from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
 from wpk.launch import Argument, InputArgument, Launch, OutputArgument, SizeArgument
-from wpk.schedules.template import P, S, Schedule, ScheduleTemplate
+from wpk.schedules.template import P, S, ScheduleTemplate
+from wpk.schedules.unit import Members, kernel_source
+
+Grid = tuple[DimExpr, DimExpr, DimExpr]
 
 
 @dataclass(frozen=True)
@@ -18,29 +19,20 @@ class Kernel:
     """A kernel of one problem and schedule.
 
     Attributes:
-        types: Type members of the unit's ``Problem``.
-        constants: Constant members of the unit's ``Problem``.
-        inputs: Operator inputs.
-        leading: The run-time extent.
-        items: Items at one leading index.
-        block_items: Items that a block takes.
+        members: The unit's ``Problem``.
+        inputs: Operator inputs, passed as pointers.
+        leading: The extent that is passed at run time.
+        grid: Blocks.
         threads: Threads of a block.
-        names: Named constants (enumerators) of the unit's ``Problem``.
+        shared_bytes: Dynamic shared memory of a block.
     """
 
-    types: Mapping[str, str]
-    constants: Mapping[str, int]
+    members: Members
     inputs: int
     leading: Extent
-    items: int
-    block_items: int
+    grid: Grid
     threads: int
-    names: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of the grid at the extent that models use."""
-        return -(-self.leading.value * self.items // self.block_items)
+    shared_bytes: int = 0
 
 
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
@@ -53,59 +45,29 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
     @final
     def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
         """One unit: the problem and the schedule as structs of constants, and one call."""
-        return (_unit(self.name, self.kernel(problem, schedule), schedule),)
+        return (self._source(self.kernel(problem, schedule), schedule),)
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
-        """One launch over all items."""
+        """One launch of inputs, run-time extent and output."""
         kernel = self.kernel(problem, schedule)
-        source = _unit(self.name, kernel, schedule)
+        source = self._source(kernel, schedule)
         inputs: list[Argument] = [InputArgument(index) for index in range(kernel.inputs)]
-        leading = kernel.leading.expression
         return (
             Launch(
                 kernel=source.digest,
                 entry=source.entry,
-                grid=(ceil_div(product(leading, kernel.items), kernel.block_items), 1, 1),
+                grid=kernel.grid,
                 block=(kernel.threads, 1, 1),
-                shared_bytes=0,
-                arguments=(*inputs, SizeArgument(leading), OutputArgument(0)),
+                shared_bytes=kernel.shared_bytes,
+                arguments=(*inputs, SizeArgument(kernel.leading.expression), OutputArgument(0)),
             ),
         )
 
-
-def fp32_bits(value: float) -> int:
-    """The bits of the nearest fp32 number, as units pass floating-point constants."""
-    return int(struct.unpack("<I", struct.pack("<f", value))[0])
+    def _source(self, kernel: Kernel, schedule: S) -> KernelSource:
+        return kernel_source(self.name, kernel.members, schedule, kernel.inputs, kernel.threads)
 
 
-def _unit(name: str, kernel: Kernel, schedule: Schedule) -> KernelSource:
-    entry = f"wpk_{name}"
-    head, *tail = name.split("_")
-    function = head + "".join(part.capitalize() for part in tail)
-    problem = [f"  using {key} = {value};" for key, value in kernel.types.items()]
-    problem += [f"  static constexpr auto {key} = {value};" for key, value in kernel.names.items()]
-    problem += [_constant(key, value) for key, value in kernel.constants.items()]
-    parameters = "".join(f"const void* x{i}, " for i in range(kernel.inputs))
-    inputs = ", ".join(f"x{i}" for i in range(kernel.inputs))
-    lines = [
-        f"#include <wpk/schedules/{name}.cuh>",
-        "",
-        *("struct Problem {", *problem, "};"),
-        "",
-        *("struct Schedule {", *(_constant(k, v) for k, v in schedule.parameters()), "};"),
-        "",
-        f"WPK_KERNEL({kernel.threads}) {entry}({parameters}int n, void* y) {{",
-        f"  wpk::{function}<Problem, Schedule>({{{{{inputs}}}}}, n, y);",
-        "}",
-        f"WPK_EXPORT({entry})",
-        "",
-    ]
-    return KernelSource(entry, "\n".join(lines))
-
-
-def _constant(name: str, value: int) -> str:
-    if isinstance(value, bool):
-        return f"  static constexpr bool {name} = {str(value).lower()};"
-    kind = "int" if -(2**31) <= value < 2**31 else "wpk::int64"
-    return f"  static constexpr {kind} {name} = {value};"
+def linear_grid(leading: Extent, items: int, block_items: int) -> Grid:
+    """Blocks of ``block_items`` over ``items`` at each index of the run-time extent."""
+    return ceil_div(product(leading.expression, items), block_items), 1, 1

@@ -22,6 +22,10 @@ class Schedule:
         """Names and values in the order of the fields, as trials and plans store them."""
         return tuple(asdict(self).items())
 
+    def columns(self) -> Columns:
+        """The schedule as columns of one row, for what is computed over many schedules at once."""
+        return {name: np.asarray([value]) for name, value in self.parameters()}
+
     def __str__(self) -> str:
         """``block_m=128 block_n=64 stages=3``."""
         return " ".join(f"{name}={value}" for name, value in self.parameters())
@@ -105,7 +109,7 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     @final
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
         """Why this schedule is illegal for the problem on the target, in words; None if legal."""
-        columns = {name: np.asarray([value]) for name, value in schedule.parameters()}
+        columns = schedule.columns()
         for constraint in self.constraints(problem, target):
             if not constraint.holds(columns)[0]:
                 return constraint.words(schedule)

@@ -1,14 +1,13 @@
 """The text of a generated unit: an include, the problem's and the schedule's numbers, one kernel.
 
-Every template's unit has the same form. Members of a struct may be types (``Type``), strides
-(``Wide``, 64 bits) or plain ints and bools.
+Every template's unit has the same form. A member of a struct is a type, an enumerator, a bool or an int.
 """
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wpk.kernel_source import KernelSource
-from wpk.problems.operand import Tensor
 from wpk.schedules.template import Schedule
 
 
@@ -20,77 +19,74 @@ class Type:
 
 
 @dataclass(frozen=True)
+class Enumerator:
+    """A C++ enumerator by its text."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Wide:
-    """A 64-bit constant."""
+    """An int whose arithmetic is in 64 bits whatever its value: a stride."""
 
     value: int
 
 
-Member = Type | Wide | bool | int
+Member = Type | Enumerator | Wide | bool | int
+Members = Mapping[str, Member]
 
 
-def struct(name: str, members: Mapping[str, Member]) -> str:
-    """A struct of constants and types."""
-    return f"struct {name} {{\n" + "".join(f"  {_line(*m)}\n" for m in members.items()) + "};\n"
+def fp32_bits(value: float) -> int:
+    """The bits of the nearest fp32 number, as units pass floating-point constants."""
+    return int(struct.unpack("<I", struct.pack("<f", value))[0])
 
 
-def strided(tensor: Tensor, width: int, axes: tuple[int, int, int, int]) -> str:
-    """``wpk::Strided`` of a tensor: ``axes`` are the domain's three row axes and its columns."""
-    strides = ", ".join(str(tensor.strides[axis]) for axis in axes)
-    return f"wpk::Strided<{tensor.dtype.c_name}, {width}, {strides}>"
+def kernel_source(
+    template: str, problem: Members, schedule: Schedule, inputs: int, threads: int
+) -> KernelSource:
+    """The unit of a kernel ``wpk_<template>(inputs..., int n, void* y)``.
 
-
-@dataclass(frozen=True)
-class Entry:
-    """A kernel's head and the device function that it calls.
-
-    Attributes:
-        template: Name of template and header; the kernel is called ``wpk_<template>``.
-        function: Device function in namespace ``wpk``.
+    Args:
+        template: Name of the template and its header; its function has the name in camel case.
+        problem: Members of ``Problem``.
+        schedule: Its parameters are the members of ``Schedule``.
+        inputs: Number of pointers to inputs.
         threads: Threads of a block.
-        inputs: Names of the pointers that the function takes by name.
-        operands: Number of the epilogue's operands, passed as an array.
     """
-
-    template: str
-    function: str
-    threads: int
-    inputs: tuple[str, ...]
-    operands: int
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel."""
-        return f"wpk_{self.template}"
-
-
-def kernel_source(entry: Entry, problem: Mapping[str, Member], schedule: Schedule) -> KernelSource:
-    """The unit of a kernel ``name(inputs..., operands..., int n, void* y)``."""
-    operands = [f"operand{i}" for i in range(entry.operands)]
-    pointers = ", ".join(f"const void* {name}" for name in (*entry.inputs, *operands))
-    arguments = ", ".join(entry.inputs)
+    entry = f"wpk_{template}"
+    head, *tail = template.split("_")
+    function = head + "".join(part.capitalize() for part in tail)
+    names = [f"x{index}" for index in range(inputs)]
+    parameters = ", ".join([*(f"const void* {name}" for name in names), "int n", "void* y"])
     text = (
-        f"#include <wpk/schedules/{entry.template}.cuh>\n\n"
+        f"#include <wpk/schedules/{template}.cuh>\n\n"
         "namespace {\n"
-        f"{struct('Problem', problem)}\n"
-        f"{struct('Schedule', dict(schedule.parameters()))}"
+        f"{_struct('Problem', problem)}\n"
+        f"{_struct('Schedule', dict(schedule.parameters()))}"
         "}  // namespace\n\n"
-        f"WPK_KERNEL({entry.threads}) {entry.name}({pointers}, int n, void* y) {{\n"
-        f"  const void* const operands[] = {{{', '.join(operands) or 'nullptr'}}};\n"
-        f"  wpk::{entry.function}<Problem, Schedule>({arguments}, operands, n, y);\n"
+        f"WPK_KERNEL({threads}) {entry}({parameters}) {{\n"
+        f"  wpk::{function}<Problem, Schedule>({{{{{', '.join(names)}}}}}, n, y);\n"
         "}\n"
-        f"WPK_EXPORT({entry.name})\n"
+        f"WPK_EXPORT({entry})\n"
     )
-    return KernelSource(entry.name, text)
+    return KernelSource(entry, text)
 
 
-def _line(name: str, member: Member) -> str:
+def _struct(name: str, members: Members) -> str:
+    lines = (f"  {_member(*each)}\n" for each in members.items())
+    return f"struct {name} {{\n{''.join(lines)}}};\n"
+
+
+def _member(name: str, member: Member) -> str:
     match member:
         case Type(text):
             return f"using {name} = {text};"
-        case Wide(value):
-            return f"static constexpr wpk::int64 {name} = {value};"
+        case Enumerator(text):
+            return f"static constexpr auto {name} = {text};"
         case bool():
             return f"static constexpr bool {name} = {str(member).lower()};"
-        case int():
+        case int() if -(2**31) <= member < 2**31:
             return f"static constexpr int {name} = {member};"
+        case int() | Wide():
+            value = member.value if isinstance(member, Wide) else member
+            return f"static constexpr wpk::int64 {name} = {value};"

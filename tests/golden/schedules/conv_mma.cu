@@ -43,8 +43,7 @@ struct Schedule {
 };
 }  // namespace
 
-WPK_KERNEL(256) wpk_conv_mma(const void* x, const void* w, const void* operand0, const void* operand1, int n, void* y) {
-  const void* const operands[] = {operand0, operand1};
-  wpk::convMma<Problem, Schedule>(x, w, operands, n, y);
+WPK_KERNEL(256) wpk_conv_mma(const void* x0, const void* x1, const void* x2, const void* x3, int n, void* y) {
+  wpk::convMma<Problem, Schedule>({{x0, x1, x2, x3}}, n, y);
 }
 WPK_EXPORT(wpk_conv_mma)

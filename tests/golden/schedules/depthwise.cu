@@ -1,5 +1,6 @@
 #include <wpk/schedules/depthwise.cuh>
 
+namespace {
 struct Problem {
   using X = wpk::Tensor<wpk::Half, 16, 75264, 2688, 96, 1>;
   using Weight = wpk::Tensor<wpk::Half, 16, 288, 96, 1>;
@@ -32,6 +33,7 @@ struct Schedule {
   static constexpr int pixels = 4;
   static constexpr int threads = 128;
 };
+}  // namespace
 
 WPK_KERNEL(128) wpk_depthwise(const void* x0, const void* x1, const void* x2, int n, void* y) {
   wpk::depthwise<Problem, Schedule>({{x0, x1, x2}}, n, y);

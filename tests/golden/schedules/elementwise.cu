@@ -1,5 +1,6 @@
 #include <wpk/schedules/elementwise.cuh>
 
+namespace {
 struct Problem {
   using Operands = wpk::Tensors<wpk::Tensor<wpk::Half, 16, 200704, 0, 0, 0, 1>>;
   using Y = wpk::Tensor<wpk::Half, 16, 200704, 0, 0, 0, 1>;
@@ -18,6 +19,7 @@ struct Schedule {
   static constexpr int items = 1;
   static constexpr int threads = 256;
 };
+}  // namespace
 
 WPK_KERNEL(256) wpk_elementwise(const void* x0, int n, void* y) {
   wpk::elementwise<Problem, Schedule>({{x0}}, n, y);

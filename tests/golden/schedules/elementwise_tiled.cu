@@ -1,5 +1,6 @@
 #include <wpk/schedules/elementwise_tiled.cuh>
 
+namespace {
 struct Problem {
   using Operands = wpk::Tensors<wpk::Crossing<wpk::Tensor<float, 16, 200704, 0, 0, 3136, 1>>>;
   using Y = wpk::Tensor<wpk::Half, 16, 200704, 0, 0, 64, 1>;
@@ -18,6 +19,7 @@ struct Schedule {
   static constexpr int tile = 32;
   static constexpr int threads = 256;
 };
+}  // namespace
 
 WPK_KERNEL(256) wpk_elementwise_tiled(const void* x0, int n, void* y) {
   wpk::elementwiseTiled<Problem, Schedule>({{x0}}, n, y);

@@ -1,5 +1,6 @@
 #include <wpk/schedules/gather.cuh>
 
+namespace {
 struct Problem {
   using Data = wpk::Tensor<wpk::Half, 16, 0, 0, 1>;
   using Index = wpk::Tensor<wpk::int64, 8, 1, 0>;
@@ -16,6 +17,7 @@ struct Schedule {
   static constexpr int vector = 8;
   static constexpr int threads = 256;
 };
+}  // namespace
 
 WPK_KERNEL(256) wpk_gather(const void* x0, const void* x1, int n, void* y) {
   wpk::gather<Problem, Schedule>({{x0, x1}}, n, y);

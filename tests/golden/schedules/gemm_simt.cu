@@ -38,8 +38,7 @@ struct Schedule {
 };
 }  // namespace
 
-WPK_KERNEL(128) wpk_gemm_simt(const void* a, const void* b, const void* operand0, int n, void* y) {
-  const void* const operands[] = {operand0};
-  wpk::gemmSimt<Problem, Schedule>(a, b, operands, n, y);
+WPK_KERNEL(128) wpk_gemm_simt(const void* x0, const void* x1, const void* x2, int n, void* y) {
+  wpk::gemmSimt<Problem, Schedule>({{x0, x1, x2}}, n, y);
 }
 WPK_EXPORT(wpk_gemm_simt)

@@ -1,5 +1,6 @@
 #include <wpk/schedules/normalisation.cuh>
 
+namespace {
 struct Problem {
   using Inputs = wpk::Tensors<wpk::Tensor<wpk::Half, 16, 98304, 0, 768, 1>, wpk::Tensor<wpk::Half, 16, 98304, 0, 768, 1>>;
   using Y = wpk::Tensor<wpk::Half, 16, 98304, 0, 768, 1>;
@@ -21,6 +22,7 @@ struct Schedule {
   static constexpr int rows = 4;
   static constexpr int cached = 1;
 };
+}  // namespace
 
 WPK_KERNEL(128) wpk_normalisation(const void* x0, const void* x1, const void* x2, const void* x3, int n, void* y) {
   wpk::normalisation<Problem, Schedule>({{x0, x1, x2, x3}}, n, y);

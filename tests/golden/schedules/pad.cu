@@ -1,5 +1,6 @@
 #include <wpk/schedules/pad.cuh>
 
+namespace {
 struct Problem {
   using X = wpk::Tensor<wpk::Half, 16, 50176, 1792, 64, 1>;
   using Y = wpk::Tensor<wpk::Half, 16, 57600, 1920, 64, 1>;
@@ -22,6 +23,7 @@ struct Schedule {
   static constexpr int vector = 8;
   static constexpr int threads = 256;
 };
+}  // namespace
 
 WPK_KERNEL(256) wpk_pad(const void* x0, int n, void* y) {
   wpk::pad<Problem, Schedule>({{x0}}, n, y);

@@ -1,5 +1,6 @@
 #include <wpk/schedules/pooling.cuh>
 
+namespace {
 struct Problem {
   using X = wpk::Tensor<wpk::Half, 16, 50176, 1792, 64, 1>;
   using Y = wpk::Tensor<wpk::Half, 16, 12544, 896, 64, 1>;
@@ -32,6 +33,7 @@ struct Schedule {
   static constexpr int vector = 8;
   static constexpr int threads = 256;
 };
+}  // namespace
 
 WPK_KERNEL(256) wpk_pooling(const void* x0, const void* x1, int n, void* y) {
   wpk::pooling<Problem, Schedule>({{x0, x1}}, n, y);

@@ -1,5 +1,6 @@
 #include <wpk/schedules/reduction.cuh>
 
+namespace {
 struct Problem {
   using Inputs = wpk::Tensors<wpk::Tensor<wpk::Half, 16, 25088, 0, 0, 0, 3584, 512, 1>>;
   using Y = wpk::Tensor<wpk::Half, 16, 512, 0, 0, 1>;
@@ -23,6 +24,7 @@ struct Schedule {
   static constexpr int outputs = 32;
   static constexpr int splits = 8;
 };
+}  // namespace
 
 WPK_KERNEL(256) wpk_reduction(const void* x0, int n, void* y) {
   wpk::reduction<Problem, Schedule>({{x0}}, n, y);

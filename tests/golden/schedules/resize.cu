@@ -1,5 +1,6 @@
 #include <wpk/schedules/resize.cuh>
 
+namespace {
 struct Problem {
   using X = wpk::Tensor<wpk::Half, 16, 12544, 896, 64, 1>;
   using Y = wpk::Tensor<wpk::Half, 16, 50176, 1792, 64, 1>;
@@ -23,6 +24,7 @@ struct Schedule {
   static constexpr int vector = 8;
   static constexpr int threads = 256;
 };
+}  // namespace
 
 WPK_KERNEL(256) wpk_resize(const void* x0, int n, void* y) {
   wpk::resize<Problem, Schedule>({{x0}}, n, y);
