@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
+
+from wpk.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -76,15 +79,92 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
+def _help_options(command: str) -> set[str]:
+    shown = _wpk(ROOT, command, "--help").split("\n\n")[-1]
+    return set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - {
+        "-h",
+        "--help",
+        "-v",
+        "--verbose",
+    }
+
+
+def _wpk(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "wpk", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONSAFEPATH": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _commands(page: Path) -> list[str]:
+    """Indented commands of wpk, their continuation lines joined."""
+    text = re.sub(r"\n {6,}", " ", page.read_text(encoding="utf-8"))
+    return re.findall(r"^    wpk (.*)$", text, flags=re.MULTILINE)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_options_in_commands_are_known_to_the_command_line(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for command, rest in re.findall(r"^    wpk (\w+) (.*)$", text, flags=re.MULTILINE):
-        shown = subprocess.run(
-            [sys.executable, "-m", "wpk", command, "--help"],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for option in re.findall(r"(?<=\s)(--?[a-z][\w-]*)", f" {rest}"):
-            assert option in shown, f"wpk {command} {option}"
+    for line in _commands(page):
+        command = line.split()[0]
+        for option in re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", line):
+            assert option in _help_options(command), f"wpk {command} {option}"
+
+
+def test_the_readme_names_every_command_and_option() -> None:
+    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Commands\n")[1]
+    overview = section.split("\n## ")[0]
+    for command in COMMANDS:
+        (line,) = re.findall(
+            rf"^    wpk {command} (.*(?:\n {{6,}}.*)*)", overview, flags=re.MULTILINE
+        )
+        named = set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", f" {line}"))
+        short = {"-o"} if "-o" in named else set()
+        assert named - short == _help_options(command) - {"-o", "--output"}, command
+
+
+@pytest.mark.slow
+def test_the_commands_and_the_code_of_the_readme_run(tmp_path: Path) -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 17]>
+        agraph (float[1, 3, 224, 224] input) => (float[1, 3, 4, 4] output) {
+            small = MaxPool <kernel_shape = [56, 56], strides = [56, 56]> (input)
+            output = Relu (small)
+        }
+    """
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
+    start = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Commands\n")[0]
+    ran = re.findall(r"^    wpk (.*)$", start, flags=re.MULTILINE)
+    assert [line.split()[0] for line in ran] == ["optimize", "verify", "run"]
+    for line in ran:
+        _wpk(tmp_path, *line.split())
+    assert (tmp_path / "model.html").is_file()
+    assert (tmp_path / "y.npz").is_file()
+    (code,) = _blocks(ROOT / "README.md", "python")
+    code += "\nassert outputs['output'].shape == (1, 3, 4, 4)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_file_names_a_folder_of_somebodys_machine() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if tracked.returncode:
+        pytest.skip("no git checkout: an sdist has no list of tracked files")
+    found = [
+        name
+        for name in tracked.stdout.splitlines()
+        if name != Path(__file__).relative_to(ROOT).as_posix()
+        and (ROOT / name).is_file()
+        and re.search(rb"(?<![\w.])/(?:work|tmp|home|root)/\w", (ROOT / name).read_bytes())
+        and not name.endswith(".zip")
+    ]
+    assert not found
