@@ -51,12 +51,14 @@ def _rebuild(what: str, fix: str, log: str) -> NvrtcError:
 def options(arch: str) -> tuple[str, ...]:
     """Every option a kernel is compiled with; part of the cache's key.
 
-    ptxas's ``-v`` is the only source of spill sizes.
+    ptxas's ``-v`` is the only source of spill sizes, and NVRTC's own cache, which some machines
+    keep, answers without it: ours is the only cache.
     """
     return (
         f"--gpu-architecture={arch}",
         "--std=c++20",
         "--no-source-include",
+        "--no-cache",
         "--ptxas-options=-v",
     )
 
