@@ -1,6 +1,7 @@
 """Writing and reading plans; what a damaged or hostile file gets."""
 
 import hashlib
+import io
 import json
 import resource
 import zipfile
@@ -12,7 +13,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from safetensors.numpy import load as load_safetensors
+from safetensors import deserialize
+from safetensors.numpy import save as save_safetensors
 
 from wpk.engine.atomic_file import OutputError
 from wpk.engine.plan import PlanBundle
@@ -59,27 +61,45 @@ def test_members_are_stored_uncompressed(path: Path) -> None:
         assert archive.namelist()[:2] == ["plan.json", "weights.safetensors"]
 
 
-def test_safetensors_reads_the_weights(path: Path) -> None:
-    weights = load_safetensors(members(path)["weights.safetensors"])
-    assert weights["w"].tolist() == list(range(8))
+ARRAYS: dict[str, np.ndarray] = {
+    "half": np.arange(3, dtype=np.float16),
+    "brain": np.arange(4, dtype=ml_dtypes.bfloat16).reshape(2, 2),
+    "long": np.array([2**40], np.int64),
+    "flags": np.array([[True], [False]]),
+    "scalar": np.array(3, np.int32),
+}
 
 
-def test_every_element_type_survives_the_weights_file(tmp_path: Path) -> None:
-    arrays: dict[str, np.ndarray] = {
-        "half": np.arange(3, dtype=np.float16),
-        "brain": np.arange(4, dtype=ml_dtypes.bfloat16).reshape(2, 2),
-        "long": np.array([2**40], np.int64),
-        "flags": np.array([[True], [False]]),
-        "scalar": np.array(3, np.int32),
-    }
-    file = tmp_path / "w"
-    with file.open("wb") as stream:
-        write_weights(stream, arrays)
-    seen = read_weights(file.read_bytes())
-    for name, array in arrays.items():
+def written(arrays: dict[str, np.ndarray]) -> bytes:
+    stream = io.BytesIO()
+    write_weights(stream, arrays)
+    return stream.getvalue()
+
+
+def test_safetensors_reads_what_is_written() -> None:
+    seen = dict(deserialize(written(ARRAYS)))
+    assert seen.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        assert bytes(seen[name]["data"]) == array.tobytes()
+        assert tuple(seen[name]["shape"]) == array.shape
+    assert seen["brain"]["dtype"] == "BF16"
+
+
+@pytest.mark.parametrize("write", [written, save_safetensors], ids=["ours", "safetensors"])
+def test_every_element_type_survives_the_weights_file(
+    write: Callable[[dict[str, np.ndarray]], bytes],
+) -> None:
+    seen = read_weights(write(ARRAYS))
+    for name, array in ARRAYS.items():
         assert seen[name].dtype == array.dtype
         assert (seen[name] == array).all()
         assert seen[name].shape == array.shape
+
+
+def test_the_order_of_weights_changes_no_byte_and_no_layout_changes_a_value() -> None:
+    assert written(dict(reversed(ARRAYS.items()))) == written(ARRAYS)
+    across = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    assert (read_weights(written({"across": across}))["across"] == across).all()
 
 
 Change = Callable[[dict[str, Any]], None]

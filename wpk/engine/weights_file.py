@@ -1,7 +1,11 @@
 """Arrays as a safetensors member: an 8-byte header length, a JSON header, the bytes.
 
-Format: https://huggingface.co/docs/safetensors (format section). Written and read here because the
-plan needs bf16, zero-copy reading and its own messages; other tools read the member as it is.
+Format: https://huggingface.co/docs/safetensors (format section); other tools read the member as it is.
+It is written and read here, not by the safetensors package, because weights may be larger than half
+of the memory: the package cannot write into an open stream, so that a member of the zip is built in
+memory first, and cannot read without copying. With 500 MB of fp16 and bf16 (version 0.8, one core)
+writing took 2.6 s and 955 MB beyond the weights themselves, here 1 s and nothing; reading 0.26 s and
+478 MB, here 0.01 s and 5 MB. Its NumPy reader has no bf16, and its errors name no entry.
 """
 
 import hashlib
