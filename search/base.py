@@ -17,8 +17,23 @@ class Searcher(abc.ABC, Generic[S]):
 
     @abc.abstractmethod
     def ask(self, count: int) -> list[S]:
-        """At most ``count`` legal schedules never asked for before; empty when exhausted."""
+        """As many legal schedules never asked for before; fewer only where no more are left.
+
+        Outcomes of earlier ones may still be outstanding. Empty means exhausted.
+        """
 
     @abc.abstractmethod
     def tell(self, trials: Sequence[Trial]) -> None:
-        """Outcomes of schedules asked for, in any order, failures included."""
+        """Outcomes, in any order, failures included.
+
+        Also of schedules that were not asked for, such as those of an earlier run or of another
+        searcher: they are learnt from and will not be asked for.
+
+        Raises:
+            ScheduleError: A trial's schedule is not in the space that is searched.
+        """
+
+    @property
+    def converged(self) -> bool:
+        """Whether the method would stop here by its own rule; asking further is allowed."""
+        return False

@@ -1,0 +1,52 @@
+"""What all searchers of a space share: from rows to schedules, and who was asked for already."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import TypeVar, final
+
+from wpk.schedules.template import Schedule
+from wpk.search.base import Searcher
+from wpk.search.ledger import Ledger
+from wpk.search.space import SearchSpace
+from wpk.trial import Trial
+
+S = TypeVar("S", bound=Schedule)
+
+
+class SpaceSearcher(Searcher[S]):
+    """A searcher of one space. Subclasses choose rows and learn from costs.
+
+    Attributes:
+        space: What is searched.
+        ledger: What was asked for and found; several searchers may share one.
+    """
+
+    def __init__(self, space: SearchSpace[S], ledger: Ledger | None = None) -> None:
+        """Begin a search; with a ledger, one that keeps out of the way of those who share it."""
+        self.space = space
+        self.ledger = Ledger(space) if ledger is None else ledger
+
+    @final
+    def ask(self, count: int) -> list[S]:
+        """See `Searcher.ask`."""
+        rows: list[int] = []
+        while len(rows) < count and not self.ledger.taken.all():
+            row = self.propose()
+            self.ledger.taken[row] = True
+            rows.append(row)
+        return [self.space.schedule(row) for row in rows]
+
+    @final
+    def tell(self, trials: Sequence[Trial]) -> None:
+        """See `Searcher.tell`."""
+        rows = self.ledger.record(trials)
+        self.learn(rows)
+
+    @abc.abstractmethod
+    def propose(self) -> int:
+        """A row not taken; there is one. The caller takes it."""
+
+    def learn(self, rows: Sequence[int]) -> None:
+        """Costs of these rows have come into the ledger; not all of them were proposed here."""
