@@ -1,6 +1,7 @@
 """What users install: complete, the same however it was installed, and light until it works."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -69,6 +70,13 @@ def test_the_version_is_stated_once() -> None:
     done = _run(sys.executable, "-m", "wpk", "--version")
     declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     assert f'version = "{done.stdout.split()[1]}"' in declared
+
+
+@pytest.mark.parametrize("tool", ["ruff", "clang-format"])
+def test_formatters_have_one_version_everywhere(tool: str) -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    (version,) = re.findall(rf"{tool}(?:-pre-commit)?\n    rev: v(\S+)", hooks)
+    assert f'"{tool}=={version}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
