@@ -149,7 +149,8 @@ class GeneticSearch(SpaceSearcher[S]):
 
     def _individuals(self) -> list[_Genome]:
         costs = self.ledger.costs[list(self._parents)]
-        fitness = (costs.min() / costs) ** self.options.pressure
+        tiny = np.finfo(float).tiny  # a clock too coarse for a kernel gives zeros
+        fitness = ((costs.min() + tiny) / (costs + tiny)) ** self.options.pressure
         genomes = self.space.genomes[list(self._parents)].tolist()
         return [_Genome(g, f) for g, f in zip(genomes, fitness.tolist(), strict=True)]
 

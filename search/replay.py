@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, make_dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from wpk.errors import ScheduleError
-from wpk.schedules.registry import TEMPLATES
 from wpk.schedules.template import Schedule
 from wpk.search.base import Searcher
 from wpk.search.space import SearchSpace
@@ -35,6 +34,7 @@ class Recording:
         problem: Its name.
         features: The problem in numbers (`problem_features`).
         template: Name of the template.
+        parameters: Names of a schedule's parameters, in the order of its fields.
         trials: One a schedule.
     """
 
@@ -42,27 +42,25 @@ class Recording:
     problem: str
     features: dict[str, float]
     template: str
+    parameters: tuple[str, ...]
     trials: tuple[Trial, ...]
 
     @cached_property
     def space(self) -> SearchSpace[Schedule]:
-        """The recorded schedules.
+        """The recorded schedules; their type is the recording's own, not the template's of today.
 
         Raises:
-            ScheduleError: The template is unknown here, or has other parameters.
+            ScheduleError: Nothing is recorded.
         """
-        schedule_type = _schedule_type(self.template)
-        expected = tuple(field.name for field in fields(schedule_type))
-        recorded = tuple(name for name, _ in self.trials[0].schedule) if self.trials else expected
-        if recorded != expected:
-            raise ScheduleError(
-                f"a recording of '{self.template}' has the parameters {' '.join(recorded)}, "
-                f"the template has {' '.join(expected)}",
-                fix="record again: the template has changed since",
-            )
-        table = np.asarray([[v for _, v in t.schedule] for t in self.trials], np.int64)
-        table = table.reshape(-1, len(expected))
-        columns = dict(zip(expected, table.T, strict=True))
+        table = np.asarray([[v for _, v in trial.schedule] for trial in self.trials], np.int64)
+        table = table.reshape(-1, len(self.parameters))
+        schedule_type = make_dataclass(
+            "RecordedSchedule",
+            [(name, int) for name in self.parameters],
+            bases=(Schedule,),
+            frozen=True,
+        )
+        columns = dict(zip(self.parameters, table.T, strict=True))
         return SearchSpace(schedule_type, columns, self.features)
 
     @cached_property
@@ -109,12 +107,11 @@ def best_so_far(trials: Sequence[Trial]) -> list[float]:
 
 def write_recording(recording: Recording, path: Path) -> None:
     """Write a recording; an existing file is replaced."""
-    space = recording.space  # also checks the parameters
     header = {
         "device": recording.device,
         "problem": {"name": recording.problem, "features": recording.features},
         "template": recording.template,
-        "parameters": list(space.names),
+        "parameters": list(recording.parameters),
     }
     lines = [json.dumps(header)]
     for trial in recording.trials:
@@ -143,6 +140,7 @@ def read_recording(path: Path) -> Recording:
                 problem=str(header["problem"]["name"]),
                 features={str(k): float(v) for k, v in header["problem"]["features"].items()},
                 template=str(header["template"]),
+                parameters=names,
                 trials=tuple(trials),
             )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -158,14 +156,4 @@ def _trial(names: tuple[str, ...], row: dict[str, Any]) -> Trial:
         status=Status(row["status"]),
         seconds=tuple(float(value) for value in row["seconds"]),
         detail=str(row.get("detail", "")),
-    )
-
-
-def _schedule_type(name: str) -> type[Schedule]:
-    for template in TEMPLATES:
-        if template.name == name:
-            return template.schedule_type
-    raise ScheduleError(
-        f"the recording is of the template '{name}', which this version of wpk does not have",
-        fix=f"record again with one of {', '.join(each.name for each in TEMPLATES)}",
     )
