@@ -130,17 +130,17 @@ def run_step(case: Case, device: Device, seed: int = 0) -> NDArray[np.generic]:
     sizes: dict[str, int] = {}
     for name in dict.fromkeys((*step.inputs, *step.operator.outputs)):
         if name in plan.weights:
-            data = np.frombuffer(array_bytes(case.bundle.weights[name]), np.uint8)
+            key, data = name, np.frombuffer(array_bytes(case.bundle.weights[name]), np.uint8)
         else:
             value = plan.values[name]
-            data = _random(value.dtype, evaluate(plan.buffers[value.buffer].bytes, dims), rng)
-            if name in step.operator.outputs:
-                data = np.full_like(data, _POISON)
-        key = name if name in plan.weights else plan.values[name].buffer
-        if key not in addresses or name in step.operator.outputs:
-            addresses.setdefault(key, device.allocate(max(data.size, _ALIGNMENT)))
-            device.write(addresses[key], data)
-            sizes[key] = data.size
+            key = value.buffer
+            data = _random(value.dtype, evaluate(plan.buffers[key].bytes, dims), rng)
+        if key in addresses:  # a part of a concatenation that reads another part
+            continue
+        addresses[key], sizes[key] = device.allocate(max(data.size, _ALIGNMENT)), data.size
+        device.write(
+            addresses[key], np.full_like(data, _POISON) if name in step.operator.outputs else data
+        )
     workspace = device.allocate(max(workspace_bytes(step, dims), _ALIGNMENT))
 
     def address(name: str) -> int:
