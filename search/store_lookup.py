@@ -25,12 +25,14 @@ class Known:
         final: What the latest run that compared finalists measured; None where none did.
         final_run: That run; empty where none did.
         final_rounds: How many times it compared them.
+        at: When the first of them was stored, in seconds since the epoch.
     """
 
     trial: Trial
     final: Trial | None = None
     final_run: str = ""
     final_rounds: int = 0
+    at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -81,14 +83,15 @@ def _pool(records: Sequence[TrialRecord]) -> Known:
     failed = [each for each in records if each.status is not Status.OK]
     if failed:
         last = failed[-1]
-        return Known(Trial(last.schedule, last.status, last.seconds, last.detail))
+        trial = Trial(last.schedule, last.status, last.seconds, last.detail)
+        return Known(trial, at=records[0].at)
     finals = [each for each in records if each.stage is Stage.FINAL]
     searched = [each for each in records if each.stage is Stage.SEARCH]
     if not finals:
-        return Known(_joined(searched))
+        return Known(_joined(searched), at=records[0].at)
     run = finals[-1].run
     latest = [each for each in finals if each.run == run]
-    return Known(_joined(searched or finals), _joined(latest), run, len(latest))
+    return Known(_joined(searched or finals), _joined(latest), run, len(latest), records[0].at)
 
 
 def _joined(records: Sequence[TrialRecord]) -> Trial:

@@ -1,0 +1,77 @@
+"""Several templates for one problem: each has its searcher, and the trials are dealt out among them.
+
+The template that has had the fewest trials is asked next, so they take turns. One whose best is far
+behind the others' when it has had its probe of trials is not asked any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from wpk.schedules.template import Schedule
+from wpk.search.base import Searcher
+from wpk.trial import Trial
+
+PROBE = 16
+"""Trials after which a template is judged: as many as tell a good space from a bad one."""
+
+LAG = 2.0
+"""A template is dropped when its best takes this many times as long as the best of all."""
+
+
+@dataclass
+class _Entry:
+    searcher: Searcher[Any]
+    dealt: int = 0  # schedules asked for, and outcomes of others
+    told: int = 0
+    best: float = inf
+    exhausted: bool = False
+
+
+class Competition:
+    """The searchers of a problem's templates."""
+
+    def __init__(self, searchers: Mapping[str, Searcher[Any]]) -> None:
+        """Begin with equal chances.
+
+        Args:
+            searchers: By the template's name; of two with as many trials the first is asked.
+        """
+        self._entries = {name: _Entry(searcher) for name, searcher in searchers.items()}
+        self._asked: set[tuple[str, tuple[tuple[str, int], ...]]] = set()
+
+    def ask(self, count: int) -> list[tuple[str, Schedule]]:
+        """As many schedules with their templates; fewer only where no more are worth trying."""
+        found: list[tuple[str, Schedule]] = []
+        while len(found) < count and (name := self._next()) is not None:
+            entry = self._entries[name]
+            schedules = entry.searcher.ask(1)
+            entry.exhausted = not schedules
+            entry.dealt += len(schedules)
+            found += [(name, schedule) for schedule in schedules]
+            self._asked |= {(name, schedule.parameters()) for schedule in schedules}
+        return found
+
+    def tell(self, template: str, trials: Sequence[Trial]) -> None:
+        """Outcomes of one template's schedules, asked for or not, failures included.
+
+        Raises:
+            ScheduleError: A schedule is not in the template's space; nothing is entered then.
+        """
+        entry = self._entries[template]
+        entry.searcher.tell(trials)
+        entry.dealt += sum((template, trial.schedule) not in self._asked for trial in trials)
+        entry.told += len(trials)
+        entry.best = min([entry.best, *(trial.cost for trial in trials)])
+
+    def _next(self) -> str | None:
+        best = min(entry.best for entry in self._entries.values())
+        left = {
+            name: entry
+            for name, entry in self._entries.items()
+            if not entry.exhausted and not (entry.told >= PROBE and entry.best > LAG * best)
+        }
+        return min(left, key=lambda name: left[name].dealt, default=None)

@@ -1,0 +1,220 @@
+"""Tune one problem: what the store knows, then ask, measure, store, tell; then compare the best."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+
+from wpk.errors import ScheduleError
+from wpk.search.competition import Competition
+from wpk.search.store_key import StoreKey
+from wpk.search.store_lookup import Known, look_up
+from wpk.search.store_record import Stage
+from wpk.search.tune_record import Request, Session, Stop, Task, Tried, Tuned
+from wpk.trial import Status, Trial
+
+NEAR_BOUND = 1.05
+"""A best so near to the bound and the floor of a launch is not improved further."""
+
+IMPROVEMENT = 0.99
+"""What counts as an improvement: beyond the noise that medians of one kernel show."""
+
+BATCH = 16
+"""Schedules asked for at once: enough to keep the builder's processes busy."""
+
+Parameters = tuple[tuple[str, int], ...]
+Name = tuple[str, Parameters]
+"""A template's name and a schedule of it."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What one problem may spend of the budget.
+
+    Attributes:
+        until: Time of the session's clock at which its search ends, once it has tried anything.
+        end: Time at which the run ends, whatever has been tried.
+        trials: Schedules that it may measure.
+    """
+
+    until: float = inf
+    end: float = inf
+    trials: float = inf
+
+
+class ProblemTuning:
+    """The tuning of one problem.
+
+    Attributes:
+        tried: One a schedule, in the order of trying, known ones first.
+        known: How many of them the store knew.
+        lookups: What it said, one a template.
+        best: Seconds of the best so far, infinite before the first that ran.
+    """
+
+    def __init__(self, task: Task, session: Session, limits: Slice) -> None:
+        """Look up what is known; nothing is measured yet."""
+        self._task, self._session, self._limits = task, session, limits
+        self._keys = {
+            each.template: StoreKey(task.problem, each.template, each.version, session.setup)
+            for each in task.contenders
+        }
+        found = {t: look_up(session.store, key, session.regime) for t, key in self._keys.items()}
+        self.lookups = tuple(each.why for each in found.values())
+        pairs = [(template, each) for template, hits in found.items() for each in hits.known]
+        pairs.sort(key=lambda pair: pair[1].at)  # as they were tried: patience depends on it
+        self._known: dict[Name, Known] = {}
+        self.tried: list[Tried] = []
+        self.best = inf
+        self._reference, self._stale = inf, 0
+        for template, each in pairs:
+            self._note(template, each)
+        self.known = len(self.tried)
+        self._exhausted = False
+
+    @property
+    def measured(self) -> int:
+        """Schedules measured afresh."""
+        return len(self.tried) - self.known
+
+    def search(self, after_batch: Callable[[], None]) -> Stop:
+        """Try schedules until there is a reason to stop."""
+        while (stop := self._why_stop()) is None:
+            self._batch()
+            after_batch()
+        return stop
+
+    def finish(self, stop: Stop) -> Tuned:
+        """Compare the best side by side, unless the store knows how that ends, and choose.
+
+        When the run's time is over, what the problem has not measured itself is not compared.
+        """
+        in_time = self.measured > 0 or self._session.clock() < self._limits.end
+        finalists = self._finalists()
+        while in_time and finalists and not self._are_compared(finalists):
+            self._compare(finalists)
+            finalists = self._finalists()  # without those that failed now
+        chosen = tuple(self._tried(name[0], self._final(name)) for name in finalists)
+        return Tuned(
+            problem=self._task.problem,
+            best=min(chosen, key=lambda each: each.trial.cost, default=None),
+            compared=bool(finalists) and self._are_compared(finalists),
+            finalists=chosen,
+            tried=tuple(self.tried),
+            known=self.known,
+            stop=stop,
+            lookups=self.lookups,
+        )
+
+    @cached_property
+    def _competition(self) -> Competition:
+        """The searchers, begun when they are first asked, and told what is known."""
+        competition = Competition(
+            {
+                each.template: each.searcher(self._seed(each.template))
+                for each in self._task.contenders
+            }
+        )
+        for (template, _), known in self._known.items():
+            try:
+                competition.tell(template, [known.trial])
+            except ScheduleError:
+                continue  # found in a larger space: it counts, but teaches nothing here
+        return competition
+
+    def _seed(self, template: str) -> int:
+        """A seed of 32 bits for each problem and template, whatever the order of tuning."""
+        text = f"{self._session.run.seed}/{self._keys[template].digest}/{template}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+
+    def _why_stop(self) -> Stop | None:
+        effort, limits, now = self._session.effort, self._limits, self._session.clock()
+        if self.best <= NEAR_BOUND * (self._task.bound + self._task.floor):
+            return Stop.AT_BOUND
+        if len(self.tried) >= effort.trials:
+            return Stop.TRIALS_SPENT
+        if self._stale >= effort.patience:
+            return Stop.NO_IMPROVEMENT
+        if self._exhausted:
+            return Stop.EXHAUSTED
+        late = now >= limits.end or (now >= limits.until and bool(self.tried))
+        return Stop.OUT_OF_BUDGET if late or self.measured >= limits.trials else None
+
+    def _batch(self) -> None:
+        left = min(self._session.effort.trials - len(self.tried), BATCH)
+        count = int(min(left, self._limits.trials - self.measured))
+        competition = self._competition
+        asked = competition.ask(count)
+        self._exhausted = not asked
+        fresh = [(template, schedule.parameters()) for template, schedule in asked]
+        told: dict[str, list[Trial]] = {}
+        for template, trial in self._measured(fresh, Stage.SEARCH):
+            self._note(template, Known(trial))
+            told.setdefault(template, []).append(trial)
+        for template, trials in told.items():
+            competition.tell(template, trials)
+
+    def _note(self, template: str, known: Known) -> None:
+        """Count a trial. Before the first that runs there is nothing to be patient about."""
+        self._known[template, known.trial.schedule] = known
+        self.tried.append(self._tried(template, known.trial))
+        self.best = min(self.best, known.trial.cost)
+        if self.best < IMPROVEMENT * self._reference:
+            self._reference, self._stale = self.best, 0
+        elif self.best < inf:
+            self._stale += 1
+
+    def _tried(self, template: str, trial: Trial) -> Tried:
+        return Tried(template, self._keys[template].version, trial)
+
+    def _measured(self, names: Sequence[Name], stage: Stage) -> Iterator[tuple[str, Trial]]:
+        """Measure, and store every trial as it comes."""
+        if not names:
+            return
+        session, problem = self._session, self._task.problem
+        requests = [Request(problem, t, self._keys[t].version, schedule) for t, schedule in names]
+        for (template, schedule), trial in zip(names, session.measure(requests), strict=True):
+            if trial.schedule != schedule:
+                raise ValueError(f"asked to measure {schedule}, got a trial of {trial.schedule}")
+            key = self._keys[template]
+            session.store.record(session.run.id, key, trial, session.regime, stage)
+            yield template, trial
+
+    def _finalists(self) -> list[Name]:
+        """The best of all that ran, as the search measured them."""
+        ran = [name for name in self._known if self._runs(name)]
+        ran.sort(key=lambda name: self._known[name].trial.cost)
+        return ran[: self._session.effort.finalists]
+
+    def _runs(self, name: Name) -> bool:
+        return self._known[name].trial.status is Status.OK
+
+    def _final(self, name: Name) -> Trial:
+        return self._known[name].final or self._known[name].trial
+
+    def _are_compared(self, finalists: Sequence[Name]) -> bool:
+        """Whether one run has compared all of them, as many times as this effort asks."""
+        known = [self._known[name] for name in finalists]
+        enough = all(each.final_rounds >= self._session.effort.rounds for each in known)
+        return enough and len({each.final_run for each in known}) == 1
+
+    def _compare(self, finalists: Sequence[Name]) -> None:
+        """Measure the finalists in rounds, each beginning with another one: no place is favoured."""
+        rounds = self._session.effort.rounds
+        seconds: dict[Name, tuple[float, ...]] = dict.fromkeys(finalists, ())
+        for first in range(rounds):
+            alive = [name for name in finalists if self._runs(name)]
+            start = first % max(1, len(alive))
+            for template, trial in self._measured(alive[start:] + alive[:start], Stage.FINAL):
+                name = template, trial.schedule
+                if trial.status is not Status.OK:
+                    self._known[name] = Known(trial)
+                seconds[name] += trial.seconds
+        for name in finalists:
+            if self._runs(name):
+                final = Trial(name[1], Status.OK, seconds[name])
+                searched = self._known[name].trial
+                self._known[name] = Known(searched, final, self._session.run.id, rounds)

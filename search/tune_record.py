@@ -1,0 +1,181 @@
+"""What the tuning loop is given, and what it hands back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from wpk.problems import Problem
+from wpk.search.base import Searcher
+from wpk.search.budget import Budget, Effort
+from wpk.search.store import TuningStore
+from wpk.search.store_key import Setup
+from wpk.search.store_record import Run
+from wpk.trial import Regime, Trial
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One template that competes for a problem.
+
+    Attributes:
+        template: Its name.
+        version: Its version, as text.
+        searcher: Begins the search of its space with a seed; called only where what is known does
+            not suffice.
+    """
+
+    template: str
+    version: str
+    searcher: Callable[[int], Searcher[Any]]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A problem to tune. Times in seconds.
+
+    Attributes:
+        problem: What to compute.
+        count: How many operators of the network are this problem.
+        estimate: Predicted time of one of them.
+        bound: What no kernel can beat.
+        floor: What a launch costs that depends on the one before.
+        contenders: The templates that can carry it, the most promising first.
+    """
+
+    problem: Problem
+    count: int
+    estimate: float
+    bound: float
+    floor: float
+    contenders: tuple[Contender, ...]
+
+    @property
+    def gain(self) -> float:
+        """Seconds of the network that tuning can win at most.
+
+        That is, but for a factor that all problems share, the problem's share of the network's
+        time, ``count * estimate``, times its headroom, ``1 - (bound + floor) / estimate``.
+        """
+        return self.count * max(0.0, self.estimate - self.bound - self.floor)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A schedule to measure.
+
+    Attributes:
+        problem: What it computes.
+        template: Name of its template.
+        version: The template's version, as text.
+        schedule: Parameter names and values.
+    """
+
+    problem: Problem
+    template: str
+    version: str
+    schedule: tuple[tuple[str, int], ...]
+
+
+Measure = Callable[[Sequence[Request]], Iterable[Trial]]
+"""Compiles, checks and times schedules: one trial each, in their order, failures included. Those
+of one call are measured side by side. Each trial is stored as it comes, so a generator loses less
+to an interrupt than a list. An exception means that the measuring is broken, not a schedule."""
+
+
+class Stop(StrEnum):
+    """Why the search of a problem ended."""
+
+    AT_BOUND = "within 5 % of its bound and the floor of a launch"
+    TRIALS_SPENT = "tried as many schedules as the effort allows"
+    NO_IMPROVEMENT = "nothing improved for long"
+    EXHAUSTED = "no schedules left that are worth trying"
+    OUT_OF_BUDGET = "its part of the budget is spent"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A trial with the template that it is of."""
+
+    template: str
+    version: str
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The outcome for a problem.
+
+    Attributes:
+        problem: The problem.
+        best: The fastest, with what was measured side by side with the other finalists; None where
+            nothing ran correctly.
+        compared: Whether the finalists were compared; otherwise the budget was spent before.
+        finalists: All that were compared, the best among them.
+        tried: One a schedule as the search measured it, in the order of trying, known ones first.
+        known: How many of these came from the store.
+        stop: Why the search ended.
+        lookups: What the store said, one a template.
+    """
+
+    problem: Problem
+    best: Tried | None
+    compared: bool
+    finalists: tuple[Tried, ...]
+    tried: tuple[Tried, ...]
+    known: int
+    stop: Stop
+    lookups: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run is.
+
+    Attributes:
+        problem: What is being tuned.
+        place: Its number, from 1, in the order of tuning.
+        problems: How many there are.
+        tried: Schedules tried for it, known ones included.
+        measured: Schedules that the run has measured, over all problems.
+        best: Seconds of its best so far; infinite before the first that ran.
+        eta: Seconds left if the rest goes on like this, at most the budget's; None when unknown.
+        note: What has just happened, in words; empty for a batch like others.
+    """
+
+    problem: Problem
+    place: int
+    problems: int
+    tried: int
+    measured: int
+    best: float
+    eta: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What all problems of a run share.
+
+    Attributes:
+        store: Where trials are found and kept.
+        run: The run in it; its seed fixes the search.
+        setup: Where and with what is measured.
+        regime: State of the caches that decides.
+        effort: How thoroughly each problem is searched.
+        budget: What all of them may cost; None for what the effort says.
+        measure: Measures schedules.
+        clock: Seconds of a clock that only goes forward.
+    """
+
+    store: TuningStore
+    run: Run
+    setup: Setup
+    regime: Regime
+    effort: Effort
+    budget: Budget | None
+    measure: Measure
+    clock: Callable[[], float] = time.monotonic
