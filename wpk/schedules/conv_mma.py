@@ -9,8 +9,6 @@ model's own tensor.
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.convolution import Convolution
@@ -53,36 +51,9 @@ class ConvMmaTemplate(SingleKernelTemplate[Convolution, MmaSchedule]):
         return mma_tiles.constraints(_inputs(problem), target)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
-        """What DeepCuts tables 6 to 8 count, for an implicit matrix product.
-
-        The block loads, each step, ``block_k`` elements for each of its pixels and filters: a pixel
-        that several taps read is loaded for each of them (from L2), so the input extent
-        ``(b - 1) * stride + filter`` of the paper's direct convolution has no place here.
-        """
-        inputs, view = _inputs(problem), _view(problem)
-        threads = mma_tiles.threads(columns)
-        block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
-        steps = np.ceil(view.reduction / block_k)
-        rows = np.ceil(view.rows.value / block_m)
-        block_flops = 2.0 * block_m * block_n * block_k * steps
-        row_bytes = block_k * float(problem.precision.storage.bytes)
-        filters = block_n * np.ceil(row_bytes / target.transaction_bytes)
-        pixels = view.transactions(block_m, block_k, target)
-        return Work(
-            unit=problem.precision,
-            element_bytes=problem.x.dtype.bytes,
-            blocks=rows * np.ceil(view.stored_columns / block_n) * problem.groups,
-            threads=threads,
-            shared_bytes=mma_tiles.shared_bytes(columns, inputs),
-            registers=mma_tiles.registers(columns, inputs),
-            block_flops=block_flops,
-            thread_flops=block_flops / threads,
-            block_transactions=steps * (filters + pixels),
-            thread_loads=steps * mma_tiles.loads(columns, inputs),
-            store_bytes=block_m * block_n * float(problem.y.dtype.bytes),
-            steps=steps,
-            stages=columns["stages"].astype(np.float64),
-        )
+        """See `ScheduleTemplate.work`."""
+        costs = mma_tiles.costs(columns, _inputs(problem))
+        return _view(problem).product(columns, target).work(columns, costs)
 
     def shared_accesses(
         self, problem: Convolution, schedule: MmaSchedule

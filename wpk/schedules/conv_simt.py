@@ -7,8 +7,6 @@ of any floating type; products and sums are fp32.
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.convolution import Convolution
 from wpk.schedules import simt_tiles
@@ -50,31 +48,9 @@ class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
         return simt_tiles.constraints(_inputs(problem), target)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
-        """What DeepCuts tables 6 to 8 count, for an implicit matrix product (see conv_mma)."""
-        view = _view(problem, _VECTOR)
-        threads = simt_tiles.threads(columns)
-        block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
-        steps = np.ceil(view.reduction / block_k)
-        rows = np.ceil(view.rows.value / block_m)
-        block_flops = 2.0 * block_m * block_n * block_k * steps
-        row_bytes = block_k * float(problem.precision.storage.bytes)
-        filters = block_n * np.ceil(row_bytes / target.transaction_bytes)
-        pixels = view.transactions(block_m, block_k, target)
-        return Work(
-            unit=None,
-            element_bytes=problem.x.dtype.bytes,
-            blocks=rows * np.ceil(view.stored_columns / block_n) * problem.groups,
-            threads=threads,
-            shared_bytes=simt_tiles.shared_bytes(columns),
-            registers=simt_tiles.registers(columns, _inputs(problem)),
-            block_flops=block_flops,
-            thread_flops=block_flops / threads,
-            block_transactions=steps * (filters + pixels),
-            thread_loads=steps * simt_tiles.loads(columns),
-            store_bytes=block_m * block_n * float(problem.y.dtype.bytes),
-            steps=steps,
-            stages=columns["prefetch"].astype(np.float64) + 1.0,
-        )
+        """See `ScheduleTemplate.work`."""
+        costs = simt_tiles.costs(columns, _inputs(problem))
+        return _view(problem, _VECTOR).product(columns, target).work(columns, costs)
 
     def shared_accesses(
         self, problem: Convolution, schedule: SimtSchedule

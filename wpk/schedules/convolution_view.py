@@ -6,10 +6,11 @@ import numpy as np
 
 from wpk.dims import ceil_div
 from wpk.extent import Extent
-from wpk.performance.work import Floats
+from wpk.performance.work import Columns, Floats
 from wpk.problems.convolution import Convolution
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
+from wpk.schedules.matrix_tiles import TiledProduct, block_tile
 from wpk.schedules.single_kernel import Grid
 from wpk.schedules.unit import Member, Type, Wide
 from wpk.targets.target import Target
@@ -96,7 +97,27 @@ class ConvolutionView:
         tiles = ceil_div(self.rows.expression, block_m)
         return tiles, -(-self.stored_columns // block_n), self.problem.groups
 
-    def transactions(self, pixels: Floats, elements: Floats, target: Target) -> Floats:
+    def product(self, columns: Columns, target: Target) -> TiledProduct:
+        """The convolution as blocks of tiles.
+
+        A block loads, each step, ``block_k`` elements for each of its pixels and filters: a pixel that
+        several taps read is loaded for each of them (from L2), so the input extent
+        ``(b - 1) * stride + filter`` of DeepCuts' direct convolution has no place here.
+        """
+        block_m, block_n, block_k = block_tile(columns)
+        problem = self.problem
+        row_bytes = block_k * float(problem.precision.storage.bytes)
+        filters = block_n * np.ceil(row_bytes / target.transaction_bytes)
+        tiles = np.ceil(self.rows.value / block_m) * np.ceil(self.stored_columns / block_n)
+        return TiledProduct(
+            element_bytes=problem.x.dtype.bytes,
+            store_bytes=problem.y.dtype.bytes,
+            blocks=tiles * problem.groups,
+            steps=np.ceil(self.reduction / block_k),
+            transactions=filters + self._transactions(block_m, block_k, target),
+        )
+
+    def _transactions(self, pixels: Floats, elements: Floats, target: Target) -> Floats:
         """Global memory transactions that load ``elements`` of the reduction for ``pixels``.
 
         Channels-last, an access covers the contiguous channels of a tap; else neighbouring pixels

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from wpk.dtypes import DType
 from wpk.expression import cpp_type, flops
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance.work import Columns, Work
 from wpk.problems.convolution import Convolution
 from wpk.problems.operand import Tensor
 from wpk.schedules.image import ORDER, Image
@@ -74,12 +74,9 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """Vectors run along the channels; sums and weights stay in registers."""
-        fastest, taps = _image(problem).channels_fastest, problem.filter[1]
+        taps = problem.filter[1]
         return (
-            Constraint(
-                lambda columns: (columns["vector"] == 1) | fastest,
-                lambda s: f"vectors of {s.vector} run along the channels, y's neighbours do not",
-            ),
+            _image(problem).vector_constraint(),
             Constraint(
                 lambda columns: columns["vector"] * (columns["pixels"] + taps) <= MAX_HELD,
                 lambda s: (
@@ -117,14 +114,6 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
             registers=28 + vector * (pixels + problem.filter[1] + 2),
             steps=float(problem.filter[0]),
         ).work(target)
-
-    def shared_accesses(
-        self,
-        problem: Convolution,
-        schedule: DepthwiseSchedule,
-    ) -> Sequence[SharedAccess]:
-        """None: nothing passes through shared memory."""
-        return ()
 
     def kernel(self, problem: Convolution, schedule: DepthwiseSchedule) -> Kernel:
         """Items are runs of channels at several columns."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance.work import Columns, Work
 from wpk.problems.elementwise import Elementwise
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
@@ -99,14 +99,6 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             threads=threads,
             registers=24 + per_thread * max(1, len(problem.inputs)),
         ).work(target)
-
-    def shared_accesses(
-        self,
-        problem: Elementwise,
-        schedule: ElementwiseSchedule,
-    ) -> Sequence[SharedAccess]:
-        """None: nothing passes through shared memory."""
-        return ()
 
     def kernel(self, problem: Elementwise, schedule: ElementwiseSchedule) -> Kernel:
         """Items are pieces of y's rows."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from wpk.dtypes import DType
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance.work import Columns, Work
 from wpk.problems.movement import Gather
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
@@ -84,10 +84,6 @@ class GatherTemplate(SingleKernelTemplate[Gather, GatherSchedule]):
             registers=24.0 + 2 * vector,
             steps=2.0,
         ).work(target)
-
-    def shared_accesses(self, problem: Gather, schedule: GatherSchedule) -> Sequence[SharedAccess]:
-        """None: nothing passes through shared memory."""
-        return ()
 
     def kernel(self, problem: Gather, schedule: GatherSchedule) -> Kernel:
         """Items are pieces of rows."""

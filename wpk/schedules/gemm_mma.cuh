@@ -1,11 +1,11 @@
 // Matrix product on the tensor cores, with batch and broadcasting.
 //
-// Grid: x counts tiles of rows, then the batch (outer, middle); y tiles of columns. Problem and Schedule are
-// named by gemm_mma.py. Operands whose reduction is contiguous are copied into tiles as they lie; a 16-bit
-// b that is contiguous along its columns is copied so too and transposed by ldmatrix; all else is gathered.
+// The grid is MatrixBlock's. Problem and Schedule are named by gemm_mma.py. Operands whose reduction is contiguous are
+// copied into tiles as they lie; a 16-bit b that is contiguous along its columns is copied so too and transposed by
+// ldmatrix; all else is gathered.
 #pragma once
 
-#include <wpk/kernels/dims.cuh>
+#include <wpk/kernels/matrix_block.cuh>
 #include <wpk/kernels/tile_async.cuh>
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_mma.cuh>
@@ -76,23 +76,14 @@ WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count> inputs, int leading
     using Fragments = MmaFragments<T, Shape, kAcross, kRound, kRound && !Problem::b_rounded>;
     WPK_SHARED(unsigned char, shared);
 
-    const auto m = dimension<typename Problem::M>(leading);
-    const int rowTiles = ceilDivide(static_cast<int>(m), Shape::blockM);
-    const int batch = static_cast<int>(blockIdx.x) / rowTiles;
-    const int firstRow = static_cast<int>(blockIdx.x) % rowTiles * Shape::blockM;
-    const int firstColumn = static_cast<int>(blockIdx.y) * Shape::blockN;
-    const MatrixRows rows{batch / Problem::batch_middle, batch % Problem::batch_middle};
-    const A* const matrixA =
-        static_cast<const A*>(inputs.at[0]) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
-    const B* const matrixB =
-        static_cast<const B*>(inputs.at[1]) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
-    typename LoadA::Type loaderA({matrixA, m}, firstRow);
-    typename LoadB::Type loaderB({matrixB, kAcross ? Problem::k : Problem::n}, firstColumn);
+    const MatrixBlock<Problem, Shape> block(inputs, leading);
+    typename LoadA::Type loaderA({block.a, block.m}, block.firstRow);
+    typename LoadB::Type loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn);
 
     float acc[Shape::tilesM][Shape::tilesN][4] = {};
     multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, ceilDivide(Problem::k, Shape::blockK));
-    storeTiles<Problem, Shape>(
-        acc, shared, rows, inputs.at + 2, y, firstRow, m, firstColumn, Problem::n, Problem::n + Problem::y_padding);
+    storeTiles<Problem, Shape>(acc, shared, block.rows, inputs.at + 2, y, block.firstRow, block.m, block.firstColumn,
+        Problem::n, Problem::n + Problem::y_padding);
 }
 
 } // namespace wpk

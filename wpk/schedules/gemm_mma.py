@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.matmul import Matmul
@@ -46,32 +44,9 @@ class GemmMmaTemplate(SingleKernelTemplate[Matmul, MmaSchedule]):
         return mma_tiles.constraints(_inputs(problem), target)
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
-        """What DeepCuts tables 6 to 8 count for a matrix product: every step loads both tiles."""
-        inputs, view = _inputs(problem), MatmulView(problem)
-        threads = mma_tiles.threads(columns)
-        block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
-        steps = np.ceil(problem.k / block_k)
-        batch = problem.batch[0].value * problem.batch[1]
-        tiles = np.ceil(problem.m.value / block_m) * np.ceil(view.stored_columns / block_n)
-        block_flops = 2.0 * block_m * block_n * block_k * steps
-        transactions = view.transactions(block_m, block_k, target) + view.transactions(
-            block_n, block_k, target, of_b=True
-        )
-        return Work(
-            unit=problem.precision,
-            element_bytes=problem.a.dtype.bytes,
-            blocks=batch * tiles,
-            threads=threads,
-            shared_bytes=mma_tiles.shared_bytes(columns, inputs),
-            registers=mma_tiles.registers(columns, inputs),
-            block_flops=block_flops,
-            thread_flops=block_flops / threads,
-            block_transactions=steps * transactions,
-            thread_loads=steps * mma_tiles.loads(columns, inputs),
-            store_bytes=block_m * block_n * float(problem.y.dtype.bytes),
-            steps=steps,
-            stages=columns["stages"].astype(np.float64),
-        )
+        """See `ScheduleTemplate.work`."""
+        costs = mma_tiles.costs(columns, _inputs(problem))
+        return MatmulView(problem).product(columns, target).work(columns, costs)
 
     def shared_accesses(self, problem: Matmul, schedule: MmaSchedule) -> Sequence[SharedAccess]:
         """See `ScheduleTemplate.shared_accesses`."""

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.matmul import Matmul
 from wpk.schedules import simt_tiles
@@ -44,32 +42,9 @@ class GemmSimtTemplate(SingleKernelTemplate[Matmul, SimtSchedule]):
         return simt_tiles.constraints(_inputs(problem), target)
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
-        """What DeepCuts tables 6 to 8 count for a matrix product: every step loads both tiles."""
-        view = _view(problem, _VECTOR)
-        threads = simt_tiles.threads(columns)
-        block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
-        steps = np.ceil(problem.k / block_k)
-        batch = problem.batch[0].value * problem.batch[1]
-        tiles = np.ceil(problem.m.value / block_m) * np.ceil(view.stored_columns / block_n)
-        block_flops = 2.0 * block_m * block_n * block_k * steps
-        transactions = view.transactions(block_m, block_k, target) + view.transactions(
-            block_n, block_k, target, of_b=True
-        )
-        return Work(
-            unit=None,
-            element_bytes=problem.a.dtype.bytes,
-            blocks=batch * tiles,
-            threads=threads,
-            shared_bytes=simt_tiles.shared_bytes(columns),
-            registers=simt_tiles.registers(columns, _inputs(problem)),
-            block_flops=block_flops,
-            thread_flops=block_flops / threads,
-            block_transactions=steps * transactions,
-            thread_loads=steps * simt_tiles.loads(columns),
-            store_bytes=block_m * block_n * float(problem.y.dtype.bytes),
-            steps=steps,
-            stages=columns["prefetch"].astype(np.float64) + 1.0,
-        )
+        """See `ScheduleTemplate.work`."""
+        costs = simt_tiles.costs(columns, _inputs(problem))
+        return _view(problem, _VECTOR).product(columns, target).work(columns, costs)
 
     def shared_accesses(self, problem: Matmul, schedule: SimtSchedule) -> Sequence[SharedAccess]:
         """See `ScheduleTemplate.shared_accesses`."""

@@ -6,11 +6,12 @@ import numpy as np
 
 from wpk.dims import ceil_div, product
 from wpk.dtypes import DType
-from wpk.performance.work import Floats
+from wpk.performance.work import Columns, Floats
 from wpk.problems.matmul import Matmul
 from wpk.problems.operand import Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
+from wpk.schedules.matrix_tiles import TiledProduct, block_tile
 from wpk.schedules.single_kernel import Grid
 from wpk.schedules.unit import Member, Type, Wide
 from wpk.targets.target import Target
@@ -64,11 +65,6 @@ class MatmulView:
         return 1 if self.problem.b_constant else self._vector(self.problem.b, 3)
 
     @property
-    def rows_of_blocks(self) -> int:
-        """Rows of all matrices of the batch, as the models see them."""
-        return self.problem.batch[0].value * self.problem.batch[1] * self.problem.m.value
-
-    @property
     def stored_columns(self) -> int:
         """Columns that are written: n and y's padding."""
         return self.problem.n + self.problem.y.padding
@@ -79,7 +75,22 @@ class MatmulView:
         tiles = product(ceil_div(p.m.expression, block_m), p.batch[0].expression)
         return product(tiles, p.batch[1]), -(-self.stored_columns // block_n), 1
 
-    def transactions(
+    def product(self, columns: Columns, target: Target) -> TiledProduct:
+        """The product as blocks of tiles; every step loads both."""
+        block_m, block_n, block_k = block_tile(columns)
+        problem = self.problem
+        batch = problem.batch[0].value * problem.batch[1]
+        tiles = np.ceil(problem.m.value / block_m) * np.ceil(self.stored_columns / block_n)
+        rows = self._transactions(block_m, block_k, target)
+        return TiledProduct(
+            element_bytes=problem.a.dtype.bytes,
+            store_bytes=problem.y.dtype.bytes,
+            blocks=batch * tiles,
+            steps=np.ceil(problem.k / block_k),
+            transactions=rows + self._transactions(block_n, block_k, target, of_b=True),
+        )
+
+    def _transactions(
         self, lines: Floats, elements: Floats, target: Target, *, of_b: bool = False
     ) -> Floats:
         """Global memory transactions that load ``elements`` along k of ``lines`` rows or columns."""

@@ -1,19 +1,18 @@
 """What the tensor-core templates share: their schedule, its limits, its cost (see tile_mma.cuh)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from wpk.dtypes import DType, Precision
 from wpk.performance.work import Columns, Floats, SharedAccess
+from wpk.schedules.matrix_tiles import TileCosts, target_constraints, up_to, words
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
 
 _WARP = 32
 _MAX_ACCUMULATORS = 128
-_MAX_REGISTERS = 255
 _MAX_COPIES = 16
 _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 20  # addresses and counters; read, as the next two, from ptxas reports
@@ -97,18 +96,13 @@ def axes(rows: int, columns: int, precision: Precision) -> dict[str, tuple[int, 
     """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out."""
     element = precision.storage.bytes
     return {
-        "block_m": _up_to((16, 32, 64, 128, 256), rows),
-        "block_n": _up_to((16, 32, 64, 128, 256), columns),
+        "block_m": up_to((16, 32, 64, 128, 256), rows),
+        "block_n": up_to((16, 32, 64, 128, 256), columns),
         "block_k": tuple(row_bytes // element for row_bytes in (32, 64, 128)),
         "warps_m": (1, 2, 4, 8),
         "warps_n": (1, 2, 4),
         "stages": (2, 3, 4, 5),
     }
-
-
-def _up_to(values: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """The values below twice the size, and always the smallest two."""
-    return tuple(v for i, v in enumerate(values) if i < 2 or v < 2 * size)
 
 
 def threads(columns: Columns) -> Floats:
@@ -152,7 +146,12 @@ def _held_registers(columns: Columns, loader: "_Loader", inputs: MmaInputs) -> F
 
 def constraints(inputs: MmaInputs, target: Target) -> Sequence[Constraint]:
     """The limits of tile_mma.cuh and its loaders, and those of the target."""
-    found = [*_shape_constraints(inputs.element_bytes), *_target_constraints(inputs, target)]
+    found = [
+        *_shape_constraints(inputs.element_bytes),
+        *target_constraints(
+            threads, lambda c: shared_bytes(c, inputs), lambda c: registers(c, inputs), target
+        ),
+    ]
     for loader in inputs.loaders():
         found.extend(_loader_constraints(loader, inputs.element_bytes))
     return found
@@ -163,51 +162,26 @@ def _shape_constraints(element: int) -> list[Constraint]:
     return [
         Constraint(
             lambda c: c["block_m"] % (16 * c["warps_m"]) == 0,
-            _words("{warps_m} warps cannot share {block_m} rows: each needs a multiple of 16"),
+            words("{warps_m} warps cannot share {block_m} rows: each needs a multiple of 16"),
         ),
         Constraint(
             lambda c: c["block_n"] % (16 * c["warps_n"]) == 0,
-            _words("{warps_n} warps cannot share {block_n} columns: each needs a multiple of 16"),
+            words("{warps_n} warps cannot share {block_n} columns: each needs a multiple of 16"),
         ),
         Constraint(
             lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
-            _words("{block_n} columns are no power of two"),
+            words("{block_n} columns are no power of two"),
         ),
         Constraint(
             lambda c: np.isin(c["block_k"] * element, (32, 64, 128)),
-            _words(f"rows of {{block_k}} elements of {element} bytes are not 32, 64 or 128 bytes"),
+            words(f"rows of {{block_k}} elements of {element} bytes are not 32, 64 or 128 bytes"),
         ),
         Constraint(
             lambda c: accumulators(c) <= _MAX_ACCUMULATORS,
-            _words(f"a warp's tile needs more than {_MAX_ACCUMULATORS} accumulators a thread"),
+            words(f"a warp's tile needs more than {_MAX_ACCUMULATORS} accumulators a thread"),
         ),
-        Constraint(lambda c: c["stages"] >= 2, _words("{stages} stages: the ring needs two")),
+        Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
     ]
-
-
-def _target_constraints(inputs: MmaInputs, target: Target) -> list[Constraint]:
-    limit, most_threads = target.max_shared_block, target.max_threads_block
-    return [
-        Constraint(
-            lambda c: threads(c) <= most_threads,
-            _words(f"{{s.threads}} threads, the target has {most_threads}"),
-        ),
-        Constraint(
-            lambda c: shared_bytes(c, inputs) <= limit,
-            _words(f"the ring needs more shared memory than the target's {limit} bytes a block"),
-        ),
-        Constraint(
-            lambda c: (
-                registers(c, inputs)
-                <= np.minimum(_MAX_REGISTERS, target.registers_sm // threads(c))
-            ),
-            _words("a thread needs more registers than there are: accumulators would spill"),
-        ),
-    ]
-
-
-def _words(text: str) -> Callable[[Any], str]:
-    return lambda schedule: text.format(**dict(schedule.parameters()), s=schedule)
 
 
 def _loader_constraints(loader: _Loader, element: int) -> list[Constraint]:
@@ -241,7 +215,19 @@ def _loader_constraints(loader: _Loader, element: int) -> list[Constraint]:
     ]
 
 
-def loads(columns: Columns, inputs: MmaInputs) -> Floats:
+def costs(columns: Columns, inputs: MmaInputs) -> TileCosts:
+    """What the models take into account."""
+    return TileCosts(
+        unit=inputs.precision,
+        threads=threads(columns),
+        shared_bytes=shared_bytes(columns, inputs),
+        registers=registers(columns, inputs),
+        loads=_loads(columns, inputs),
+        stages=columns["stages"].astype(np.float64),
+    )
+
+
+def _loads(columns: Columns, inputs: MmaInputs) -> Floats:
     """Matrix loads (ldmatrix) of a thread in one step."""
     mma_steps = columns["block_k"] * inputs.element_bytes // 32
     tiles_m = columns["block_m"] // columns["warps_m"] // 16

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from wpk.expression import cpp_type, flops
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance.work import Columns, Work
 from wpk.problems.normalisation import Normalisation, NormKind
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
@@ -156,14 +156,6 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             shared_bytes=np.where(threads > _WARP, threads / _WARP * 4, 0.0),
             thread_loads=np.where(threads > _WARP, threads / _WARP * _PASSES[problem.kind], 0.0),
         ).work(target)
-
-    def shared_accesses(
-        self,
-        problem: Normalisation,
-        schedule: NormalisationSchedule,
-    ) -> Sequence[SharedAccess]:
-        """None that conflict: all threads read the same word of the warps' results."""
-        return ()
 
     def kernel(self, problem: Normalisation, schedule: NormalisationSchedule) -> Kernel:
         """Items are rows."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance.work import Columns, Work
 from wpk.problems.movement import Pad, PadMode
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
@@ -84,10 +84,6 @@ class PadTemplate(SingleKernelTemplate[Pad, PadSchedule]):
             threads=threads,
             registers=24.0 + 2 * vector,
         ).work(target)
-
-    def shared_accesses(self, problem: Pad, schedule: PadSchedule) -> Sequence[SharedAccess]:
-        """None: nothing passes through shared memory."""
-        return ()
 
     def kernel(self, problem: Pad, schedule: PadSchedule) -> Kernel:
         """Items are runs of a row of y."""

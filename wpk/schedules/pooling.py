@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.tables import pooling_flops
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance.work import Columns, Work
 from wpk.problems.pooling import Pooling, PoolKind
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
@@ -53,13 +53,7 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, PoolingSchedule]):
 
     def constraints(self, problem: Pooling, target: Target) -> Sequence[Constraint]:
         """Vectors run along the channels."""
-        fastest = _image(problem).channels_fastest
-        return (
-            Constraint(
-                lambda columns: (columns["vector"] == 1) | fastest,
-                lambda s: f"vectors of {s.vector} run along the channels, y's neighbours do not",
-            ),
-        )
+        return (_image(problem).vector_constraint(),)
 
     def work(self, problem: Pooling, columns: Columns, target: Target) -> Work:
         """Tables 6 and 8: windows counted in full, a block's input tile once."""
@@ -84,14 +78,6 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, PoolingSchedule]):
             threads=threads,
             registers=24.0 + 3 * vector,
         ).work(target)
-
-    def shared_accesses(
-        self,
-        problem: Pooling,
-        schedule: PoolingSchedule,
-    ) -> Sequence[SharedAccess]:
-        """None: nothing passes through shared memory."""
-        return ()
 
     def kernel(self, problem: Pooling, schedule: PoolingSchedule) -> Kernel:
         """Items are runs of channels at one pixel."""

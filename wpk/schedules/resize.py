@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance.work import Columns, Work
 from wpk.problems.movement import NearestMode, Resize, ResizeCoordinates, ResizeMode
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
@@ -65,13 +65,7 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
 
     def constraints(self, problem: Resize, target: Target) -> Sequence[Constraint]:
         """Vectors run along the channels."""
-        fastest = _image(problem).channels_fastest
-        return (
-            Constraint(
-                lambda columns: (columns["vector"] == 1) | fastest,
-                lambda s: f"vectors of {s.vector} run along the channels, y's neighbours do not",
-            ),
-        )
+        return (_image(problem).vector_constraint(),)
 
     def work(self, problem: Resize, columns: Columns, target: Target) -> Work:
         """Every input once (neighbours share in L1), every output once."""
@@ -91,14 +85,6 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
             threads=threads,
             registers=24.0 + (6 if linear else 2) * vector,
         ).work(target)
-
-    def shared_accesses(
-        self,
-        problem: Resize,
-        schedule: ResizeSchedule,
-    ) -> Sequence[SharedAccess]:
-        """None: nothing passes through shared memory."""
-        return ()
 
     def kernel(self, problem: Resize, schedule: ResizeSchedule) -> Kernel:
         """Items are runs of channels at one pixel."""

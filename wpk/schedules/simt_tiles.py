@@ -1,13 +1,13 @@
 """What the templates of the ordinary cores share: schedule, limits, cost (see tile_simt.cuh)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats, SharedAccess
+from wpk.schedules.matrix_tiles import TileCosts, target_constraints, up_to, words
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
 
@@ -16,7 +16,6 @@ Mask = NDArray[np.bool_]
 _WARP = 32
 _MAX_ACCUMULATORS = 64
 _MAX_GATHERED_BYTES = 128
-_MAX_REGISTERS = 255
 _OTHER_REGISTERS = 30  # addresses and counters, read from ptxas reports of both templates
 _FLOAT = 4
 
@@ -80,8 +79,8 @@ class SimtInputs:
 def axes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
     """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out."""
     return {
-        "block_m": _up_to((8, 16, 32, 64, 128), rows),
-        "block_n": _up_to((8, 16, 32, 64, 128), columns),
+        "block_m": up_to((8, 16, 32, 64, 128), rows),
+        "block_n": up_to((8, 16, 32, 64, 128), columns),
         "block_k": (8, 16, 32),
         "thread_m": (1, 2, 4, 8),
         "thread_n": (1, 2, 4, 8),
@@ -89,11 +88,6 @@ def axes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
         "padding": (0, 4),
         "prefetch": (0, 1),
     }
-
-
-def _up_to(values: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """The values below twice the size, and always the smallest two."""
-    return tuple(v for i, v in enumerate(values) if i < 2 or v < 2 * size)
 
 
 def threads(columns: Columns) -> Floats:
@@ -135,7 +129,8 @@ def _sides(inputs: SimtInputs) -> tuple[tuple[str, int, int], tuple[str, int, in
 def constraints(inputs: SimtInputs, target: Target) -> Sequence[Constraint]:
     """The limits of tile_simt.cuh and its loaders, and those of the target."""
     gathers = [_gather_constraint(*side) for side in _sides(inputs)]
-    return [*_shape_constraints(), *gathers, *_target_constraints(inputs, target)]
+    limits = target_constraints(threads, shared_bytes, lambda c: registers(c, inputs), target)
+    return [*_shape_constraints(), *gathers, *limits]
 
 
 def _shape_constraints() -> list[Constraint]:
@@ -143,52 +138,31 @@ def _shape_constraints() -> list[Constraint]:
     return [
         Constraint(
             lambda c: (c["block_m"] % c["thread_m"] == 0) & (c["block_n"] % c["thread_n"] == 0),
-            _words("threads of {thread_m} x {thread_n} do not tile {block_m} x {block_n}"),
+            words("threads of {thread_m} x {thread_n} do not tile {block_m} x {block_n}"),
         ),
         Constraint(
             lambda c: (threads(c) >= _WARP) & (threads(c) <= 1024) & (threads(c) % _WARP == 0),
-            _words("{s.threads} threads are not whole warps, 32 to 1024"),
+            words("{s.threads} threads are not whole warps, 32 to 1024"),
         ),
         Constraint(
             _warps_tile,
-            _words("warps of 8 columns of threads (or all, if fewer) do not tile the block"),
+            words("warps of 8 columns of threads (or all, if fewer) do not tile the block"),
         ),
         Constraint(
             lambda c: _is_run(c["thread_m"]) & _is_run(c["thread_n"]),
-            _words("{thread_m} x {thread_n} is not 1, 2 or multiples of 4"),
+            words("{thread_m} x {thread_n} is not 1, 2 or multiples of 4"),
         ),
         Constraint(
             lambda c: c["thread_m"] * c["thread_n"] <= _MAX_ACCUMULATORS,
-            _words(f"{{thread_m}} x {{thread_n}} are over {_MAX_ACCUMULATORS} accumulators"),
+            words(f"{{thread_m}} x {{thread_n}} are over {_MAX_ACCUMULATORS} accumulators"),
         ),
         Constraint(
             lambda c: (c["block_k"] == 4) | (c["block_k"] % 8 == 0),
-            _words("block_k is {block_k}; a step is 4 elements, or a multiple of 8"),
+            words("block_k is {block_k}; a step is 4 elements, or a multiple of 8"),
         ),
         Constraint(
             lambda c: c["padding"] % 4 == 0,
-            _words("padding is {padding}; lines stay aligned in multiples of 4"),
-        ),
-    ]
-
-
-def _target_constraints(inputs: SimtInputs, target: Target) -> list[Constraint]:
-    limit, most_threads = target.max_shared_block, target.max_threads_block
-    return [
-        Constraint(
-            lambda c: threads(c) <= most_threads,
-            _words(f"{{s.threads}} threads, the target has {most_threads}"),
-        ),
-        Constraint(
-            lambda c: shared_bytes(c) <= limit,
-            _words(f"the tiles need more shared memory than the target's {limit} bytes a block"),
-        ),
-        Constraint(
-            lambda c: (
-                registers(c, inputs)
-                <= np.minimum(_MAX_REGISTERS, target.registers_sm // np.maximum(threads(c), 1))
-            ),
-            _words("a thread needs more registers than there are: accumulators would spill"),
+            words("padding is {padding}; lines stay aligned in multiples of 4"),
         ),
     ]
 
@@ -219,11 +193,19 @@ def _gather_constraint(side: str, vector: int, size: int) -> Constraint:
     )
 
 
-def _words(text: str) -> Callable[[Any], str]:
-    return lambda schedule: text.format(**dict(schedule.parameters()), s=schedule)
+def costs(columns: Columns, inputs: SimtInputs) -> TileCosts:
+    """What the models take into account."""
+    return TileCosts(
+        unit=None,
+        threads=threads(columns),
+        shared_bytes=shared_bytes(columns),
+        registers=registers(columns, inputs),
+        loads=_loads(columns),
+        stages=columns["prefetch"].astype(np.float64) + 1.0,
+    )
 
 
-def loads(columns: Columns) -> Floats:
+def _loads(columns: Columns) -> Floats:
     """Shared memory loads of a thread in one step."""
     thread_m, thread_n = columns["thread_m"], columns["thread_n"]
     runs_m = np.where(columns["row_major"] == 1, thread_m / 4, np.ceil(thread_m / 4))

@@ -80,16 +80,16 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """What each schedule makes the GPU do."""
 
     @abc.abstractmethod
-    def shared_accesses(self, problem: P, schedule: S) -> Sequence[SharedAccess]:
-        """The shared-memory loads of a warp in one step; empty where none can conflict."""
-
-    @abc.abstractmethod
     def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
         """The kernels: each an include and one instantiation."""
 
     @abc.abstractmethod
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
         """How the kernels are launched, in sequence."""
+
+    def shared_accesses(self, problem: P, schedule: S) -> Sequence[SharedAccess]:
+        """The shared-memory loads of a warp in one step; none where none can conflict."""
+        return ()
 
     def packing(self, problem: P, schedule: S) -> str | None:
         """Name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""

@@ -1,0 +1,119 @@
+"""What all matrix-like templates share: the target's limits on tiles, and the work of products by tiles."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wpk.dtypes import Precision
+from wpk.performance.work import Columns, Floats, Work
+from wpk.schedules.template import Constraint
+from wpk.targets.target import Target
+
+_MAX_REGISTERS = 255
+
+Cost = Callable[[Columns], Floats]
+"""What each schedule takes of something."""
+
+
+@dataclass(frozen=True)
+class TileCosts:
+    """What tiles take; arrays have one entry a schedule.
+
+    Attributes:
+        unit: The tensor-core precision used, or None for the ordinary cores.
+        threads: Threads of a block.
+        shared_bytes: Shared memory of a block.
+        registers: Estimated registers of a thread.
+        loads: Shared memory loads of a thread in one step.
+        stages: Steps whose loads are in flight at once.
+    """
+
+    unit: Precision | None
+    threads: Floats
+    shared_bytes: Floats
+    registers: Floats
+    loads: Floats
+    stages: Floats
+
+
+@dataclass(frozen=True)
+class TiledProduct:
+    """A problem as blocks that walk the reduction; arrays have one entry a schedule.
+
+    Attributes:
+        element_bytes: Bytes of an input element.
+        store_bytes: Bytes of an output element.
+        blocks: Thread blocks of the grid.
+        steps: Steps of the reduction.
+        transactions: Global memory transactions of a block in one step.
+    """
+
+    element_bytes: int
+    store_bytes: int
+    blocks: Floats
+    steps: Floats
+    transactions: Floats
+
+    def work(self, columns: Columns, costs: TileCosts) -> Work:
+        """What DeepCuts tables 6 to 8 count for it: tiles in full, both loaded at every step."""
+        block_m, block_n, block_k = block_tile(columns)
+        block_flops = 2.0 * block_m * block_n * block_k * self.steps
+        return Work(
+            unit=costs.unit,
+            element_bytes=self.element_bytes,
+            blocks=self.blocks,
+            threads=costs.threads,
+            shared_bytes=costs.shared_bytes,
+            registers=costs.registers,
+            block_flops=block_flops,
+            thread_flops=block_flops / costs.threads,
+            block_transactions=self.steps * self.transactions,
+            thread_loads=self.steps * costs.loads,
+            store_bytes=block_m * block_n * float(self.store_bytes),
+            steps=self.steps,
+            stages=costs.stages,
+        )
+
+
+def block_tile(columns: Columns) -> tuple[Floats, Floats, Floats]:
+    """Rows, columns and elements of the reduction that a block takes in a step."""
+    block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
+    return block_m, block_n, block_k
+
+
+def up_to(values: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """The values below twice the size, and always the smallest two."""
+    return tuple(v for i, v in enumerate(values) if i < 2 or v < 2 * size)
+
+
+def words(text: str) -> Callable[[Any], str]:
+    """A constraint's words from a format over the schedule's parameters, and ``s``, the schedule."""
+    return lambda schedule: text.format(**dict(schedule.parameters()), s=schedule)
+
+
+def target_constraints(
+    threads: Cost, shared_bytes: Cost, registers: Cost, target: Target
+) -> Sequence[Constraint]:
+    """What a block may take on the target."""
+    limit, most_threads = target.max_shared_block, target.max_threads_block
+
+    def fits_registers(columns: Columns) -> Any:
+        room = target.registers_sm // np.maximum(threads(columns), 1)
+        return registers(columns) <= np.minimum(_MAX_REGISTERS, room)
+
+    return (
+        Constraint(
+            lambda c: threads(c) <= most_threads,
+            words(f"{{s.threads}} threads, the target has {most_threads}"),
+        ),
+        Constraint(
+            lambda c: shared_bytes(c) <= limit,
+            words(f"the tiles need more shared memory than the target's {limit} bytes a block"),
+        ),
+        Constraint(
+            fits_registers,
+            words("a thread needs more registers than there are: accumulators would spill"),
+        ),
+    )
