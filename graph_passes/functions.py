@@ -13,7 +13,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError
-from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.graph_passes.query import ONNX_DOMAINS, REDUCTIONS
 
 DOMAIN = "wpk"
 # The first IR version with local functions (onnx/onnx.proto, IR_VERSION_2021_7_30).
@@ -28,21 +28,7 @@ _PARAMETERS: dict[str, tuple[int, ...]] = {
     "Slice": (1, 2, 3, 4),
     "Squeeze": (1,),
     "Unsqueeze": (1,),
-    **{
-        f"Reduce{kind}": (1,)
-        for kind in [
-            "Sum",
-            "Mean",
-            "Max",
-            "Min",
-            "Prod",
-            "L1",
-            "L2",
-            "SumSquare",
-            "LogSum",
-            "LogSumExp",
-        ]
-    },
+    **dict.fromkeys(REDUCTIONS, (1,)),
 }
 # Inputs that are weights of an operator whatever their size: always inputs of the function.
 _WEIGHTED = (

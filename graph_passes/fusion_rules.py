@@ -10,27 +10,12 @@ element-wise graph.
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.functions import element_type
-from wpk.graph_passes.query import is_op, rank
+from wpk.graph_passes.query import REDUCTIONS, is_op, rank
 
 MATRIX = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 POOLS = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
 SOFTMAX = ("LogSoftmax", "Softmax")
 ROWS = ("InstanceNormalization", "LayerNormalization", "RMSNormalization")
-REDUCTIONS = tuple(
-    f"Reduce{kind}"
-    for kind in [
-        "Sum",
-        "Mean",
-        "Max",
-        "Min",
-        "Prod",
-        "L1",
-        "L2",
-        "SumSquare",
-        "LogSum",
-        "LogSumExp",
-    ]
-)
 ANCHORS = (*MATRIX, *POOLS, *SOFTMAX, *ROWS, *REDUCTIONS)
 WITH_PROLOGUE = (*SOFTMAX, *ROWS, *REDUCTIONS)
 SPATIAL = ("Conv", "ConvTranspose", *POOLS)

@@ -75,7 +75,6 @@ class _Writer:
         self._plan = plan
         self._editor = GraphEditor(graph)
         self._stored: dict[int, gs.Tensor] = {}
-        self._read_first: set[int] = set()
 
     def rewrite(self, node: gs.Node) -> None:
         """Make ``node`` read what is stored, and write what the plan says."""

@@ -22,22 +22,10 @@ import onnx_graphsurgeon as gs
 from wpk.errors import GraphError
 from wpk.graph_passes.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.editor import GraphEditor
-from wpk.graph_passes.query import ONNX_DOMAINS, dims, rank
+from wpk.graph_passes.query import ONNX_DOMAINS, REDUCTIONS, dims, rank
 
 MODERN_OPSET = 20
 
-_REDUCTIONS = (
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-)
 # Before opset 13 these flatten their input to two dimensions.
 FLATTENING_OPS = ("Softmax", "LogSoftmax", "Hardmax")
 # The changelog was read up to here (onnx/docs/Changelog.md): no operator changes its meaning under
@@ -165,7 +153,7 @@ def _rewriter(
     if node.domain not in ONNX_DOMAINS:
         return None
     axes_since = 13 if node.op in ("Squeeze", "Unsqueeze", "ReduceSum") else 18
-    if node.op in ("Squeeze", "Unsqueeze", *_REDUCTIONS):
+    if node.op in ("Squeeze", "Unsqueeze", *REDUCTIONS):
         return _axes_to_input if old_opset < axes_since <= new_opset else None
     if node.op in FLATTENING_OPS:
         return _softmax_along_axis if old_opset < 13 <= new_opset else None

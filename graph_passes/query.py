@@ -8,6 +8,18 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 ONNX_DOMAINS = (None, "", "ai.onnx")
+REDUCTIONS = (
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+)
 
 Dims = list[int | str | None]
 

@@ -14,8 +14,9 @@ import pytest
 from wpk.engine.atomic_file import OutputError
 from wpk.engine.plan import NodeSummary, PlanBundle
 from wpk.report.facts import ReportFacts
+from wpk.report.formats import write_report
 from wpk.report.gather import gather
-from wpk.report.html import html_page, write_html
+from wpk.report.html import html_page
 from wpk.report.page.markup import Html, joined, tag
 
 VOID = {"meta", "img"}
@@ -152,10 +153,10 @@ def test_text_becomes_markup_only_through_tag() -> None:
 
 
 def test_writes_the_file_or_leaves_it(bundle: PlanBundle, folder: Path) -> None:
-    write_html(folder / "a.html", bundle)
+    write_report(folder / "a.html", bundle)
     assert (folder / "a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     with pytest.raises(OutputError, match="cannot be written"):
-        write_html(folder / "missing" / "a.html", bundle)
+        write_report(folder / "missing" / "a.html", bundle)
 
 
 def test_a_plan_without_its_bundle_has_a_page_without_sources(bundle: PlanBundle) -> None:
@@ -172,7 +173,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 def test_the_script_runs_and_opens_the_operator_of_the_address(
     bundle: PlanBundle, folder: Path
 ) -> None:
-    write_html(folder / "a.html", bundle)
+    write_report(folder / "a.html", bundle)
     command = [
         str(CHROMIUM),
         "--headless",

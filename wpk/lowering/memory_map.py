@@ -38,16 +38,7 @@ class MemoryMap:
         rest = self.wholes[slot.parent]
         parent = self.home(slot.parent, dtype, (shape[0], *rest), leading)
         part = parent.sliced(slot.axis, slot.start, shape[slot.axis])
-        base = self.values[parent.source]
-        self.values[name] = replace(
-            base,
-            name=name,
-            shape=part.shape,
-            strides=part.strides,
-            padding=part.padding,
-            offset=base.offset + part.offset * dtype.bytes,
-            logical_shape=part.shape,
-        )
+        self.alias(name, part, part.shape)
         return self.view(name)
 
     def view(self, name: str) -> View:
@@ -66,24 +57,14 @@ class MemoryMap:
 
     def at(self, view: View) -> str:
         """Name of a value that starts where the view starts."""
-        base = self.values[view.source]
         if view.offset == 0:
             return view.source
         name = f"{view.source}@{view.offset}"
-        self.values[name] = replace(
-            base,
-            name=name,
-            leading=view.leading,
-            shape=view.shape,
-            strides=view.strides,
-            padding=view.padding,
-            offset=base.offset + view.offset * base.dtype.bytes,
-            logical_shape=view.shape,
-        )
+        self.alias(name, view, view.shape)
         return name
 
     def alias(self, name: str, view: View, logical_shape: tuple[int, ...]) -> None:
-        """Give a view a name of its own (a model's output that is another tensor's reshape)."""
+        """Give a view a name of its own: a tensor within another, or another's reshape."""
         base = self.values[view.source]
         self.values[name] = replace(
             base,

@@ -3,40 +3,49 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from wpk.engine.atomic_file import atomic_file
 from wpk.engine.plan import Plan, PlanBundle
 from wpk.errors import EngineError
-from wpk.report.html import write_html
-from wpk.report.json import write_json
-from wpk.report.markdown import write_markdown
+from wpk.report.facts import ReportFacts
+from wpk.report.gather import gather
+from wpk.report.html import html_page
+from wpk.report.json import json_text
+from wpk.report.markdown import markdown_text
 
-WRITERS: dict[str, Callable[[Path, Plan | PlanBundle], None]] = {
-    ".html": write_html,
-    ".htm": write_html,
-    ".json": write_json,
-    ".md": write_markdown,
+FORMS: dict[str, Callable[[ReportFacts], str]] = {
+    ".html": html_page,
+    ".htm": html_page,
+    ".json": json_text,
+    ".md": markdown_text,
 }
-"""Writers by the suffix of the file's name."""
+"""Forms by the suffix of the file's name."""
 
 
 def require_format(path: Path) -> None:
     """Refuse a file name that names no form, before the work that the report is about.
 
     Raises:
-        EngineError: The suffix is none of `WRITERS`.
+        EngineError: The suffix is none of `FORMS`.
     """
-    if path.suffix.lower() not in WRITERS:
+    if path.suffix.lower() not in FORMS:
         raise EngineError(
-            f"{path}: a report is written as {', '.join(WRITERS)}, not as {path.suffix or 'this'}",
+            f"{path}: a report is written as {', '.join(FORMS)}, not as {path.suffix or 'this'}",
             fix="give the report a name that ends in one of these, e.g. report.html",
         )
 
 
 def write_report(path: Path, subject: Plan | PlanBundle) -> None:
-    """Write the report of a plan in the form that the file's suffix names.
+    """Write the report of a plan in the form that the file's suffix names, completely or not at all.
+
+    Args:
+        path: The file to write.
+        subject: The plan; a bundle also shows the generated sources.
 
     Raises:
-        EngineError: The suffix is none of `WRITERS`.
+        EngineError: The suffix is none of `FORMS`.
         OutputError: The file cannot be written.
     """
     require_format(path)
-    WRITERS[path.suffix.lower()](path, subject)
+    text = FORMS[path.suffix.lower()](gather(subject)).encode()
+    with atomic_file(path) as stream:
+        stream.write(text)

@@ -4,10 +4,7 @@ import base64
 import hashlib
 from pathlib import Path
 
-from wpk.engine.atomic_file import atomic_file
-from wpk.engine.plan import Plan, PlanBundle
 from wpk.report.facts import ReportFacts
-from wpk.report.gather import gather
 from wpk.report.page.graph import graph_section
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.memory import memory_section
@@ -24,21 +21,6 @@ from wpk.report.page.passes import passes_section
 from wpk.report.page.search import search_section
 
 _PARTS = Path(__file__).parent / "page"
-
-
-def write_html(path: Path, subject: Plan | PlanBundle) -> None:
-    """Write the report of a plan as a web page, completely or not at all.
-
-    Args:
-        path: The file to write.
-        subject: The plan; a bundle also shows the generated sources.
-
-    Raises:
-        OutputError: The file cannot be written.
-    """
-    page = html_page(gather(subject)).encode()
-    with atomic_file(path) as stream:
-        stream.write(page)
 
 
 def html_page(facts: ReportFacts) -> str:

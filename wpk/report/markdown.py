@@ -2,12 +2,9 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
-from wpk.engine.atomic_file import atomic_file
-from wpk.engine.plan import Check, Plan, PlanBundle
+from wpk.engine.plan import Check
 from wpk.report.facts import OperatorFacts, ReportFacts
-from wpk.report.gather import gather
 from wpk.report.precision_words import precision_sentences
 from wpk.report.table import byte_size
 from wpk.report.visible import visible
@@ -15,17 +12,6 @@ from wpk.report.visible import visible
 _MARKS = re.compile(r"([\\`*_{}\[\]<>()#+|~!&-])")
 _DIGEST = 12
 _MOST_NODES = 6
-
-
-def write_markdown(path: Path, subject: Plan | PlanBundle) -> None:
-    """Write the report of a plan as Markdown, completely or not at all.
-
-    Raises:
-        OutputError: The file cannot be written.
-    """
-    text = markdown_text(gather(subject)).encode()
-    with atomic_file(path) as stream:
-        stream.write(text)
 
 
 def markdown_text(facts: ReportFacts) -> str:

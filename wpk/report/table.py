@@ -24,11 +24,6 @@ def _is_number(cell: object) -> bool:
     )
 
 
-def microseconds(seconds: float) -> str:
-    """``12.3`` for 12.3e-6 s: the unit of kernels."""
-    return f"{seconds * 1e6:.2f}"
-
-
 def byte_size(count: int) -> str:
     """``1.5 MiB``."""
     size = float(count)
