@@ -1,0 +1,154 @@
+"""Woodpecker-DL 2.3: probabilities, elites, crossover, mutation, convergence."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wpk.search.genetic import GeneticOptions, GeneticSearch
+from wpk.search.replay import Recording, replay
+from wpk.trial import Status, Trial
+
+
+def _generation(searcher: GeneticSearch[Any], recording: Recording, count: int) -> list[int]:
+    schedules = searcher.ask(count)
+    searcher.tell([recording.trial(schedule) for schedule in schedules])
+    rows = [searcher.space.row(schedule.parameters()) for schedule in schedules]
+    return [row for row in rows if row is not None]
+
+
+def test_parents_are_drawn_with_the_probabilities_of_equation_1(
+    record: Callable[..., Recording],
+) -> None:
+    # Without crossover and mutation a child is its parent: count how often each is one.
+    costs = np.asarray([1.0, 2.0, 4.0])
+    recording = record((3, 4), lambda point: float(costs[point[0]]), lambda point: point[1] == 0)
+    options = GeneticOptions(population=3, elites=1, pressure=1.0, crossover=0.0, mutation=0.0)
+    searcher = GeneticSearch(recording.space, 1, options)
+    searcher.tell(recording.trials)
+    searcher._next_generation()
+    draws = 4000
+    with searcher._own_random():
+        bred = [searcher._breed()[0] for _ in range(draws)]
+    expected = (1 / costs) / (1 / costs).sum()
+    found = np.bincount(bred, minlength=3) / draws
+    deviation = np.sqrt(expected * (1 - expected) / draws)
+    assert (np.abs(found - expected) < 4 * deviation).all()
+
+
+def test_pressure_sharpens_the_choice(record: Callable[..., Recording]) -> None:
+    recording = record((2, 2), lambda point: 1.0 + point[0], lambda point: point[1] == 0)
+    shares = []
+    for pressure in (1.0, 8.0):
+        options = GeneticOptions(pressure=pressure, crossover=0.0, mutation=0.0)
+        searcher = GeneticSearch(recording.space, 1, options)
+        searcher.tell(recording.trials)
+        searcher._next_generation()
+        with searcher._own_random():
+            shares.append(np.mean([searcher._breed()[0] == 0 for _ in range(500)]))
+    assert shares[0] == pytest.approx(2 / 3, abs=0.09)  # four standard deviations
+    assert shares[1] > 0.97
+
+
+def test_children_without_mutation_have_only_their_parents_genes(bowl: Recording) -> None:
+    options = GeneticOptions(population=6, elites=2, pressure=1.0, mutation=0.0)
+    searcher = GeneticSearch(bowl.space, 3, options)
+    parents = bowl.space.genomes[_generation(searcher, bowl, 6)]
+    children = np.asarray(_bred(searcher, 50))
+    for axis in range(4):
+        assert set(children[:, axis]) <= set(parents[:, axis])
+    assert any(not (parents == child).all(axis=1).any() for child in children)  # some mix
+
+
+def test_mutation_brings_genes_that_no_parent_has(bowl: Recording) -> None:
+    options = GeneticOptions(population=6, elites=2, mutation=0.5)
+    searcher = GeneticSearch(bowl.space, 3, options)
+    _generation(searcher, bowl, 6)
+    children = np.asarray(_bred(searcher, 200))
+    assert [len(set(column)) for column in children.T] == list(bowl.space.shape)
+
+
+def _bred(searcher: GeneticSearch[Any], count: int) -> list[list[int]]:
+    searcher._next_generation()
+    with searcher._own_random():
+        return [list(searcher._breed()) for _ in range(count)]
+
+
+def test_elites_pass_and_the_rest_is_bred_anew(bowl: Recording) -> None:
+    options = GeneticOptions(population=8, elites=3)
+    searcher = GeneticSearch(bowl.space, 1, options)
+    first = _generation(searcher, bowl, 8)
+    elites = sorted(first, key=lambda row: searcher.ledger.costs[row])[:3]
+    children = _generation(searcher, bowl, 5)
+    assert searcher._members == {*elites, *children}
+
+
+def test_failures_do_not_breed(record: Callable[..., Recording]) -> None:
+    recording = record((6, 6, 6), lambda point: inf if point[0] else 1e-5 * (1 + point.sum()))
+    options = GeneticOptions(population=30, elites=2, mutation=0.0)
+    searcher = GeneticSearch(recording.space, 1, options)
+    first = _generation(searcher, recording, 30)
+    ran = [row for row in first if np.isfinite(searcher.ledger.costs[row])]
+    assert 2 <= len(ran) < 30
+    assert {child[0] for child in _bred(searcher, 50)} == {0}
+
+
+def test_takes_a_neighbour_of_an_elite_where_breeding_finds_nothing_new(bowl: Recording) -> None:
+    # Clones of one parent are never new.
+    options = GeneticOptions(population=4, elites=1, pressure=1000.0, crossover=0.0, mutation=0.0)
+    searcher = GeneticSearch(bowl.space, 1, options)
+    first = _generation(searcher, bowl, 4)
+    fastest = min(first, key=lambda row: searcher.ledger.costs[row])
+    assert _generation(searcher, bowl, 1)[0] in bowl.space.neighbours(fastest)
+
+
+def test_converges_when_a_generation_is_close(record: Callable[..., Recording]) -> None:
+    flat = record((6, 6, 6), lambda point: 1e-5 * (1 + 0.0001 * float(point.sum())))
+    searcher = GeneticSearch(flat.space, 1)
+    asked = searcher.ask(8)
+    assert not searcher.converged  # nothing is known
+    searcher.tell([flat.trial(schedule) for schedule in asked[:7]])
+    assert not searcher.converged  # one is outstanding
+    searcher.tell([flat.trial(asked[7])])
+    assert searcher.converged
+
+
+def test_has_not_converged_where_run_times_differ(bowl: Recording) -> None:
+    searcher = GeneticSearch(bowl.space, 1)
+    _generation(searcher, bowl, 8)
+    assert not searcher.converged
+
+
+def test_strangers_come_in_after_convergence(record: Callable[..., Recording]) -> None:
+    # Half of the space costs the same, the other half is better but not bred from the first.
+    recording = record((2, 9, 9), lambda point: 1e-5 if point[0] else 2e-5)
+    options = GeneticOptions(population=6, elites=2, mutation=0.0)
+    searcher = GeneticSearch(recording.space, 1, options)
+    slow = [trial for trial in recording.trials if trial.schedule[0][1] == 0]
+    searcher.tell(slow[:12])
+    searcher._left = 0
+    assert searcher.converged
+    replay(searcher, recording, 24)
+    assert searcher.ledger.best(1) == [recording.space.row((("axis_0", 1), *_rest(searcher)))]
+
+
+def _rest(searcher: GeneticSearch[Any]) -> tuple[tuple[str, int], ...]:
+    best = searcher.space.schedule(searcher.ledger.best(1)[0]).parameters()
+    return best[1:]
+
+
+def test_asking_beyond_a_generation_makes_it_grow(bowl: Recording) -> None:
+    searcher = GeneticSearch(bowl.space, 1, GeneticOptions(population=4, elites=1))
+    assert len(searcher.ask(11)) == 11
+    assert len(searcher._members) == 11
+
+
+def test_a_told_schedule_joins_the_population(bowl: Recording) -> None:
+    searcher = GeneticSearch(bowl.space, 1, GeneticOptions(population=4, elites=1))
+    _generation(searcher, bowl, 4)
+    best = min(bowl.trials, key=lambda trial: trial.cost)
+    searcher.tell([Trial(best.schedule, Status.OK, best.seconds)])
+    searcher.ask(1)
+    assert searcher.space.row(best.schedule) in searcher._parents

@@ -1,0 +1,131 @@
+"""Woodpecker-DL 2.4: observation, actions, learning, the paper's settings."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wpk.search.ppo import PAPER_SETTINGS, PpoOptions, PpoSearch
+from wpk.search.replay import Recording, replay
+from wpk.search.space import SearchSpace
+from wpk.trial import Status, Trial
+
+
+def _tell(searcher: PpoSearch[Any], row: int, seconds: float) -> None:
+    schedule = searcher.space.schedule(row).parameters()
+    searcher.tell([Trial(schedule, Status.OK, (seconds,))])
+
+
+def test_observes_problem_schedule_and_average(bowl: Recording) -> None:
+    searcher = PpoSearch(bowl.space, 1, PAPER_SETTINGS)
+    _tell(searcher, 700, 3e-5)
+    expected = [64, 1000, *bowl.space.genomes[123], 3e-5]
+    assert searcher.observe(123) == pytest.approx(np.asarray(expected, np.float32))
+
+
+def test_observes_17_numbers_of_a_convolution_with_seven_parameters() -> None:
+    # The paper's schedules: three extents of a block, three tiles and the split of the reduction.
+    features = dict.fromkeys(
+        ("n", "c_in", "c_out", "k_h", "k_w", "h", "w", "stride", "padding"), 3.0
+    )
+    names = ("t_x", "t_y", "t_z", "tile_x", "tile_y", "tile_z", "tile_rz")
+    trial = Trial(tuple((name, 1) for name in names), Status.OK, (1e-5,))
+    recording = Recording("none", "conv", features, "none", names, (trial,))
+    assert PpoSearch(recording.space, 1).observe(0).shape == (17,)
+
+
+def test_scaled_observations_are_of_order_one(beds: list[Recording]) -> None:
+    for bed in beds:
+        searcher = PpoSearch(bed.space, 1)
+        replay(searcher, bed, 40)
+        rows = range(0, bed.space.size, 50)
+        assert max(np.abs(searcher.observe(row)).max() for row in rows) < 3
+
+
+def test_an_action_changes_one_parameter_of_a_fastest_schedule(bowl: Recording) -> None:
+    options = PpoOptions(start=6, fastest=2)
+    searcher = PpoSearch(bowl.space, 1, options)
+    replay(searcher, bowl, 6)
+    fastest = bowl.space.genomes[searcher.ledger.best(2)]
+    for schedule in searcher.ask(10):
+        row = bowl.space.row(schedule.parameters())
+        assert 1 in (fastest != bowl.space.genomes[row]).sum(axis=1)
+
+
+def test_an_episode_follows_gains_and_ends_with_a_loss(bowl: Recording) -> None:
+    searcher = PpoSearch(bowl.space, 1, PpoOptions(start=1, fastest=1, batch=100))
+    first = bowl.space.row(searcher.ask(1)[0].parameters())
+    assert first is not None
+    _tell(searcher, first, 5e-5)
+    second = bowl.space.row(searcher.ask(1)[0].parameters())
+    assert second is not None
+    _tell(searcher, second, 4e-5)
+    (walker,) = searcher._walkers
+    assert (walker.row, walker.steps[-1].last) == (second, False)
+    third = bowl.space.row(searcher.ask(1)[0].parameters())
+    assert third in bowl.space.neighbours(second)
+    assert third is not None
+    _tell(searcher, third, 6e-5)
+    assert walker.steps[-1].last
+    assert bowl.space.row(searcher.ask(1)[0].parameters()) in bowl.space.neighbours(second)
+
+
+def test_a_failure_is_not_stepped_on_and_costs_the_average(bowl: Recording) -> None:
+    searcher = PpoSearch(bowl.space, 1, PpoOptions(start=1, batch=100))
+    (start,) = searcher.ask(1)
+    searcher.tell([Trial(start.parameters(), Status.OK, (2e-5,))])
+    (asked,) = searcher.ask(1)
+    searcher.tell([Trial(asked.parameters(), Status.TIMED_OUT)])
+    (walker,) = searcher._walkers
+    assert walker.row == bowl.space.row(start.parameters())
+    assert walker.steps[-1].reward == pytest.approx(-1)  # -alpha, relative to alpha
+    assert searcher._average == pytest.approx(0.8 * 2e-5 + 0.2 * 4e-5)
+
+
+def test_failures_before_any_run_time_do_not_make_an_average(bowl: Recording) -> None:
+    searcher = PpoSearch(bowl.space, 1)
+    first, second = searcher.ask(2)
+    searcher.tell([Trial(first.parameters(), Status.COMPILE_FAILED)])
+    searcher.tell([Trial(second.parameters(), Status.OK, (3e-5,))])
+    assert searcher._average == 3e-5
+
+
+def test_learns_which_action_pays(record: Callable[..., Recording]) -> None:
+    # The first parameter decides, the others are noise: after some batches the policy sets it to
+    # its best value more often than to any other, from schedules that it has not seen.
+    recording = record((4, 12, 12), lambda point: 1e-5 * (1 + abs(float(point[0]) - 2)))
+    options = replace(PpoOptions(), fastest=300, horizon=1, start=300, batch=16, entropy=0.0)
+    searcher = PpoSearch(recording.space, 1, options)
+    before = _chances(searcher, recording.space)
+    replay(searcher, recording, 300 + 160, batch=16)
+    after = _chances(searcher, recording.space)
+    assert after[2] > 1.5 * before[2]
+    assert after[2] > max(after[0], after[1], after[3])
+
+
+def _chances(searcher: PpoSearch[Any], space: SearchSpace[Any]) -> np.ndarray:
+    """Mean probability of each of the first four actions, all being allowed."""
+    rows = np.random.default_rng(0).choice(space.size, 50)
+    observations = np.stack([searcher.observe(int(row)) for row in rows])
+    logits = searcher._network.forward(observations).outputs[:, :-1]
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    chances: np.ndarray = (weights / weights.sum(axis=1, keepdims=True)).mean(axis=0)
+    return chances[:4]
+
+
+def test_the_papers_network_is_the_papers() -> None:
+    assert PAPER_SETTINGS.hidden == ((512, "tanh"), (1024, "tanh"), (1024, "selu"), (512, "selu"))
+    assert (PAPER_SETTINGS.value, PAPER_SETTINGS.entropy) == (0.15, 20.0)
+    assert PAPER_SETTINGS.keep == 0.15
+
+
+def test_the_papers_settings_run(beds: list[Recording]) -> None:
+    smallest = min(beds, key=lambda bed: bed.space.size)
+    options = replace(PAPER_SETTINGS, epochs=2)  # 30 take seconds
+    searcher = PpoSearch(smallest.space, 1, options)
+    before = searcher._network.parameters.copy()
+    assert len(replay(searcher, smallest, 48)) == 48
+    assert np.isfinite(searcher._network.parameters).all()
+    assert (before != searcher._network.parameters).mean() > 0.5
