@@ -3,8 +3,7 @@
     space -> legal -> score keeps max(8, 1 %), at most 256 -> estimate ranks
 
 Scores without bank conflicts are upper limits of the scores with them, so conflicts are counted in
-the order of these limits, and only until no uncounted schedule can enter the kept ones any more
-(or four times as many have been counted as are kept).
+the order of these limits, and only until no uncounted schedule can enter the kept ones any more.
 """
 
 from __future__ import annotations
@@ -31,9 +30,6 @@ MOST_SCORED = 100_000
 """Legal schedules that are scored at most; beyond, as many are drawn with a fixed seed."""
 
 LEAST_KEPT, MOST_KEPT, KEPT_SHARE = 8, 256, 0.01
-
-COUNTED_FACTOR = 4
-"""Schedules whose bank conflicts are counted at most, for each that is kept."""
 
 _THINNING_SEED = 0
 _TIE_DIGITS = 9  # scores that agree to so many digits differ by rounding only
@@ -145,7 +141,7 @@ class _Models:
 def _keep(models: _Models, count: int) -> tuple[list[int], dict[int, SharedCost]]:
     """The best ``count`` rows by counted score, and the cost of every row that was counted."""
     order, limits = models.order()
-    candidates = order[: COUNTED_FACTOR * count].tolist()
+    candidates = order.tolist()
     costs: dict[int, SharedCost] = {}
     known: dict[tuple[SharedAccess, ...], SharedCost] = {}
     scores: list[float] = []
