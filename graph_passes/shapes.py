@@ -13,8 +13,6 @@ from onnx import shape_inference
 # Larger constants cannot decide a shape that wpk carries.
 MAX_SHAPE_VALUES = 1024
 
-Shape = list[int | str | None]
-
 
 def infer_shapes(graph: gs.Graph) -> None:
     """Fill in dtype and shape of every tensor of ``graph`` that inference can decide.

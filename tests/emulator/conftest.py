@@ -1,8 +1,7 @@
 """Compile a fixture kernel for the CPU and execute it; products are of small integers, so exact."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,25 +18,8 @@ KERNELS = Path(__file__).parent / "kernels"
 
 Matrix = npt.NDArray[np.generic]
 Edits = Sequence[tuple[str, str]]
-
-
-class Emulate(Protocol):
-    """Execute ``entry`` of kernels/``file``.cu, with pieces of its text replaced."""
-
-    def __call__(
-        self,
-        file: str,
-        entry: str,
-        arguments: Sequence[Value],
-        *,
-        grid: tuple[int, int, int] = (1, 1, 1),
-        threads: int = 32,
-        block: tuple[int, int, int] | None = None,
-        shared_bytes: int = 0,
-        mode: Mode = FAST,
-        edits: Edits = (),
-        seed: int = 0,
-    ) -> Statistics: ...
+Product = tuple[Matrix, Matrix, Statistics]
+"""What a kernel multiplied, and the right product."""
 
 
 def edited(file: str, edits: Edits) -> str:
@@ -68,21 +50,9 @@ def _emulate(
 
 
 @pytest.fixture(name="emulate", scope="session")
-def _emulate_fixture() -> Emulate:
+def _emulate_fixture() -> Callable[..., Statistics]:
+    """Executes ``entry`` of kernels/``file``.cu, with pieces of its text replaced."""
     return _emulate
-
-
-class Multiply(Protocol):
-    """Multiply small integers with a fixture kernel; returns the product and the right one."""
-
-    def __call__(
-        self,
-        shape: tuple[int, int, int],
-        mode: Mode = FAST,
-        edits: Edits = (),
-        dtype: npt.DTypeLike = np.float16,
-        shared_bytes: int | None = None,
-    ) -> tuple[Matrix, Matrix, Statistics]: ...
 
 
 def _integers(shape: tuple[int, int], seed: int, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
@@ -95,7 +65,7 @@ def _multiply_mma(
     edits: Edits = (),
     dtype: npt.DTypeLike = np.float16,
     shared_bytes: int | None = None,
-) -> tuple[Matrix, Matrix, Statistics]:
+) -> Product:
     m, n, k = shape
     a, b = _integers((m, k), 0, dtype), _integers((k, n), 1, dtype)
     c = guarded(np.full((m, n), np.nan, np.float32))
@@ -118,7 +88,7 @@ def _multiply_wgmma(
     edits: Edits = (),
     dtype: npt.DTypeLike = np.float16,
     shared_bytes: int | None = None,
-) -> tuple[Matrix, Matrix, Statistics]:
+) -> Product:
     m, n, k = shape
     a, b = _integers((m, k), 0, dtype), _integers((n, k), 1, dtype)
     c = guarded(np.full((m, n), np.nan, np.float32))
@@ -139,10 +109,12 @@ def _multiply_wgmma(
 
 
 @pytest.fixture(name="multiply_mma", scope="session")
-def _multiply_mma_fixture() -> Multiply:
+def _multiply_mma_fixture() -> Callable[..., Product]:
+    """Multiplies small integers with mma."""
     return _multiply_mma
 
 
 @pytest.fixture(name="multiply_wgmma", scope="session")
-def _multiply_wgmma_fixture() -> Multiply:
+def _multiply_wgmma_fixture() -> Callable[..., Product]:
+    """Multiplies small integers with wgmma."""
     return _multiply_wgmma

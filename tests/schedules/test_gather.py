@@ -9,7 +9,8 @@ import pytest
 from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.problems import Gather, Tensor
-from wpk.schedules.gather import GatherSchedule, GatherTemplate
+from wpk.schedules.gather import GatherTemplate
+from wpk.schedules.streaming import VectorSchedule
 from wpk.targets.registry import find_target
 
 TEMPLATE = GatherTemplate()
@@ -38,7 +39,7 @@ def test_picks_rows_by_free_indices(
     table = rng.integers(-100, 100, (1, 11, inner)).astype(dtype.numpy)
     index = rng.integers(-11, 11, (1, 14))
     memory = [execution.memory(problem.data, table), execution.memory(problem.index, index)]
-    schedule = GatherSchedule(vector, 64)
+    schedule = VectorSchedule(vector, 64)
     assert TEMPLATE.why_not(problem, H200) is None
     y = execution.run(TEMPLATE, problem, schedule, memory, (1, 14, inner), {"n": 2})
     np.testing.assert_array_equal(y, np.take(table, index[0], 1).astype(np.float64))
@@ -52,7 +53,7 @@ def test_picks_along_an_inner_axis_of_every_image(execution: Any) -> None:
     x = np.random.default_rng(0).standard_normal((4, 5, 6)).astype(np.float32)
     picked = np.array([4, 0, -2], np.int32)
     memory = [execution.memory(data, x), picked]
-    result = execution.run(TEMPLATE, problem, GatherSchedule(2, 64), memory, (4, 3, 6), {"n": 4})
+    result = execution.run(TEMPLATE, problem, VectorSchedule(2, 64), memory, (4, 3, 6), {"n": 4})
     np.testing.assert_array_equal(result, x[:, picked].astype(np.float64))
 
 
@@ -62,7 +63,7 @@ def test_an_index_outside_is_seen(dtype: DType, fast_execution: Any) -> None:
     table = np.ones((1, 11, 4), dtype.numpy)
     index = np.array([[11, 0, -12]])
     memory = [fast_execution.memory(problem.data, table), index]
-    y = fast_execution.run(TEMPLATE, problem, GatherSchedule(1, 64), memory, (1, 3, 4), {"n": 1})
+    y = fast_execution.run(TEMPLATE, problem, VectorSchedule(1, 64), memory, (1, 3, 4), {"n": 1})
     outside = np.nan if dtype.is_float else 0.0
     np.testing.assert_array_equal(y[0, :, 0], [outside, 1.0, outside])
 

@@ -15,7 +15,7 @@ from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.mma_tiles import MmaSchedule
-from wpk.schedules.registry import TEMPLATES, templates_for
+from wpk.schedules.registry import TEMPLATES
 from wpk.schedules.simt_tiles import SimtSchedule
 from wpk.targets.registry import find_target
 
@@ -211,6 +211,6 @@ REFUSALS: list[tuple[str, Any, Any, str]] = [
 
 @pytest.mark.parametrize(("name", "problem", "target", "words"), REFUSALS)
 def test_refuses_in_words(name: str, problem: Any, target: Any, words: str) -> None:
-    reason = dict(templates_for(problem, target).refusals).get(name)
+    reason = template(name).why_not(problem, target)
     assert reason is not None
     assert words in reason

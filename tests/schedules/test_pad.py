@@ -12,7 +12,8 @@ from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.problems import Pad, Tensor
 from wpk.problems.movement import PadMode
-from wpk.schedules.pad import PadSchedule, PadTemplate
+from wpk.schedules.pad import PadTemplate
+from wpk.schedules.streaming import VectorSchedule
 from wpk.targets.registry import find_target
 
 TEMPLATE = PadTemplate()
@@ -67,7 +68,7 @@ def test_every_mode_agrees_with_onnxruntime(mode: PadMode, last: int, execution:
     assert TEMPLATE.why_not(problem, H200) is None
     memory = [execution.memory(problem.x, x)]
     shape = expected.shape
-    y = execution.run(TEMPLATE, problem, PadSchedule(8, 64), memory, shape, {"n": 2})
+    y = execution.run(TEMPLATE, problem, VectorSchedule(8, 64), memory, shape, {"n": 2})
     np.testing.assert_array_equal(y, expected)
 
 
@@ -79,7 +80,7 @@ def test_crops_and_moves_whole_vectors(execution: Any) -> None:
         Extent(3), (3, 4, 24), (3, 5, 20), begin, PadMode.CONSTANT, -1.0, x_tensor, y_tensor
     )
     memory = [execution.memory(x_tensor, x)]
-    y = execution.run(TEMPLATE, problem, PadSchedule(4, 64), memory, (3, 5, 20))
+    y = execution.run(TEMPLATE, problem, VectorSchedule(4, 64), memory, (3, 5, 20))
     expected = np.full((3, 5, 20), -1.0)
     expected[:, 2:] = x[:, :3, 4:]
     np.testing.assert_array_equal(y, expected)

@@ -14,7 +14,8 @@ from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import Epilogue, Pooling, Tensor
 from wpk.problems.pooling import PoolKind
-from wpk.schedules.pooling import PoolingSchedule, PoolingTemplate
+from wpk.schedules.pooling import PoolingTemplate
+from wpk.schedules.streaming import VectorSchedule
 from wpk.targets.registry import find_target
 
 TEMPLATE = PoolingTemplate()
@@ -71,7 +72,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def both(attributes: dict[str, Any], h: int, w: int, include: int) -> tuple[dict[str, Any], Any]:
+def both(attributes: dict[str, Any], include: int) -> tuple[dict[str, Any], Any]:
     """ONNX attributes with defaults, and the problem's."""
     onnx_attributes = {
         "kernel_shape": [3, 3],
@@ -97,14 +98,14 @@ def test_agrees_with_onnxruntime(
     case: str, kind: str, fast_execution: Any, assert_close: Callable[..., None]
 ) -> None:
     c, h, w, include = 5, 8, 9, int("," in kind)
-    attributes, given = both(CASES[case], h, w, include)
+    attributes, given = both(CASES[case], include)
     x = np.random.default_rng(1).standard_normal((N, c, h, w)).astype(np.float32)
     extra = {"count_include_pad": include} if kind != "MaxPool" else {}
     expected = pool(kind.split(",")[0], x, **attributes, **extra)
     given["kind"] = PoolKind.MAX if kind == "MaxPool" else PoolKind.AVERAGE
     tensor = channels_last(DType.FP32, c, h, w, 3)
     problem = pooling(tensor, c, (h, w), expected.shape[2:], **given)
-    schedule = PoolingSchedule(vector=4, threads=64)
+    schedule = VectorSchedule(vector=4, threads=64)
     memory = [fast_execution.memory(tensor, x)]
     y = fast_execution.run(TEMPLATE, problem, schedule, memory, expected.shape, {"n": N})
     assert_close(y, expected, np.abs(expected), out=2.0**-24, multiply=2.0**-24, reduction=9)
@@ -133,7 +134,7 @@ def test_layouts_and_types(
     h, w = 7, 9
     drawn = np.random.default_rng(2).standard_normal((N, c, h, w))
     x = drawn.astype(dtype.numpy)
-    attributes, given = both({}, h, w, 0)
+    attributes, given = both({}, 0)
     expected = pool("AveragePool", x.astype(np.float32), **attributes)
     p, q = expected.shape[2:]
     bias = np.random.default_rng(3).standard_normal(c).astype(np.float32)
@@ -148,7 +149,7 @@ def test_layouts_and_types(
         y_tensor = channels_last(dtype, c, p, q, 1)
     given["kind"], given["y"] = PoolKind.AVERAGE, y_tensor
     problem = pooling(tensor, c, (h, w), (p, q), **given)
-    schedule = PoolingSchedule(vector=vector, threads=128)
+    schedule = VectorSchedule(vector=vector, threads=128)
     memory = [execution.memory(tensor, x), bias]
     y = execution.run(TEMPLATE, problem, schedule, memory, expected.shape, {"n": N})
     wide = bias.astype(np.float64)[None, :, None, None]
@@ -170,9 +171,7 @@ def test_a_nan_reaches_every_window_that_holds_it(fast_execution: Any) -> None:
     problem = pooling(tensor, 1, (4, 4), (2, 2), pad=(0, 0), stride=(1, 1))
     problem = replace(problem, y=channels_first(DType.FP32, 1, 2, 2))
     memory = [fast_execution.memory(tensor, x)]
-    y = fast_execution.run(
-        TEMPLATE, problem, PoolingSchedule(1, 64), memory, (1, 1, 2, 2), {"n": 1}
-    )
+    y = fast_execution.run(TEMPLATE, problem, VectorSchedule(1, 64), memory, (1, 1, 2, 2), {"n": 1})
     assert np.isnan(y).all()
 
 
@@ -192,5 +191,5 @@ def test_refuses_vectors_across_rows() -> None:
     tensor = channels_first(DType.FP16, 8, 8, 8)
     problem = replace(pooling(tensor, 8, (8, 8), (4, 4)), y=channels_first(DType.FP16, 8, 4, 4))
     assert set(TEMPLATE.space(problem, H200)[1]["vector"]) == {1}
-    reason = TEMPLATE.why_illegal(problem, PoolingSchedule(2, 64), H200)
+    reason = TEMPLATE.why_illegal(problem, VectorSchedule(2, 64), H200)
     assert "vectors of 2 run along the channels" in str(reason)

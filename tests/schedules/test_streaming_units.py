@@ -31,7 +31,7 @@ from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, Resiz
 from wpk.problems.normalisation import NormKind
 from wpk.problems.pooling import PoolKind
 from wpk.problems.reduction import ReduceKind
-from wpk.schedules.registry import TEMPLATES, templates_for
+from wpk.schedules.registry import TEMPLATES
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")
@@ -222,12 +222,12 @@ def test_the_grid_covers_the_domain_at_every_batch(name: str) -> None:
 
 
 def test_templates_compete_and_refuse_in_words() -> None:
-    found = templates_for(PROBLEMS["elementwise_tiled"], H200)
-    assert [t.name for t in found.templates] == ["elementwise", "elementwise_tiled"]
-    found = templates_for(PROBLEMS["elementwise"], H200)
-    assert [t.name for t in found.templates] == ["elementwise"]
+    plain, tiled = template("elementwise"), template("elementwise_tiled")
+    for name in ("elementwise", "elementwise_tiled"):
+        assert plain.why_not(PROBLEMS[name], H200) is None
+    assert tiled.why_not(PROBLEMS["elementwise_tiled"], H200) is None
     reason = "no input is contiguous along another axis than the output"
-    assert found.refusals == (("elementwise_tiled", reason),)
+    assert tiled.why_not(PROBLEMS["elementwise"], H200) == reason
 
 
 def test_epsilon_and_scalars_reach_the_kernel_exactly() -> None:

@@ -1,14 +1,13 @@
 """Rows of a tensor picked by an index tensor."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wpk.dtypes import DType
 from wpk.performance.work import Columns, Work
 from wpk.problems.movement import Gather
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
-from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
+from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
     is_wide,
@@ -17,33 +16,20 @@ from wpk.schedules.strided import (
     why_unaddressable,
     why_unpaddable,
 )
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 _OUTER, _COUNT, _INNER = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class GatherSchedule(Schedule):
-    """Parameters of gather.cuh.
-
-    Attributes:
-        vector: Elements of a row to a thread.
-        threads: Threads of a block.
-    """
-
-    vector: int
-    threads: int
-
-
-class GatherTemplate(SingleKernelTemplate[Gather, GatherSchedule]):
+class GatherTemplate(SingleKernelTemplate[Gather, VectorSchedule]):
     """A thread reads its index, then moves a piece of the row; elements are moved exactly."""
 
     name: ClassVar[str] = "gather"
     version: ClassVar[int] = 1
     problem_type = Gather
-    schedule_type = GatherSchedule
+    schedule_type = VectorSchedule
 
     def why_not(self, problem: Gather, target: Target) -> str | None:
         """Refuses two free extents, strange index types, and padding not along rows."""
@@ -85,7 +71,7 @@ class GatherTemplate(SingleKernelTemplate[Gather, GatherSchedule]):
             steps=2.0,
         ).work(target)
 
-    def kernel(self, problem: Gather, schedule: GatherSchedule) -> Kernel:
+    def kernel(self, problem: Gather, schedule: VectorSchedule) -> Kernel:
         """Items are pieces of rows."""
         lead, other = (_COUNT, _OUTER) if problem.count.free else (_OUTER, _COUNT)
         extents = (problem.outer.value, problem.count.value)

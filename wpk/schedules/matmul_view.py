@@ -6,6 +6,7 @@ import numpy as np
 
 from wpk.dims import ceil_div, product
 from wpk.dtypes import DType
+from wpk.performance.tables import row_transactions
 from wpk.performance.work import Columns, Floats
 from wpk.problems.matmul import Matmul
 from wpk.problems.operand import Tensor
@@ -98,7 +99,7 @@ class MatmulView:
         size = (self.b_dtype if of_b else tensor.dtype).bytes
         along_k = (of_b and self.problem.b_constant) or tensor.strides[axis] == 1
         run, count = (elements, lines) if along_k else (lines, elements)
-        return count * np.ceil(np.asarray(run, np.float64) * size / target.transaction_bytes)
+        return row_transactions(count, run, target.transaction_bytes / size)
 
     def members(self) -> dict[str, Member]:
         """The struct ``Problem`` of the generated unit, without what only one template reads."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wpk.dtypes import Precision
+from wpk.performance.tables import matmul_flops
 from wpk.performance.work import Columns, Floats, Work
 from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
@@ -59,7 +60,7 @@ class TiledProduct:
     def work(self, columns: Columns, costs: TileCosts) -> Work:
         """What DeepCuts tables 6 to 8 count for it: tiles in full, both loaded at every step."""
         block_m, block_n, block_k = block_tile(columns)
-        block_flops = 2.0 * block_m * block_n * block_k * self.steps
+        block_flops = matmul_flops(block_m, block_k * self.steps, block_n)
         return Work(
             unit=costs.unit,
             element_bytes=self.element_bytes,

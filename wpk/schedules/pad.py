@@ -1,13 +1,12 @@
 """Borders added to a tensor, or cropped."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wpk.performance.work import Columns, Work
 from wpk.problems.movement import Pad, PadMode
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
-from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
+from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
     is_wide,
@@ -16,33 +15,20 @@ from wpk.schedules.strided import (
     why_unaddressable,
     why_unpaddable,
 )
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets.target import Target
 
 _AXES = 3  # of the kernel, besides the leading one
 
 
-@dataclass(frozen=True)
-class PadSchedule(Schedule):
-    """Parameters of pad.cuh.
-
-    Attributes:
-        vector: Elements of a row of y to a thread.
-        threads: Threads of a block.
-    """
-
-    vector: int
-    threads: int
-
-
-class PadTemplate(SingleKernelTemplate[Pad, PadSchedule]):
+class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
     """Every output element finds the input element that it shows."""
 
     name: ClassVar[str] = "pad"
     version: ClassVar[int] = 1
     problem_type = Pad
-    schedule_type = PadSchedule
+    schedule_type = VectorSchedule
 
     def why_not(self, problem: Pad, target: Target) -> str | None:
         """Refuses a padded leading axis, more than four axes, and borders that ONNX forbids."""
@@ -85,7 +71,7 @@ class PadTemplate(SingleKernelTemplate[Pad, PadSchedule]):
             registers=24.0 + 2 * vector,
         ).work(target)
 
-    def kernel(self, problem: Pad, schedule: PadSchedule) -> Kernel:
+    def kernel(self, problem: Pad, schedule: VectorSchedule) -> Kernel:
         """Items are runs of a row of y."""
         first, second, row = _order(problem)
         order = (0, first, second, row)

@@ -1,7 +1,6 @@
 """Pooling: max and average over windows, one pixel and a few channels to a thread."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
@@ -11,33 +10,20 @@ from wpk.performance.work import Columns, Work
 from wpk.problems.pooling import Pooling, PoolKind
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
-from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
+from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 
-@dataclass(frozen=True)
-class PoolingSchedule(Schedule):
-    """Parameters of pooling.cuh.
-
-    Attributes:
-        vector: Channels of a thread.
-        threads: Threads of a block.
-    """
-
-    vector: int
-    threads: int
-
-
-class PoolingTemplate(SingleKernelTemplate[Pooling, PoolingSchedule]):
+class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
     """Every window is read by its own thread; neighbours meet in the L1 cache."""
 
     name: ClassVar[str] = "pooling"
     version: ClassVar[int] = 1
     problem_type = Pooling
-    schedule_type = PoolingSchedule
+    schedule_type = VectorSchedule
 
     def why_not(self, problem: Pooling, target: Target) -> str | None:
         """Refuses tensors beyond 32-bit addressing and padding along rows."""
@@ -79,7 +65,7 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, PoolingSchedule]):
             registers=24.0 + 3 * vector,
         ).work(target)
 
-    def kernel(self, problem: Pooling, schedule: PoolingSchedule) -> Kernel:
+    def kernel(self, problem: Pooling, schedule: VectorSchedule) -> Kernel:
         """Items are runs of channels at one pixel."""
         image = _image(problem)
         items = image.items(schedule.vector)

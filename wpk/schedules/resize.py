@@ -1,16 +1,15 @@
 """Resampling of two spatial axes, nearest or linear."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from wpk.performance.work import Columns, Work
 from wpk.problems.movement import NearestMode, Resize, ResizeCoordinates, ResizeMode
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
-from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
+from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, is_wide, moved_bytes
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets.target import Target
 
@@ -29,26 +28,13 @@ _NEAREST = {
 _LINEAR_FLOPS = 6  # three interpolations of two operations
 
 
-@dataclass(frozen=True)
-class ResizeSchedule(Schedule):
-    """Parameters of resize.cuh.
-
-    Attributes:
-        vector: Channels of a thread.
-        threads: Threads of a block.
-    """
-
-    vector: int
-    threads: int
-
-
-class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
+class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
     """Every output pixel finds its samples itself; nearest moves elements exactly."""
 
     name: ClassVar[str] = "resize"
     version: ClassVar[int] = 1
     problem_type = Resize
-    schedule_type = ResizeSchedule
+    schedule_type = VectorSchedule
 
     def why_not(self, problem: Resize, target: Target) -> str | None:
         """Refuses interpolation of integers and tensors beyond 32-bit addressing."""
@@ -86,7 +72,7 @@ class ResizeTemplate(SingleKernelTemplate[Resize, ResizeSchedule]):
             registers=24.0 + (6 if linear else 2) * vector,
         ).work(target)
 
-    def kernel(self, problem: Resize, schedule: ResizeSchedule) -> Kernel:
+    def kernel(self, problem: Resize, schedule: VectorSchedule) -> Kernel:
         """Items are runs of channels at one pixel."""
         image = _image(problem)
         items = image.items(schedule.vector)

@@ -11,9 +11,23 @@ import numpy as np
 
 from wpk.performance.work import Floats, Work
 from wpk.schedules.strided import SECTOR_BYTES
+from wpk.schedules.template import Schedule
 from wpk.targets.target import Target
 
 _BANK_BYTES = 4
+
+
+@dataclass(frozen=True)
+class VectorSchedule(Schedule):
+    """Parameters of kernels in which every thread computes one vector of the output.
+
+    Attributes:
+        vector: Neighbouring elements (channels, where pixels are computed) of a thread.
+        threads: Threads of a block.
+    """
+
+    vector: int
+    threads: int
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,6 @@ DEFAULTS: dict[str, str] = {"sm_90": "h200"}
 """Which target an architecture stands for where several share it."""
 
 
-def target_names() -> tuple[str, ...]:
-    """The short names, oldest GPU first."""
-    return tuple(target.name for target in TARGETS)
-
-
 def find_target(name: str) -> Target:
     """The target called ``name``: a short name (``h200``) or an architecture (``sm_90``, ``sm_90a``).
 
