@@ -22,6 +22,10 @@ SAMPLE = {
     "embedding": "bf16",
     "rows": "fp32",
     "transposed_output": "fp16",
+    "vision_transformer": "fp16",
+    "bert_with_mask": "bf16",
+    "fire_and_inception": "tf32",
+    "mobilenet_v3": "fp16",
 }
 """One precision each; the other three are marked exhaustive."""
 

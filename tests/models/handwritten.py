@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from blocks import BLOCKS
 
 _HEADER = '<ir_version: 8, opset_import: ["" : 17]>\n'
 
@@ -167,6 +168,7 @@ agraph (float[N,8,5,9] x, float[8,8,1,1] w1) => (float[N,9,8,5] y) {
   y = Transpose<perm=[0,3,1,2]>(a)
 }""",
 }
+TEXTS |= BLOCKS
 
 
 def model(name: str, seed: int = 0) -> onnx.ModelProto:

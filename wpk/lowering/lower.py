@@ -19,6 +19,7 @@ from wpk.lowering.memory_map import MemoryMap
 from wpk.lowering.partition import ONNX_DOMAINS, body_of, element_type, functions_of
 from wpk.lowering.placement import ALIGNMENT, place_concatenations
 from wpk.lowering.program import Operator, Program
+from wpk.lowering.shape_values import expanded, shape_only_nodes
 from wpk.lowering.symbols import Computed, RefusedError, of_view
 from wpk.lowering.views import NotAViewError, View, contiguous_strides
 
@@ -84,7 +85,10 @@ class _Lowering:
     def program(self) -> Program:
         for tensor in self.graph.inputs:
             self.enter(tensor)
+        shapes_only = shape_only_nodes(self.graph)
         for node in self.graph.nodes:
+            if node.name in shapes_only:
+                continue
             try:
                 self.lower_node(node)
             except RefusedError as refusal:
@@ -149,6 +153,12 @@ class _Lowering:
                 return self.concat(node)
             if node.op == "Split":
                 return self.split(node)
+            if node.op == "Expand" and self.context.values(self.view(node.inputs[0])) is not None:
+                view = self.view(node.inputs[0])
+                self.views[node.outputs[0].name] = expanded(
+                    view, node.outputs[0].shape, self.free
+                )
+                return None
             if node.op in _ALIASES and self.aliased(node):
                 return None
             if node.op == "Gather" and self.picked(node):

@@ -1,0 +1,46 @@
+"""Nodes that only compute shapes at run time: what they would say, strides already know.
+
+    Expand(cls, Concat(Shape(x)[0], 1, 768))     the batch of x, which kernels take at run time
+
+An exporter writes this where the batch is free. Lowering reads the shape of the Expand's output
+instead, so the nodes behind its second input need no kernels.
+"""
+
+from collections.abc import Sequence
+
+import onnx_graphsurgeon as gs
+
+from wpk.extent import Extent
+from wpk.lowering.symbols import RefusedError
+from wpk.lowering.views import View
+
+
+def shape_only_nodes(graph: gs.Graph) -> set[str]:
+    """Names of the nodes whose results are read as shapes of Expands and by nothing else."""
+    outputs = {t.name for t in graph.outputs}
+    found: set[str] = set()
+    for node in reversed(graph.nodes):
+        readers = [(reader, t) for t in node.outputs for reader in t.outputs]
+        if readers and not any(t.name in outputs for t in node.outputs):
+            if all(_is_shape(reader, tensor, found) for reader, tensor in readers):
+                found.add(node.name)
+    return found
+
+
+def _is_shape(reader: gs.Node, tensor: gs.Tensor, found: set[str]) -> bool:
+    if reader.name in found:
+        return True
+    return reader.op == "Expand" and reader.inputs[0] is not tensor
+
+
+def expanded(view: View, shape: Sequence[int | str | None] | None, free: dict[str, int]) -> View:
+    """A view with the known shape of an Expand's output; only its first axis may be free.
+
+    Raises:
+        RefusedError: The shape is not known.
+    """
+    if shape is None or not all(isinstance(n, int) for n in shape[1:]) or shape[0] is None:
+        raise RefusedError(f"Expand to a shape that is not known: {shape}")
+    first = shape[0]
+    leading = Extent(free[first], first) if isinstance(first, str) else Extent(int(first))
+    return view.broadcast((leading.value, *(int(n) for n in shape[1:] if n is not None)), leading)
