@@ -21,9 +21,9 @@ def shape_only_nodes(graph: gs.Graph) -> set[str]:
     found: set[str] = set()
     for node in reversed(graph.nodes):
         readers = [(reader, t) for t in node.outputs for reader in t.outputs]
-        if readers and not any(t.name in outputs for t in node.outputs):
-            if all(_is_shape(reader, tensor, found) for reader, tensor in readers):
-                found.add(node.name)
+        leaves = any(tensor.name in outputs for tensor in node.outputs)
+        if readers and not leaves and all(_is_shape(r, tensor, found) for r, tensor in readers):
+            found.add(node.name)
     return found
 
 
