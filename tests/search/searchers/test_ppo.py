@@ -72,6 +72,23 @@ def test_an_episode_follows_gains_and_ends_with_a_loss(bowl: Recording) -> None:
     assert bowl.space.row(searcher.ask(1)[0].parameters()) in bowl.space.neighbours(second)
 
 
+def test_an_episode_ends_where_there_is_no_way_on(record: Callable[..., Recording]) -> None:
+    # Two pairs of neighbours; one of each is known, the other is faster and a dead end.
+    pairs = {(0, 0): 3e-5, (1, 0): 1e-5, (2, 1): 3e-5, (3, 1): 1e-5}
+    recording = record(
+        (4, 2), lambda point: pairs[tuple(point)], lambda point: tuple(point) in pairs
+    )
+    searcher = PpoSearch(recording.space, 1, PpoOptions(start=2, fastest=4, batch=100))
+    searcher.tell([trial for trial in recording.trials if trial.cost == 3e-5])
+    (first,) = searcher.ask(1)
+    searcher.tell([recording.trial(first)])
+    (walker,) = searcher._walkers
+    assert not walker.steps[0].last  # it gained
+    (second,) = searcher.ask(1)
+    assert second != first
+    assert walker.steps[0].last
+
+
 def test_a_failure_is_not_stepped_on_and_costs_the_average(bowl: Recording) -> None:
     searcher = PpoSearch(bowl.space, 1, PpoOptions(start=1, batch=100))
     (start,) = searcher.ask(1)
@@ -90,6 +107,16 @@ def test_failures_before_any_run_time_do_not_make_an_average(bowl: Recording) ->
     searcher.tell([Trial(first.parameters(), Status.COMPILE_FAILED)])
     searcher.tell([Trial(second.parameters(), Status.OK, (3e-5,))])
     assert searcher._average == 3e-5
+
+
+def test_walkers_do_not_share_trajectories(bowl: Recording) -> None:
+    searcher = PpoSearch(bowl.space, 1, PpoOptions(start=1, batch=4, ends_when_worse=False))
+    replay(searcher, bowl, 1)
+    asked = searcher.ask(4)  # nothing is known of them: four walkers
+    assert len(searcher._walkers) == 4
+    steps = [walker.waiting for walker in searcher._walkers]
+    searcher.tell([bowl.trial(schedule) for schedule in asked])
+    assert all(step is not None and step.last for step in steps)
 
 
 def test_learns_which_action_pays(record: Callable[..., Recording]) -> None:

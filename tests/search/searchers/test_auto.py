@@ -1,0 +1,44 @@
+"""The default searcher: turns, and learning from each other."""
+
+from wpk.search.auto import AutoSearch
+from wpk.search.genetic import GeneticSearch
+from wpk.search.ppo import PpoSearch
+from wpk.search.replay import Recording, replay
+
+
+def test_proposals_alternate(bowl: Recording) -> None:
+    searcher = AutoSearch(bowl.space, 1)
+    genetic, ppo = searcher._searchers
+    assert isinstance(genetic, GeneticSearch)
+    assert isinstance(ppo, PpoSearch)
+    replay(searcher, bowl, 16, batch=16)  # the random start
+    members = set(genetic._members)
+    asked = searcher.ask(20)
+    rows = [bowl.space.row(schedule.parameters()) for schedule in asked]
+    assert set(rows[1::2]) == set(ppo._waiting)
+    assert set(rows[0::2]) <= genetic._members
+    assert len(genetic._members - members) == 10
+
+
+def test_both_learn_from_all_trials(bowl: Recording) -> None:
+    searcher = AutoSearch(bowl.space, 1)
+    genetic, ppo = searcher._searchers
+    assert isinstance(genetic, GeneticSearch)
+    assert isinstance(ppo, PpoSearch)
+    replay(searcher, bowl, 12, batch=12)
+    assert len(genetic._members) == ppo._outcomes == 12
+
+
+def test_neither_asks_for_what_the_other_asked(bowl: Recording) -> None:
+    searcher = AutoSearch(bowl.space, 1)
+    assert all(each.ledger is searcher.ledger for each in searcher._searchers)
+
+
+def test_converges_as_the_genetic_search_does(bowl: Recording) -> None:
+    searcher = AutoSearch(bowl.space, 1)
+    assert not searcher.converged
+    flat = [trial for trial in bowl.trials if trial.cost == bowl.trials[0].cost]
+    assert len(flat) >= 2
+    searcher.tell(flat)
+    searcher._searchers[0]._left = 0
+    assert searcher.converged
