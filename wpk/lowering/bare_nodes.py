@@ -1,0 +1,136 @@
+"""Nodes outside functions that are views, or copies where no view says it."""
+
+import math
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.extent import Extent
+from wpk.lowering import view_ops
+from wpk.lowering.partition import ONNX_DOMAINS, element_type
+from wpk.lowering.shape_values import expanded
+from wpk.lowering.state import LoweringState
+from wpk.lowering.symbols import RefusedError
+from wpk.lowering.views import NotAViewError, View
+
+ALIASES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Slice")
+
+
+def lower_bare(state: LoweringState, node: gs.Node) -> bool:
+    """Lower a node that needs no kernel, or only copies; False for any other node.
+
+    Raises:
+        RefusedError: wpk does not carry it.
+        NotAViewError: A tensor's memory layout stands in the way.
+    """
+    if node.domain not in ONNX_DOMAINS:
+        return False
+    match node.op:
+        case "Concat":
+            _concat(state, node)
+            return True
+        case "Split":
+            _split(state, node)
+            return True
+        case "Expand":
+            return _expand(state, node)
+        case "Gather":
+            return _pick(state, node)
+    return node.op in ALIASES and _alias(state, node)
+
+
+def _concat(state: LoweringState, node: gs.Node) -> None:
+    """Inputs that do not already lie in the output are copied there."""
+    parts = [state.view(t) for t in node.inputs]
+    output = node.outputs[0]
+    axis = int(node.attrs["axis"]) % len(parts[0].shape)
+    leading = next((p.leading for p in parts if p.leading.free), parts[0].leading)
+    if axis == 0 and leading.free:
+        raise RefusedError("Concat along the free dimension")
+    total = sum(part.shape[axis] for part in parts)
+    shape = (*parts[0].shape[:axis], total, *parts[0].shape[axis + 1 :])
+    leading = Extent(total) if axis == 0 else leading
+    home = state.memory.home(output.name, element_type(output), shape, leading)
+    state.views[output.name] = home
+    start = 0
+    for tensor, part in zip(node.inputs, parts, strict=True):
+        place = home.sliced(axis, start, part.shape[axis])
+        start += part.shape[axis]
+        if not _lies_at(state, part, place):
+            name = f"{tensor.name}_to_{output.name}"
+            state.copy_to(part, place, name, "a part of a concatenation")
+
+
+def _lies_at(state: LoweringState, part: View, place: View) -> bool:
+    values = state.memory.values
+    if part.source not in values:
+        return False
+    a, b = values[part.source], values[place.source]
+    where = [v.offset + w.offset * v.dtype.bytes for v, w in ((a, part), (b, place))]
+    return a.buffer == b.buffer and where[0] == where[1] and part.strides == place.strides
+
+
+def _split(state: LoweringState, node: gs.Node) -> None:
+    """Parts are views where they align, else copies."""
+    source = state.view(node.inputs[0])
+    axis = int(node.attrs.get("axis", 0)) % len(source.shape)
+    start = 0
+    for tensor, count in zip(node.outputs, _parts(state, node, source.shape[axis]), strict=True):
+        part = source.sliced(axis, start, count)
+        start += count
+        if part.tensor().alignment >= min(16, source.tensor().alignment):
+            state.views[tensor.name] = part
+        else:
+            state.copy(part, tensor.name, "a part of a split that does not align")
+
+
+def _parts(state: LoweringState, node: gs.Node, size: int) -> list[int]:
+    given = node.attrs.get("split")
+    if given is None and len(node.inputs) > 1 and node.inputs[1].name:
+        given = state.context.values(state.view(node.inputs[1]))
+        if given is None:
+            raise RefusedError("Split whose sizes are not constant")
+    if given is not None:
+        return [int(n) for n in given]
+    step = math.ceil(size / len(node.outputs))
+    return [min(step, size - i * step) for i in range(len(node.outputs))]
+
+
+def _alias(state: LoweringState, node: gs.Node) -> bool:
+    """Another view of the input; False where it needs a copy."""
+    parameters = [state.context.values(state.view(t)) if t.name else None for t in node.inputs[1:]]
+    source = state.view(node.inputs[0])
+    try:
+        view = view_ops.read(node, source.shape, parameters)(source)
+    except NotAViewError as obstacle:
+        if obstacle.source not in state.plain and obstacle.source in state.memory.slots:
+            raise
+        return False
+    if node.op == "Slice" and view.tensor().alignment < min(16, source.tensor().alignment):
+        return False
+    state.views[node.outputs[0].name] = view
+    return True
+
+
+def _expand(state: LoweringState, node: gs.Node) -> bool:
+    """Expand of a constant: a view with stride 0."""
+    view, output = state.view(node.inputs[0]), node.outputs[0]
+    if state.context.values(view) is None:
+        return False
+    state.views[output.name] = expanded(view, output.shape, state.free)
+    return True
+
+
+def _pick(state: LoweringState, node: gs.Node) -> bool:
+    """Gather of one constant index: a slice without its axis; False for any other Gather."""
+    index = node.inputs[1]
+    if not isinstance(index, gs.Constant) or list(index.shape or []) != []:
+        return False
+    source = state.view(node.inputs[0])
+    axis = int(node.attrs.get("axis", 0)) % len(source.shape)
+    if axis == 0 and source.leading.free:
+        return False
+    at = int(np.asarray(index.values).reshape(())) % source.shape[axis]
+    rest = (*source.shape[:axis], *source.shape[axis + 1 :]) or (1,)
+    state.views[node.outputs[0].name] = source.sliced(axis, at, 1).reshaped(rest)
+    return True

@@ -1,0 +1,40 @@
+"""The model's inputs and outputs: their own layout and type, in memory of their own."""
+
+from dataclasses import replace
+
+import onnx_graphsurgeon as gs
+
+from wpk.extent import Extent
+from wpk.lowering.partition import element_type
+from wpk.lowering.state import LoweringState
+from wpk.lowering.views import contiguous_strides
+
+
+def enter(state: LoweringState, tensor: gs.Tensor) -> None:
+    """Place a model's input."""
+    first, *rest = tensor.shape or (1,)
+    leading = Extent(state.free[first], first) if isinstance(first, str) else Extent(int(first))
+    shape = (leading.value, *(int(n) for n in rest))
+    home = state.memory.home(tensor.name, element_type(tensor), shape, leading)
+    state.views[tensor.name] = home
+    if not tensor.shape:
+        _make_scalar(state, tensor.name)
+
+
+def leave(state: LoweringState, tensor: gs.Tensor) -> None:
+    """Make sure that a model's output is contiguous and lies in memory that is no input's."""
+    view = state.view(tensor)
+    values = state.memory.values
+    inputs = {t.name for t in state.graph.inputs}
+    owned = view.source in values and values[view.source].buffer not in inputs
+    contiguous = view.strides == contiguous_strides(view.shape)
+    if not owned or not contiguous or view.dtype is not element_type(tensor):
+        state.copy(view, tensor.name, "output of the model")
+    elif view.source != tensor.name or view.offset:
+        state.memory.alias(tensor.name, view, view.shape)
+    if tensor.shape is not None and not list(tensor.shape):
+        _make_scalar(state, tensor.name)
+
+
+def _make_scalar(state: LoweringState, name: str) -> None:
+    state.memory.values[name] = replace(state.memory.values[name], logical_shape=())

@@ -1,0 +1,90 @@
+"""What one attempt at lowering a graph builds up."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.lowering.anchors.base import Lowered
+from wpk.lowering.context import Context
+from wpk.lowering.elementwise import lower_elementwise
+from wpk.lowering.memory_map import MemoryMap
+from wpk.lowering.program import Operator
+from wpk.lowering.symbols import RefusedError, of_view
+from wpk.lowering.views import View
+
+
+@dataclass
+class LoweringState:
+    """Views of all tensors so far, and the operators that make them.
+
+    Attributes:
+        graph: The optimized graph.
+        free: Tuned values of the free dimensions.
+        plain: Tensors that keep a row-major layout in buffers of their own.
+        context: Precision and constants.
+        memory: Where values lie.
+        views: How each tensor of the graph lies in memory, by name.
+        operators: In execution order.
+    """
+
+    graph: gs.Graph
+    free: dict[str, int]
+    plain: frozenset[str]
+    context: Context
+    memory: MemoryMap
+    views: dict[str, View] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+
+    def view(self, tensor: gs.Tensor) -> View:
+        """How a tensor lies in memory; constants are registered on first use.
+
+        Raises:
+            RefusedError: Nothing that is supported makes it.
+        """
+        if tensor.name not in self.views:
+            if not isinstance(tensor, gs.Constant):
+                raise RefusedError(f"tensor {tensor.name!r} is made by nothing that is supported")
+            self.views[tensor.name] = self.context.added(tensor.name, np.asarray(tensor.values))
+        return self.views[tensor.name]
+
+    def emit(
+        self,
+        name: str,
+        nodes: tuple[str, ...],
+        lowered: Lowered,
+        output: str,
+        call: str,
+        note: str = "",
+    ) -> None:
+        """Append an operator that writes value ``output``; see `Operator` for the rest."""
+        inputs = tuple(self._source(view) for view in lowered.inputs)
+        self.operators.append(Operator(name, nodes, lowered.problem, inputs, (output,), call, note))
+
+    def copy(self, view: View, name: str, note: str) -> None:
+        """An explicit copy of a view into the home of tensor ``name``."""
+        home = self.memory.home(name, view.dtype, view.shape, view.leading)
+        self.views[name] = home
+        self.copy_to(view, home, name, note)
+
+    def copy_to(self, view: View, home: View, name: str, note: str) -> None:
+        """An explicit copy of a view to a place; ``name`` is for the operator's name."""
+        operator = f"copy_{name}"
+        taken = sum(o.name.startswith(operator) for o in self.operators)
+        self.emit(
+            f"{operator}_{taken}" if taken else operator,
+            (),
+            lower_elementwise(of_view(view), home),
+            self.memory.at(home),
+            "",
+            note,
+        )
+
+    def _source(self, view: View) -> str:
+        """Name of the value or constant that starts where the view starts."""
+        if view.source in self.memory.values:
+            return self.memory.at(view)
+        if view.offset:
+            rest = self.context.constants[view.source].reshape(-1)[view.offset :]
+            return self.context.added(f"{view.source}@{view.offset}", rest).source
+        return view.source
