@@ -1,4 +1,4 @@
-// Shared-memory accesses: alignment, and bank conflicts.
+// Bank conflicts of shared-memory accesses.
 //
 // Shared memory has 32 banks of 4 bytes. A warp's access of up to 4 bytes a lane goes out in one phase of
 // 32 lanes, of 8 bytes in two of 16 lanes, of 16 bytes in four of 8; a phase takes as many passes as
@@ -113,19 +113,3 @@ void countAccesses(Warp& warp)
 }
 
 } // namespace wpk::emulator
-
-using namespace wpk::emulator;
-
-WPK_API void wpk_emulator_access(const void* address, uint32_t bytes, uint32_t is_store)
-{
-    const unsigned long place = reinterpret_cast<unsigned long>(address);
-    if (place % bytes != 0)
-    {
-        fail("%s of %u bytes at %p, which is not aligned to them", is_store ? "store" : "load", bytes, address);
-    }
-    if (worker->has(kCountBanks))
-    {
-        logAccess(__builtin_return_address(0), place, bytes, is_store ? kStore : kLoad);
-    }
-    yieldSometimes();
-}
