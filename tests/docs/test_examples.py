@@ -52,6 +52,13 @@ def test_the_example_pass_passes_its_tests(tmp_path: Path) -> None:
     _run_tests(tmp_path)
 
 
+def test_the_example_searcher_passes_its_test(tmp_path: Path) -> None:
+    code = "\n\n".join(_blocks(ROOT / "docs" / "adding_a_searcher.md", "python"))
+    code = code.replace("REPLAY", str(ROOT / "tests" / "replay"))
+    (tmp_path / "test_page.py").write_text(code, encoding="utf-8")
+    _run_tests(tmp_path)
+
+
 def test_the_example_template_passes_its_tests(tmp_path: Path) -> None:
     page = ROOT / "docs" / "adding_a_template.md"
     package = tmp_path / "path" / "wpk"
