@@ -1,5 +1,6 @@
 """What executes launches: the one protocol that the emulator and CUDA follow."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -72,6 +73,17 @@ class BoundLaunch:
     attributes: tuple[str, ...]
 
 
+class Replay(Protocol):
+    """Launches that were captured once, to be started again and again."""
+
+    def replay(self) -> None:
+        """Start them; they run one after the other, and may still run when this returns.
+
+        Raises:
+            LaunchError: They cannot be started, or one failed.
+        """
+
+
 class Device(Protocol):
     """Loads kernels, holds memory, launches. Everything happens in the order of the calls.
 
@@ -104,3 +116,30 @@ class Device(Protocol):
         Raises:
             LaunchError: It cannot be started, or failed.
         """
+
+    def capture(self, launches: Sequence[BoundLaunch]) -> Replay:
+        """Make launches ready to be started together; kernels and memory must outlive the replay.
+
+        Raises:
+            LaunchError: One cannot be started.
+        """
+
+    def synchronize(self) -> None:
+        """Wait until everything that was started has finished.
+
+        Raises:
+            LaunchError: A kernel failed.
+        """
+
+
+class OneByOne:
+    """A replay for devices that execute a launch when they are given it."""
+
+    def __init__(self, device: Device, launches: Sequence[BoundLaunch]) -> None:
+        """Remember the launches."""
+        self._device, self._launches = device, tuple(launches)
+
+    def replay(self) -> None:
+        """Launch one after the other."""
+        for launch in self._launches:
+            self._device.launch(launch)

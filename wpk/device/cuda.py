@@ -1,17 +1,19 @@
 """The device that executes kernels on an NVIDIA GPU, through pycuda.
 
-pycuda (extra ``gpu``) owns context, memory and modules. The context is the device's primary one, so
-other libraries in the process share it.
+pycuda (extra ``gpu``) owns context, memory, modules, streams and events. The context is the device's
+primary one, so other libraries in the process share it.
 """
 
 import weakref
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.device.graph import CudaGraph
 from wpk.errors import EngineError, LaunchError
-from wpk.execution import BoundLaunch, KernelImage, Pointer
+from wpk.execution import BoundLaunch, KernelImage, Pointer, Replay
 
 Bytes = NDArray[np.uint8]
 
@@ -23,6 +25,7 @@ class CudaDevice:
         name: What a report calls it, e.g. ``NVIDIA H200 (sm_90)``.
         capability: Major and minor compute capability.
         driver: Version of CUDA that the driver supports, e.g. ``13.0``.
+        l2_bytes: Size of the L2 cache.
     """
 
     executes_source = False
@@ -50,7 +53,11 @@ class CudaDevice:
         self.driver = f"{version // 1000}.{version % 1000 // 10}"
         self._functions: dict[str, tuple[Any, Any]] = {}
         self._allocations: dict[int, Any] = {}
+        self.l2_bytes: int = device.get_attribute(self._cuda.device_attribute.L2_CACHE_SIZE)
         context.push()
+        # It waits for copies of memory and they for it, so calls take effect in order.
+        self._stream = self._cuda.Stream()
+        self._begin, self._end = self._cuda.Event(), self._cuda.Event()
         self._leave = weakref.finalize(self, _leave, context, self._functions, self._allocations)
 
     def close(self) -> None:
@@ -118,10 +125,7 @@ class CudaDevice:
         try:
             self._cuda.memcpy_dtoh(data, address)
         except self._cuda.Error as error:
-            raise LaunchError(
-                f"a kernel failed on {self.name}: {error}",
-                fix="run the plan with --device cpu, which says which kernel and where",
-            ) from error
+            raise self._failed(error) from error
         return data
 
     def launch(self, launch: BoundLaunch) -> None:
@@ -141,13 +145,72 @@ class CudaDevice:
         arguments = [_value(launch.entry, argument) for argument in launch.arguments]
         try:
             function.set_attribute(limit, launch.shared_bytes)
-            function(*arguments, grid=launch.grid, block=launch.block, shared=launch.shared_bytes)
+            function(
+                *arguments,
+                grid=launch.grid,
+                block=launch.block,
+                shared=launch.shared_bytes,
+                stream=self._stream,
+            )
         except self._cuda.Error as error:
             raise LaunchError(
                 f"{launch.entry} cannot be launched on {self.name} with grid {launch.grid}, block "
                 f"{launch.block}, {launch.shared_bytes} bytes of shared memory: {error}",
                 fix="write the plan for this GPU: wpk optimize --target",
             ) from error
+
+    def capture(self, launches: Sequence[BoundLaunch]) -> Replay:
+        """A CUDA graph of launches that follow each other.
+
+        Raises:
+            LaunchError: One cannot be started.
+        """
+
+        def enqueue() -> None:
+            for launch in launches:
+                self.launch(launch)
+
+        return CudaGraph(self._stream.handle, enqueue)
+
+    def synchronize(self) -> None:
+        """Wait until everything that was started has finished.
+
+        Raises:
+            LaunchError: A kernel failed.
+        """
+        try:
+            self._stream.synchronize()
+        except self._cuda.Error as error:
+            raise self._failed(error) from error
+
+    def seconds(self, replay: Replay) -> float:
+        """Time of a replay between two events on the GPU, after everything started before.
+
+        Raises:
+            LaunchError: A kernel failed.
+        """
+        try:
+            self._begin.record(self._stream)
+            replay.replay()
+            self._end.record(self._stream)
+            self._end.synchronize()
+            return float(self._begin.time_till(self._end)) * 1e-3
+        except self._cuda.Error as error:
+            raise self._failed(error) from error
+
+    def fill(self, address: int, size: int, byte: int) -> None:
+        """Start to set bytes of memory."""
+        self._cuda.memset_d8_async(address, byte, size, self._stream)
+
+    def copy(self, source: int, target: int, size: int) -> None:
+        """Start to copy bytes from one place of memory to another."""
+        self._cuda.memcpy_dtod_async(target, source, size, self._stream)
+
+    def _failed(self, error: Exception) -> LaunchError:
+        return LaunchError(
+            f"a kernel failed on {self.name}: {error}",
+            fix="run the plan with --device cpu, which says which kernel and where",
+        )
 
 
 def _leave(context: Any, functions: dict[str, Any], allocations: dict[int, Any]) -> None:

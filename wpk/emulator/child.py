@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -20,7 +21,7 @@ from wpk.emulator.memory import Bytes
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics
 from wpk.errors import WpkError
-from wpk.execution import BoundLaunch, KernelImage
+from wpk.execution import BoundLaunch, KernelImage, OneByOne
 
 _LENGTH = struct.Struct("<Q")
 _START_SECONDS = 60.0  # for the interpreter and numpy on a loaded machine
@@ -120,6 +121,13 @@ class EmulatorProcess:
             self._call("load_library", (launch.kernel, library))
             self._sent.add(launch.kernel)
         self.statistics = cast("Statistics", self._call("launch", (launch,)))
+
+    def capture(self, launches: Sequence[BoundLaunch]) -> OneByOne:
+        """Launches to be executed together."""
+        return OneByOne(self, launches)
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: a launch returns when its kernel has ended."""
 
     def _call(self, method: str, arguments: tuple[object, ...], limit: float = 0.0) -> object:
         child = self._child

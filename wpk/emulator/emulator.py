@@ -1,6 +1,7 @@
 """The device that executes kernels on the CPU."""
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from wpk.emulator.errors import EmulatorError
 from wpk.emulator.memory import Buffer, Bytes, guarded_buffer, plain_buffer
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, launch_kernel
-from wpk.execution import BoundLaunch, KernelImage
+from wpk.execution import BoundLaunch, KernelImage, OneByOne
 
 _ALIGNMENT = 256
 _BUG = "this is a bug in the code that plans memory or launches"
@@ -142,6 +143,13 @@ class Emulator:
         if self.mode.guards:
             for address, buffer in self._buffers.items():
                 buffer.check_edges(f"the buffer at {address:#x}, by {launch.entry}")
+
+    def capture(self, launches: Sequence[BoundLaunch]) -> OneByOne:
+        """Launches to be executed together."""
+        return OneByOne(self, launches)
+
+    def synchronize(self) -> None:
+        """Nothing to wait for: a launch returns when its kernel has ended."""
 
     def prepare(self) -> None:
         """Wait until everything that was loaded is built, the runtime library too."""

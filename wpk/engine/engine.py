@@ -8,18 +8,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.engine.binding import StepAddresses, arena, bind_step, element_bytes, workspace_bytes
+from wpk.engine.bindings import Binding, Bindings
 from wpk.engine.devices import open_device
 from wpk.engine.inputs import bind_inputs
 from wpk.engine.placement import footprint, from_memory, to_memory
 from wpk.engine.plan import Plan, PlanBundle
-from wpk.engine.plan_checks import check_sizes
 from wpk.engine.plan_file import read_plan
 from wpk.engine.regenerate import regenerate
 from wpk.engine.weights_file import array_bytes
-from wpk.execution import BoundLaunch, Device, KernelImage
+from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.lowering.memory import MemoryPlan
 
 _ALIGNMENT = 256
 
@@ -57,7 +55,7 @@ class Engine:
         self._weights = {
             name: self._upload(array) for name, array in sorted(bundle.weights.items())
         }
-        self._bound: _Bound | None = None
+        self._bindings = Bindings(self.plan, device, self._weights)
 
     def run(self, inputs: Mapping[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
         """Execute the plan once.
@@ -74,12 +72,11 @@ class Engine:
             LaunchError: A kernel failed.
         """
         arrays, dims = bind_inputs(self.plan, inputs)
-        bound = self._bind(dims)
+        bound = self._bindings.at(dims)
         for port in self.plan.inputs:
             value = self.plan.values[port.name]
             self.device.write(bound.address(port.name), to_memory(value, arrays[port.name], dims))
-        for launch in bound.launches:
-            self.device.launch(launch)
+        bound.replay.replay()
         outputs = {}
         for port in self.plan.outputs:
             value = self.plan.values[port.name]
@@ -87,9 +84,17 @@ class Engine:
             outputs[port.name] = from_memory(value, memory, dims)
         return outputs
 
+    def bind(self, dims: Mapping[str, int] | None = None) -> Binding:
+        """Addresses and launches at sizes of the free dimensions; at the tuned ones by default.
+
+        Raises:
+            EngineError: A size is none that the plan allows, or needs more memory than there is.
+        """
+        return self._bindings.at({**self.plan.free, **(dims or {})})
+
     def close(self) -> None:
         """Give all device memory back; the engine cannot run afterwards."""
-        self._release()
+        self._bindings.close()
         while self._weights:
             self.device.free(self._weights.popitem()[1])
 
@@ -106,18 +111,6 @@ class Engine:
         self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
         return address
 
-    def _bind(self, dims: dict[str, int]) -> "_Bound":
-        if self._bound is None or self._bound.dims != dims:
-            self._release()
-            check_sizes(self.plan, dims)
-            self._bound = _Bound(self.plan, self.device, dims, self._weights)
-        return self._bound
-
-    def _release(self) -> None:
-        if self._bound is not None:
-            self._bound.free(self.device)
-            self._bound = None
-
 
 def _stored(bundle: PlanBundle) -> dict[str, KernelSource]:
     """The units as the plan carries them: names of the entries for devices that take cubins."""
@@ -125,34 +118,3 @@ def _stored(bundle: PlanBundle) -> dict[str, KernelSource]:
     return {
         digest: KernelSource(kernel.entry, bundle.sources[digest]) for digest, kernel in kernels
     }
-
-
-class _Bound:
-    """Memory and launches for one assignment of the free dimensions."""
-
-    def __init__(
-        self, plan: Plan, device: Device, dims: dict[str, int], weights: Mapping[str, int]
-    ) -> None:
-        self.dims = dims
-        self._plan = plan
-        self._memory: MemoryPlan = arena(plan, dims)
-        self._arena = device.allocate(max(self._memory.arena_bytes, _ALIGNMENT))
-        scratch = max((workspace_bytes(step, dims) for step in plan.steps), default=0)
-        self._workspace = device.allocate(max(scratch, _ALIGNMENT))
-        self.launches: list[BoundLaunch] = []
-        for step in plan.steps:
-            addresses = StepAddresses(
-                tuple(weights[n] if n in weights else self.address(n) for n in step.inputs),
-                element_bytes(plan, step),
-                tuple(self.address(name) for name in step.operator.outputs),
-                self._workspace,
-            )
-            self.launches += bind_step(step, addresses, dims)
-
-    def address(self, name: str) -> int:
-        value = self._plan.values[name]
-        return self._arena + self._memory.offsets[value.buffer] + value.offset
-
-    def free(self, device: Device) -> None:
-        device.free(self._arena)
-        device.free(self._workspace)

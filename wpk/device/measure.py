@@ -1,0 +1,88 @@
+"""Time one sequence of launches on a GPU, with its operands in L2 (warm) or in global memory (cold)."""
+
+from collections.abc import Sequence
+
+from wpk.device.cuda import CudaDevice
+from wpk.device.rotation import Region, moved
+from wpk.device.timing import (
+    Patience,
+    Subject,
+    Timing,
+    repetitions_for,
+    time_side_by_side,
+)
+from wpk.execution import BoundLaunch
+from wpk.trial import Regime
+
+SAMPLE_SECONDS = 2e-4
+"""Of one sample: a hundred times what starting a graph takes."""
+
+LEAST_REPETITIONS, MOST_REPETITIONS = 20, 512
+"""Repetitions in a sample: enough to hide its edges, and not more than a graph is made of quickly."""
+
+COPIES_BYTES = 8 << 30
+"""Memory that copies of operands may take; below `LEAST_REPETITIONS` copies they repeat in turn."""
+
+FLUSH_FACTOR = 2
+"""Memory filled to empty L2, as a multiple of it: lines are not evicted strictly in order."""
+
+
+def measure(
+    device: CudaDevice,
+    launches: Sequence[BoundLaunch],
+    regions: Sequence[Region],
+    regime: Regime,
+    patience: Patience,
+) -> Timing:
+    """Time launches that follow each other.
+
+    Args:
+        device: Where; their kernels are loaded.
+        launches: One repetition.
+        regions: All memory that they touch; cold ones work on copies of it in turn.
+        regime: What the caches hold when a repetition begins.
+        patience: When to stop.
+
+    Raises:
+        LaunchError: A kernel failed.
+        EngineError: There is no memory for the copies.
+    """
+    if regime is Regime.WARM:
+        return time_side_by_side(device, [warm(device, launches)], patience)[0]
+    count = _repetitions(device, launches)
+    size = sum(region.size for region in regions)
+    copies = max(2, min(count, COPIES_BYTES // max(1, size)))
+    scratch = device.allocate(FLUSH_FACTOR * device.l2_bytes)
+    taken = [scratch]
+
+    def flush() -> None:
+        device.fill(scratch, FLUSH_FACTOR * device.l2_bytes, 0)
+
+    try:
+        sets: list[BoundLaunch] = []
+        for _ in range(copies):
+            places = {region: device.allocate(region.size) for region in regions}
+            taken += places.values()
+            for region, place in places.items():
+                device.copy(region.address, place, region.size)
+            sets += moved(launches, places)
+        device.synchronize()
+        subject = Subject(device.capture(sets), copies, flush, Regime.COLD)
+        return time_side_by_side(device, [subject], patience)[0]
+    finally:
+        for address in taken:
+            device.free(address)
+
+
+def warm(device: CudaDevice, launches: Sequence[BoundLaunch]) -> Subject:
+    """Repetitions on the same memory, each sample after another replay of them."""
+    count = _repetitions(device, launches)
+    replay = device.capture(list(launches) * count)
+    return Subject(replay, count, replay.replay, Regime.WARM)
+
+
+def _repetitions(device: CudaDevice, launches: Sequence[BoundLaunch]) -> int:
+    once = device.capture(launches)
+    once.replay()
+    seconds = min(device.seconds(once) for _ in range(3))
+    return repetitions_for(seconds, SAMPLE_SECONDS, LEAST_REPETITIONS, MOST_REPETITIONS)
