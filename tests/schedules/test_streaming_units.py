@@ -119,7 +119,7 @@ def test_the_first_and_a_far_schedule_compile_without_spills(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_legal_schedules_hardly_ever_spill(name: str) -> None:
-    """ptxas stores a word now and then far below the register limit; such a choice is refused."""
+    """A word now and then, far below the register limit, is ptxas's; such a choice is refused."""
     chosen, problem = template(name), PROBLEMS[name]
     columns = chosen.space(problem, H200)[1]
     count = len(next(iter(columns.values())))
