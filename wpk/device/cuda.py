@@ -72,6 +72,11 @@ class CudaDevice:
         """Close."""
         self.close()
 
+    @property
+    def stream(self) -> int:
+        """Handle of the stream that all work is put on, for libraries that put theirs there too."""
+        return int(self._stream.handle)
+
     def load(self, kernel: KernelImage) -> None:
         """Load a kernel's cubin.
 

@@ -1,0 +1,211 @@
+"""cuDNN computes the fused operators that it is asked for, and its wrong answers are noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wpk.device.cuda import CudaDevice
+from wpk.dtypes import DType, Precision
+from wpk.errors import LaunchError
+from wpk.expression import Acc, Apply, Expression, Operand, Scalar, apply
+from wpk.extent import Extent
+from wpk.libraries.cudnn import Cudnn, CudnnCandidate
+from wpk.libraries.execution import Operands, Workspace, capture
+from wpk.libraries.reference import Case, random_case, worst_error
+from wpk.lowering.elementwise_ops import express
+from wpk.problems import Convolution, Epilogue, Matmul, Problem, Tensor
+
+pytestmark = pytest.mark.gpu
+
+MOST = 6
+"""Proposals that a test builds of each problem: compiling takes a second each."""
+
+
+def _image(dtype: DType, c: int, h: int, w: int) -> Tensor:
+    return Tensor(dtype, (h * w * c, 1, w * c, c))
+
+
+def _convolution(
+    precision: Precision = Precision.FP16,
+    expression: Expression = Acc(),  # noqa: B008 - frozen
+    **changes: Any,
+) -> Convolution:
+    """3×3 over 64 channels of 14² with a bias as operand 0 and a residual as operand 1, as used."""
+    given: dict[str, Any] = {
+        "n": 2,
+        "c": 64,
+        "h": 14,
+        "w": 14,
+        "k": 64,
+        "p": 14,
+        "q": 14,
+        "filter": (3, 3),
+        "stride": (1, 1),
+        "dilation": (1, 1),
+        "pad": (1, 1),
+        "groups": 1,
+        "transposed": False,
+        **changes,
+    }
+    given["n"] = Extent(given["n"])
+    dtype = precision.storage
+    y = _image(dtype, given["k"], given["p"], given["q"])
+    used = 1 + max((int(leaf) for leaf in _operands(expression)), default=-1)
+    operands = (Tensor(dtype, (0, 1, 0, 0)), y)[:used]
+    x = _image(dtype, given["c"], given["h"], given["w"])
+    return Convolution(
+        precision=precision, x=x, y=y, epilogue=Epilogue(expression, operands), **given
+    )
+
+
+def _operands(expression: Expression) -> Iterator[int]:
+    match expression:
+        case Operand(index):
+            yield index
+        case Apply(_, arguments):
+            for argument in arguments:
+                yield from _operands(argument)
+
+
+def _matmul(precision: Precision, batch: tuple[int, int], constant: bool) -> Matmul:
+    """Rows of 192 times 192×256 with bias and GELU; batched ones read a transposed second factor."""
+    m, n, k, dtype = 48, 256, 192, precision.storage
+    biased = apply("Add", Acc(), Operand(0))
+    heads = batch[1]
+    a = Tensor(dtype, (heads * m * k, m * k, k, 1))
+    b = Tensor(dtype, (0, 0, n, 1) if constant else (heads * n * k, n * k, 1, k))
+    y = Tensor(dtype, (heads * m * n, m * n, n, 1))
+    expression = express("Gelu", [biased], {})
+    epilogue = Epilogue(expression, (Tensor(dtype, (0, 0, 0, 1)),))
+    return Matmul(
+        precision, (Extent(batch[0]), heads), Extent(m), n, k, a, b, constant, y, epilogue
+    )
+
+
+BIAS = apply("Add", Acc(), Operand(0))
+RESIDUAL = apply("Relu", apply("Add", BIAS, Operand(1)))
+
+CONVOLUTIONS: dict[str, Callable[[Precision], Convolution]] = {
+    "bare": lambda p: _convolution(p),
+    "bias relu": lambda p: _convolution(p, apply("Relu", BIAS)),
+    "bias residual relu": lambda p: _convolution(p, RESIDUAL),
+    "stride 2": lambda p: _convolution(p, apply("Relu", BIAS), p=7, q=7, stride=(2, 2)),
+    "asymmetric": lambda p: _convolution(p, BIAS, p=13, q=14, pad=(0, 1)),
+    "grouped": lambda p: _convolution(p, BIAS, groups=2),
+    "dilated": lambda p: _convolution(p, BIAS, dilation=(2, 2), pad=(2, 2)),
+}
+
+
+@pytest.fixture(name="library", scope="module")
+def fixture_library(cuda: CudaDevice) -> Iterator[Cudnn]:
+    """CuDNN on the first GPU."""
+    with Cudnn(cuda) as library:
+        yield library
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_computes_fused_convolutions(
+    cuda: CudaDevice, library: Cudnn, name: str, precision: Precision
+) -> None:
+    _right(cuda, library, CONVOLUTIONS[name](precision))
+
+
+def test_computes_transposed_convolutions(cuda: CudaDevice, library: Cudnn) -> None:
+    _right(cuda, library, _convolution(transposed=True, stride=(2, 2), p=28, q=28))
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes"),
+    [
+        *(("Gelu", {}), ("Sigmoid", {}), ("Tanh", {}), ("Swish", {}), ("HardSwish", {})),
+        *(("Clip", {"min": 0.0, "max": 6.0}), ("Clip", {"min": -0.5, "max": 0.75})),
+        *(("LeakyRelu", {"alpha": 0.125}), ("Elu", {})),
+    ],
+)
+def test_computes_activations(
+    cuda: CudaDevice, library: Cudnn, operator: str, attributes: dict[str, float]
+) -> None:
+    expression = express(operator, [apply("Mul", BIAS, Scalar(0.0625))], attributes)
+    _right(cuda, library, _convolution(Precision.FP16, expression))
+
+
+@pytest.mark.parametrize("batch", [(1, 1), (3, 1), (2, 4)])
+@pytest.mark.parametrize("constant", [True, False])
+def test_computes_fused_products(
+    cuda: CudaDevice, library: Cudnn, batch: tuple[int, int], constant: bool
+) -> None:
+    _right(cuda, library, _matmul(Precision.FP16, batch, constant))
+
+
+def test_strict_fp32_is_never_tf32(cuda: CudaDevice, library: Cudnn) -> None:
+    """Tf32 errs by a hundred times of what fp32 allows, so one such engine would show."""
+    problem = _convolution(Precision.FP32)
+    ready = _ready(library, problem)
+    _, errors = _errors(cuda, problem, ready)
+    assert max(errors) <= 1.0, dict(zip((c.name for c in ready), errors, strict=True))
+    tf32 = _convolution(Precision.TF32)
+    case = random_case(problem, 0)
+    with Operands(cuda, tf32, case) as operands:
+        results = [operands.run(candidate) for candidate in _ready(library, tf32)]
+    assert max(worst_error(result, case) for result in results) > 10.0
+
+
+def test_a_captured_candidate_gives_the_same(cuda: CudaDevice, library: Cudnn) -> None:
+    problem = _convolution(Precision.FP16, RESIDUAL)
+    candidate = _ready(library, problem)[0]
+    case = random_case(problem, 1)
+    with Operands(cuda, problem, case) as operands, Workspace(cuda, [candidate]) as workspace:
+        replay = capture(cuda, candidate, operands.pointers(candidate), workspace, 3)
+        operands.poison()
+        replay.replay()
+        cuda.synchronize()
+        assert worst_error(operands.result(), case) <= 1.0
+
+
+def test_refuses_addresses_that_are_not_aligned(cuda: CudaDevice, library: Cudnn) -> None:
+    problem = _convolution()
+    candidate = _ready(library, problem)[0]
+    with Operands(cuda, problem, random_case(problem, 0)) as operands:
+        pointers = operands.pointers(candidate)
+        with pytest.raises(LaunchError, match="multiples of 16"):
+            candidate.run((pointers[0] + 2, *pointers[1:]), 0, cuda.stream)
+
+
+def _ready(library: Cudnn, problem: Problem) -> list[CudnnCandidate]:
+    offer = library.offer(problem)
+    ready: list[CudnnCandidate] = []
+    reasons = list(offer.refusals)
+    for candidate in offer.candidates:
+        reason = candidate.prepare()
+        if reason is None:
+            ready.append(candidate)
+        else:
+            reasons.append(reason)
+        if len(ready) == MOST:
+            break
+    assert ready, reasons
+    return ready
+
+
+def _errors(
+    cuda: CudaDevice, problem: Convolution | Matmul, ready: list[CudnnCandidate]
+) -> tuple[Case, list[float]]:
+    case = random_case(problem, 0)
+    with Operands(cuda, problem, case) as operands:
+        return case, [worst_error(operands.run(candidate), case) for candidate in ready]
+
+
+def _right(cuda: CudaDevice, library: Cudnn, problem: Convolution | Matmul) -> None:
+    """Some candidate is right, and a right one is noticed to be wrong when one element is changed."""
+    ready = _ready(library, problem)
+    case, errors = _errors(cuda, problem, ready)
+    print([f"{c.name}: {e:.3g}" for c, e in zip(ready, errors, strict=True)])
+    assert min(errors) <= 1.0
+    changed = np.array(case.output)
+    changed.flat[changed.size // 2] += 1.5 * case.allowed.flat[changed.size // 2]
+    assert worst_error(changed, case) > 1.0

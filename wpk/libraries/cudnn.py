@@ -1,0 +1,217 @@
+"""cuDNN through nvidia-cudnn-frontend: every engine configuration that it proposes for a problem.
+
+The fused operator is one graph: product, bias, residual, activation. Where a graph finds no engine,
+an operator may still be computed in parts, which is the caller's decision.
+"""
+
+import ctypes
+import importlib.util
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from wpk.device.cuda import CudaDevice
+from wpk.errors import EngineError, LaunchError
+from wpk.libraries.cudnn_description import Description
+from wpk.libraries.cudnn_graph import build_graph, tensor_ids
+from wpk.libraries.cudnn_problems import describe, why_not
+from wpk.problems import Problem
+
+ALIGNMENT = 16
+"""Bytes that every address given to cuDNN is a multiple of, as its descriptors state."""
+
+_SHORTCUTS = ("REDUCED_PRECISION_REDUCTION",)
+_STRICT_SHORTCUTS = (*_SHORTCUTS, "TENSOR_CORE", "DOWN_CONVERT_INPUTS")
+"""Numerical notes of engines that are not asked: sums are fp32, and strict fp32 is never tf32."""
+
+
+@dataclass(frozen=True)
+class CudnnOffer:
+    """What cuDNN answers to a problem.
+
+    Attributes:
+        candidates: Its proposals, best guess first; some may turn out not to prepare.
+        refusals: Why there are none, or not for every layout, in words.
+    """
+
+    candidates: tuple["CudnnCandidate", ...]
+    refusals: tuple[str, ...]
+
+
+class CudnnCandidate:
+    """One engine configuration for one problem: a `wpk.libraries.candidate.LibraryCandidate`.
+
+    Attributes:
+        library: ``cuDNN`` with its version.
+        name: cuDNN's own name of the configuration.
+        engine: Number of the engine.
+        knobs: Its settings by name, sorted.
+        layout: Of the constant operand; None where there is none.
+    """
+
+    def __init__(self, owner: "Cudnn", graph: Any, index: int, description: Description) -> None:
+        """Name the proposal ``index`` of a graph that has its plans."""
+        self._owner = owner
+        self._graph = graph
+        self._index = index
+        self._ids = tensor_ids(description)
+        self._prepared = False
+        self.library = f"cuDNN {owner.version}"
+        self.layout = description.layout
+        self.name: str = graph.get_plan_name_at_index(index)
+        engine, knobs = graph.get_engine_and_knobs_at_index(index)
+        self.engine = int(engine)
+        self.knobs = tuple(sorted((knob.name, int(value)) for knob, value in knobs.items()))
+
+    def prepare(self) -> str | None:
+        """Build the plan, which may compile it; why that fails, in words, or None."""
+        try:
+            self._graph.build_plan_at_index(self._index)
+        except (self._owner.error, RuntimeError, ValueError) as error:
+            return _words(error)
+        self._prepared = True
+        return None
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Scratch memory that `run` needs, once prepared."""
+        return int(self._graph.get_workspace_size_plan_at_index(self._index))
+
+    def run(self, pointers: Sequence[int], workspace: int, stream: int) -> None:
+        """Put it on a stream: see `LibraryCandidate.run`.
+
+        Raises:
+            LaunchError: It is not prepared, cannot be started, or an address is not aligned.
+        """
+        if not self._prepared:
+            raise LaunchError(f"{self.name} is not prepared", fix="call prepare() and heed it")
+        wrong = next((p for p in (*pointers, workspace) if p % ALIGNMENT), None)
+        if wrong is not None:
+            raise LaunchError(
+                f"{self.name} is given address {wrong:#x}; cuDNN takes multiples of {ALIGNMENT}",
+                fix="choose a generated kernel for this operator",
+            )
+        try:
+            self._owner.use(stream)
+            self._graph.execute_plan_at_index(
+                dict(zip(self._ids, pointers, strict=True)),
+                workspace,
+                self._index,
+                handle=self._owner.handle,
+            )
+        except (self._owner.error, RuntimeError) as error:
+            raise LaunchError(
+                f"{self.library} cannot start {self.name}: {_words(error)}",
+                fix="choose another implementation of this operator",
+            ) from error
+
+
+class Cudnn:
+    """cuDNN on one GPU, in the context that the device made current.
+
+    Attributes:
+        version: Of the library, e.g. ``9.28.0``.
+        handle: The frontend's handle.
+        error: What the frontend raises for graphs that it does not support.
+    """
+
+    def __init__(self, device: CudaDevice) -> None:
+        """Load the library.
+
+        Raises:
+            EngineError: The library or its frontend is not installed, or does not start.
+        """
+        self._frontend = _frontend()
+        try:
+            self.version = _version(self._frontend.backend_version())
+            self.handle = self._frontend.create_handle()
+        except RuntimeError as error:
+            raise EngineError(
+                f"cuDNN does not start on {device.name}: {_words(error)}",
+                fix="check that nvidia-cudnn-cu13 fits the driver: nvidia-smi",
+            ) from error
+        self.error: type[Exception] = self._frontend.cudnnGraphNotSupportedError
+        self._close = weakref.finalize(self, self._frontend.destroy_handle, self.handle)
+
+    def close(self) -> None:
+        """Give the handle back; before the device is closed. Candidates cannot run any more."""
+        self._close()
+
+    def __enter__(self) -> Self:
+        """The library itself."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
+    def offer(self, problem: Problem) -> CudnnOffer:
+        """All engine configurations that cuDNN's heuristics propose for a problem."""
+        reason = why_not(problem)
+        if reason is not None:
+            return CudnnOffer((), (reason,))
+        candidates: list[CudnnCandidate] = []
+        refusals: list[str] = []
+        for description in describe(problem):
+            graph = build_graph(self._frontend, self.handle, description)
+            try:
+                graph.validate()
+                graph.build_operation_graph()
+                graph.create_execution_plans(self._heuristics())
+            except (self.error, RuntimeError) as error:
+                refusals.append(_words(error))
+                continue
+            graph.deselect_numeric_notes(self._notes(description))
+            candidates += [
+                CudnnCandidate(self, graph, index, description)
+                for index in range(graph.get_execution_plan_count())
+            ]
+        return CudnnOffer(tuple(candidates), tuple(refusals))
+
+    def use(self, stream: int) -> None:
+        """Send what runs next to a stream."""
+        self._frontend.set_stream(handle=self.handle, stream=stream)
+
+    def _heuristics(self) -> list[Any]:
+        mode = self._frontend.heur_mode
+        return [mode.A, mode.B, mode.FALLBACK]
+
+    def _notes(self, description: Description) -> list[Any]:
+        names = _STRICT_SHORTCUTS if description.strict else _SHORTCUTS
+        return [getattr(self._frontend.numerical_note, name) for name in names]
+
+
+def _version(number: int) -> str:
+    """92800 is 9.28.0."""
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def _words(error: Exception) -> str:
+    """The first line of an error, without the frontend's prefix."""
+    text = str(error).strip().splitlines()
+    return (text[0] if text else type(error).__name__).removeprefix("[cudnn_frontend] Error: ")
+
+
+def _frontend() -> Any:
+    _load_library()
+    try:
+        import cudnn
+    except ImportError as error:
+        raise EngineError(
+            f"cuDNN needs nvidia-cudnn-frontend, which cannot be imported: {error}",
+            fix="pip install 'wpk[gpu]'",
+        ) from error
+    return cudnn
+
+
+def _load_library() -> None:
+    """Load the wheel's library first: the frontend looks for it in one of Python's folders only."""
+    try:
+        spec = importlib.util.find_spec("nvidia.cudnn")
+    except ModuleNotFoundError:
+        return  # the frontend finds one that the system has, or says that there is none
+    for folder in spec.submodule_search_locations or () if spec is not None else ():
+        for path in sorted((Path(folder) / "lib").glob("libcudnn.so.*")):
+            ctypes.CDLL(str(path))

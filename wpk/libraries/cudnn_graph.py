@@ -1,0 +1,104 @@
+"""A description as a graph of the cuDNN frontend, ready to be asked for plans."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from wpk.dtypes import DType
+from wpk.libraries.cudnn_description import (
+    ConvolutionNode,
+    Description,
+    GraphTensor,
+    MatmulNode,
+    NormNode,
+)
+from wpk.libraries.cudnn_pointwise import Step, Value
+
+_TYPES = {DType.FP32: "FLOAT", DType.FP16: "HALF", DType.BF16: "BFLOAT16"}
+
+
+def tensor_ids(description: Description) -> tuple[int, ...]:
+    """The graph's numbers of the operator's inputs, in order, and of its output, the last."""
+    return tuple(range(1, len(description.inputs) + 2))
+
+
+def build_graph(cudnn: Any, handle: Any, description: Description) -> Any:
+    """The ``cudnn.pygraph`` that computes a description; sums and all values between are fp32.
+
+    Args:
+        cudnn: The frontend.
+        handle: Of cuDNN on the GPU.
+        description: What to compute.
+    """
+    types = cudnn.data_type
+    graph = cudnn.pygraph(
+        handle=handle,
+        io_data_type=getattr(types, _TYPES[description.inputs[0].dtype]),
+        intermediate_data_type=types.FLOAT,
+        compute_data_type=types.FLOAT,
+    )
+    *input_ids, output_id = tensor_ids(description)
+    tensors = [
+        graph.tensor(
+            dim=list(tensor.dims),
+            stride=list(tensor.strides),
+            data_type=getattr(types, _TYPES[tensor.dtype]),
+            uid=uid,
+            name=f"input_{uid}",
+        )
+        for uid, tensor in zip(input_ids, description.inputs, strict=True)
+    ]
+    first = len(tensors) - description.operands
+    result = _node(cudnn, graph, description, tensors[:first])
+    if description.steps and isinstance(description.node, ConvolutionNode):
+        _shape(result, description.output)  # a backward convolution's size has several solutions
+    result = _epilogue(cudnn, graph, description.steps, [result, *tensors[first:]])
+    _shape(result, description.output)
+    result.set_stride(list(description.output.strides))
+    result.set_output(True).set_data_type(getattr(types, _TYPES[description.output.dtype]))
+    result.set_uid(output_id)
+    return graph
+
+
+def _shape(tensor: Any, like: GraphTensor) -> None:
+    tensor.set_dim(list(like.dims))
+
+
+def _node(cudnn: Any, graph: Any, description: Description, tensors: Sequence[Any]) -> Any:
+    match description.node:
+        case ConvolutionNode(before, after, stride, dilation, backward):
+            settings = {
+                "pre_padding": list(before),
+                "post_padding": list(after),
+                "stride": list(stride),
+                "dilation": list(dilation),
+            }
+            if backward:
+                return graph.conv_dgrad(loss=tensors[0], filter=tensors[1], **settings)
+            return graph.conv_fprop(image=tensors[0], weight=tensors[1], **settings)
+        case MatmulNode():
+            return graph.matmul(A=tensors[0], B=tensors[1])
+        case NormNode(method, epsilon, shifted):
+            return getattr(graph, method)(
+                norm_forward_phase=cudnn.norm_forward_phase.INFERENCE,
+                input=tensors[0],
+                scale=tensors[1],
+                bias=tensors[2] if shifted else None,
+                epsilon=_constant(cudnn, graph, epsilon),
+            )[0]
+
+
+def _epilogue(cudnn: Any, graph: Any, steps: Sequence[Step], values: list[Any]) -> Any:
+    """The last value; each step adds one."""
+    for step in steps:
+        arguments = [
+            values[argument.index]
+            if isinstance(argument, Value)
+            else _constant(cudnn, graph, argument)
+            for argument in step.arguments
+        ]
+        values.append(getattr(graph, step.method)(*arguments, **dict(step.options)))
+    return values[-1] if steps else values[0]
+
+
+def _constant(cudnn: Any, graph: Any, number: float) -> Any:
+    return graph.tensor_scalar(float(number), cudnn.scalar_type.RUNTIME_PARAM)

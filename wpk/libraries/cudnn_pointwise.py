@@ -1,0 +1,194 @@
+"""Epilogues as cuDNN's pointwise operations.
+
+    Expression  ->  steps, each one method of ``cudnn.pygraph`` over earlier values
+
+Activations that cuDNN names are recognised in the form in which lowering writes them: its compiled
+engines know those names, while only its run-time compiler takes any mixture of arithmetic.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar, apply
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor of the epilogue: 0 is the kernel's result, then the operands, then the steps."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pointwise operation.
+
+    Attributes:
+        method: Of ``cudnn.pygraph``.
+        arguments: Tensors, or constants.
+        options: The method's keywords for numbers.
+    """
+
+    method: str
+    arguments: tuple[Value | float, ...]
+    options: tuple[tuple[str, float], ...] = ()
+
+
+METHODS: dict[str, str] = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mul": "mul",
+    "Div": "div",
+    "Max": "max",
+    "Min": "min",
+    "Pow": "pow",
+    "Mod": "mod",
+    "Neg": "neg",
+    "Abs": "abs",
+    "Exp": "exp",
+    "Log": "log",
+    "Sqrt": "sqrt",
+    "Reciprocal": "reciprocal",
+    "Tanh": "tanh",
+    "Sigmoid": "sigmoid",
+    "Erf": "erf",
+    "Sin": "sin",
+    "Cos": "cos",
+    "Floor": "floor",
+    "Ceil": "ceil",
+    "Relu": "relu",
+    "Softplus": "softplus",
+}
+"""Operations that are one of cuDNN's."""
+
+Parts = tuple[str, tuple[Expression, ...], tuple[tuple[str, float], ...]]
+
+
+def why_no_steps(expression: Expression) -> str | None:
+    """Why cuDNN cannot compute an epilogue, in words; None if it can."""
+    match expression:
+        case Round(dtype, _):
+            return f"its epilogue rounds to {dtype} on the way, which cuDNN's fused graphs do not"
+        case Apply():
+            parts = _named(expression)
+            if parts is None:
+                return f"its epilogue holds {expression.operation}, which cuDNN does not have"
+            return next((why for part in parts[1] if (why := why_no_steps(part))), None)
+        case _:
+            return None
+
+
+def pointwise_steps(expression: Expression, operands: int) -> tuple[Step, ...]:
+    """The steps that compute an epilogue over so many operands; the last one is the result.
+
+    Equal parts of the expression are computed once. There are no steps where the kernel's result is
+    stored as it is.
+
+    Raises:
+        ValueError: `why_no_steps` has a reason.
+    """
+    reason = why_no_steps(expression)
+    if reason is not None:
+        raise ValueError(reason)
+    steps: list[Step] = []
+    known: dict[Expression, Value | float] = {}
+
+    def value(part: Expression) -> Value | float:
+        if part not in known:
+            known[part] = computed(part)
+        return known[part]
+
+    def computed(part: Expression) -> Value | float:
+        match part:
+            case Acc():
+                return Value(0)
+            case Operand(index):
+                return Value(1 + index)
+            case Scalar(number):
+                return number
+        assert isinstance(part, Apply)  # `why_no_steps` refused the rest
+        parts = _named(part)
+        assert parts is not None
+        method, arguments, options = parts
+        steps.append(Step(method, tuple(map(value, arguments)), options))
+        return Value(operands + len(steps))
+
+    result = value(expression)
+    # A constant, an operand alone, or nothing but the kernel's result still has to be written.
+    if isinstance(result, float) or (not steps and result != Value(0)):
+        steps.append(Step("identity", (result,)))
+    return tuple(steps)
+
+
+def _named(expression: Apply) -> Parts | None:
+    """The method that computes an operation from which parts; None where there is none."""
+    for recognise in (_clip, _swish, _gelu, _branch):
+        parts = recognise(expression)
+        if parts is not None:
+            return parts
+    method = METHODS.get(expression.operation)
+    return None if method is None else (method, expression.arguments, ())
+
+
+def _clip(expression: Apply) -> Parts | None:
+    """The forms ``min(max(x, low), high)`` and ``min(relu(x), high)``."""
+    match expression:
+        case Apply("Min", (Apply("Relu", (x,)), Scalar(high))) if high >= 0.0:
+            return "relu", (x,), (("lower_clip", 0.0), ("upper_clip", high))
+        case Apply("Min", (Apply("Max", (x, Scalar(low))), Scalar(high))) if low <= high:
+            return "relu", (x,), (("lower_clip", low), ("upper_clip", high))
+    return None
+
+
+def _swish(expression: Apply) -> Parts | None:
+    """X sigmoid(x), x sigmoid(beta x)."""
+    match expression:
+        case Apply("Mul", (x, Apply("Sigmoid", (inner,)))) | Apply(
+            "Mul", (Apply("Sigmoid", (inner,)), x)
+        ):
+            if inner == x:
+                return "swish", (x,), (("swish_beta", 1.0),)
+            match inner:
+                case Apply("Mul", (Scalar(beta), scaled)) if scaled == x:
+                    return "swish", (x,), (("swish_beta", beta),)
+    return None
+
+
+def _gelu(expression: Apply) -> Parts | None:
+    """The form ``(x / 2) (1 + erf(x / sqrt 2))`` and its approximation by tanh."""
+    match expression:
+        case Apply("Mul", (Apply("Mul", (Scalar(0.5), x)), Apply("Add", (Scalar(1.0), bell)))):
+            forms: dict[str, Callable[[Expression], Expression]] = {
+                "gelu": _erf_bell,
+                "gelu_approx_tanh": _tanh_bell,
+            }
+            for method, form in forms.items():
+                if bell == form(x):
+                    return method, (x,), ()
+    return None
+
+
+def _erf_bell(x: Expression) -> Expression:
+    return apply("Erf", apply("Mul", x, Scalar(math.sqrt(0.5))))
+
+
+def _tanh_bell(x: Expression) -> Expression:
+    cube = apply("Mul", x, apply("Mul", x, x))
+    inner = apply("Add", x, apply("Mul", Scalar(0.044715), cube))
+    return apply("Tanh", apply("Mul", Scalar(math.sqrt(2.0 / math.pi)), inner))
+
+
+def _branch(expression: Apply) -> Parts | None:
+    """The forms ``x < 0 ? slope x : x`` and ``x < 0 ? exp(x) - 1 : x``."""
+    match expression:
+        case Apply("Where", (Apply("Less", (x, Scalar(0.0))), below, above)) if above == x:
+            match below:
+                case Apply("Mul", (inner, Scalar(slope))) if inner == x:
+                    return "leaky_relu", (x,), (("negative_slope", slope),)
+                case Apply(
+                    "Mul",
+                    (Scalar(1.0), Apply("Sub", (Apply("Exp", (inner,)), Scalar(1.0)))),
+                ) if inner == x:
+                    return "elu", (x,), ()
+    return None

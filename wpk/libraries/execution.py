@@ -1,0 +1,162 @@
+"""Execute library candidates: operands in memory as the problem lays them out, a poisoned output."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.device.cuda import CudaDevice
+from wpk.device.graph import CudaGraph
+from wpk.execution import Replay
+from wpk.libraries.candidate import LibraryCandidate
+from wpk.libraries.constant_layouts import lay_out
+from wpk.libraries.reference import Case
+from wpk.problems import Convolution, Matmul, Tensor
+
+Array = NDArray[Any]
+
+_POISON = 0xFF
+"""Bytes of an output before it is written: not-a-number in every type."""
+
+
+class Operands:
+    """The memory of one case on a GPU; freed by `close`.
+
+    Attributes:
+        inputs: Addresses of the operator's inputs but the constant one.
+        output: Address of its output.
+    """
+
+    def __init__(self, device: CudaDevice, problem: Convolution | Matmul, case: Case) -> None:
+        """Allocate and write everything but a constant operand, whose layout a candidate decides."""
+        self._device = device
+        self._problem = problem
+        self._case = case
+        self._owned: list[int] = []
+        self._constants: dict[str, int] = {}
+        self._shape = case.output.shape
+        first = problem.x if isinstance(problem, Convolution) else problem.a
+        tensors: list[Tensor | None] = [first, None, *problem.epilogue.operands]
+        if isinstance(problem, Matmul) and not problem.b_constant:
+            tensors[1] = problem.b
+        self.inputs = [
+            0 if tensor is None else self._place(_image(tensor, values))
+            for tensor, values in zip(tensors, case.operands, strict=True)
+        ]
+        self._output_bytes = _span(problem.y, self._shape) * problem.y.dtype.bytes
+        self.output = self._allocate(self._output_bytes)
+
+    def close(self) -> None:
+        """Free the memory."""
+        while self._owned:
+            self._device.free(self._owned.pop())
+
+    def __enter__(self) -> Self:
+        """The operands themselves."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close."""
+        self.close()
+
+    def pointers(self, candidate: LibraryCandidate) -> tuple[int, ...]:
+        """What `LibraryCandidate.run` takes."""
+        inputs = list(self.inputs)
+        if candidate.layout is not None:
+            if candidate.layout not in self._constants:
+                image = lay_out(candidate.layout, self._case.operands[1])
+                self._constants[candidate.layout] = self._place(image.ravel())
+            inputs[1] = self._constants[candidate.layout]
+        return (*inputs, self.output)
+
+    def poison(self) -> None:
+        """Make the output's memory not-a-number."""
+        self._device.write(self.output, np.full(self._output_bytes, _POISON, np.uint8))
+
+    def result(self) -> Array:
+        """The output, over its domain."""
+        memory = self._device.read(self.output, self._output_bytes).view(
+            self._problem.y.dtype.numpy
+        )
+        return np.array(_view(memory, self._problem.y, self._shape))
+
+    def run(self, candidate: LibraryCandidate) -> Array:
+        """What a prepared candidate writes over poison.
+
+        Raises:
+            LaunchError: It failed.
+        """
+        pointers = self.pointers(candidate)
+        self.poison()
+        with Workspace(self._device, [candidate]) as workspace:
+            candidate.run(pointers, workspace, self._device.stream)
+            self._device.synchronize()
+        return self.result()
+
+    def _place(self, image: Array) -> int:
+        address = self._allocate(image.nbytes)
+        self._device.write(address, image.view(np.uint8))
+        return address
+
+    def _allocate(self, size: int) -> int:
+        self._owned.append(self._device.allocate(max(1, size)))
+        return self._owned[-1]
+
+
+class Workspace:
+    """Scratch memory that is enough for each of some prepared candidates; its address is given."""
+
+    def __init__(self, device: CudaDevice, candidates: Sequence[LibraryCandidate]) -> None:
+        """Measure; memory is taken when it is entered."""
+        self._device = device
+        self._size = max((candidate.workspace_bytes for candidate in candidates), default=0)
+        self._address = 0
+
+    def __enter__(self) -> int:
+        """The address; 0 where no candidate needs any."""
+        self._address = self._device.allocate(self._size) if self._size else 0
+        return self._address
+
+    def __exit__(self, *error: object) -> None:
+        """Free it."""
+        if self._address:
+            self._device.free(self._address)
+
+
+def capture(
+    device: CudaDevice,
+    candidate: LibraryCandidate,
+    pointers: Sequence[int],
+    workspace: int,
+    repetitions: int,
+) -> Replay:
+    """A CUDA graph of a prepared candidate, run so often.
+
+    Raises:
+        LaunchError: It cannot be captured.
+    """
+
+    def enqueue() -> None:
+        for _ in range(repetitions):
+            candidate.run(pointers, workspace, device.stream)
+
+    return CudaGraph(device.stream, enqueue)
+
+
+def _span(tensor: Tensor, shape: Sequence[int]) -> int:
+    """Elements from the first to the last of a tensor, padding included."""
+    last = sum((n - 1) * s for n, s in zip(shape, tensor.strides, strict=True))
+    return last + 1 + tensor.padding
+
+
+def _image(tensor: Tensor, values: Array) -> Array:
+    """The tensor's memory holding values over its domain, and zeros between."""
+    memory = np.zeros(_span(tensor, values.shape), tensor.dtype.numpy)
+    _view(memory, tensor, values.shape)[...] = values
+    return memory
+
+
+def _view(memory: Array, tensor: Tensor, shape: Sequence[int]) -> Array:
+    strides = tuple(stride * memory.itemsize for stride in tensor.strides)
+    return np.lib.stride_tricks.as_strided(memory, tuple(shape), strides)
