@@ -10,12 +10,13 @@ from types import ModuleType
 from typing import NoReturn
 
 import wpk
-from wpk.cli import inspect, optimize, report, run, targets, verify
+from wpk.cli import bench, inspect, optimize, report, run, targets, verify
 from wpk.errors import WpkError
 
 COMMANDS: dict[str, ModuleType] = {
     "optimize": optimize,
     "run": run,
+    "bench": bench,
     "verify": verify,
     "inspect": inspect,
     "report": report,

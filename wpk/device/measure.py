@@ -26,6 +26,8 @@ COPIES_BYTES = 8 << 30
 FLUSH_FACTOR = 2
 """Memory filled to empty L2, as a multiple of it: lines are not evicted strictly in order."""
 
+_ALIGNMENT = 256
+
 
 def measure(
     device: CudaDevice,
@@ -50,28 +52,32 @@ def measure(
     if regime is Regime.WARM:
         return time_side_by_side(device, [warm(device, launches)], patience)[0]
     count = _repetitions(device, launches)
-    size = sum(region.size for region in regions)
-    copies = max(2, min(count, COPIES_BYTES // max(1, size)))
-    scratch = device.allocate(FLUSH_FACTOR * device.l2_bytes)
-    taken = [scratch]
-
-    def flush() -> None:
-        device.fill(scratch, FLUSH_FACTOR * device.l2_bytes, 0)
-
+    sizes = {region: -(-region.size // _ALIGNMENT) * _ALIGNMENT for region in regions}
+    each = sum(sizes.values())
+    copies = max(2, min(count, COPIES_BYTES // max(1, each)))
+    flush_bytes = FLUSH_FACTOR * device.l2_bytes
+    scratch, memory = device.allocate(flush_bytes), device.allocate(copies * each)
     try:
         sets: list[BoundLaunch] = []
+        place = memory
         for _ in range(copies):
-            places = {region: device.allocate(region.size) for region in regions}
-            taken += places.values()
-            for region, place in places.items():
+            places: dict[Region, int] = {}
+            for region, size in sizes.items():
+                places[region] = place
                 device.copy(region.address, place, region.size)
+                place += size
             sets += moved(launches, places)
         device.synchronize()
-        subject = Subject(device.capture(sets), copies, flush, Regime.COLD)
+        subject = Subject(
+            device.capture(sets),
+            copies,
+            lambda: device.fill(scratch, flush_bytes, 0),
+            Regime.COLD,
+        )
         return time_side_by_side(device, [subject], patience)[0]
     finally:
-        for address in taken:
-            device.free(address)
+        device.free(scratch)
+        device.free(memory)
 
 
 def warm(device: CudaDevice, launches: Sequence[BoundLaunch]) -> Subject:

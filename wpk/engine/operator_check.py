@@ -5,7 +5,8 @@ zero and everything else in its buffers unchanged after.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -21,7 +22,7 @@ from wpk.engine.placement import from_memory, view
 from wpk.engine.plan import Check, PlanBundle, Step
 from wpk.engine.weights_file import array_bytes
 from wpk.errors import LaunchError
-from wpk.execution import Bytes, Device
+from wpk.execution import BoundLaunch, Bytes, Device
 from wpk.lowering.program import Value
 from wpk.problems import Tensor
 
@@ -39,11 +40,13 @@ class OperatorCheck:
         name: Name of the operator.
         check: What a plan and a report say about it.
         worst: Largest error in units of its tolerance.
+        error: What the device reported; None where the step was executed to its end.
     """
 
     name: str
     check: Check
     worst: float
+    error: LaunchError | None = None
 
 
 def check_operators(
@@ -66,7 +69,7 @@ def check_operators(
     """
     steps = bundle.plan.steps
     by_call = {step.operator.call: step for step in steps if step.operator.call}
-    runner = _Runner(bundle, dims, device)
+    runner = StepRunner(bundle, dims, device)
     memory: dict[str, Array] = {}
     done = 0
     for result in reference.run(inputs, memory):
@@ -83,10 +86,26 @@ def check_operators(
     progress("checking operators", len(steps), len(steps))
 
 
-class _Runner:
+@dataclass(frozen=True)
+class Placed:
+    """A step on a device.
+
+    Attributes:
+        launches: The step's.
+        buffers: Addresses of the buffers' images by name.
+        allocations: Bytes of every allocation by its address.
+    """
+
+    launches: tuple[BoundLaunch, ...]
+    buffers: dict[str, int]
+    allocations: dict[int, int]
+
+
+class StepRunner:
     """Executes single steps on memory that holds the reference's values."""
 
     def __init__(self, bundle: PlanBundle, dims: Mapping[str, int], device: Device) -> None:
+        """Prepare; the bundle's kernels are loaded on the device."""
         self.plan, self.weights = bundle.plan, bundle.weights
         self.dims, self.device = dims, device
         self.residents: dict[str, list[Value]] = {}
@@ -98,16 +117,15 @@ class _Runner:
     ) -> OperatorCheck:
         """One step: against the reference, or for a copy against the bytes that it should give."""
         target = self.plan.values[step.operator.outputs[0]]
-        names = [n for n in step.inputs if n in self.plan.values]
-        buffers = {self.plan.values[n].buffer for n in names} | {target.buffer}
-        before = {name: self.image(name, memory) for name in buffers}
+        before = self.images(step, memory)
         output = _Region(before[target.buffer], target, accesses(step.operator.problem)[1], self)
         expected = output.elements().copy()
         output.poison()
         try:
             after = self.execute(step, before)
         except LaunchError as error:
-            return _outcome(step, False, f"{error.what}", float("inf"))
+            outcome = _outcome(step, False, error.what, float("inf"))
+            return replace(outcome, error=error)
         written = _Region(after[target.buffer], target, output.access, self)
         stray = self.stray(before, after, output)
         if result is None:
@@ -115,6 +133,12 @@ class _Runner:
         else:
             found = self.compare(target, after[target.buffer], result)
         return _judge(step, found, stray, written.dirty_padding())
+
+    def images(self, step: Step, memory: Mapping[str, Array]) -> dict[str, Bytes]:
+        """The buffers that a step works on."""
+        names = (*step.inputs, *step.operator.outputs)
+        touched = {self.plan.values[n].buffer for n in names if n in self.plan.values}
+        return {name: self.image(name, memory) for name in touched}
 
     def image(self, buffer: str, memory: Mapping[str, Array]) -> Bytes:
         """A buffer's bytes, with every tensor that lies in it and is known."""
@@ -128,12 +152,24 @@ class _Runner:
 
     def execute(self, step: Step, images: Mapping[str, Bytes]) -> dict[str, Bytes]:
         """Run the step's launches on copies of the images; give them back as they are after."""
-        device, allocated = self.device, []
+        with self.placed(step, images) as placed:
+            for launch in placed.launches:
+                self.device.launch(launch)
+            return {
+                name: self.device.read(placed.buffers[name], image.size)
+                for name, image in images.items()
+            }
+
+    @contextmanager
+    def placed(self, step: Step, images: Mapping[str, Bytes]) -> Iterator["Placed"]:
+        """Copies of the images, weights and scratch memory on the device, as long as it lasts."""
+        device, allocated = self.device, dict[int, int]()
 
         def place(data: Bytes) -> int:
-            allocated.append(device.allocate(max(data.nbytes, _ALIGNMENT)))
-            device.write(allocated[-1], data)
-            return allocated[-1]
+            address = device.allocate(max(data.nbytes, _ALIGNMENT))
+            allocated[address] = max(data.nbytes, _ALIGNMENT)
+            device.write(address, data)
+            return address
 
         try:
             where = {name: place(image) for name, image in images.items()}
@@ -144,9 +180,7 @@ class _Runner:
                 tuple(self.address(n, where) for n in step.operator.outputs),
                 place(scratch),
             )
-            for launch in bind_step(step, addresses, self.dims):
-                device.launch(launch)
-            return {name: device.read(where[name], image.size) for name, image in images.items()}
+            yield Placed(bind_step(step, addresses, self.dims), where, allocated)
         finally:
             for address in allocated:
                 device.free(address)
@@ -183,7 +217,7 @@ class _Region:
     image: Bytes
     value: Value
     access: Access
-    runner: _Runner
+    runner: "StepRunner"
 
     def elements(self) -> Array:
         return self._view(self.image, self.access[0], self._extents(), 0)

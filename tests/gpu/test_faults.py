@@ -1,0 +1,71 @@
+"""The fault kit: kernels that hang, crash, trample or compute nonsense cost one trial each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import faulty_kernels
+import pytest
+from faulty_kernels import AFTER, ON_THE_GPU_ONLY, Kit
+
+from wpk.device.process import GpuProcess
+from wpk.engine.trials import TrialRunner
+from wpk.trial import Regime, Status
+
+pytestmark = pytest.mark.gpu
+
+EXPECTED = {
+    "wrong": Status.WRONG_RESULT,
+    "slightly wrong": Status.WRONG_RESULT,
+    "NaN": Status.WRONG_RESULT,
+    "overwrites its input": Status.WRONG_RESULT,
+    "writes before its output": Status.WRONG_RESULT,
+    "writes after its output": Status.WRONG_RESULT,
+    "crashes": Status.LAUNCH_FAILED,
+    "traps": Status.LAUNCH_FAILED,
+    "hangs": Status.TIMED_OUT,
+    "hangs while it is timed": Status.TIMED_OUT,
+}
+
+
+@pytest.fixture(scope="module")
+def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
+    return faulty_kernels.make_kit(tmp_path_factory.mktemp("kit"))
+
+
+@pytest.fixture(scope="module")
+def runner(kit: Kit) -> Iterator[TrialRunner]:
+    open_gpu = partial(GpuProcess, limit_seconds=3.0)
+    with TrialRunner(kit.cases(), Regime.WARM, open_gpu=open_gpu) as made:
+        yield made
+
+
+@pytest.mark.parametrize("fault", EXPECTED)
+def test_a_fault_costs_one_trial(
+    kit: Kit, runner: TrialRunner, fault: str, record: Callable[[str, object], None]
+) -> None:
+    trial = runner.trial(kit.with_statement({**AFTER, **ON_THE_GPU_ONLY}[fault]))
+    after = runner.trial(kit.good)
+    record(f"faults.{fault}", {"status": trial.status, "detail": trial.detail})
+    assert trial.status is EXPECTED[fault], trial
+    assert trial.cost == float("inf")
+    assert after.status is Status.OK, after
+
+
+def test_a_kernel_that_does_nothing_cannot_win(kit: Kit, runner: TrialRunner) -> None:
+    assert runner.trial(kit.doing_nothing()).status is Status.WRONG_RESULT
+
+
+def test_a_launch_that_no_gpu_can_start_fails(kit: Kit, runner: TrialRunner) -> None:
+    assert runner.trial(kit.too_large_a_block()).status is Status.LAUNCH_FAILED
+
+
+def test_trials_of_one_kernel_agree(
+    kit: Kit, runner: TrialRunner, record: Callable[[str, object], None]
+) -> None:
+    costs = [runner.trial(kit.good).cost for _ in range(5)]
+    record("trials.repeated", {"seconds": costs})
+    assert max(costs) < 1.2 * min(costs)
+    bound = 2 * 4 * faulty_kernels.ELEMENTS / 20e12  # more than any L2 can move
+    assert min(costs) > bound

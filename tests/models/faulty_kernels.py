@@ -1,0 +1,112 @@
+"""Candidates that go wrong, made from one that is right: each must cost its own trial and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import onnx
+
+from wpk.build.cache import KernelCache
+from wpk.build.pool import CompilePool
+from wpk.dtypes import Precision
+from wpk.engine.assembly import Setting, assemble
+from wpk.engine.cases import Case, make_cases
+from wpk.engine.plan import Provenance
+from wpk.engine.trials import Candidate
+from wpk.kernel_source import KernelSource
+from wpk.lowering.model import lower_model
+from wpk.problems import Problem
+from wpk.schedules.registry import TEMPLATES
+from wpk.search.model_search import search_model
+from wpk.targets.registry import find_target
+
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 64, 32, 32] x) => (float[1, 64, 32, 32] y) { y = Sigmoid(x) }
+"""
+ELEMENTS = 64 * 32 * 32
+
+FIRST = "if (blockIdx.x == 0 && threadIdx.x == 0)"
+
+AFTER = {
+    "wrong": f"{FIRST} static_cast<float*>(y)[0] += 0.01f;",
+    "slightly wrong": f"{FIRST} static_cast<float*>(y)[0] *= 1.0f + 1e-5f;",
+    "NaN": f"{FIRST} static_cast<float*>(y)[0] /= static_cast<float*>(y)[0] - static_cast<float*>(y)[0];",
+    "overwrites its input": f"{FIRST} const_cast<float*>(static_cast<const float*>(x0))[5] = 3.0f;",
+    "writes before its output": f"{FIRST} static_cast<float*>(y)[-3] = 3.0f;",
+    "writes after its output": f"{FIRST} static_cast<float*>(y)[{ELEMENTS} + 200] = 3.0f;",
+    "crashes": f"{FIRST} *reinterpret_cast<volatile int*>(16) = 1;",
+}
+"""Statements after the right computation."""
+
+HANGS = "for (const long long begin = clock64(); clock64() - begin < 60000000000ll;) {}"
+"""Half a minute of an H200: longer than any time limit here, and still over some day."""
+
+ON_THE_GPU_ONLY = {
+    "hangs": f"{FIRST} {HANGS}",
+    "hangs while it is timed": f"{FIRST} if (atomicAdd(&calls, 1) > 0) {HANGS}",
+    "traps": f"{FIRST} __trap();",
+}
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A candidate that is right, and the case that it is tried on."""
+
+    case: Case
+    good: Candidate
+    folder: Path
+
+    def cases(self) -> dict[Problem, Case]:
+        """What a runner is given."""
+        return {self.good.problem: self.case}
+
+    def with_statement(self, statement: str) -> Candidate:
+        """The candidate with a statement at its end."""
+        (source,) = self.good.finalist.sources
+        head, _, tail = source.text.rpartition("}\n")
+        text = f"{head}  {statement}\n}}\n{tail}"
+        if "calls" in statement:
+            text = text.replace("WPK_KERNEL", "__device__ int calls;\nWPK_KERNEL", 1)
+        return self._candidate(KernelSource(source.entry, text))
+
+    def doing_nothing(self) -> Candidate:
+        """The candidate with an empty kernel."""
+        (source,) = self.good.finalist.sources
+        head, brace, body = source.text.rpartition("{\n  wpk::elementwise")
+        assert brace, source.text
+        return self._candidate(KernelSource(source.entry, head + "{" + body[body.index(";") + 1 :]))
+
+    def too_large_a_block(self) -> Candidate:
+        """The candidate with more shared memory than a GPU has."""
+        (launch,) = self.good.finalist.launches
+        launches = (replace(launch, shared_bytes=1 << 20),)
+        return replace(self.good, finalist=replace(self.good.finalist, launches=launches))
+
+    def _candidate(self, source: KernelSource) -> Candidate:
+        with CompilePool("sm_90a", cache=KernelCache(self.folder)) as pool:
+            (outcome,) = pool.compile([source])
+        assert outcome.kernel is not None, outcome.error
+        (launch,) = self.good.finalist.launches
+        launches = (replace(launch, kernel=source.digest),)
+        finalist = replace(self.good.finalist, sources=(source,), launches=launches)
+        return Candidate(self.good.problem, finalist, {source.digest: outcome.kernel})
+
+
+def make_kit(folder: Path) -> Kit:
+    """Build the right candidate; ``folder`` holds what is compiled."""
+    model = folder / "sigmoid.onnx"
+    onnx.save(onnx.parser.parse_model(MODEL), model)
+    target = find_target("h200")
+    lowered = lower_model(model, {}, Precision.FP32)
+    with CompilePool(target.arch, cache=KernelCache(folder)) as pool:
+        problems = [operator.problem for operator in lowered.program.operators]
+        found = search_model(problems, TEMPLATES, target, pool.compile, lambda *_: None)
+    setting = Setting(target, Precision.FP32, Provenance("sigmoid.onnx", "", 17, {}, ()))
+    plan = assemble(lowered.program, found, setting).plan
+    (problem,) = found.choices
+    finalist = found.choices[problem].finalist
+    kernels = {s.digest: found.kernels[s.digest] for s in finalist.sources}
+    case = make_cases(lowered, plan, setting, 0)[problem]
+    return Kit(case, Candidate(problem, finalist, kernels), folder)

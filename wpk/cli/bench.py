@@ -1,0 +1,106 @@
+"""Time a plan on a GPU: the whole engine, and every operator.
+
+The engine's time is that of one CUDA graph between events on the GPU, one inference after another;
+`started and awaited` is what the caller's clock sees. Operators are timed alone, their operands in L2.
+
+Example:
+    wpk bench resnet18.plan --json
+"""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wpk.engine.plan import Plan
+    from wpk.engine.times import EngineTimes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("plan", type=Path, metavar="PLAN")
+    parser.add_argument(
+        "--device",
+        choices=("gpu",),
+        default="gpu",
+        help="where to measure; the emulator's times would say nothing about a GPU",
+    )
+    parser.add_argument("--json", action="store_true", help="all numbers, in seconds")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, and print."""
+    import json
+
+    from wpk.device.cuda import CudaDevice
+    from wpk.engine.plan_file import read_plan
+    from wpk.engine.times import time_engine
+
+    bundle = read_plan(arguments.plan)
+    with CudaDevice() as device:
+        times = time_engine(bundle, device)
+        if arguments.json:
+            print(json.dumps(_data(bundle.plan, times, device.name, device.driver), indent=1))
+        else:
+            print(_tables(bundle.plan, times, device.name))
+    return 0
+
+
+def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
+    from wpk.device.timing import quantile
+    from wpk.report.table import format_table
+
+    rows = []
+    for step in plan.steps:
+        timing, evidence = times.operators[step.operator.name], step.evidence
+        cells = [evidence.bound_seconds, evidence.estimate_seconds, timing.median]
+        rows.append(
+            [step.operator.name, *map(_us, cells), f"±{timing.noise:.1%}", step.choice.template]
+        )
+    header = ["operator alone", "bound µs", "estimate µs", "median µs", "noise", "template"]
+    whole = [
+        [name, *(_us(quantile(samples, part)) for part in (0.5, 0.99)), len(samples)]
+        for name, samples in (
+            ("on the GPU", times.engine.seconds),
+            ("started and awaited", times.host),
+        )
+    ]
+    return "\n\n".join(
+        (
+            format_table(header, rows),
+            format_table(["whole engine", "median µs", "p99 µs", "samples"], whole),
+            f"measured on {device}, {plan.precision}, {plan.free or 'fixed sizes'}",
+        )
+    )
+
+
+def _data(plan: "Plan", times: "EngineTimes", device: str, driver: str) -> dict[str, Any]:
+    return {
+        "device": device,
+        "cuda_driver_api": driver,
+        "model": plan.provenance.model,
+        "precision": plan.precision.value,
+        "free": plan.free,
+        "engine": _numbers(times.engine.seconds),
+        "started_and_awaited": _numbers(times.host),
+        "operators_alone": {n: _numbers(t.seconds) for n, t in times.operators.items()},
+    }
+
+
+def _numbers(seconds: "Sequence[float]") -> dict[str, Any]:
+    from statistics import median
+
+    from wpk.device.timing import noise_band, quantile
+
+    return {
+        "median": median(seconds),
+        "p99": quantile(seconds, 0.99),
+        "band": noise_band(seconds),
+        "seconds": list(seconds),
+    }
+
+
+def _us(seconds: float) -> str:
+    return f"{seconds * 1e6:.2f}"

@@ -1,0 +1,164 @@
+"""A GPU behind a process: a kernel that hangs, crashes or tramples on memory costs only that process.
+
+`GpuProcess` is a device like `wpk.device.cuda.CudaDevice`, every call within a time limit. Its
+allocations lie between guards (`wpk.device.guarded`).
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from multiprocessing.connection import Pipe
+from typing import Any, Self, cast
+
+from wpk.device.child import Call
+from wpk.device.errors import GpuLostError, GpuTimeoutError
+from wpk.device.rotation import Region
+from wpk.device.timing import Patience, Timing
+from wpk.errors import LaunchError, WpkError
+from wpk.execution import BoundLaunch, Bytes, KernelImage, OneByOne
+from wpk.trial import Regime
+
+_START_SECONDS = 60.0
+"""For the interpreter, the driver and the context, on a loaded machine."""
+
+
+class GpuProcess:
+    """A GPU in a child process. Use it as a context manager, or call `close`.
+
+    After a `LaunchError` the child has ended, and its memory with it: a context in which a kernel
+    failed executes nothing more, and what a wild kernel left behind must not reach the next trial.
+
+    Attributes:
+        name: What a report calls the GPU.
+        driver: Version of CUDA that its driver supports.
+        l2_bytes: Size of its L2 cache.
+        limit_seconds: Of one call.
+    """
+
+    executes_source = False
+
+    def __init__(self, ordinal: int = 0, *, limit_seconds: float = 10.0) -> None:
+        """Start the child and open the GPU in it.
+
+        Raises:
+            EngineError: There is no such GPU, or no pycuda.
+            LaunchError: The child did not start.
+        """
+        self.limit_seconds = limit_seconds
+        self._connection, theirs = Pipe()
+        with theirs:
+            self._child = (
+                subprocess.Popen(  # a session of its own: Ctrl-C is the parent's to handle
+                    [
+                        sys.executable,
+                        "-P",
+                        "-m",
+                        "wpk.device.child",
+                        str(theirs.fileno()),
+                        str(ordinal),
+                    ],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            )
+        try:
+            facts = self._call("facts", limit=_START_SECONDS)
+        except BaseException:  # an interrupt too: nobody else could end the child
+            self.close()
+            raise
+        self.name, self.driver, self.l2_bytes = cast("tuple[str, str, int]", facts)
+
+    def __enter__(self) -> Self:
+        """Nothing more to do: the child runs."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close."""
+        self.close()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be called."""
+        return self._child.poll() is None
+
+    def close(self) -> None:
+        """End the child."""
+        self._child.kill()
+        self._child.wait()
+        self._connection.close()
+
+    def load(self, kernel: KernelImage) -> None:
+        """See `CudaDevice.load`."""
+        self._call("load", kernel)
+
+    def allocate(self, size: int) -> int:
+        """See `CudaDevice.allocate`; the address is one of the child's."""
+        return cast("int", self._call("allocate", size))
+
+    def free(self, address: int) -> None:
+        """Give memory back. That of a child that has ended is free already.
+
+        Raises:
+            LaunchError: Something was written next to it.
+        """
+        if self.is_alive:
+            self._call("free", address)
+
+    def write(self, address: int, data: Bytes) -> None:
+        """See `CudaDevice.write`."""
+        self._call("write", address, data)
+
+    def read(self, address: int, size: int) -> Bytes:
+        """See `CudaDevice.read`."""
+        return cast("Bytes", self._call("read", address, size))
+
+    def launch(self, launch: BoundLaunch) -> None:
+        """Start a kernel; see `CudaDevice.launch`."""
+        self._call("launch", launch)
+
+    def capture(self, launches: Sequence[BoundLaunch]) -> OneByOne:
+        """Launches to be started together, in a call each."""
+        return OneByOne(self, launches)
+
+    def synchronize(self) -> None:
+        """See `CudaDevice.synchronize`."""
+        self._call("synchronize")
+
+    def measure(
+        self,
+        launches: Sequence[BoundLaunch],
+        regions: Sequence[Region],
+        regime: Regime,
+        patience: Patience,
+    ) -> Timing:
+        """See `wpk.device.measure.measure`."""
+        return cast("Timing", self._call("measure", launches, regions, regime, patience))
+
+    def _call(self, method: str, *arguments: object, limit: float | None = None) -> Any:
+        seconds = self.limit_seconds if limit is None else limit
+        if not self.is_alive:
+            raise GpuLostError("the process of the GPU has ended", fix="start a new one")
+        try:
+            self._connection.send(Call(method, arguments, seconds))
+            if not self._connection.poll(seconds):
+                self._child.kill()
+                self._child.wait()
+                raise GpuTimeoutError(
+                    f"{method} did not end within {seconds:g} s: a kernel hangs",
+                    fix="another schedule may not hang; for a large problem, allow more time",
+                )
+            answer = self._connection.recv()
+        except (OSError, EOFError) as error:
+            raise GpuLostError(
+                f"the process of the GPU died in {method} (status {self._child.wait()})",
+                fix="execute the plan with --device cpu, which says where a kernel goes wrong",
+            ) from error
+        if isinstance(answer, LaunchError):
+            self._child.kill()
+            self._child.wait()
+        if isinstance(answer, WpkError):
+            raise answer
+        return answer

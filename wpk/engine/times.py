@@ -1,0 +1,59 @@
+"""Time an engine on a GPU: the whole of it as it is deployed, and every operator alone."""
+
+import time
+from dataclasses import dataclass
+
+from wpk.device.cuda import CudaDevice
+from wpk.device.measure import warm
+from wpk.device.timing import Patience, Subject, Timing, time_side_by_side
+from wpk.engine.engine import Engine
+from wpk.engine.inputs import random_inputs
+from wpk.engine.plan import PlanBundle
+from wpk.trial import Regime
+
+WHOLE = Patience(least=200, most=1000, noise=0.002, seconds=2.0)
+"""Enough samples that the 99th percentile is not the slowest of them."""
+
+OPERATORS = Patience(least=11, most=51, noise=0.005, seconds=10.0)
+
+_HOST_SAMPLES = 200
+
+
+@dataclass(frozen=True)
+class EngineTimes:
+    """What was measured, in seconds.
+
+    Attributes:
+        engine: One inference after another, on the GPU: a sample is one replay of the graph.
+        host: The same as the caller's clock sees it: a replay started, and waited for.
+        operators: Each operator alone by name, again and again on operands that stay in L2; the sum
+            is therefore not the engine's time.
+    """
+
+    engine: Timing
+    host: tuple[float, ...]
+    operators: dict[str, Timing]
+
+
+def time_engine(bundle: PlanBundle, device: CudaDevice) -> EngineTimes:
+    """Time a plan at its tuned sizes on random inputs.
+
+    Raises:
+        EngineError: The GPU cannot execute the plan.
+        LaunchError: A kernel failed.
+    """
+    with Engine(bundle, device) as engine:
+        engine.run(random_inputs(bundle.plan, 0))
+        binding = engine.bind()
+        once = Subject(binding.replay, 1, binding.replay.replay, Regime.WARM)
+        whole = time_side_by_side(device, [once], WHOLE)[0]
+        host = []
+        for _ in range(_HOST_SAMPLES):
+            begun = time.perf_counter()
+            binding.replay.replay()
+            device.synchronize()
+            host.append(time.perf_counter() - begun)
+        subjects = [warm(device, launches) for launches in binding.steps]
+        names = [step.operator.name for step in bundle.plan.steps]
+        alone = dict(zip(names, time_side_by_side(device, subjects, OPERATORS), strict=True))
+    return EngineTimes(whole, tuple(host), alone)
