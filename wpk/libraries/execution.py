@@ -24,7 +24,8 @@ class Operands:
     """The memory of one case on a GPU; freed by `close`.
 
     Attributes:
-        inputs: Addresses of the operator's inputs but the constant one.
+        case: What they hold.
+        inputs: Addresses of the operator's inputs; 0 for a constant one.
         output: Address of its output.
     """
 
@@ -32,9 +33,9 @@ class Operands:
         """Allocate and write everything but a constant operand, whose layout a candidate decides."""
         self._device = device
         self._problem = problem
-        self._case = case
+        self.case = case
         self._owned: list[int] = []
-        self._constants: dict[str, int] = {}
+        self._laid_out: dict[str, tuple[int, ...]] = {}
         self._shape = case.output.shape
         first = problem.x if isinstance(problem, Convolution) else problem.a
         tensors: list[Tensor | None] = [first, None, *problem.epilogue.operands]
@@ -62,13 +63,17 @@ class Operands:
 
     def pointers(self, candidate: LibraryCandidate) -> tuple[int, ...]:
         """What `LibraryCandidate.run` takes."""
-        inputs = list(self.inputs)
-        if candidate.layout is not None:
-            if candidate.layout not in self._constants:
-                image = lay_out(candidate.layout, self._case.operands[1])
-                self._constants[candidate.layout] = self._place(image.ravel())
-            inputs[1] = self._constants[candidate.layout]
-        return (*inputs, self.output)
+        if candidate.layout is None:
+            return (*self.inputs, self.output)
+        if candidate.layout not in self._laid_out:
+            image = lay_out(candidate.layout, self.case.operands[1])
+            self._laid_out[candidate.layout] = self.with_constant(image)
+        return self._laid_out[candidate.layout]
+
+    def with_constant(self, image: Array) -> tuple[int, ...]:
+        """Inputs and output with a constant operand that is written as it is given."""
+        first, _, *others = self.inputs
+        return (first, self._place(image.ravel()), *others, self.output)
 
     def poison(self) -> None:
         """Make the output's memory not-a-number."""
