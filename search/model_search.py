@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wpk.build.compiled import CompiledKernel
 from wpk.build.pool import Compilation
@@ -21,7 +21,9 @@ from wpk.search.static_search import (
     no_choice,
     prepare,
 )
+from wpk.search.tune_record import Tuned
 from wpk.targets.target import Target
+from wpk.trial import Regime
 
 Progress = Callable[[str, int, int], None]
 Compiler = Callable[[Sequence[KernelSource]], Iterable[Compilation]]
@@ -35,10 +37,16 @@ class Found:
     Attributes:
         choices: One a problem.
         kernels: Compiled kernels by source digest: at least those of the choices.
+        prepared: What the models had to say of each problem.
+        tuned: What measuring found, for the problems that were tuned.
+        regime: What the caches held when they were measured; None without measuring.
     """
 
     choices: dict[Problem, Choice]
     kernels: dict[str, CompiledKernel]
+    prepared: dict[Problem, Prepared] = field(default_factory=dict)
+    tuned: dict[Problem, Tuned] = field(default_factory=dict)
+    regime: Regime | None = None
 
 
 def search_model(
@@ -61,6 +69,7 @@ def search_model(
         progress("scoring schedules", done, len(distinct))
         waiting[problem] = prepare(problem, templates, target)
     progress("scoring schedules", len(distinct), len(distinct))
+    prepared = dict(waiting)
     finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(distinct, ())
     compiled: dict[str, KernelResources | str] = {}
     kernels: dict[str, CompiledKernel] = {}
@@ -84,7 +93,7 @@ def search_model(
             if choice is not None:
                 choices[problem] = choice
                 del waiting[problem]
-    return Found(choices, kernels)
+    return Found(choices, kernels, prepared)
 
 
 def _fresh(

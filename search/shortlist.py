@@ -22,7 +22,7 @@ from wpk.performance.extension import extended_pul
 from wpk.performance.pul import pul
 from wpk.performance.work import Columns, Floats, SharedAccess, Work
 from wpk.problems import Problem
-from wpk.schedules.template import ScheduleTemplate
+from wpk.schedules.template import Schedule, ScheduleTemplate
 from wpk.search.record import Funnel, Scored
 from wpk.targets.target import Target
 
@@ -78,6 +78,14 @@ def shortlist(problem: Problem, template: Template, target: Target, bound: Bound
         kept=len(kept),
     )
     return Shortlist(template, funnel, scored)
+
+
+def score_one(
+    problem: Problem, template: Template, schedule: Schedule, target: Target, bound: Bound
+) -> Scored:
+    """What the models say of one legal schedule, kept or not."""
+    models = _Models(problem, template, target, bound, schedule.columns())
+    return models.scored([0], {0: models.cost(0, {})})[0]
 
 
 def kept_count(legal: int) -> int:

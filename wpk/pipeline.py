@@ -5,11 +5,12 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from wpk.build.cache import KernelCache
+from wpk.build.cache import KernelCache, default_cache_folder
 from wpk.build.pool import CompilePool
 from wpk.dtypes import Precision
 from wpk.engine.assembly import Setting, assemble
 from wpk.engine.check import checked
+from wpk.engine.measuring import plan_tuning, target_here
 from wpk.engine.plan import (
     NodeSummary,
     PassSummary,
@@ -18,6 +19,7 @@ from wpk.engine.plan import (
     RefusalSummary,
 )
 from wpk.engine.plan_file import write_plan
+from wpk.engine.tuning import tune_model
 from wpk.errors import TargetError
 from wpk.lowering.model import LoweredModel, NodeRecord, lower_model
 from wpk.schedules.registry import TEMPLATES
@@ -38,6 +40,10 @@ def optimize(
     shapes: Mapping[str, Sequence[int]] | None = None,
     skip_passes: Collection[str] = (),
     cache: str | os.PathLike[str] | None = None,
+    search: str = "auto",
+    effort: int = 1,
+    budget: str | None = None,
+    seed: int = 0,
     check: bool = True,
     progress: Progress | None = None,
 ) -> PlanBundle:
@@ -46,11 +52,18 @@ def optimize(
     Args:
         model: The ONNX file; external data lies beside it.
         output: The plan to write; it appears only after every check has passed.
-        target: Name of a GPU (``wpk targets``), its ``sm_XY``, or a target file.
+        target: Name of a GPU (``wpk targets``), its ``sm_XY``, a target file, or ``auto``: the GPU
+            of this machine.
         precision: What multiplications may use: fp32, tf32, fp16 or bf16.
         shapes: Shapes of inputs whose dimensions the model leaves free.
         skip_passes: Graph passes not to run.
-        cache: Folder of compiled kernels; the user's cache folder by default.
+        cache: Folder of compiled kernels and measured trials; the user's cache folder by default.
+        search: ``static`` chooses by models; a searcher (`wpk.search.registry`) by measuring on the
+            GPU of this machine; ``auto`` measures where that GPU is the target.
+        effort: How thoroughly each problem is searched, 0 to 3 (`wpk.search.budget`).
+        budget: What measuring may cost, e.g. ``30m`` or ``400 trials``; by default what the effort
+            says.
+        seed: Fixes the search.
         check: Execute every kernel on the CPU and compare before anything is written.
         progress: Called with a stage, its finished parts and all its parts.
 
@@ -62,6 +75,7 @@ def optimize(
     """
     path, tell = Path(model), progress or _silent
     gpu = _target(target, Precision(precision))
+    tuning = plan_tuning(gpu, search, effort, budget, seed, _folder(cache) / "trials.sqlite")
     lowered = lower_model(path, shapes or {}, Precision(precision), skip_passes, tell)
     with CompilePool(gpu.arch, cache=KernelCache(None if cache is None else Path(cache))) as pool:
         found = search_model(
@@ -71,12 +85,20 @@ def optimize(
             pool.compile,
             tell,
         )
-    provenance = _provenance(path, lowered, shapes or {}, skip_passes)
-    bundle = assemble(lowered.program, found, Setting(gpu, Precision(precision), provenance))
+        provenance = _provenance(path, lowered, shapes or {}, skip_passes)
+        setting = Setting(gpu, Precision(precision), provenance)
+        bundle = assemble(lowered.program, found, setting)
+        if tuning is not None:
+            found = tune_model(lowered, bundle.plan, found, setting, pool.compile, tuning, tell)
+            bundle = assemble(lowered.program, found, setting)
     if check:
         bundle = checked(bundle, lowered, path, tell)
     write_plan(Path(output), bundle)
     return bundle
+
+
+def _folder(cache: str | os.PathLike[str] | None) -> Path:
+    return default_cache_folder() if cache is None else Path(cache)
 
 
 def _silent(stage: str, done: int, total: int) -> None:
@@ -89,8 +111,12 @@ def _target(name: str, precision: Precision) -> Target:
     Raises:
         TargetError: It is unknown, cannot be compiled for, or lacks the precision.
     """
-    is_file = name.endswith((".json", ".toml"))
-    target = load_target(Path(name)) if is_file else find_target(name)
+    if name == "auto":
+        target = target_here()
+    elif name.endswith((".json", ".toml")):
+        target = load_target(Path(name))
+    else:
+        target = find_target(name)
     require_compilable(target)
     reason = why_precision_unsupported(target, precision)
     if reason is not None:

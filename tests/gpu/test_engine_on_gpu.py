@@ -41,8 +41,8 @@ g (float[batch, 8] x) => (float[batch, 5] y)
 
 def plan_of(model: Path, precision: str) -> Path:
     plan = model.with_suffix(".plan")
-    options = ["--target", "h200", "--check", "off", "--precision", precision]
-    assert main(["optimize", str(model), "-o", str(plan), *options]) == 0
+    options = ["--target", "h200", "--check", "off", "--search", "static"]
+    assert main(["optimize", str(model), "-o", str(plan), "--precision", precision, *options]) == 0
     return plan
 
 

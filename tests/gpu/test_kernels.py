@@ -101,7 +101,18 @@ def test_networks_verify_on_the_gpu(
     del cuda  # there is one
     model, plan = tmp_path / "network.onnx", tmp_path / "network.plan"
     onnx.save(refill.refill(network), model)
-    command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
+    command = [
+        "optimize",
+        str(model),
+        "-o",
+        str(plan),
+        "--target",
+        "h200",
+        "--check",
+        "off",
+        "--search",
+        "static",
+    ]
     assert main([*command, "--precision", precision.value]) == 0
     code = main(["verify", str(plan), str(model), "--device", "gpu"])
     record(f"verify.{network}.{precision.value}", {"exit_code": code})

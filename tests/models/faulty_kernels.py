@@ -32,7 +32,7 @@ FIRST = "if (blockIdx.x == 0 && threadIdx.x == 0)"
 AFTER = {
     "wrong": f"{FIRST} static_cast<float*>(y)[0] += 0.01f;",
     "slightly wrong": f"{FIRST} static_cast<float*>(y)[0] *= 1.0f + 1e-5f;",
-    "NaN": f"{FIRST} static_cast<float*>(y)[0] /= static_cast<float*>(y)[0] - static_cast<float*>(y)[0];",
+    "NaN": f"{FIRST} static_cast<float*>(y)[0] = 0.0f / (static_cast<float*>(y)[1] * 0.0f);",
     "overwrites its input": f"{FIRST} const_cast<float*>(static_cast<const float*>(x0))[5] = 3.0f;",
     "writes before its output": f"{FIRST} static_cast<float*>(y)[-3] = 3.0f;",
     "writes after its output": f"{FIRST} static_cast<float*>(y)[{ELEMENTS} + 200] = 3.0f;",

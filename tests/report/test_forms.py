@@ -64,7 +64,7 @@ def test_markdown_has_a_row_for_each_operator_and_only_its_own_tables(
         table = rows[header : header + 2 + len(each.operators)]
         cells = {len(re.findall(r"(?<!\\)\|", row)) for row in table}
         assert len(table) == 2 + len(each.operators)
-        assert cells == {12}
+        assert cells == {13}
         assert not re.search(r"(?<!\\)<", text)
 
 

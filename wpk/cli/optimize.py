@@ -37,7 +37,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a graph pass not to run; repeatable",
     )
     parser.add_argument(
-        "--cache", type=Path, metavar="FOLDER", help="compiled kernels; default: the user's cache"
+        "--search",
+        choices=("auto", "static", "genetic", "ppo", "evolution", "random", "exhaustive"),
+        default="auto",
+        help="static: models choose; a searcher's name: it proposes and the GPU of this machine "
+        "decides; auto (default): genetic and PPO where the target's GPU is here, else static",
+    )
+    parser.add_argument(
+        "--effort",
+        type=int,
+        choices=range(4),
+        default=1,
+        help="how thoroughly to measure: 0 a minute, 1 minutes (default), 2 half an hour, 3 to the end",
+    )
+    parser.add_argument(
+        "--budget", metavar="30m", help="what measuring may cost, e.g. 90s, 2h or '400 trials'"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="fixes the search")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        metavar="FOLDER",
+        help="compiled kernels and measured trials; default: the user's cache. An interrupted search "
+        "goes on from what is there",
     )
     parser.add_argument(
         "--check",
@@ -71,6 +93,10 @@ def run(arguments: argparse.Namespace) -> int:
         shapes=None if arguments.shapes is None else parse_shapes(arguments.shapes),
         skip_passes=arguments.skip_pass,
         cache=arguments.cache,
+        search=arguments.search,
+        effort=arguments.effort,
+        budget=arguments.budget,
+        seed=arguments.seed,
         check=arguments.check == "on",
         progress=Progress(),
     )

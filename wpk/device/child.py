@@ -52,7 +52,7 @@ def serve(connection: Connection, ordinal: int) -> None:
 
 def _answer(device: GuardedCudaDevice, call: Call) -> object:
     if call.method == "facts":
-        return device.name, device.driver, device.l2_bytes
+        return device.name, device.capability, device.driver, device.l2_bytes
     if call.method == "measure":
         return measure(device, *call.arguments)  # type: ignore[arg-type]
     return getattr(device, call.method)(*call.arguments)

@@ -23,6 +23,8 @@ from wpk.trial import Regime
 _START_SECONDS = 60.0
 """For the interpreter, the driver and the context, on a loaded machine."""
 
+_Facts = tuple[str, tuple[int, int], str, int]
+
 
 class GpuProcess:
     """A GPU in a child process. Use it as a context manager, or call `close`.
@@ -32,6 +34,7 @@ class GpuProcess:
 
     Attributes:
         name: What a report calls the GPU.
+        capability: Its major and minor compute capability.
         driver: Version of CUDA that its driver supports.
         l2_bytes: Size of its L2 cache.
         limit_seconds: Of one call.
@@ -69,7 +72,7 @@ class GpuProcess:
         except BaseException:  # an interrupt too: nobody else could end the child
             self.close()
             raise
-        self.name, self.driver, self.l2_bytes = cast("tuple[str, str, int]", facts)
+        self.name, self.capability, self.driver, self.l2_bytes = cast("_Facts", facts)
 
     def __enter__(self) -> Self:
         """Nothing more to do: the child runs."""

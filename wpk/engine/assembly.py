@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 import wpk
 from wpk.build.compiled import CompiledKernel
 from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.device.timing import noise_band
 from wpk.dtypes import Precision, from_numpy
+from wpk.engine.measurement import Measurement
 from wpk.engine.plan import (
     SCHEMA,
     Choice,
@@ -36,6 +38,7 @@ from wpk.schedules.packings import pack
 from wpk.search.model_search import Found
 from wpk.search.static_search import Choice as Searched
 from wpk.targets.target import Target
+from wpk.trial import Status
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,9 @@ def assemble(program: Program, found: Found, setting: Setting) -> PlanBundle:
     steps, sources = [], dict[str, KernelSource]()
     for operator in program.operators:
         searched = found.choices[operator.problem]
-        steps.append(_step(operator, searched, store))
+        step = _step(operator, searched, store)
+        measurement = _measurement(found, operator.problem)
+        steps.append(replace(step, evidence=replace(step.evidence, measurement=measurement)))
         sources |= {source.digest: source for source in searched.finalist.sources}
     kernels = {
         digest: _kernel(source, found.kernels[digest]) for digest, source in sorted(sources.items())
@@ -138,6 +143,23 @@ def _step(operator: Operator, searched: Searched, store: _WeightStore) -> Step:
     )
     choice = Choice(template.name, template.version, schedule.parameters())
     return Step(operator, inputs, choice, searched.finalist.launches, _evidence(searched))
+
+
+def _measurement(found: Found, problem: Problem) -> Measurement | None:
+    tuned = found.tuned.get(problem)
+    if tuned is None or tuned.best is None or found.regime is None:
+        return None
+    low, high = noise_band(tuned.best.trial.seconds)
+    return Measurement(
+        median_seconds=tuned.best.trial.cost,
+        low_seconds=low,
+        high_seconds=high,
+        samples=len(tuned.best.trial.seconds),
+        regime=found.regime.value,
+        trials=len(tuned.tried),
+        failed=sum(each.trial.status is not Status.OK for each in tuned.tried),
+        stop=tuned.stop.value,
+    )
 
 
 def _evidence(searched: Searched) -> Evidence:

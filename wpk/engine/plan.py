@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from wpk.build.resources import KernelResources
 from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
+from wpk.engine.measurement import Measurement
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Operator, Value
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 
@@ -132,6 +133,7 @@ class Evidence:
         score: PUL of the choice, between 0 and 1.
         funnels: One for each template asked.
         checks: What was checked, by whom.
+        measurement: Of the choice; None where it was chosen without measuring.
     """
 
     bound_seconds: float
@@ -140,6 +142,7 @@ class Evidence:
     score: float
     funnels: tuple[Funnel, ...] = ()
     checks: tuple[Check, ...] = ()
+    measurement: Measurement | None = None
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """What a report says, free of its form: the terminal, Markdown, JSON and HTML show these facts.
 
-Times are microseconds everywhere: a bound is what nothing can beat, an estimate is predicted. No
-time in a report is measured.
+Times are microseconds everywhere: a bound is what nothing can beat, an estimate is predicted. Only
+a measurement is measured.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from wpk.engine.measurement import Measurement
 from wpk.engine.plan import Check, PassSummary
 
 
@@ -58,6 +59,7 @@ class OperatorFacts:
         bound_us: What nothing can beat.
         bound_by: What limits the bound.
         estimate_us: Predicted time.
+        measurement: Of the choice; None where it was chosen without measuring.
         share: Part of the sum of all estimates.
         launches: Its kernels in sequence.
         state: ``ok``, ``WRONG`` or ``unchecked``: executed on the CPU and compared, or not.
@@ -79,6 +81,7 @@ class OperatorFacts:
     bound_us: float
     bound_by: str
     estimate_us: float
+    measurement: Measurement | None
     share: float
     launches: tuple[LaunchFacts, ...]
     state: str

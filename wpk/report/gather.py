@@ -107,6 +107,7 @@ def _operator(
         bound_us=evidence.bound_seconds * 1e6,
         bound_by=evidence.bound_by,
         estimate_us=evidence.estimate_seconds * 1e6,
+        measurement=evidence.measurement,
         share=evidence.estimate_seconds / total if total > 0 else 0.0,
         launches=tuple(_launch(plan, launch, cpu) for launch in step.launches),
         state=state_of(step),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from wpk.engine.plan import Check
 from wpk.report.facts import OperatorFacts, ReportFacts
+from wpk.report.measured import any_measured, measured_cell, measured_sum
 from wpk.report.precision_words import precision_sentences
 from wpk.report.table import byte_size
 from wpk.report.visible import visible
@@ -50,6 +51,7 @@ def _sums(facts: ReportFacts) -> str:
             f"{facts.launches} launches."
         ),
         f"Sum of bounds {facts.bound_us:.2f} µs, sum of estimates {facts.estimate_us:.2f} µs.",
+        *(["Measured {}: {}.".format(*measured_sum(facts))] if any_measured(facts) else []),
         (
             f"Weights {byte_size(memory.weight_bytes)}, activations "
             f"{byte_size(memory.arena_bytes)} (peak {byte_size(memory.peak_bytes)})."
@@ -60,8 +62,9 @@ def _sums(facts: ReportFacts) -> str:
 
 
 def _operators(operators: Sequence[OperatorFacts]) -> str:
-    header = ("operator", "computes", "nodes", "schedule", "bound", "estimate", "registers")
-    return _table((*header, "shared", "launches", "check", "source"), [*map(_row, operators)])
+    header = ("operator", "computes", "nodes", "schedule", "bound", "estimate", "measured")
+    more = ("registers", "shared", "launches", "check", "source")
+    return _table((*header, *more), [*map(_row, operators)])
 
 
 def _row(operator: OperatorFacts) -> list[object]:
@@ -78,6 +81,7 @@ def _row(operator: OperatorFacts) -> list[object]:
         _plain(f"{operator.template}: {operator.schedule}"),
         f"{operator.bound_us:.2f}",
         f"{operator.estimate_us:.2f}",
+        measured_cell(operator) or "no",
         operator.registers,
         byte_size(operator.shared_bytes),
         len(operator.launches),

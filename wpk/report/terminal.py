@@ -4,6 +4,7 @@ from wpk.engine.plan import Plan, PlanBundle
 from wpk.errors import EngineError
 from wpk.report.facts import OperatorFacts, ProblemFacts, ReportFacts
 from wpk.report.gather import gather
+from wpk.report.measured import any_measured, measured_cell, measured_sum
 from wpk.report.precision_words import precision_sentences
 from wpk.report.table import byte_size, format_table
 from wpk.report.visible import visible
@@ -11,6 +12,7 @@ from wpk.report.visible import visible
 _DIGEST = 12
 _NAME = 32
 _WORK = 44
+_MEASURED = 5  # column: after the estimate
 
 
 def summary(plan: Plan) -> str:
@@ -22,7 +24,12 @@ def summary(plan: Plan) -> str:
 def _operators(facts: ReportFacts) -> str:
     header = ["operator", "computes", "schedule", "bound µs", "estimate µs", "regs", "shared"]
     header += ["runs", "check", "source: cubin", "= CPU"]
-    return format_table(header, [_row(operator) for operator in facts.operators])
+    rows = [_row(operator) for operator in facts.operators]
+    if any_measured(facts):
+        header.insert(_MEASURED, "measured µs")
+        for row, operator in zip(rows, facts.operators, strict=True):
+            row.insert(_MEASURED, measured_cell(operator))
+    return format_table(header, rows)
 
 
 def _row(operator: OperatorFacts) -> list[object]:
@@ -76,6 +83,11 @@ def _sums(facts: ReportFacts) -> str:
         (
             f"time       bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
             f"{facts.estimate_us:.2f} µs (predicted, not measured)"
+        ),
+        *(
+            ["time       measured {}: {}".format(*measured_sum(facts))]
+            if any_measured(facts)
+            else []
         ),
         (
             f"memory     weights {byte_size(memory.weight_bytes)}, activations "

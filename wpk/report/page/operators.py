@@ -5,6 +5,7 @@ import html
 from wpk.engine.plan import Check
 from wpk.problems.signs import DASH
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
+from wpk.report.measured import measured_cell, measured_sentence
 from wpk.report.page.markup import Html, joined, tag
 from wpk.report.table import byte_size
 from wpk.report.visible import visible_lines
@@ -126,7 +127,9 @@ def _bar(operator: OperatorFacts, longest: float) -> Html:
         aria_hidden="true",
     )
     words = tag("span", f"{operator.estimate_us:.2f}", class_="time")
-    return joined([track, words, tag("small", f"{operator.share:.1%}")])
+    measured = measured_cell(operator)
+    notes = [f"{operator.share:.1%}", *([f"measured {measured}"] if measured else [])]
+    return joined([track, words, *(tag("small", note) for note in notes)])
 
 
 def state_mark(state: str) -> Html:
@@ -173,6 +176,8 @@ def _inside(facts: ReportFacts, operator: OperatorFacts) -> Html:
         f"{operator.bound_us:.3f} µs, limited by {operator.bound_by}"
     )
     why += f"; the estimate is {headroom:.1f} times that." if headroom else "."
+    if operator.measurement is not None:
+        why += f" {measured_sentence(operator.measurement)}"
     same = facts.problems[operator.problem].operators
     shared = f" Same problem as {len(same) - 1} other operators." if len(same) > 1 else ""
     return tag(

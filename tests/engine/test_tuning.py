@@ -1,0 +1,139 @@
+"""Tuning a model: what is measured decides, and nothing is measured twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+import pytest
+
+from wpk.build.cache import KernelCache
+from wpk.build.pool import CompilePool
+from wpk.device.presence import GpuFacts
+from wpk.device.rotation import Region
+from wpk.device.timing import Patience, Timing
+from wpk.dtypes import Precision
+from wpk.emulator.child import EmulatorProcess
+from wpk.engine.assembly import Setting, assemble
+from wpk.engine.plan import PlanBundle, Provenance
+from wpk.engine.plan_file import read_plan, write_plan
+from wpk.engine.tuning import Tuning, deciding_regime, tune_model
+from wpk.execution import BoundLaunch
+from wpk.lowering.model import LoweredModel, lower_model
+from wpk.schedules.registry import TEMPLATES
+from wpk.search.budget import Effort
+from wpk.search.model_search import Found, search_model
+from wpk.targets.registry import find_target
+from wpk.trial import Regime
+
+TARGET = find_target("h200")
+EFFORT = Effort(trials=3, patience=10, finalists=2, rounds=1, seconds=None)
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[3, 40] x) => (float[3, 40] y) { a = Softmax<axis = 1>(x)  y = Sigmoid(a) }
+"""
+
+
+class DummyGpu(EmulatorProcess):
+    """Executes on the emulator; a block takes as long as it has threads, so large blocks lose."""
+
+    measured = 0
+
+    def __init__(self) -> None:
+        super().__init__(time_limit_seconds=20.0, threads=1)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._child.poll() is None
+
+    def measure(
+        self,
+        launches: Sequence[BoundLaunch],
+        regions: Sequence[Region],
+        regime: Regime,
+        patience: Patience,
+    ) -> Timing:
+        del regions, patience
+        DummyGpu.measured += 1
+        seconds = 1e-3 * sum(launch.block[0] for launch in launches)
+        return Timing((seconds, 1.5 * seconds, 2 * seconds), regime)
+
+
+class Bench:
+    """A model with its static plan, to tune again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        model = folder / "model.onnx"
+        onnx.save(onnx.parser.parse_model(MODEL), model)
+        self.folder = folder
+        self.lowered: LoweredModel = lower_model(model, {}, Precision.FP32)
+        self.pool = CompilePool(TARGET.arch, cache=KernelCache(folder), workers=1)
+        self.setting = Setting(TARGET, Precision.FP32, Provenance("model.onnx", "", 17, {}, ()))
+        problems = [operator.problem for operator in self.lowered.program.operators]
+        with self.pool:
+            self.found = search_model(problems, TEMPLATES, TARGET, self.pool.compile, _silent)
+        self.static = assemble(self.lowered.program, self.found, self.setting)
+
+    def tune(self, **changes: object) -> tuple[Found, PlanBundle]:
+        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
+        tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
+        DummyGpu.measured = 0
+        with self.pool:
+            found = tune_model(
+                self.lowered,
+                self.static.plan,
+                self.found,
+                self.setting,
+                self.pool.compile,
+                replace(tuning, **changes),  # type: ignore[arg-type]
+                _silent,
+                DummyGpu,  # type: ignore[arg-type]
+            )
+        return found, assemble(self.lowered.program, found, self.setting)
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("tuning"))
+
+
+@pytest.mark.slow
+def test_the_fastest_that_was_measured_is_chosen_and_the_plan_says_so(
+    bench: Bench, tmp_path: Path
+) -> None:
+    found, bundle = bench.tune()
+    assert set(found.tuned) == {step.operator.problem for step in bundle.plan.steps}
+    for step in bundle.plan.steps:
+        tuned, measured = found.tuned[step.operator.problem], step.evidence.measurement
+        assert measured is not None
+        assert measured.trials == EFFORT.trials
+        assert measured.failed == 0
+        costs = [each.trial.cost for each in tuned.tried]
+        assert measured.median_seconds == min(costs)
+        static = bench.found.choices[step.operator.problem].finalist
+        assert any(t.trial.schedule == static.scored.schedule.parameters() for t in tuned.tried)
+        assert measured.regime == "warm"
+    write_plan(tmp_path / "tuned.plan", bundle)
+    assert read_plan(tmp_path / "tuned.plan").plan == bundle.plan
+
+
+@pytest.mark.slow
+def test_the_same_again_measures_nothing_and_chooses_the_same(bench: Bench) -> None:
+    _, first = bench.tune()
+    _, second = bench.tune()
+    assert DummyGpu.measured == 0
+    assert [s.choice for s in second.plan.steps] == [s.choice for s in first.plan.steps]
+    assert [s.evidence for s in second.plan.steps] == [s.evidence for s in first.plan.steps]
+
+
+def test_what_fits_in_l2_is_measured_warm(bench: Bench) -> None:
+    plan = bench.static.plan
+    assert deciding_regime(plan, TARGET) is Regime.WARM
+    large = replace(plan.memory, weight_bytes=TARGET.l2_bytes + 1)
+    assert deciding_regime(replace(plan, memory=large), TARGET) is Regime.COLD

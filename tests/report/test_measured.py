@@ -1,0 +1,38 @@
+"""Measured times stand beside estimates, and only where something was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from wpk.engine.measurement import Measurement
+from wpk.engine.plan import Plan, PlanBundle
+from wpk.report.gather import gather
+from wpk.report.html import html_page
+from wpk.report.markdown import markdown_text
+from wpk.report.terminal import summary
+
+MEASURED = Measurement(7.125e-6, 7.0e-6, 7.2e-6, 33, "cold", 64, 5, "nothing improved for long")
+
+
+@pytest.fixture
+def half(bundle: PlanBundle) -> Plan:
+    """The plan with its first step measured."""
+    first, *rest = bundle.plan.steps
+    first = replace(first, evidence=replace(first.evidence, measurement=MEASURED))
+    return replace(bundle.plan, steps=(first, *rest))
+
+
+def test_a_measured_operator_shows_median_and_noise(half: Plan) -> None:
+    count = len(half.steps)
+    for text in (summary(half), markdown_text(gather(half)), html_page(gather(half))):
+        assert "7.12 ±1.4%" in text
+        assert f"1 of {count} operators, each alone, cold" in text
+    assert "fastest of 64 schedules tried, of which 5 failed" in html_page(gather(half))
+
+
+def test_a_plan_that_was_not_measured_claims_nothing(bundle: PlanBundle) -> None:
+    assert "measured µs" not in summary(bundle.plan)
+    assert "±" not in markdown_text(gather(bundle.plan))
+    assert "Measured" not in html_page(gather(bundle.plan))
