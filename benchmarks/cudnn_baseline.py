@@ -205,7 +205,6 @@ def _contestant(
     replay = capture(device, candidate, pointers, scratch, count)
     record = {
         "engine": candidate.name,
-        "knobs": dict(candidate.knobs),
         "workspace_bytes": candidate.workspace_bytes,
     }
     return Contestant(record, replay, count)

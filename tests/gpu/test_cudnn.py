@@ -15,9 +15,10 @@ from wpk.expression import Acc, Apply, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
 from wpk.libraries.execution import Operands, Workspace, capture
-from wpk.libraries.reference import Case, random_case, worst_error
+from wpk.libraries.reference import Case, Checkable, random_case, worst_error
 from wpk.lowering.elementwise_ops import express
-from wpk.problems import Convolution, Epilogue, Matmul, Problem, Tensor
+from wpk.problems import Convolution, Epilogue, Matmul, Normalisation, Problem, Tensor
+from wpk.problems.normalisation import NormKind
 
 pytestmark = pytest.mark.gpu
 
@@ -142,6 +143,21 @@ def test_computes_fused_products(
     _right(cuda, library, _matmul(Precision.FP16, batch, constant))
 
 
+@pytest.mark.parametrize("dtype", [DType.FP16, DType.FP32])
+@pytest.mark.parametrize("kind", [NormKind.LAYER, NormKind.RMS])
+def test_computes_normalisations(
+    cuda: CudaDevice, library: Cudnn, kind: NormKind, dtype: DType
+) -> None:
+    table, vector = Tensor(dtype, (7 * 256, 256, 1)), Tensor(dtype, (0, 0, 1))
+    scaled = apply("Mul", Acc(), Operand(0))
+    shifted = kind is NormKind.LAYER
+    epilogue = Epilogue(
+        apply("Add", scaled, Operand(1)) if shifted else scaled, (vector,) * (1 + shifted)
+    )
+    rows = (kind, Extent(3), (3, 7), 256, 1e-5)
+    _right(cuda, library, Normalisation(*rows, Operand(0), (table,), table, epilogue))
+
+
 def test_strict_fp32_is_never_tf32(cuda: CudaDevice, library: Cudnn) -> None:
     """Tf32 errs by a hundred times of what fp32 allows, so one such engine would show."""
     problem = _convolution(Precision.FP32)
@@ -193,19 +209,18 @@ def _ready(library: Cudnn, problem: Problem) -> list[CudnnCandidate]:
 
 
 def _errors(
-    cuda: CudaDevice, problem: Convolution | Matmul, ready: list[CudnnCandidate]
+    cuda: CudaDevice, problem: Checkable, ready: list[CudnnCandidate]
 ) -> tuple[Case, list[float]]:
     case = random_case(problem, 0)
     with Operands(cuda, problem, case) as operands:
         return case, [worst_error(operands.run(candidate), case) for candidate in ready]
 
 
-def _right(cuda: CudaDevice, library: Cudnn, problem: Convolution | Matmul) -> None:
+def _right(cuda: CudaDevice, library: Cudnn, problem: Checkable) -> None:
     """Some candidate is right, and a right one is noticed to be wrong when one element is changed."""
     ready = _ready(library, problem)
     case, errors = _errors(cuda, problem, ready)
-    print([f"{c.name}: {e:.3g}" for c, e in zip(ready, errors, strict=True)])
-    assert min(errors) <= 1.0
+    assert min(errors) <= 1.0, dict(zip((each.name for each in ready), errors, strict=True))
     changed = np.array(case.output)
     changed.flat[changed.size // 2] += 1.5 * case.allowed.flat[changed.size // 2]
     assert worst_error(changed, case) > 1.0

@@ -9,17 +9,14 @@ class LibraryCandidate(Protocol):
 
     Attributes:
         library: Name and version, e.g. ``cuDNN 9.28.0``.
-        name: What the library calls this implementation.
-        engine: The library's number of the algorithm.
-        knobs: What is set in it, by name: with ``engine`` it identifies the implementation.
+        name: What the library calls this implementation, its settings included: no other one of the
+            same version is called so.
         layout: How the constant operand lies in memory (`wpk.libraries.constant_layouts`); None
             where the problem has none.
     """
 
     library: str
     name: str
-    engine: int
-    knobs: tuple[tuple[str, int], ...]
     layout: str | None
 
     def prepare(self) -> str | None:

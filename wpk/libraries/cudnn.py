@@ -1,13 +1,15 @@
-"""cuDNN through nvidia-cudnn-frontend: every engine configuration that it proposes for a problem.
+"""cuDNN through nvidia-cudnn-frontend: all that it proposes for a problem, and its other engines.
 
-The fused operator is one graph: product, bias, residual, activation. Where a graph finds no engine,
-an operator may still be computed in parts, which is the caller's decision.
+The fused operator is one graph: product, bias, residual, activation. What the heuristics propose
+comes first, then the engines that they did not name, with default settings. Where a graph finds no
+engine, an operator may still be computed in parts, which is the caller's decision.
 """
 
 import ctypes
 import importlib.util
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -45,9 +47,7 @@ class CudnnCandidate:
 
     Attributes:
         library: ``cuDNN`` with its version.
-        name: cuDNN's own name of the configuration.
-        engine: Number of the engine.
-        knobs: Its settings by name, sorted.
+        name: cuDNN's own name: the engine's number, and the numbers and values of its knobs.
         layout: Of the constant operand; None where there is none.
     """
 
@@ -61,9 +61,6 @@ class CudnnCandidate:
         self.library = f"cuDNN {owner.version}"
         self.layout = description.layout
         self.name: str = graph.get_plan_name_at_index(index)
-        engine, knobs = graph.get_engine_and_knobs_at_index(index)
-        self.engine = int(engine)
-        self.knobs = tuple(sorted((knob.name, int(value)) for knob, value in knobs.items()))
 
     def prepare(self) -> str | None:
         """Build the plan, which may compile it; why that fails, in words, or None."""
@@ -148,7 +145,7 @@ class Cudnn:
         self.close()
 
     def offer(self, problem: Problem) -> CudnnOffer:
-        """All engine configurations that cuDNN's heuristics propose for a problem."""
+        """What cuDNN's heuristics propose for a problem, then engines that they passed over."""
         reason = why_not(problem)
         if reason is not None:
             return CudnnOffer((), (reason,))
@@ -163,12 +160,22 @@ class Cudnn:
             except (self.error, RuntimeError) as error:
                 refusals.append(_words(error))
                 continue
+            self._add_engines(graph)
             graph.deselect_numeric_notes(self._notes(description))
             candidates += [
                 CudnnCandidate(self, graph, index, description)
                 for index in range(graph.get_execution_plan_count())
             ]
         return CudnnOffer(tuple(candidates), tuple(refusals))
+
+    def _add_engines(self, graph: Any) -> None:
+        """Append a plan with default settings for every engine that no heuristic named."""
+        plans = range(graph.get_execution_plan_count())
+        named = {graph.get_engine_and_knobs_at_index(plan)[0] for plan in plans}
+        for engine in range(graph.get_engine_count()):
+            if engine not in named:
+                with suppress(self.error, RuntimeError):  # it does not compute this graph
+                    graph.create_execution_plan(engine, {})
 
     def use(self, stream: int) -> None:
         """Send what runs next to a stream."""

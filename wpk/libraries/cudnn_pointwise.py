@@ -121,6 +121,26 @@ def pointwise_steps(expression: Expression, operands: int) -> tuple[Step, ...]:
     return tuple(steps)
 
 
+def tensor_first(expression: Expression, vectors: frozenset[int]) -> Expression:
+    """The epilogue with ``(acc + vector) + tensor`` written as ``(acc + tensor) + vector``.
+
+    The order in which cuDNN's compiled engines know residual and bias; the sum differs by rounding.
+
+    Args:
+        expression: The epilogue.
+        vectors: The operands that are no whole tensors.
+    """
+    match expression:
+        case Apply("Add", (Apply("Add", (Acc(), Operand(first))), Operand(second))) | Apply(
+            "Add", (Operand(second), Apply("Add", (Acc(), Operand(first))))
+        ) if first in vectors and second not in vectors:
+            return apply("Add", apply("Add", Acc(), Operand(second)), Operand(first))
+        case Apply(operation, arguments):
+            return Apply(operation, tuple(tensor_first(part, vectors) for part in arguments))
+        case _:
+            return expression
+
+
 def _named(expression: Apply) -> Parts | None:
     """The method that computes an operation from which parts; None where there is none."""
     for recognise in (_clip, _swish, _gelu, _branch):

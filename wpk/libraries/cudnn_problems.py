@@ -13,8 +13,8 @@ from wpk.libraries.cudnn_description import (
     MatmulNode,
     NormNode,
 )
-from wpk.libraries.cudnn_pointwise import pointwise_steps, why_no_steps
-from wpk.problems import Convolution, Matmul, Normalisation, Problem, Tensor
+from wpk.libraries.cudnn_pointwise import pointwise_steps, tensor_first, why_no_steps
+from wpk.problems import Convolution, Epilogue, Matmul, Normalisation, Problem, Tensor
 from wpk.problems.normalisation import NormKind
 
 _NORMS = {NormKind.LAYER: "layernorm", NormKind.RMS: "rmsnorm"}
@@ -44,7 +44,7 @@ def why_not(problem: Problem) -> str | None:
 
 
 def describe(problem: Problem) -> tuple[Description, ...]:
-    """The graphs that compute a problem: one for every layout of a constant operand to try.
+    """The graphs that compute a problem: every order of its epilogue, and layout of a constant, to try.
 
     Raises:
         ValueError: `why_not` has a reason.
@@ -54,11 +54,11 @@ def describe(problem: Problem) -> tuple[Description, ...]:
         raise ValueError(reason)
     match problem:
         case Convolution():
-            return (_convolution(problem),)
-        case Matmul(b_constant=True):
-            return (_matmul(problem, "kn"), _matmul(problem, "nk"))
+            return tuple(_convolution(problem, each) for each in _orders(problem.epilogue))
         case Matmul():
-            return (_matmul(problem, None),)
+            layouts = ("kn", "nk") if problem.b_constant else (None,)
+            orders = _orders(problem.epilogue)
+            return tuple(_matmul(problem, each, layout) for each in orders for layout in layouts)
         case Normalisation():
             return (_norm(problem),)
     raise AssertionError("why_not refuses other problems")
@@ -69,6 +69,16 @@ def graph_tensor(tensor: Tensor, shape: tuple[int, ...]) -> GraphTensor:
     dims = tuple(n if s else 1 for n, s in zip(shape, tensor.strides, strict=True))
     whole = max(n * s for n, s in zip(dims, tensor.strides, strict=True)) or 1
     return GraphTensor(dims, tuple(s or whole for s in tensor.strides), tensor.dtype)
+
+
+def _orders(epilogue: Epilogue) -> tuple[Expression, ...]:
+    """The epilogue as it is, and with the residual before the bias."""
+    vectors = frozenset(
+        index
+        for index, operand in enumerate(epilogue.operands)
+        if sum(stride != 0 for stride in operand.strides) < 2
+    )
+    return tuple(dict.fromkeys((epilogue.expression, tensor_first(epilogue.expression, vectors))))
 
 
 def _why_not_output(y: Tensor) -> str | None:
@@ -155,7 +165,7 @@ def _padding_after(problem: Convolution) -> tuple[int, int]:
     return after(0), after(1)
 
 
-def _convolution(problem: Convolution) -> Description:
+def _convolution(problem: Convolution, expression: Expression) -> Description:
     n, epilogue = problem.n.value, problem.epilogue
     per_group = (problem.k if problem.transposed else problem.c) // problem.groups
     filters = (problem.c if problem.transposed else problem.k, per_group, *problem.filter)
@@ -176,14 +186,14 @@ def _convolution(problem: Convolution) -> Description:
             *(graph_tensor(operand, y) for operand in epilogue.operands),
         ),
         len(epilogue.operands),
-        pointwise_steps(epilogue.expression, len(epilogue.operands)),
+        pointwise_steps(expression, len(epilogue.operands)),
         graph_tensor(problem.y, y),
         layout,
         problem.precision is Precision.FP32,
     )
 
 
-def _matmul(problem: Matmul, layout: str | None) -> Description:
+def _matmul(problem: Matmul, expression: Expression, layout: str | None) -> Description:
     b0, b1, m, n, k = (
         *(problem.batch[0].value, problem.batch[1]),
         *(problem.m.value, problem.n, problem.k),
@@ -206,7 +216,7 @@ def _matmul(problem: Matmul, layout: str | None) -> Description:
         MatmulNode(),
         tensors[:-1],
         len(epilogue.operands),
-        pointwise_steps(epilogue.expression, len(epilogue.operands)),
+        pointwise_steps(expression, len(epilogue.operands)),
         tensors[-1],
         layout,
         problem.precision is Precision.FP32,

@@ -11,7 +11,7 @@ from wpk.device.graph import CudaGraph
 from wpk.execution import Replay
 from wpk.libraries.candidate import LibraryCandidate
 from wpk.libraries.constant_layouts import lay_out
-from wpk.libraries.reference import Case
+from wpk.libraries.reference import Case, Checkable
 from wpk.problems import Convolution, Matmul, Tensor
 
 Array = NDArray[Any]
@@ -29,7 +29,7 @@ class Operands:
         output: Address of its output.
     """
 
-    def __init__(self, device: CudaDevice, problem: Convolution | Matmul, case: Case) -> None:
+    def __init__(self, device: CudaDevice, problem: Checkable, case: Case) -> None:
         """Allocate and write everything but a constant operand, whose layout a candidate decides."""
         self._device = device
         self._problem = problem
@@ -37,10 +37,7 @@ class Operands:
         self._owned: list[int] = []
         self._laid_out: dict[str, tuple[int, ...]] = {}
         self._shape = case.output.shape
-        first = problem.x if isinstance(problem, Convolution) else problem.a
-        tensors: list[Tensor | None] = [first, None, *problem.epilogue.operands]
-        if isinstance(problem, Matmul) and not problem.b_constant:
-            tensors[1] = problem.b
+        tensors = (*_factors(problem), *problem.epilogue.operands)
         self.inputs = [
             0 if tensor is None else self._place(_image(tensor, values))
             for tensor, values in zip(tensors, case.operands, strict=True)
@@ -147,6 +144,17 @@ def capture(
             candidate.run(pointers, workspace, device.stream)
 
     return CudaGraph(device.stream, enqueue)
+
+
+def _factors(problem: Checkable) -> tuple[Tensor | None, ...]:
+    """The inputs that are not the epilogue's; None for a constant one."""
+    match problem:
+        case Convolution():
+            return (problem.x, None)
+        case Matmul():
+            return (problem.a, None if problem.b_constant else problem.b)
+        case _:
+            return problem.inputs
 
 
 def _span(tensor: Tensor, shape: Sequence[int]) -> int:

@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import evaluate
-from wpk.problems import Convolution, Matmul, Tensor
+from wpk.problems import Convolution, Matmul, Normalisation, Tensor
+from wpk.problems.normalisation import NormKind
 
 Array = NDArray[Any]
+Checkable = Convolution | Matmul | Normalisation
+"""Problems that have a reference here; of normalisations, those with one input and no prologue."""
 
 _U = 2.0**-24
 _SAFETY = 4.0
@@ -43,29 +46,18 @@ class Case:
     allowed: Array
 
 
-def random_case(problem: Convolution | Matmul, seed: int) -> Case:
+def random_case(problem: Checkable, seed: int) -> Case:
     """Standard normal operands, and the exact output of a problem."""
     rng = np.random.default_rng(seed)
-    storage = problem.precision.storage
-    if isinstance(problem, Convolution):
-        n, per_group = problem.n.value, (problem.k if problem.transposed else problem.c)
-        filters = (problem.c if problem.transposed else problem.k, per_group // problem.groups)
-        x = _draw(rng, (n, problem.c, problem.h, problem.w), problem.x.dtype)
-        w = _draw(rng, (*filters, *problem.filter), storage)
-        shape = (n, problem.k, problem.p, problem.q)
-        exact, size = (_convolve(f(x), f(w), problem) for f in (_wide, _magnitude))
-    else:
-        b0, b1, m = problem.batch[0].value, problem.batch[1], problem.m.value
-        x = _draw(rng, _stored((b0, b1, m, problem.k), problem.a), problem.a.dtype)
-        inner = (problem.k, problem.n)
-        w = _draw(
-            rng, inner if problem.b_constant else _stored((b0, b1, *inner), problem.b), storage
-        )
-        shape = (b0, b1, m, problem.n)
-        exact, size = (np.broadcast_to(f(x) @ f(w), shape) for f in (_wide, _magnitude))
-    tensors = problem.epilogue.operands
-    operands = [_draw(rng, _stored(shape, each), each.dtype) for each in tensors]
-    output, allowed = _finish(problem, exact, _error(problem) * size, operands)
+    match problem:
+        case Convolution():
+            (x, w), exact, error = _convolution(problem, rng)
+        case Matmul():
+            (x, w), exact, error = _matmul(problem, rng)
+        case Normalisation():
+            return _normalisation(problem, rng)
+    operands = _operands(problem, exact.shape, rng)
+    output, allowed = _finish(problem, exact, error, operands)
     return Case((x, w, *operands), output, allowed)
 
 
@@ -87,8 +79,56 @@ def _error(problem: Convolution | Matmul) -> float:
     return _SAFETY * (multiply + _U * sqrt(terms)) + cut
 
 
+def _convolution(
+    problem: Convolution, rng: np.random.Generator
+) -> tuple[tuple[Array, Array], Array, Array]:
+    """Factors, their exact product, and the error of a sum."""
+    first, second = (problem.c, problem.k) if problem.transposed else (problem.k, problem.c)
+    x = _draw(rng, (problem.n.value, problem.c, problem.h, problem.w), problem.x.dtype)
+    filters = (first, second // problem.groups, *problem.filter)
+    w = _draw(rng, filters, problem.precision.storage)
+    exact, size = (_convolve(part(x), part(w), problem) for part in (_wide, _magnitude))
+    return (x, w), exact, _error(problem) * size
+
+
+def _matmul(problem: Matmul, rng: np.random.Generator) -> tuple[tuple[Array, Array], Array, Array]:
+    """Factors, their exact product, and the error of a sum."""
+    outer = (problem.batch[0].value, problem.batch[1])
+    m, n, k = problem.m.value, problem.n, problem.k
+    a = _draw(rng, _stored((*outer, m, k), problem.a), problem.a.dtype)
+    if problem.b_constant:
+        b = _draw(rng, (k, n), problem.precision.storage)
+    else:
+        b = _draw(rng, _stored((*outer, k, n), problem.b), problem.b.dtype)
+    exact, size = (
+        np.broadcast_to(part(a) @ part(b), (*outer, m, n)) for part in (_wide, _magnitude)
+    )
+    return (a, b), exact, _error(problem) * size
+
+
+def _normalisation(problem: Normalisation, rng: np.random.Generator) -> Case:
+    """Errors of mean, difference and scale to first order, as `wpk.engine.error_bounds` has them."""
+    shape = (*problem.outer, problem.cols)
+    memory = _draw(rng, shape, problem.inputs[0].dtype)
+    operands = _operands(problem, shape, rng)
+    x, spread = _wide(memory), _U * sqrt(problem.cols)
+    centred = problem.kind is NormKind.LAYER
+    mean = x.mean(axis=-1, keepdims=True) if centred else np.zeros(1)
+    d = x - mean
+    scale = np.sqrt((d * d).mean(axis=-1, keepdims=True) + problem.epsilon)
+    d_error = _U * (np.abs(x) + np.abs(mean)) + spread * np.abs(x).mean(axis=-1, keepdims=True)
+    scale_error = (np.abs(d) * d_error).mean(axis=-1, keepdims=True) / scale + spread * scale
+    error = _SAFETY * (d_error + np.abs(d) * scale_error / scale) / scale
+    output, allowed = _finish(problem, d / scale, error, operands)
+    return Case((memory, *operands), output, allowed)
+
+
+def _operands(problem: Checkable, shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
+    return [_draw(rng, _stored(shape, each), each.dtype) for each in problem.epilogue.operands]
+
+
 def _finish(
-    problem: Convolution | Matmul, exact: Array, error: Array, operands: Sequence[Array]
+    problem: Checkable, exact: Array, error: Array, operands: Sequence[Array]
 ) -> tuple[Array, Array]:
     """The epilogue, and what it makes of an error either way."""
     expression, wide = problem.epilogue.expression, [_wide(each) for each in operands]

@@ -1,0 +1,131 @@
+"""The reference agrees with ONNX Runtime, and its tolerance tells right from wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.libraries.reference import random_case, worst_error
+from wpk.problems import Convolution, Epilogue, Matmul, Normalisation, Tensor
+from wpk.problems.normalisation import NormKind
+
+
+def _onnxruntime(problem: Convolution, pads: tuple[int, ...], *operands: NDArray[Any]) -> Any:
+    settings = {"strides": problem.stride, "dilations": problem.dilation, "group": problem.groups}
+    op = "ConvTranspose" if problem.transposed else "Conv"
+    node = helper.make_node(op, ["x", "w"], ["y"], pads=pads, **settings)
+    ports = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (*zip("xw", (each.shape for each in operands), strict=True), ("y", None))
+    ]
+    graph = helper.make_graph([node], "one", ports[:2], ports[2:])
+    opset = helper.make_opsetid("", 17)
+    model = helper.make_model(graph, ir_version=8, opset_imports=[opset])
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, dict(zip("xw", operands, strict=True)))[0]
+
+
+def _convolution(**changes: Any) -> Convolution:
+    given: dict[str, Any] = {
+        "n": Extent(2),
+        "c": 6,
+        "h": 8,
+        "w": 7,
+        "k": 4,
+        "p": 8,
+        "q": 7,
+        "filter": (3, 3),
+        "stride": (1, 1),
+        "dilation": (1, 1),
+        "pad": (1, 1),
+        "groups": 1,
+        "transposed": False,
+        "epilogue": Epilogue(),
+        **changes,
+    }
+    y = (given["k"] * given["p"] * given["q"], given["p"] * given["q"], given["q"], 1)
+    x = (given["c"] * given["h"] * given["w"], given["h"] * given["w"], given["w"], 1)
+    dtype = DType.FP32
+    return Convolution(Precision.FP32, x=Tensor(dtype, x), y=Tensor(dtype, y), **given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "pads"),
+    [
+        ({}, (1, 1, 1, 1)),
+        ({"pad": (0, 2), "p": 7, "q": 7}, (0, 2, 1, 0)),
+        ({"stride": (2, 3), "p": 4, "q": 3}, (1, 1, 1, 1)),
+        ({"dilation": (2, 2), "pad": (2, 2)}, (2, 2, 2, 2)),
+        ({"groups": 2}, (1, 1, 1, 1)),
+        ({"transposed": True, "stride": (2, 2), "p": 15, "q": 13}, (1, 1, 1, 1)),
+        ({"transposed": True, "groups": 2, "pad": (0, 1), "p": 9, "q": 7}, (0, 1, 1, 1)),
+    ],
+)
+def test_convolutions_agree_with_onnxruntime(
+    changes: dict[str, Any], pads: tuple[int, ...]
+) -> None:
+    problem = _convolution(**changes)
+    case = random_case(problem, 0)
+    assert worst_error(_onnxruntime(problem, pads, *case.operands), case) <= 1.0
+
+
+def test_products_broadcast_and_batch() -> None:
+    dtype = DType.FP32
+    problem = Matmul(
+        *(Precision.FP32, (Extent(2), 3), Extent(5), 7, 11, Tensor(dtype, (165, 55, 11, 1))),
+        *(Tensor(dtype, (0, 77, 7, 1)), False, Tensor(dtype, (105, 35, 7, 1)), Epilogue()),
+    )
+    case = random_case(problem, 0)
+    a, b = (each.astype(np.float64) for each in case.operands)
+    assert b.shape == (1, 3, 11, 7)
+    np.testing.assert_allclose(case.output, np.einsum("abmk,abkn->abmn", a, np.repeat(b, 2, 0)))
+
+
+@pytest.mark.parametrize("kind", [NormKind.LAYER, NormKind.RMS])
+def test_normalised_rows_in_fp32_are_right(kind: NormKind) -> None:
+    rows = Tensor(DType.FP32, (64, 1))
+    vector = Tensor(DType.FP32, (0, 1))
+    epilogue = Epilogue(apply("Mul", Acc(), Operand(0)), (vector,))
+    problem = Normalisation(kind, Extent(9), (9,), 64, 1e-5, Operand(0), (rows,), rows, epilogue)
+    case = random_case(problem, 0)
+    x, scale = case.operands
+    d = x - x.mean(axis=-1, keepdims=True) if kind is NormKind.LAYER else x
+    y = d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + np.float32(1e-5)) * scale
+    assert y.dtype == np.float32
+    assert worst_error(y, case) <= 1.0
+
+
+def test_fp32_sums_are_right_and_tf32_ones_wrong() -> None:
+    problem = _convolution(epilogue=Epilogue(apply("Relu", Acc())), c=64)
+    case = random_case(problem, 0)
+    pads = (1, 1, 1, 1)
+    exact = _onnxruntime(problem, pads, *case.operands)
+    assert worst_error(np.maximum(exact, 0), case) <= 1.0
+    cut = [(each.view(np.uint32) & 0xFFFFE000).view(np.float32) for each in case.operands]
+    tf32 = np.maximum(_onnxruntime(problem, pads, *cut), 0)
+    assert worst_error(tf32, case) > 1.0
+    assert worst_error(tf32, random_case(replace(problem, precision=Precision.TF32), 0)) <= 1.0
+
+
+def test_one_wrong_element_is_noticed() -> None:
+    case = random_case(_convolution(), 0)
+    for value in (np.nan, np.inf, 1.01 * case.output[1, 2, 3, 4] + 0.01):
+        result = case.output.copy()
+        result[1, 2, 3, 4] = value
+        assert worst_error(result, case) > 1.0
+
+
+def test_seeds_differ() -> None:
+    one, other = (random_case(_convolution(), seed) for seed in (0, 1))
+    assert not np.array_equal(one.operands[0], other.operands[0])
