@@ -10,6 +10,7 @@ from wpk.build.pool import CompilePool
 from wpk.dtypes import Precision
 from wpk.engine.assembly import Setting, assemble
 from wpk.engine.check import checked
+from wpk.engine.confirmation import confirmed
 from wpk.engine.measuring import plan_tuning, target_here
 from wpk.engine.plan import (
     NodeSummary,
@@ -90,7 +91,9 @@ def optimize(
         bundle = assemble(lowered.program, found, setting)
         if tuning is not None:
             found = tune_model(lowered, bundle.plan, found, setting, pool.compile, tuning, tell)
-            bundle = assemble(lowered.program, found, setting)
+            tell("comparing engines", 0, 1)
+            bundle = confirmed(bundle, assemble(lowered.program, found, setting))
+            tell("comparing engines", 1, 1)
     if check:
         bundle = checked(bundle, lowered, path, tell)
     write_plan(Path(output), bundle)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from wpk.engine.measurement import Measurement
+from wpk.engine.measurement import EngineMeasurement, Measurement
 from wpk.engine.plan import Plan, PlanBundle
 from wpk.report.gather import gather
 from wpk.report.html import html_page
@@ -30,6 +30,20 @@ def test_a_measured_operator_shows_median_and_noise(half: Plan) -> None:
         assert "7.12 ±1.4%" in text
         assert f"1 of {count} operators, each alone, cold" in text
     assert "fastest of 64 schedules tried, of which 5 failed" in html_page(gather(half))
+
+
+@pytest.mark.parametrize(
+    ("tuned", "words"),
+    [(True, "choice alone takes 110.00 µs"), (False, "operators were slower together")],
+)
+def test_the_whole_engine_stands_beside_the_models_engine(
+    bundle: PlanBundle, tuned: bool, words: str
+) -> None:
+    measurement = EngineMeasurement(1e-4, 0.99e-4, 1.01e-4, 1.1e-4, tuned)
+    plan = replace(bundle.plan, measurement=measurement)
+    for text in (summary(plan), markdown_text(gather(plan)), html_page(gather(plan))):
+        assert "100.00 µs ±1.0%" in text
+        assert words in text.replace("&#x27;", "'")
 
 
 def test_a_plan_that_was_not_measured_claims_nothing(bundle: PlanBundle) -> None:

@@ -31,3 +31,22 @@ class Measurement:
     def noise(self) -> float:
         """Half the band of the median, relative to it."""
         return (self.high_seconds - self.low_seconds) / (2 * self.median_seconds)
+
+
+@dataclass(frozen=True)
+class EngineMeasurement:
+    """The whole engine, one inference after another.
+
+    Attributes:
+        median_seconds: Of one inference of this plan.
+        low_seconds: The median lies above this, with a probability of 95 %.
+        high_seconds: And below this.
+        static_seconds: Median of the plan that the models alone chose, measured in turns with it.
+        tuned: Whether the measured choices were kept; otherwise the models' engine was faster.
+    """
+
+    median_seconds: float
+    low_seconds: float
+    high_seconds: float
+    static_seconds: float
+    tuned: bool

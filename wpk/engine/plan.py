@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wpk.build.resources import KernelResources
 from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
-from wpk.engine.measurement import Measurement
+from wpk.engine.measurement import EngineMeasurement, Measurement
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Operator, Value
 
@@ -253,6 +253,7 @@ class Plan:
         memory: At the tuned sizes.
         provenance: Model, passes, options.
         checks: Checks of the whole engine.
+        measurement: Of the whole engine; None where nothing was measured.
     """
 
     schema: int
@@ -271,6 +272,7 @@ class Plan:
     memory: Memory
     provenance: Provenance
     checks: tuple[Check, ...] = ()
+    measurement: EngineMeasurement | None = None
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """What a report says, free of its form: the terminal, Markdown, JSON and HTML show these facts.
 
-Times are microseconds everywhere: a bound is what nothing can beat, an estimate is predicted. Only
-a measurement is measured.
+Times are microseconds: a bound is what nothing can beat, an estimate is predicted, not measured.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wpk.engine.measurement import Measurement
+from wpk.engine.measurement import EngineMeasurement, Measurement
 from wpk.engine.plan import Check, PassSummary
 
 
@@ -243,6 +242,7 @@ class ReportFacts:
         outputs: What the caller gets.
         bound_us: Sum of the operators' bounds.
         estimate_us: Sum of the operators' estimates.
+        measurement: Of the whole engine.
         launches: Kernel launches of one inference; nothing else is ever enqueued.
         operators: In execution order.
         problems: Distinct problems, in order of their first operator.
@@ -269,6 +269,7 @@ class ReportFacts:
     outputs: tuple[PortFacts, ...]
     bound_us: float
     estimate_us: float
+    measurement: EngineMeasurement | None
     launches: int
     operators: tuple[OperatorFacts, ...]
     problems: tuple[ProblemFacts, ...]

@@ -51,6 +51,7 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         outputs=tuple(map(_port, plan.outputs)),
         bound_us=sum(operator.bound_us for operator in operators),
         estimate_us=sum(operator.estimate_us for operator in operators),
+        measurement=plan.measurement,
         launches=sum(len(operator.launches) for operator in operators),
         operators=operators,
         problems=_problems(plan),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from wpk.engine.plan import Check
 from wpk.report.facts import OperatorFacts, ReportFacts
-from wpk.report.measured import any_measured, measured_cell, measured_sum
+from wpk.report.measured import measured_cell, measured_lines
 from wpk.report.precision_words import precision_sentences
 from wpk.report.table import byte_size
 from wpk.report.visible import visible
@@ -51,7 +51,7 @@ def _sums(facts: ReportFacts) -> str:
             f"{facts.launches} launches."
         ),
         f"Sum of bounds {facts.bound_us:.2f} µs, sum of estimates {facts.estimate_us:.2f} µs.",
-        *(["Measured {}: {}.".format(*measured_sum(facts))] if any_measured(facts) else []),
+        *(f"{line[0].upper()}{line[1:]}." for line in measured_lines(facts)),
         (
             f"Weights {byte_size(memory.weight_bytes)}, activations "
             f"{byte_size(memory.arena_bytes)} (peak {byte_size(memory.peak_bytes)})."

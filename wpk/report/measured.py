@@ -1,6 +1,6 @@
 """What was measured, in words."""
 
-from wpk.engine.measurement import Measurement
+from wpk.engine.measurement import EngineMeasurement, Measurement
 from wpk.report.facts import OperatorFacts, ReportFacts
 
 
@@ -24,6 +24,25 @@ def measured_sum(facts: ReportFacts) -> tuple[str, str]:
     total = sum(each.median_seconds for each in measured) * 1e6
     count = f"{len(measured)} of {len(facts.operators)} operators"
     return f"{total:.2f} µs", f"{count}, each alone, {regimes}"
+
+
+def measured_lines(facts: ReportFacts) -> list[str]:
+    """The sum over the operators, and the whole engine; nothing where nothing was measured."""
+    lines = []
+    if any_measured(facts):
+        lines.append("measured {}: {}".format(*measured_sum(facts)))
+    if facts.measurement is not None:
+        lines.append("whole engine measured {}: {}".format(*measured_engine(facts.measurement)))
+    return lines
+
+
+def measured_engine(measured: EngineMeasurement) -> tuple[str, str]:
+    """The whole engine's time, and what it is compared with, in words."""
+    noise = (measured.high_seconds - measured.low_seconds) / (2 * measured.median_seconds)
+    static = f"the models' choice alone takes {measured.static_seconds * 1e6:.2f} µs"
+    kept = "the models' choice, since the fastest single operators were slower together"
+    words = static if measured.tuned else kept
+    return f"{measured.median_seconds * 1e6:.2f} µs ±{noise:.1%}", words
 
 
 def measured_sentence(measured: Measurement) -> str:

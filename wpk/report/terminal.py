@@ -4,7 +4,7 @@ from wpk.engine.plan import Plan, PlanBundle
 from wpk.errors import EngineError
 from wpk.report.facts import OperatorFacts, ProblemFacts, ReportFacts
 from wpk.report.gather import gather
-from wpk.report.measured import any_measured, measured_cell, measured_sum
+from wpk.report.measured import any_measured, measured_cell, measured_lines
 from wpk.report.precision_words import precision_sentences
 from wpk.report.table import byte_size, format_table
 from wpk.report.visible import visible
@@ -84,11 +84,7 @@ def _sums(facts: ReportFacts) -> str:
             f"time       bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
             f"{facts.estimate_us:.2f} µs (predicted, not measured)"
         ),
-        *(
-            ["time       measured {}: {}".format(*measured_sum(facts))]
-            if any_measured(facts)
-            else []
-        ),
+        *(f"time       {line}" for line in measured_lines(facts)),
         (
             f"memory     weights {byte_size(memory.weight_bytes)}, activations "
             f"{byte_size(memory.arena_bytes)} (no plan can need less than "

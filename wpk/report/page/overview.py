@@ -2,7 +2,7 @@
 
 from wpk.problems.signs import DASH
 from wpk.report.facts import ReportFacts
-from wpk.report.measured import any_measured, measured_sum
+from wpk.report.measured import any_measured, measured_engine, measured_sum
 from wpk.report.page.graph import kinds_of
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.operators import check_items, kind_class
@@ -48,6 +48,7 @@ def tiles(facts: ReportFacts) -> Html:
     removed = len(facts.nodes) - len(facts.operators)
     entries = (
         ("Estimate", f"{facts.estimate_us:.1f} µs", "sum over operators; predicted, not measured"),
+        *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
         *([("Measured", *measured_sum(facts))] if any_measured(facts) else []),
         ("Bound", f"{facts.bound_us:.2f} µs", "sum over operators; nothing can beat it"),
         ("Launches", str(facts.launches), "kernels of one inference, nothing else is enqueued"),
