@@ -124,14 +124,14 @@ def test_computes_transposed_convolutions(cuda: CudaDevice, library: Cudnn) -> N
     ("operator", "attributes"),
     [
         *(("Gelu", {}), ("Sigmoid", {}), ("Tanh", {}), ("Swish", {}), ("HardSwish", {})),
-        *(("Clip", {"min": 0.0, "max": 6.0}), ("Clip", {"min": -0.5, "max": 0.75})),
-        *(("LeakyRelu", {"alpha": 0.125}), ("Elu", {})),
+        *(("Clip", {"min": 0.0, "max": 6.0}), ("Clip", {"min": -0.3, "max": 0.7})),
+        *(("LeakyRelu", {"alpha": 0.1}), ("Elu", {})),
     ],
 )
 def test_computes_activations(
     cuda: CudaDevice, library: Cudnn, operator: str, attributes: dict[str, float]
 ) -> None:
-    expression = express(operator, [apply("Mul", BIAS, Scalar(0.0625))], attributes)
+    expression = express(operator, [apply("Mul", BIAS, Scalar(0.06))], attributes)
     _right(cuda, library, _convolution(Precision.FP16, expression))
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from wpk.dtypes import DType
 from wpk.libraries.cudnn_description import (
     ConvolutionNode,
@@ -101,4 +103,6 @@ def _epilogue(cudnn: Any, graph: Any, steps: Sequence[Step], values: list[Any]) 
 
 
 def _constant(cudnn: Any, graph: Any, number: float) -> Any:
-    return graph.tensor_scalar(float(number), cudnn.scalar_type.RUNTIME_PARAM)
+    # The frontend makes a double of every number that fp32 does not hold exactly, and engines that
+    # compute in fp32 then read half of it: x / 6 was infinite (frontend 1.32, cuDNN 9.19).
+    return graph.tensor_scalar(float(np.float32(number)), cudnn.scalar_type.RUNTIME_PARAM)
