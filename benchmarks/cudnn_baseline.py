@@ -17,6 +17,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from importlib.metadata import version
 from pathlib import Path
@@ -271,6 +272,7 @@ def main() -> None:
     found = search(rows)
     with CudaDevice() as device, Cudnn(device) as library:
         held["machine"] = {
+            "date": datetime.now(UTC).date().isoformat(),
             "gpu": device.name,
             "cuda_driver_api": device.driver,
             "cudnn": library.version,
