@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +106,7 @@ def tune_model(
         bench = _Bench(setting.target, compiler, runner)
         session = Session(store, run, setup, regime, tuning.effort, tuning.budget, bench)
         _measure_static(found, session, tell)
-        tuned = tune(tasks, session, partial(_report, tell))
+        tuned = tune(tasks, session, _Reporter(tell))
         choices = {p: bench.choice(found, t) for p, t in tuned.items() if t.best is not None}
     return replace(
         found,
@@ -172,9 +171,17 @@ def _measure_static(found: Found, session: Session, tell: Tell) -> None:
     tell(stage, len(found.choices), len(found.choices))
 
 
-def _report(tell: Tell, progress: Progress) -> None:
-    finished = progress.note.startswith("stopped")
-    tell("tuning problems", progress.place - (not finished), progress.problems)
+class _Reporter:
+    """Tells of every problem that is finished, once."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._told = tell, -1
+
+    def __call__(self, progress: Progress) -> None:
+        done = progress.place - (not progress.note.startswith("stopped"))
+        if done > self._told:
+            self._told = done
+            self._tell("tuning problems", done, progress.problems)
 
 
 class _Bench:
