@@ -52,7 +52,7 @@ def measure(row: str, effort: int, folder: Path) -> dict[str, Any]:
     }
     for name, plan in plans.items():
         bench = json.loads(_wpk("bench", str(plan), "--json")[1])
-        record[name] = bench["engine"]
+        record[name] = {key: bench["engine"][key] for key in ("median", "p99", "band")}
         record["device"], record["cuda_driver_api"] = bench["device"], bench["cuda_driver_api"]
     return record
 
