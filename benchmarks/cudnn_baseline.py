@@ -279,11 +279,10 @@ def main() -> None:
             "cudnn_frontend": version("nvidia-cudnn-frontend"),
             "nvrtc": ".".join(map(str, load_nvrtc().version)),
             "wpk": wpk.__version__,
-            "commit": options.commit,
             "command": "python benchmarks/cudnn_baseline.py --only ROW --output FILE --commit HASH",
         }
         for row in rows:
-            held["rows"][row] = measure(device, library, row, found)
+            held["rows"][row] = {"commit": options.commit, **measure(device, library, row, found)}
             options.output.write_text(json.dumps(held, indent=1, sort_keys=True) + "\n")
             print(row, _line(held["rows"][row]), flush=True)
 
