@@ -220,6 +220,14 @@ def _hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+LONG_TO_CHECK = (
+    "(float[1,64,96,96] x, float[64,64,3,3] w) => (float[1,64,96,96] y) { "
+    "a = Conv<pads=[1,1,1,1]>(x, w) b = Conv<pads=[1,1,1,1]>(a, w) "
+    "c = Conv<pads=[1,1,1,1]>(b, w) y = Conv<pads=[1,1,1,1]>(c, w) }"
+)
+"""Its float64 references take seconds: time for an interrupt to arrive among them."""
+
+
 @pytest.mark.parametrize(
     "stage",
     [
@@ -230,6 +238,14 @@ def _hear_interrupts() -> None:
 )
 def test_an_interrupt_exits_130_and_leaves_nothing(model: Path, tmp_path: Path, stage: str) -> None:
     output = tmp_path / "out.plan"
+    if stage == "checking operators":
+        long = onnx.parser.parse_model(HEAD + LONG_TO_CHECK)
+        weights = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype(np.float32)
+        long.graph.initializer.append(onnx.numpy_helper.from_array(weights / 24, "w"))
+        del long.graph.input[1]
+        model = tmp_path / "cache" / "long.onnx"
+        model.parent.mkdir()
+        onnx.save(long, model)
     process = subprocess.Popen(
         [sys.executable, "-m", "wpk", "optimize", model, "-o", output, "--target", "h200"],
         stderr=subprocess.PIPE,
