@@ -13,7 +13,6 @@ from wpk.engine.check import checked
 from wpk.engine.confirmation import confirmed
 from wpk.engine.measuring import plan_tuning, target_here
 from wpk.engine.plan import (
-    NodeSummary,
     PassSummary,
     PlanBundle,
     Provenance,
@@ -22,7 +21,7 @@ from wpk.engine.plan import (
 from wpk.engine.plan_file import write_plan
 from wpk.engine.tuning import tune_model
 from wpk.errors import TargetError
-from wpk.lowering.model import LoweredModel, NodeRecord, lower_model
+from wpk.lowering.model import LoweredModel, lower_model
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.model_search import search_model
 from wpk.targets.registry import find_target, require_compilable, why_precision_unsupported
@@ -148,10 +147,6 @@ def _provenance(
             )
             for record in lowered.passes
         ),
-        before=tuple(map(_summary, lowered.before)),
-        after=tuple(map(_summary, lowered.after)),
+        before=lowered.before,
+        after=lowered.after,
     )
-
-
-def _summary(node: NodeRecord) -> NodeSummary:
-    return NodeSummary(node.name, node.operator, node.inputs, node.outputs)

@@ -17,7 +17,6 @@ from wpk.engine.plan import (
     Funnel,
     Kernel,
     Memory,
-    NodeSummary,
     PassSummary,
     Plan,
     PlanBundle,
@@ -28,8 +27,8 @@ from wpk.engine.plan import (
     Weight,
 )
 from wpk.lowering.memory import plan_memory
-from wpk.lowering.model import LoweredModel, NodeRecord, lower_model
-from wpk.lowering.program import Operator, Program
+from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.program import NodeRecord, Operator, Program
 from wpk.problems import Convolution, Matmul
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather
@@ -156,8 +155,8 @@ def _plan(lowered: LoweredModel, steps: tuple[Step, ...], kernels: dict[str, Ker
                 PassSummary("idle", 0, (), False),
                 PassSummary("dead-code", 0, (), True),
             ),
-            before=tuple(map(_summary, lowered.before)),
-            after=tuple(map(_summary, lowered.after)),
+            before=lowered.before,
+            after=lowered.after,
         ),
         checks=(Check("ONNX Runtime, seed 0", True, "'y' median 1.0e-04, worst 1.0e-03"),),
     )
@@ -185,10 +184,6 @@ def _memory(program: Program) -> Memory:
     return Memory(arena.arena_bytes, arena.peak_bytes, weights)
 
 
-def _summary(node: NodeRecord) -> NodeSummary:
-    return NodeSummary(node.name, node.operator, node.inputs, node.outputs)
-
-
 @pytest.fixture(scope="session")
 def facts(bundle: PlanBundle) -> ReportFacts:
     """What a report says about the plan."""
@@ -212,7 +207,7 @@ def hostile(bundle: PlanBundle) -> PlanBundle:
     origin = replace(
         bundle.plan.provenance,
         model=bad,
-        before=(*bundle.plan.provenance.before, NodeSummary(f"{bad} stray", bad, (), (bad,))),
+        before=(*bundle.plan.provenance.before, NodeRecord(f"{bad} stray", bad, (), (bad,))),
         passes=(PassSummary("fold", 1, (RefusalSummary(bad, bad),), False),),
     )
     checks = (Check(bad, False, bad),)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from wpk.engine.atomic_file import OutputError
-from wpk.engine.plan import NodeSummary, PlanBundle
+from wpk.engine.plan import PlanBundle
+from wpk.lowering.program import NodeRecord
 from wpk.report.facts import ReportFacts
 from wpk.report.formats import write_report
 from wpk.report.gather import gather
@@ -139,7 +140,7 @@ def test_huge_names_are_shortened(bundle: PlanBundle, facts: ReportFacts) -> Non
     first, *rest = bundle.plan.steps
     nodes = (*first.operator.nodes, huge)
     step = replace(first, operator=replace(first.operator, name=huge, nodes=nodes, note=huge))
-    before = (*bundle.plan.provenance.before, NodeSummary(huge, huge, (), (huge,)))
+    before = (*bundle.plan.provenance.before, NodeRecord(huge, huge, (), (huge,)))
     origin = replace(bundle.plan.provenance, model=huge, before=before)
     plan = replace(bundle.plan, steps=(step, *rest), provenance=origin)
     page = html_page(gather(replace(bundle, plan=plan)))

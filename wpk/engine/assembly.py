@@ -195,10 +195,10 @@ def _port(program: Program, name: str) -> Port:
     value = program.values[name]
     first = (value.leading.expression,) if value.logical_shape else ()
     shape = (*first, *value.logical_shape[1:])
-    return Port(name, value.dtype, shape, _draw_below(program, name, value))
+    return Port(name, value.dtype, shape, _draw_below(program, value))
 
 
-def _draw_below(program: Program, name: str, value: Value) -> int:
+def _draw_below(program: Program, value: Value) -> int:
     """The smallest table that an integer input indexes; 0 if it indexes none."""
     sizes = [
         operator.problem.axis_size

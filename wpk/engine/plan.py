@@ -14,7 +14,7 @@ from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
 from wpk.engine.measurement import EngineMeasurement, Measurement
 from wpk.launch import Launch
-from wpk.lowering.program import Buffer, Operator, Value
+from wpk.lowering.program import Buffer, NodeRecord, Operator, Value
 
 SCHEMA = 2
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
@@ -165,16 +165,6 @@ class Step:
 
 
 @dataclass(frozen=True)
-class NodeSummary:
-    """A node of the graph before or after the passes, for reports."""
-
-    name: str
-    operator: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class RefusalSummary:
     """A node that a pass left alone, and why."""
 
@@ -213,8 +203,8 @@ class Provenance:
     shapes: dict[str, tuple[int, ...]]
     skipped_passes: tuple[str, ...]
     passes: tuple[PassSummary, ...] = ()
-    before: tuple[NodeSummary, ...] = ()
-    after: tuple[NodeSummary, ...] = ()
+    before: tuple[NodeRecord, ...] = ()
+    after: tuple[NodeRecord, ...] = ()
 
 
 @dataclass(frozen=True)

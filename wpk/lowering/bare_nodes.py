@@ -6,8 +6,9 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.extent import Extent
+from wpk.graph_passes.query import ONNX_DOMAINS
 from wpk.lowering import view_ops
-from wpk.lowering.partition import ONNX_DOMAINS, element_type
+from wpk.lowering.partition import element_type
 from wpk.lowering.shape_values import expanded
 from wpk.lowering.state import LoweringState
 from wpk.lowering.symbols import RefusedError

@@ -5,13 +5,14 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType, Precision
 from wpk.errors import UnsupportedError
-from wpk.lowering.anchors.registry import RULES
+from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.bare_nodes import ALIASES, lower_bare
 from wpk.lowering.body import read_body
 from wpk.lowering.context import Context, constant_view
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.memory_map import MemoryMap
-from wpk.lowering.partition import ONNX_DOMAINS, body_of, element_type, functions_of
+from wpk.lowering.partition import body_of, element_type, functions_of
 from wpk.lowering.placement import ALIGNMENT, place_concatenations
 from wpk.lowering.ports import enter, leave
 from wpk.lowering.program import Program
@@ -68,13 +69,11 @@ def _attempt(state: LoweringState) -> Program:
         try:
             if not lower_bare(state, node):
                 _lower_body(state, node, functions)
-        except NotAViewError as obstacle:
-            if obstacle.source not in state.plain:
+        except (NotAViewError, RefusedError) as refusal:
+            if isinstance(refusal, NotAViewError) and refusal.source not in state.plain:
                 raise
-            refused.append((node.name, node.op, str(obstacle)))
-        except RefusedError as refusal:
             refused.append((node.name, node.op, str(refusal)))
-        _pretend(state, node)
+            _pretend(state, node)
     if refused:
         raise _unsupported(refused)
     for tensor in graph.outputs:
@@ -98,8 +97,7 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         for inner, outer in zip(body.inputs, node.inputs, strict=False)
         if inner and outer.name
     }
-    shapes = {op: rule.shape for op, rule in RULES.items()}
-    result = read_body(body, inputs, state.context, shapes)
+    result = read_body(body, inputs, state.context, SHAPES)
     output = node.outputs[0]
     home = state.memory.home(output.name, element_type(output), result.shape, result.leading)
     state.views[output.name] = home

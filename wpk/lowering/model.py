@@ -11,23 +11,13 @@ from wpk.graph_passes.catalogue import pass_groups
 from wpk.graph_passes.manager import PassRecord, check_skips, run_passes
 from wpk.loading import load_graph
 from wpk.lowering.lower import lower
-from wpk.lowering.program import Program
+from wpk.lowering.program import NodeRecord, Program
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how many of its parts are done, and how many there are."""
 
 TUNED_FREE_SIZE = 1
 """Size at which a free dimension is tuned: the batch that latency is measured at."""
-
-
-@dataclass(frozen=True)
-class NodeRecord:
-    """A node of a graph, for reports."""
-
-    name: str
-    operator: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -72,11 +62,11 @@ def lower_model(
         UnsupportedError: Some nodes cannot be carried; all are listed.
     """
     groups = pass_groups(precision)
-    check_skips(skip, {each.name for group in groups for each in group})
+    names = {each.name for group in groups for each in group}
+    check_skips(skip, names)
     graph = load_graph(path, shapes)
     opset, before = int(graph.opset), _nodes(graph)
     records: list[PassRecord] = []
-    names = {each.name for group in groups for each in group}
     for done, group in enumerate(groups):
         if progress is not None:
             progress("graph passes", done, len(groups))

@@ -4,10 +4,9 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType, from_numpy
+from wpk.graph_passes.query import ONNX_DOMAINS
 from wpk.lowering.body import Body
 from wpk.lowering.symbols import RefusedError
-
-ONNX_DOMAINS = (None, "", "ai.onnx")
 
 
 def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> Body:

@@ -118,3 +118,13 @@ class Program:
     buffers: dict[str, Buffer]
     operators: tuple[Operator, ...]
     free: dict[str, int]
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    """A node of the graph before or after the passes, for reports."""
+
+    name: str
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]

@@ -20,3 +20,6 @@ RULES: dict[str, AnchorRule] = {
     "Pad": PadRule(),
     **dict.fromkeys(("Resize", "Upsample"), ResizeRule()),
 }
+
+SHAPES = {operator: rule.shape for operator, rule in RULES.items()}
+"""For every anchor operator, the shape of its output."""
