@@ -26,7 +26,7 @@ from wpk.execution import Device, KernelImage
 from wpk.lowering.model import lower_model
 from wpk.performance.bound import bound
 from wpk.problems import Problem
-from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.schedules.template import Schedule, ScheduleTemplate
 from wpk.search.model_search import Found
 from wpk.search.record import Scored, SearchRecord
@@ -173,7 +173,7 @@ def _random(dtype: DType, size: int, rng: np.random.Generator) -> NDArray[np.uin
 
 def load(case: Case, device: Device) -> None:
     """Load the kernels of a step."""
-    template = next(t for t in TEMPLATES if t.name == case.template)
+    template = TEMPLATE_OF[case.template]
     schedule = template.schedule_from(case.step.choice.schedule)
     for source in template.instantiate(case.step.operator.problem, schedule):
         device.load(KernelImage(source.digest, source, case.bundle.cubins[source.digest]))

@@ -15,7 +15,7 @@ from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.mma_tiles import MmaSchedule
-from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.simt_tiles import SimtSchedule
 from wpk.targets.registry import find_target
 
@@ -59,7 +59,7 @@ PROBLEMS: dict[str, tuple[Any, Any]] = {
 
 
 def template(name: str) -> Any:
-    return next(t for t in TEMPLATES if t.name == name)
+    return TEMPLATE_OF[name]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -31,7 +31,7 @@ from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, Resiz
 from wpk.problems.normalisation import NormKind
 from wpk.problems.pooling import PoolKind
 from wpk.problems.reduction import ReduceKind
-from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")
@@ -89,7 +89,7 @@ PROBLEMS: dict[str, Any] = {
 
 
 def template(name: str) -> Any:
-    return next(t for t in TEMPLATES if t.name == name)
+    return TEMPLATE_OF[name]
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

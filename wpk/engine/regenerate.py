@@ -8,7 +8,7 @@ import wpk
 from wpk.engine.plan import Plan, Step
 from wpk.errors import PlanError
 from wpk.kernel_source import KernelSource
-from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.registry import TEMPLATE_OF
 
 
 def regenerate(plan: Plan) -> dict[str, KernelSource]:
@@ -25,7 +25,7 @@ def regenerate(plan: Plan) -> dict[str, KernelSource]:
 
 def _regenerate_step(plan: Plan, step: Step, path: str) -> dict[str, KernelSource]:
     choice = step.choice
-    template = next((t for t in TEMPLATES if t.name == choice.template), None)
+    template = TEMPLATE_OF.get(choice.template)
     if template is None or not isinstance(step.operator.problem, template.problem_type):
         raise _differs(plan, f"{path}.choice.template", f"{choice.template!r} is unknown here")
     if template.version != choice.version:

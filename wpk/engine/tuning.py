@@ -18,13 +18,13 @@ from wpk.engine.trials import Candidate, OpenGpu, TrialRunner
 from wpk.lowering.model import LoweredModel
 from wpk.performance.bound import bound
 from wpk.problems import Problem
-from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.registry import TEMPLATE_OF
 from wpk.search.budget import Budget, Effort
 from wpk.search.features import problem_features
 from wpk.search.model_search import Compiler, Found
 from wpk.search.model_search import Progress as Tell
 from wpk.search.registry import MakeSearcher, find_searcher
-from wpk.search.shortlist import Shortlist, Template, score_one
+from wpk.search.shortlist import Shortlist, score_one
 from wpk.search.space import SearchSpace
 from wpk.search.static_search import Choice, Finalist, choose_spilling
 from wpk.search.store import TuningStore
@@ -34,8 +34,6 @@ from wpk.search.tune import tune
 from wpk.search.tune_record import Contender, Progress, Request, Session, Task, Tuned
 from wpk.targets.target import Target
 from wpk.trial import Regime, Status, Trial
-
-_TEMPLATES: dict[str, Template] = {template.name: template for template in TEMPLATES}
 
 
 @dataclass(frozen=True)
@@ -204,7 +202,7 @@ class _Bench:
     def finalist(
         self, problem: Problem, name: str, parameters: tuple[tuple[str, int], ...]
     ) -> Finalist:
-        template = _TEMPLATES[name]
+        template = TEMPLATE_OF[name]
         schedule = template.schedule_from(parameters)
         limit = bound(problem, self._target)
         return Finalist(

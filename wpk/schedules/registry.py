@@ -33,3 +33,6 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ResizeTemplate(),
 )
 """One instance of each."""
+
+TEMPLATE_OF = {template.name: template for template in TEMPLATES}
+"""By name, as plans and the tuning store hold it."""
