@@ -63,8 +63,9 @@ def test_the_faster_engine_is_kept(
     chosen = confirm((2.0, 2.2), tuned)
     measured = chosen.plan.measurement
     assert measured is not None
-    assert measured.tuned is kept
-    assert measured.static_seconds == 2.0
+    assert measured.chosen == ("mixed" if kept else "models")
+    assert [each.name for each in measured.variants] == ["models", "mixed"]
+    assert measured.variants[0].median_seconds == 2.0
     assert measured.median_seconds == (min(tuned) if kept else 2.0)
     assert (chosen.plan.provenance.model == "tuned.onnx") is kept
     write_plan(tmp_path / "confirmed.plan", chosen)

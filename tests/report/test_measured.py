@@ -6,14 +6,29 @@ from dataclasses import replace
 
 import pytest
 
-from wpk.engine.measurement import EngineMeasurement, Measurement
+from wpk.engine.measurement import (
+    GENERATED,
+    Contestant,
+    EngineMeasurement,
+    EngineVariant,
+    Measurement,
+    Tally,
+)
 from wpk.engine.plan import Plan, PlanBundle
 from wpk.report.gather import gather
 from wpk.report.html import html_page
 from wpk.report.markdown import markdown_text
 from wpk.report.terminal import summary
 
-MEASURED = Measurement(7.125e-6, 7.0e-6, 7.2e-6, 33, "cold", 64, 5, "nothing improved for long")
+CHOSEN = Contestant("conv_mma", "1", (("stages", 3),), False, 7.125e-6, 7.0e-6, 7.2e-6, 33, True)
+MEASURED = Measurement(
+    CHOSEN,
+    (),
+    "cold",
+    (Tally(GENERATED, {"ok": 59, "wrong_result": 5}),),
+    0,
+    "nothing improved for long",
+)
 
 
 @pytest.fixture
@@ -32,18 +47,16 @@ def test_a_measured_operator_shows_median_and_noise(half: Plan) -> None:
     assert "fastest of 64 schedules tried, of which 5 failed" in html_page(gather(half))
 
 
-@pytest.mark.parametrize(
-    ("tuned", "words"),
-    [(True, "choice alone takes 110.00 µs"), (False, "operators were slower together")],
-)
-def test_the_whole_engine_stands_beside_the_models_engine(
-    bundle: PlanBundle, tuned: bool, words: str
-) -> None:
-    measurement = EngineMeasurement(1e-4, 0.99e-4, 1.01e-4, 1.1e-4, tuned)
+@pytest.mark.parametrize("chosen", ["mixed", "models"])
+def test_the_whole_engine_stands_beside_the_others(bundle: PlanBundle, chosen: str) -> None:
+    mixed = EngineVariant("mixed", 1e-4, 0.99e-4, 1.01e-4, 0, 3)
+    measurement = EngineMeasurement(
+        (EngineVariant("models", 1.1e-4, 1e-4, 1.2e-4, 0, 3), mixed), chosen
+    )
     plan = replace(bundle.plan, measurement=measurement)
     for text in (summary(plan), markdown_text(gather(plan)), html_page(gather(plan))):
-        assert "100.00 µs ±1.0%" in text
-        assert words in text.replace("&#x27;", "'")
+        assert "100.00 µs" in text
+        assert f"{chosen} was chosen" in text
 
 
 def test_a_plan_that_was_not_measured_claims_nothing(bundle: PlanBundle) -> None:

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 import wpk
 from wpk.build.compiled import CompiledKernel
 from wpk.build.tensor_cores import count_tensor_core_instructions
-from wpk.device.timing import noise_band
 from wpk.dtypes import Precision, from_numpy
-from wpk.engine.measurement import Measurement
+from wpk.engine.measured_evidence import measurement_of
 from wpk.engine.plan import (
     SCHEMA,
     Choice,
@@ -38,7 +37,6 @@ from wpk.schedules.packings import pack
 from wpk.search.model_search import Found
 from wpk.search.static_search import Choice as Searched
 from wpk.targets.target import Target
-from wpk.trial import Status
 
 
 @dataclass(frozen=True)
@@ -66,8 +64,7 @@ def assemble(program: Program, found: Found, setting: Setting) -> PlanBundle:
     for operator in program.operators:
         searched = found.choices[operator.problem]
         step = _step(operator, searched, store)
-        measurement = _measurement(found, operator.problem)
-        steps.append(replace(step, evidence=replace(step.evidence, measurement=measurement)))
+        steps.append(_with_measurement(step, found))
         sources |= {source.digest: source for source in searched.finalist.sources}
     kernels = {
         digest: _kernel(source, found.kernels[digest]) for digest, source in sorted(sources.items())
@@ -145,21 +142,13 @@ def _step(operator: Operator, searched: Searched, store: _WeightStore) -> Step:
     return Step(operator, inputs, choice, searched.finalist.launches, _evidence(searched))
 
 
-def _measurement(found: Found, problem: Problem) -> Measurement | None:
-    tuned = found.tuned.get(problem)
-    if tuned is None or tuned.best is None or found.regime is None:
-        return None
-    low, high = noise_band(tuned.best.trial.seconds)
-    return Measurement(
-        median_seconds=tuned.best.trial.cost,
-        low_seconds=low,
-        high_seconds=high,
-        samples=len(tuned.best.trial.seconds),
-        regime=found.regime.value,
-        trials=len(tuned.tried),
-        failed=sum(each.trial.status is not Status.OK for each in tuned.tried),
-        stop=tuned.stop.value,
-    )
+def _with_measurement(step: Step, found: Found) -> Step:
+    tuned = found.tuned.get(step.operator.problem)
+    if tuned is None or found.regime is None:
+        return step
+    choice = step.choice
+    measurement = measurement_of(tuned, found.regime, choice.template, choice.schedule)
+    return replace(step, evidence=replace(step.evidence, measurement=measurement))
 
 
 def _evidence(searched: Searched) -> Evidence:

@@ -1,12 +1,13 @@
 """Confirm on the whole engine what was chosen on single operators."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from wpk.device.process import GpuProcess
 from wpk.device.timing import Patience, noise_band, quantile
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
-from wpk.engine.measurement import EngineMeasurement
+from wpk.engine.measurement import EngineMeasurement, EngineVariant
 from wpk.engine.plan import PlanBundle
 from wpk.engine.trials import OpenGpu
 from wpk.trial import Regime
@@ -45,15 +46,14 @@ def confirmed(static: PlanBundle, tuned: PlanBundle, open_gpu: OpenGpu = _open) 
             for engine, seconds in zip((first, second), samples, strict=True):
                 launches = [launch for step in engine.bind().steps for launch in step]
                 seconds += gpu.measure(launches, (), Regime.WARM, _PATIENCE).seconds
-    (_, static_high), (tuned_low, _) = map(noise_band, samples)
-    keep = tuned_low <= static_high
-    low, high = noise_band(samples[keep])
-    measurement = EngineMeasurement(
-        median_seconds=quantile(samples[keep], 0.5),
-        low_seconds=low,
-        high_seconds=high,
-        static_seconds=quantile(samples[False], 0.5),
-        tuned=keep,
-    )
+    variants = (_variant("models", static, samples[0]), _variant("mixed", tuned, samples[1]))
+    keep = variants[1].low_seconds <= variants[0].high_seconds
+    measurement = EngineMeasurement(variants, variants[keep].name)
     chosen = tuned if keep else static
     return replace(chosen, plan=replace(chosen.plan, measurement=measurement))
+
+
+def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
+    low, high = noise_band(seconds)
+    steps = len(bundle.plan.steps)
+    return EngineVariant(name, quantile(seconds, 0.5), low, high, 0, steps)

@@ -16,7 +16,7 @@ from wpk.engine.measurement import EngineMeasurement, Measurement
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, NodeRecord, Operator, Value
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 

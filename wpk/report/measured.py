@@ -38,17 +38,16 @@ def measured_lines(facts: ReportFacts) -> list[str]:
 
 def measured_engine(measured: EngineMeasurement) -> tuple[str, str]:
     """The whole engine's time, and what it is compared with, in words."""
-    noise = (measured.high_seconds - measured.low_seconds) / (2 * measured.median_seconds)
-    static = f"the models' choice alone takes {measured.static_seconds * 1e6:.2f} µs"
-    kept = "the models' choice, since the fastest single operators were slower together"
-    words = static if measured.tuned else kept
-    return f"{measured.median_seconds * 1e6:.2f} µs ±{noise:.1%}", words
+    others = [each for each in measured.variants if each.name != measured.chosen]
+    words = ", ".join(f"{each.name} {each.median_seconds * 1e6:.2f} µs" for each in others)
+    kept = f"{measured.chosen} was chosen; side by side: {words}" if words else measured.chosen
+    return f"{measured.median_seconds * 1e6:.2f} µs ±{measured.plan.noise:.1%}", kept
 
 
 def measured_sentence(measured: Measurement) -> str:
     """How the choice of one operator was measured."""
     return (
-        f"Measured {measured.median_seconds * 1e6:.3f} µs (median of {measured.samples} samples, "
+        f"Measured {measured.median_seconds * 1e6:.3f} µs (median of {measured.chosen.samples} samples, "
         f"±{measured.noise:.1%}, {measured.regime}): the fastest of {measured.trials} schedules "
         f"tried, of which {measured.failed} failed; stopped: {measured.stop}."
     )

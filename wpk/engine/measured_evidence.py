@@ -1,0 +1,102 @@
+"""From the outcome of tuning a problem to what a plan keeps of it: small, and enough to understand."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from wpk.device.timing import noise_band
+from wpk.engine.measurement import GENERATED, Contestant, Curve, Measurement, Tally
+from wpk.search.tune_record import Tried, Tuned
+from wpk.trial import Regime, Status
+
+LIBRARIES = ("cuDNN",)
+"""Makers of candidates that are no templates."""
+
+Configuration = tuple[tuple[str, int], ...]
+
+
+def measurement_of(
+    tuned: Tuned, regime: Regime, maker: str, configuration: Configuration
+) -> Measurement | None:
+    """What was measured of a problem whose operators execute one of its candidates.
+
+    Args:
+        tuned: The outcome of tuning.
+        regime: What the caches held.
+        maker: Template or library of the candidate that is executed.
+        configuration: Its schedule.
+
+    Returns:
+        The evidence; None where that candidate has no time.
+    """
+    contestants = _contestants(tuned)
+    named = {(each.maker, each.configuration): each for each in contestants}
+    chosen = named.get((maker, configuration))
+    if chosen is None:
+        return None
+    tried = _in_order(tuned)
+    return Measurement(
+        chosen=chosen,
+        others=tuple(each for each in contestants if each is not chosen),
+        regime=regime.value,
+        tallies=_tallies(tried),
+        known=tuned.known,
+        stop=tuned.stop.value,
+        lookups=tuned.lookups,
+        curves=_curves(tried),
+    )
+
+
+def _in_order(tuned: Tuned) -> tuple[Tried, ...]:
+    return tuned.tried
+
+
+def _is_library(tried: Tried) -> bool:
+    return tried.template in LIBRARIES
+
+
+def _contestants(tuned: Tuned) -> list[Contestant]:
+    """The finalists, and the best of a family that has none among them; the fastest first."""
+    ran = [each for each in tuned.finalists if each.trial.status is Status.OK]
+    found = [_contestant(each, side_by_side=tuned.compared) for each in ran]
+    for library in (False, True):
+        if not any(each.is_library is library for each in found):
+            tried = [each for each in _in_order(tuned) if _is_library(each) is library]
+            best = min(tried, key=lambda each: each.trial.cost, default=None)
+            if best is not None and best.trial.status is Status.OK:
+                found.append(_contestant(best, side_by_side=False))
+    return sorted(found, key=lambda each: each.median_seconds)
+
+
+def _contestant(tried: Tried, *, side_by_side: bool) -> Contestant:
+    low, high = noise_band(tried.trial.seconds)
+    return Contestant(
+        maker=tried.template,
+        version=tried.version,
+        configuration=tried.trial.schedule,
+        is_library=_is_library(tried),
+        median_seconds=tried.trial.cost,
+        low_seconds=low,
+        high_seconds=high,
+        samples=len(tried.trial.seconds),
+        side_by_side=side_by_side,
+    )
+
+
+def _tallies(tried: Sequence[Tried]) -> tuple[Tally, ...]:
+    families: dict[str, Counter[str]] = {}
+    for each in tried:
+        family = each.template if _is_library(each) else GENERATED
+        families.setdefault(family, Counter())[each.trial.status.value] += 1
+    return tuple(Tally(name, dict(counts)) for name, counts in families.items())
+
+
+def _curves(tried: Sequence[Tried]) -> tuple[Curve, ...]:
+    points: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for number, each in enumerate(tried, start=1):
+        curve = points.setdefault((each.template, ""), [])
+        cost = each.trial.cost
+        if each.trial.status is Status.OK and (not curve or cost < curve[-1][1]):
+            curve.append((number, cost))
+    return tuple(
+        Curve(maker, searcher, tuple(curve)) for (maker, searcher), curve in points.items() if curve
+    )
