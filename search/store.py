@@ -12,14 +12,14 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import wpk
 from wpk.search.store_key import StoreKey
-from wpk.search.store_record import Run, RunState, Stage, TrialRecord
+from wpk.search.store_record import Run, RunRequest, RunState, Stage, TrialRecord
 from wpk.search.store_rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
 from wpk.search.store_schema import StoreError, connect, damaged, guarded, transaction
 from wpk.trial import Regime, Status, Trial
@@ -104,36 +104,46 @@ class TuningStore:
         with guarded(self.path), transaction(self._connection, writes=True):
             yield self._connection
 
-    def begin_run(self, argv: Sequence[str], seed: int) -> Run:
+    def begin_run(self, argv: Sequence[str], seed: int, request: RunRequest | None = None) -> Run:
         """Enter a run, under a name that is new to this and any other store."""
         started = time.time()
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(started))}-{secrets.token_hex(4)}"
-        run = Run(name, tuple(argv), seed, started, RunState.RUNNING, wpk.__version__)
+        run = Run(name, tuple(argv), seed, started, RunState.RUNNING, wpk.__version__, request)
         with self.writing() as connection:
             insert_run(connection, run)
         return run
+
+    def find_run(self, name: str) -> Run:
+        """An earlier run by its name, or by the beginning of its name or of the name's last part.
+
+        Raises:
+            StoreError: There is no such run, or several; names the latest.
+        """
+        runs = self.runs()
+        found = [run for run in runs if run.id == name] or [
+            run for run in runs if name and _is_short_for(name, run.id)
+        ]
+        if len(found) == 1:
+            return found[0]
+        seen = "no run" if not found else f"{len(found)} runs"
+        latest = ", ".join(run.id for run in (found or runs)[-3:]) or "none"
+        raise StoreError(
+            f"tuning store {self.path} has {seen} {name!r}; its latest: {latest}",
+            fix="resume one of these, or start anew without --resume: trials are found anyway",
+        )
 
     def resume_run(self, name: str) -> Run:
         """Enter an earlier run again; its trials are there for whoever asks for their keys.
 
         Raises:
-            StoreError: There is no such run; names the latest.
+            StoreError: See `find_run`.
         """
-        with self.writing() as connection:
-            connection.execute(
-                "UPDATE runs SET state = ? WHERE id = ?", (RunState.RUNNING.value, name)
-            )
-        known = {run.id: run for run in self.runs()}
-        if name not in known:
-            latest = ", ".join(list(known)[-3:]) or "none"
-            raise StoreError(
-                f"tuning store {self.path} has no run {name!r}; its latest: {latest}",
-                fix="resume one of these, or start anew without --resume: trials are found anyway",
-            )
-        return known[name]
+        run = self.find_run(name)
+        self.end_run(run.id, RunState.RUNNING)
+        return replace(run, state=RunState.RUNNING)
 
     def end_run(self, name: str, state: RunState) -> None:
-        """Note what became of a run."""
+        """Note what became of a run, by its whole name."""
         with self.writing() as connection:
             connection.execute("UPDATE runs SET state = ? WHERE id = ?", (state.value, name))
 
@@ -220,3 +230,7 @@ class TuningStore:
                 "DELETE FROM problems WHERE digest NOT IN (SELECT problem FROM trials)"
             )
         return removed
+
+
+def _is_short_for(text: str, name: str) -> bool:
+    return name.startswith(text) or name.rpartition("-")[2].startswith(text)

@@ -26,6 +26,35 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True)
+class RunRequest:
+    """What a run was asked to do: enough to go on with it, and to refuse to go on with another.
+
+    Attributes:
+        model: File name of the model.
+        model_digest: SHA-256 of the model file.
+        target: Name of the GPU.
+        precision: What multiplications may use.
+        shapes: Shapes given, by input.
+        skipped_passes: Passes skipped on request, sorted.
+        searcher: Name of the searcher.
+        effort: Level of effort.
+        budget: As it was written; None for what the effort says.
+        operators: Patterns of the operators that are tuned; empty for all.
+    """
+
+    model: str
+    model_digest: str
+    target: str
+    precision: str
+    shapes: dict[str, tuple[int, ...]]
+    skipped_passes: tuple[str, ...]
+    searcher: str
+    effort: int
+    budget: str | None
+    operators: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Run:
     """One tuning of a network.
 
@@ -36,6 +65,7 @@ class Run:
         started: Seconds since the epoch.
         state: What became of it.
         wpk: Version of wpk.
+        request: What it was asked to do; None where its writer did not say.
     """
 
     id: str
@@ -44,6 +74,7 @@ class Run:
     started: float
     state: RunState
     wpk: str
+    request: RunRequest | None = None
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ import sqlite3
 from dataclasses import asdict, fields
 from typing import Any
 
+from wpk.codec import decode, encode
 from wpk.search.store_key import canonical_json
-from wpk.search.store_record import Run, RunState, Stage, TrialRecord
+from wpk.search.store_record import Run, RunRequest, RunState, Stage, TrialRecord
 from wpk.trial import Regime, Status
 
 _RUN = ", ".join(field.name for field in fields(Run))
@@ -19,7 +20,11 @@ _TRIAL_VALUES = ", ".join(f":{field.name}" for field in fields(TrialRecord))
 
 def insert_run(connection: sqlite3.Connection, run: Run) -> bool:
     """Enter a run; False where one of its name is there already, which stays as it is."""
-    row = asdict(run) | {"argv": canonical_json(run.argv), "state": run.state.value}
+    row = asdict(run) | {
+        "argv": canonical_json(run.argv),
+        "state": run.state.value,
+        "request": run.request and canonical_json(encode(run.request, RunRequest)),
+    }
     query = f"INSERT INTO runs ({_RUN}) VALUES ({_RUN_VALUES}) ON CONFLICT (id) DO NOTHING"
     return connection.execute(query, row).rowcount == 1
 
@@ -67,7 +72,12 @@ def read_trials(connection: sqlite3.Connection, **equal: str) -> tuple[TrialReco
 
 def _run(row: tuple[Any, ...]) -> Run:
     values = dict(zip((field.name for field in fields(Run)), row, strict=True))
-    changed = {"argv": tuple(json.loads(values["argv"])), "state": RunState(values["state"])}
+    request = values["request"]
+    changed = {
+        "argv": tuple(json.loads(values["argv"])),
+        "state": RunState(values["state"]),
+        "request": request and decode(json.loads(request), RunRequest, "runs.request"),
+    }
     return Run(**values | changed)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from wpk.errors import WpkError
 
-SCHEMA = 1
-"""Raised whenever the tables change."""
+SCHEMA = 2
+"""Raised whenever the tables change; `_MIGRATIONS` says how older ones become new."""
 
 APPLICATION = int.from_bytes(b"wpkt")
 """Marks an SQLite file as a tuning store (``PRAGMA application_id``)."""
@@ -32,7 +32,8 @@ CREATE TABLE runs (
     seed INTEGER NOT NULL,
     started REAL NOT NULL,
     state TEXT NOT NULL,
-    wpk TEXT NOT NULL
+    wpk TEXT NOT NULL,
+    request TEXT
 );
 CREATE TABLE trials (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -58,6 +59,10 @@ CREATE INDEX trials_of_run ON trials (run);
 """
 
 
+_MIGRATIONS = {1: "ALTER TABLE runs ADD COLUMN request TEXT"}
+"""What makes tables of a schema those of the next."""
+
+
 class StoreError(WpkError):
     """The tuning store cannot be read or written, or does not hold what was asked for."""
 
@@ -81,6 +86,7 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA foreign_keys = ON")
             if fresh:
                 _create(connection, path)
+            _migrate(connection)
             _check(connection, path)
         except BaseException:
             connection.close()
@@ -192,8 +198,23 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA}")
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring older tables up to date, once, whoever else opens the file."""
+    if _version(connection) not in _MIGRATIONS:
+        return
+    with transaction(connection, writes=True):
+        while (version := _version(connection)) in _MIGRATIONS:
+            connection.execute(_MIGRATIONS[version])
+            connection.execute(f"PRAGMA user_version = {version + 1}")
+
+
+def _version(connection: sqlite3.Connection) -> int:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    version = _version(connection)
     if version != SCHEMA:
         raise StoreError(
             f"tuning store {path} has schema {version}, this wpk reads and writes {SCHEMA}",

@@ -22,6 +22,9 @@ from wpk.search.store_schema import SCHEMA, StoreError
 
 T = TypeVar("T")
 
+_READABLE = (1, SCHEMA)
+"""Schemas of files that can be imported."""
+
 
 @dataclass(frozen=True)
 class Header:
@@ -137,6 +140,7 @@ class _Reader:
     def __init__(self, name: str) -> None:
         self._name = name
         self._number = 1
+        self._schema = SCHEMA
         self._targets: set[tuple[str, str]] = set()
         self._runs: set[str] = set()
         self._problems: set[str] = set()
@@ -147,12 +151,13 @@ class _Reader:
         schema = data.get("tuning_store")
         if schema is None:
             self._wrong("is no header of a tuning store")
-        if schema != SCHEMA:
+        if schema not in _READABLE:
             raise StoreError(
-                f"{self._name} has schema {schema!r}, this wpk reads and writes {SCHEMA}",
+                f"{self._name} has schema {schema!r}, this wpk reads {_READABLE[0]} to {SCHEMA}",
                 fix="export it again with this version of wpk",
             )
         header = self._decode(data, Header, "header")
+        self._schema = header.tuning_store
         self._targets = set(header.targets)
         return header
 
@@ -175,6 +180,8 @@ class _Reader:
             self._wrong(f"is the last: {words(*seen)} were read, the header says {words(*told)}")
 
     def _run(self, data: Any) -> Run:
+        if self._schema == 1 and isinstance(data, dict):
+            data = {**data, "request": None}  # schema 2 added it
         run = self._decode(data, Run, "run")
         self._runs.add(run.id)
         # Wherever it was running, it is not running in this store.

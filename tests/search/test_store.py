@@ -12,7 +12,7 @@ from wpk.problems import Matmul
 from wpk.search.store import TuningStore
 from wpk.search.store_key import Setup, StoreKey, problem_digest
 from wpk.search.store_lookup import look_up
-from wpk.search.store_record import RunState, Stage
+from wpk.search.store_record import RunRequest, RunState, Stage
 from wpk.search.store_schema import StoreError
 from wpk.trial import Regime, Status, Trial
 
@@ -155,6 +155,57 @@ def test_runs_are_resumed_with_their_command_and_seed(store: TuningStore) -> Non
     assert run.argv == ("wpk", "optimize", "m.onnx")
 
 
+REQUEST = RunRequest(
+    model="m.onnx",
+    model_digest="0" * 64,
+    target="h200",
+    precision="fp16",
+    shapes={"x": (1, 3)},
+    skipped_passes=("layout",),
+    searcher="genetic",
+    effort=2,
+    budget="400 trials",
+    operators=("conv_*",),
+)
+
+
+def test_a_run_remembers_what_it_was_asked_to_do(store: TuningStore) -> None:
+    run = store.begin_run([], seed=3, request=REQUEST)
+    assert run.request == REQUEST
+    assert store.find_run(run.id) == run
+
+
+def test_a_run_is_found_by_the_beginning_of_its_name_or_of_its_last_part(
+    store: TuningStore,
+) -> None:
+    run = store.begin_run([], seed=3)
+    assert store.find_run(run.id[:-2]) == run
+    assert store.find_run(run.id.rpartition("-")[2][:4]) == run
+
+
+def test_a_name_short_for_several_runs_is_refused_naming_them(store: TuningStore) -> None:
+    first, second = store.begin_run([], seed=3), store.begin_run([], seed=4)
+    with pytest.raises(StoreError, match="2 runs '20'") as error:
+        store.find_run("20")
+    assert first.id in error.value.what
+    assert second.id in error.value.what
+
+
+def test_a_store_of_the_first_schema_is_brought_up_to_date(
+    store: TuningStore, key: StoreKey
+) -> None:
+    run = store.begin_run(["wpk"], seed=3)
+    store.record(run.id, key, ok(8, 1e-6), COLD)
+    with store.writing() as connection:
+        connection.execute("ALTER TABLE runs DROP COLUMN request")
+        connection.execute("PRAGMA user_version = 1")
+    store.close()
+    with TuningStore(store.path) as opened:
+        assert opened.runs() == (run,)
+        assert look_up(opened, key, COLD).hit
+        assert opened.begin_run([], 0, REQUEST).request == REQUEST
+
+
 def test_an_unknown_run_is_refused_naming_the_latest(store: TuningStore) -> None:
     run = store.begin_run([], seed=3)
     with pytest.raises(StoreError, match=f"no run 'yesterday'; its latest: {run.id}"):
@@ -225,7 +276,7 @@ def test_another_schema_is_refused_naming_both(store: TuningStore) -> None:
         pass
     connection.execute("PRAGMA user_version = 9")
     store.close()
-    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 1"):
+    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 2"):
         TuningStore(store.path)
 
 
