@@ -1,0 +1,148 @@
+"""Check and time single schedules of one problem, in a process that each of them may ruin."""
+
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+from study_problems import Row, Template
+
+from wpk.device.cuda import CudaDevice
+from wpk.device.errors import GpuTimeoutError, TrampledError
+from wpk.device.process import GpuProcess
+from wpk.device.rotation import Region
+from wpk.device.timing import Patience
+from wpk.dims import evaluate
+from wpk.errors import LaunchError
+from wpk.execution import BoundArgument, BoundLaunch, KernelImage, Pointer
+from wpk.kernel_source import KernelSource
+from wpk.launch import Argument, InputArgument, Launch, OutputArgument, SizeArgument
+from wpk.libraries.execution import Operands
+from wpk.libraries.reference import random_case, worst_error
+from wpk.schedules import packings
+from wpk.trial import Regime, Status, Trial
+
+_TRIALS_A_PROCESS = 1000
+"""A process keeps every kernel that it loaded."""
+
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A schedule with its one kernel and launch."""
+
+    parameters: tuple[tuple[str, int], ...]
+    source: KernelSource
+    launch: Launch
+    packing: str | None
+
+    @classmethod
+    def of(cls, problem: Row, template: Template, schedule: Any) -> Self:
+        """The candidate of a schedule."""
+        (source,) = template.instantiate(problem, schedule)
+        (launch,) = template.launches(problem, schedule)
+        return cls(schedule.parameters(), source, launch, template.packing(problem, schedule))
+
+
+class Bench:
+    """One problem on one GPU. Use it as a context manager.
+
+    Attributes:
+        kernels: Machine code by digest of the source; a candidate's is put here before its trial.
+    """
+
+    def __init__(self, problem: Row, ordinal: int) -> None:
+        """Make the operands and what they give; the GPU's process starts with the first trial."""
+        self.kernels: dict[str, bytes] = {}
+        self._problem, self._ordinal = problem, ordinal
+        self._case = random_case(problem, _SEED)
+        self._packed: dict[str, int] = {}
+        self._gpu: GpuProcess | None = None
+        self._trials = 0
+
+    def __enter__(self) -> Self:
+        """Nothing to do."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """End the process."""
+        self._close()
+
+    @property
+    def device(self) -> str:
+        """Name of the GPU."""
+        return self._process().name
+
+    def trial(self, candidate: Candidate, patience: Patience) -> Trial:
+        """Check a candidate and time it; one that is wrong, however it is, ends the process."""
+        try:
+            trial = self._checked_and_timed(candidate, patience)
+        except GpuTimeoutError as error:
+            trial = Trial(candidate.parameters, Status.TIMED_OUT, (), error.what)
+        except TrampledError as error:
+            trial = Trial(candidate.parameters, Status.WRONG_RESULT, (), error.what)
+        except LaunchError as error:
+            trial = Trial(candidate.parameters, Status.LAUNCH_FAILED, (), error.what)
+        self._trials += 1
+        if trial.status is not Status.OK or self._trials % _TRIALS_A_PROCESS == 0:
+            self._close()
+        return trial
+
+    def _checked_and_timed(self, candidate: Candidate, patience: Patience) -> Trial:
+        gpu, source = self._process(), candidate.source
+        gpu.load(KernelImage(source.digest, source, self.kernels[source.digest]))
+        constant = self._constant(gpu, candidate.packing)
+        device = cast("CudaDevice", gpu)  # which the operands take for their memory alone
+        with Operands(device, self._problem, self._case) as operands:
+            first, _, *others = operands.inputs
+            launch = _bound(candidate.launch, (first, constant, *others, operands.output))
+            operands.poison()
+            gpu.launch(launch)
+            error = worst_error(operands.result(), self._case)
+            if not error <= 1.0:
+                what = f"error {error:.3g} of what is allowed"
+                return Trial(candidate.parameters, Status.WRONG_RESULT, (), what)
+            regions: tuple[Region, ...] = ()  # operands stay where they are: warm
+            timing = gpu.measure([launch], regions, Regime.WARM, patience)
+        return Trial(candidate.parameters, Status.OK, timing.seconds)
+
+    def _constant(self, gpu: GpuProcess, packing: str | None) -> int:
+        """The address of the constant operand, packed; written once a process."""
+        if packing is None:
+            raise SystemExit("every problem of the study has a constant operand")
+        if packing not in self._packed:
+            image = packings.pack(packing, self._case.operands[1], self._problem)
+            self._packed[packing] = gpu.allocate(image.nbytes)
+            gpu.write(self._packed[packing], image.reshape(-1).view("u1"))
+        return self._packed[packing]
+
+    def _process(self) -> GpuProcess:
+        if self._gpu is None or not self._gpu.is_alive:
+            self._close()
+            self._gpu = GpuProcess(self._ordinal)
+        return self._gpu
+
+    def _close(self) -> None:
+        if self._gpu is not None:
+            self._gpu.close()
+        self._gpu = None
+        self._packed.clear()
+
+
+def _bound(launch: Launch, pointers: tuple[int, ...]) -> BoundLaunch:
+    x, y, z = (evaluate(size, {}) for size in launch.grid)
+    return BoundLaunch(
+        *(launch.kernel, launch.entry, (x, y, z), launch.block, launch.cluster),
+        *(launch.shared_bytes, tuple(_argument(a, pointers) for a in launch.arguments)),
+        launch.attributes,
+    )
+
+
+def _argument(argument: Argument, pointers: tuple[int, ...]) -> BoundArgument:
+    match argument:
+        case InputArgument(index):
+            return Pointer(pointers[index])
+        case OutputArgument():
+            return Pointer(pointers[-1])
+        case SizeArgument(expression):
+            return evaluate(expression, {})
+    raise SystemExit(f"no template of the study takes {argument}")
