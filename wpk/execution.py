@@ -1,13 +1,19 @@
 """What executes launches: the one protocol that the emulator and CUDA follow."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.codec import encode
+from wpk.errors import EngineError, LaunchError
 from wpk.kernel_source import KernelSource
+from wpk.problems import Problem
 
 Bytes = NDArray[np.uint8]
 
@@ -25,6 +31,36 @@ class KernelImage:
     digest: str
     source: KernelSource
     cubin: bytes
+
+
+Configuration = tuple[tuple[str, int], ...]
+"""What tells one implementation of a library from its others, by name."""
+
+
+@dataclass(frozen=True)
+class LibraryImage:
+    """A library's implementation of a problem, to be made ready by the library itself.
+
+    Attributes:
+        library: Its name, e.g. ``cuDNN``.
+        version: The library's.
+        problem: What it computes.
+        configuration: Which of its implementations.
+    """
+
+    library: str
+    version: str
+    problem: Problem
+    configuration: Configuration
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of all of it: the name that calls use."""
+        text = json.dumps(encode(self, LibraryImage), sort_keys=True, allow_nan=False)
+        return sha256(text.encode()).hexdigest()
+
+
+Image = KernelImage | LibraryImage
 
 
 @dataclass(frozen=True)
@@ -73,8 +109,27 @@ class BoundLaunch:
     attributes: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class BoundCall:
+    """A call of a library whose addresses are known.
+
+    Attributes:
+        image: Digest of the `LibraryImage`.
+        pointers: Addresses of the operator's inputs, then of its output.
+        workspace: Address of the scratch memory that it asked for.
+    """
+
+    image: str
+    pointers: tuple[int, ...]
+    workspace: int
+
+
+Work = BoundLaunch | BoundCall
+"""What a device starts: a kernel, or a library's implementation."""
+
+
 class Replay(Protocol):
-    """Launches that were captured once, to be started again and again."""
+    """Work that was captured once, to be started again and again."""
 
     def replay(self) -> None:
         """Start them; they run one after the other, and may still run when this returns.
@@ -85,7 +140,7 @@ class Replay(Protocol):
 
 
 class Device(Protocol):
-    """Loads kernels, holds memory, launches. Everything happens in the order of the calls.
+    """Loads images, holds memory, launches. Everything happens in the order of the calls.
 
     Attributes:
         name: What it is, e.g. ``cpu (emulator)``.
@@ -95,8 +150,12 @@ class Device(Protocol):
     name: str
     executes_source: bool
 
-    def load(self, kernel: KernelImage) -> None:
-        """Make a kernel ready to launch; one that is loaded already costs nothing."""
+    def load(self, image: Image) -> None:
+        """Make an image ready to launch; one that is loaded already costs nothing.
+
+        Raises:
+            EngineError: It cannot be executed here.
+        """
 
     def allocate(self, size: int) -> int:
         """The address, a multiple of 256, of ``size`` bytes with undefined contents."""
@@ -110,15 +169,15 @@ class Device(Protocol):
     def read(self, address: int, size: int) -> Bytes:
         """Copy bytes from the device, after everything launched before has finished."""
 
-    def launch(self, launch: BoundLaunch) -> None:
-        """Start a kernel.
+    def launch(self, work: Work) -> None:
+        """Start a kernel or a call.
 
         Raises:
             LaunchError: It cannot be started, or failed.
         """
 
-    def capture(self, launches: Sequence[BoundLaunch]) -> Replay:
-        """Make launches ready to be started together; kernels and memory must outlive the replay.
+    def capture(self, works: Sequence[Work]) -> Replay:
+        """Make work ready to be started together; images and memory must outlive the replay.
 
         Raises:
             LaunchError: One cannot be started.
@@ -133,13 +192,39 @@ class Device(Protocol):
 
 
 class OneByOne:
-    """A replay for devices that execute a launch when they are given it."""
+    """A replay for devices that execute work when they are given it."""
 
-    def __init__(self, device: Device, launches: Sequence[BoundLaunch]) -> None:
-        """Remember the launches."""
-        self._device, self._launches = device, tuple(launches)
+    def __init__(self, device: Device, works: Sequence[Work]) -> None:
+        """Remember the work."""
+        self._device, self._works = device, tuple(works)
 
     def replay(self) -> None:
         """Launch one after the other."""
-        for launch in self._launches:
-            self._device.launch(launch)
+        for work in self._works:
+            self._device.launch(work)
+
+
+class KernelsOnly:
+    """The part of a device that knows no library; `wpk.libraries` replaces it."""
+
+    def load_library(self, image: LibraryImage) -> None:
+        """Make a library's implementation ready.
+
+        Raises:
+            EngineError: No library can be called here.
+        """
+        raise EngineError(
+            f"this device executes kernels, and is given an implementation of {image.library}",
+            fix="open the device with wpk.engine.devices.open_device",
+        )
+
+    def call_library(self, call: BoundCall) -> None:
+        """Call a library.
+
+        Raises:
+            LaunchError: No library can be called here.
+        """
+        raise LaunchError(
+            f"this device executes kernels, and is asked to call {call.image[:12]}",
+            fix="open the device with wpk.engine.devices.open_device",
+        )

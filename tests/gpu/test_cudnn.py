@@ -15,7 +15,8 @@ from wpk.expression import Acc, Apply, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
 from wpk.libraries.execution import Operands, Workspace, capture
-from wpk.libraries.reference import Case, Checkable, random_case, worst_error
+from wpk.libraries.definition import Computable
+from wpk.libraries.reference import Case, random_case, worst_error
 from wpk.lowering.elementwise_ops import express
 from wpk.problems import Convolution, Epilogue, Matmul, Normalisation, Problem, Tensor
 from wpk.problems.normalisation import NormKind
@@ -209,14 +210,14 @@ def _ready(library: Cudnn, problem: Problem) -> list[CudnnCandidate]:
 
 
 def _errors(
-    cuda: CudaDevice, problem: Checkable, ready: list[CudnnCandidate]
+    cuda: CudaDevice, problem: Computable, ready: list[CudnnCandidate]
 ) -> tuple[Case, list[float]]:
     case = random_case(problem, 0)
     with Operands(cuda, problem, case) as operands:
         return case, [worst_error(operands.run(candidate), case) for candidate in ready]
 
 
-def _right(cuda: CudaDevice, library: Cudnn, problem: Checkable) -> None:
+def _right(cuda: CudaDevice, library: Cudnn, problem: Computable) -> None:
     """Some candidate is right, and a right one is noticed to be wrong when one element is changed."""
     ready = _ready(library, problem)
     case, errors = _errors(cuda, problem, ready)

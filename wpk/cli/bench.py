@@ -34,12 +34,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print."""
     import json
 
-    from wpk.device.cuda import CudaDevice
     from wpk.engine.plan_file import read_plan
     from wpk.engine.times import time_engine
+    from wpk.libraries.gpu import GpuDevice
 
     bundle = read_plan(arguments.plan)
-    with CudaDevice() as device:
+    with GpuDevice() as device:
         times = time_engine(bundle, device)
         if arguments.json:
             print(json.dumps(_data(bundle.plan, times, device.name, device.driver), indent=1))

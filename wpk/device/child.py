@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
@@ -27,7 +28,11 @@ class Call:
     limit_seconds: float
 
 
-def serve(connection: Connection, ordinal: int) -> None:
+def serve(
+    connection: Connection,
+    ordinal: int,
+    open_device: Callable[[int], GuardedCudaDevice] = GuardedCudaDevice,
+) -> None:
     """Answer calls until the other end closes; errors are answers."""
     device: GuardedCudaDevice | None = None
     while True:
@@ -39,7 +44,7 @@ def serve(connection: Connection, ordinal: int) -> None:
         signal.alarm(int(call.limit_seconds) + _ORPHAN_GRACE_SECONDS)
         answer: object
         try:
-            device = device or GuardedCudaDevice(ordinal)
+            device = device or open_device(ordinal)
             answer = _answer(device, call)
         except WpkError as error:
             answer = error

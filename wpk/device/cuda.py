@@ -13,12 +13,21 @@ from numpy.typing import NDArray
 
 from wpk.device.graph import CudaGraph
 from wpk.errors import EngineError, LaunchError
-from wpk.execution import BoundLaunch, KernelImage, Pointer, Replay
+from wpk.execution import (
+    BoundCall,
+    BoundLaunch,
+    Image,
+    KernelsOnly,
+    LibraryImage,
+    Pointer,
+    Replay,
+    Work,
+)
 
 Bytes = NDArray[np.uint8]
 
 
-class CudaDevice:
+class CudaDevice(KernelsOnly):
     """One GPU: loads cubins, holds memory, launches. Calls take effect in order.
 
     Attributes:
@@ -77,23 +86,26 @@ class CudaDevice:
         """Handle of the stream that all work is put on, for libraries that put theirs there too."""
         return int(self._stream.handle)
 
-    def load(self, kernel: KernelImage) -> None:
-        """Load a kernel's cubin.
+    def load(self, image: Image) -> None:
+        """Load a kernel's cubin, or make a library's implementation ready.
 
         Raises:
             EngineError: The GPU cannot execute it, e.g. it was built for another architecture.
         """
-        if kernel.digest in self._functions:
+        if isinstance(image, LibraryImage):
+            self.load_library(image)
+            return
+        if image.digest in self._functions:
             return
         try:
-            module = self._cuda.module_from_buffer(kernel.cubin)
-            function = module.get_function(kernel.source.entry)
+            module = self._cuda.module_from_buffer(image.cubin)
+            function = module.get_function(image.source.entry)
         except self._cuda.Error as error:
             raise EngineError(
-                f"{self.name} cannot load kernel {kernel.source.entry}: {error}",
+                f"{self.name} cannot load kernel {image.source.entry}: {error}",
                 fix="write the plan for this GPU: wpk optimize --target",
             ) from error
-        self._functions[kernel.digest] = (module, function)
+        self._functions[image.digest] = (module, function)
 
     def allocate(self, size: int) -> int:
         """The address, a multiple of 256, of ``size`` bytes with undefined contents.
@@ -133,12 +145,18 @@ class CudaDevice:
             raise self._failed(error) from error
         return data
 
-    def launch(self, launch: BoundLaunch) -> None:
-        """Start a kernel.
+    def launch(self, work: Work) -> None:
+        """Start a kernel, or call a library.
 
         Raises:
             LaunchError: It cannot be started.
         """
+        if isinstance(work, BoundCall):
+            self.call_library(work)
+        else:
+            self._launch(work)
+
+    def _launch(self, launch: BoundLaunch) -> None:
         if launch.cluster != (1, 1, 1) or launch.attributes:
             raise LaunchError(
                 f"{launch.entry} needs launch attributes {launch.attributes} and clusters of "
@@ -164,16 +182,16 @@ class CudaDevice:
                 fix="write the plan for this GPU: wpk optimize --target",
             ) from error
 
-    def capture(self, launches: Sequence[BoundLaunch]) -> Replay:
-        """A CUDA graph of launches that follow each other.
+    def capture(self, works: Sequence[Work]) -> Replay:
+        """A CUDA graph of work that follows each other.
 
         Raises:
             LaunchError: One cannot be started.
         """
 
         def enqueue() -> None:
-            for launch in launches:
-                self.launch(launch)
+            for work in works:
+                self.launch(work)
 
         return CudaGraph(self._stream.handle, enqueue)
 

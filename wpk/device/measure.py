@@ -11,7 +11,7 @@ from wpk.device.timing import (
     repetitions_for,
     time_side_by_side,
 )
-from wpk.execution import BoundLaunch
+from wpk.execution import Work
 from wpk.trial import Regime
 
 SAMPLE_SECONDS = 2e-4
@@ -31,16 +31,16 @@ _ALIGNMENT = 256
 
 def measure(
     device: CudaDevice,
-    launches: Sequence[BoundLaunch],
+    works: Sequence[Work],
     regions: Sequence[Region],
     regime: Regime,
     patience: Patience,
 ) -> Timing:
-    """Time launches that follow each other.
+    """Time work that follows each other.
 
     Args:
-        device: Where; their kernels are loaded.
-        launches: One repetition.
+        device: Where; their images are loaded.
+        works: One repetition.
         regions: All memory that they touch; cold ones work on copies of it in turn.
         regime: What the caches hold when a repetition begins.
         patience: When to stop.
@@ -50,15 +50,15 @@ def measure(
         EngineError: There is no memory for the copies.
     """
     if regime is Regime.WARM:
-        return time_side_by_side(device, [warm(device, launches)], patience)[0]
-    count = _repetitions(device, launches)
+        return time_side_by_side(device, [warm(device, works)], patience)[0]
+    count = _repetitions(device, works)
     sizes = {region: -(-region.size // _ALIGNMENT) * _ALIGNMENT for region in regions}
     each = sum(sizes.values())
     copies = max(2, min(count, COPIES_BYTES // max(1, each)))
     flush_bytes = FLUSH_FACTOR * device.l2_bytes
     scratch, memory = device.allocate(flush_bytes), device.allocate(copies * each)
     try:
-        sets: list[BoundLaunch] = []
+        sets: list[Work] = []
         place = memory
         for _ in range(copies):
             places: dict[Region, int] = {}
@@ -66,7 +66,7 @@ def measure(
                 places[region] = place
                 device.copy(region.address, place, region.size)
                 place += size
-            sets += moved(launches, places)
+            sets += moved(works, places)
         device.synchronize()
         subject = Subject(
             device.capture(sets),
@@ -80,15 +80,15 @@ def measure(
         device.free(memory)
 
 
-def warm(device: CudaDevice, launches: Sequence[BoundLaunch]) -> Subject:
+def warm(device: CudaDevice, works: Sequence[Work]) -> Subject:
     """Repetitions on the same memory, each sample after another replay of them."""
-    count = _repetitions(device, launches)
-    replay = device.capture(list(launches) * count)
+    count = _repetitions(device, works)
+    replay = device.capture(list(works) * count)
     return Subject(replay, count, replay.replay, Regime.WARM)
 
 
-def _repetitions(device: CudaDevice, launches: Sequence[BoundLaunch]) -> int:
-    once = device.capture(launches)
+def _repetitions(device: CudaDevice, works: Sequence[Work]) -> int:
+    once = device.capture(works)
     once.replay()
     seconds = min(device.seconds(once) for _ in range(3))
     return repetitions_for(seconds, SAMPLE_SECONDS, LEAST_REPETITIONS, MOST_REPETITIONS)

@@ -17,7 +17,7 @@ from wpk.device.errors import GpuLostError, GpuTimeoutError
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience, Timing
 from wpk.errors import LaunchError, WpkError
-from wpk.execution import BoundLaunch, Bytes, KernelImage, OneByOne
+from wpk.execution import Bytes, Image, OneByOne, Work
 from wpk.trial import Regime
 
 _START_SECONDS = 60.0
@@ -42,6 +42,9 @@ class GpuProcess:
 
     executes_source = False
 
+    _MODULE = "wpk.device.child"
+    """What the child executes."""
+
     def __init__(self, ordinal: int = 0, *, limit_seconds: float = 10.0) -> None:
         """Start the child and open the GPU in it.
 
@@ -58,7 +61,7 @@ class GpuProcess:
                         sys.executable,
                         "-P",
                         "-m",
-                        "wpk.device.child",
+                        self._MODULE,
                         str(theirs.fileno()),
                         str(ordinal),
                     ],
@@ -93,9 +96,9 @@ class GpuProcess:
         self._child.wait()
         self._connection.close()
 
-    def load(self, kernel: KernelImage) -> None:
+    def load(self, image: Image) -> None:
         """See `CudaDevice.load`."""
-        self._call("load", kernel)
+        self._call("load", image)
 
     def allocate(self, size: int) -> int:
         """See `CudaDevice.allocate`; the address is one of the child's."""
@@ -118,13 +121,13 @@ class GpuProcess:
         """See `CudaDevice.read`."""
         return cast("Bytes", self._call("read", address, size))
 
-    def launch(self, launch: BoundLaunch) -> None:
-        """Start a kernel; see `CudaDevice.launch`."""
-        self._call("launch", launch)
+    def launch(self, work: Work) -> None:
+        """See `CudaDevice.launch`."""
+        self._call("launch", work)
 
-    def capture(self, launches: Sequence[BoundLaunch]) -> OneByOne:
-        """Launches to be started together, in a call each."""
-        return OneByOne(self, launches)
+    def capture(self, works: Sequence[Work]) -> OneByOne:
+        """Work to be started together, in a call each."""
+        return OneByOne(self, works)
 
     def synchronize(self) -> None:
         """See `CudaDevice.synchronize`."""
@@ -132,13 +135,13 @@ class GpuProcess:
 
     def measure(
         self,
-        launches: Sequence[BoundLaunch],
+        works: Sequence[Work],
         regions: Sequence[Region],
         regime: Regime,
         patience: Patience,
     ) -> Timing:
         """See `wpk.device.measure.measure`."""
-        return cast("Timing", self._call("measure", launches, regions, regime, patience))
+        return cast("Timing", self._call("measure", works, regions, regime, patience))
 
     def _call(self, method: str, *arguments: object, limit: float | None = None) -> Any:
         seconds = self.limit_seconds if limit is None else limit

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wpk.execution import BoundArgument, BoundLaunch, Pointer, TensorMap
+from wpk.execution import BoundArgument, BoundCall, Pointer, TensorMap, Work
 
 
 @dataclass(frozen=True)
@@ -14,20 +14,24 @@ class Region:
     size: int
 
 
-def moved(launches: Sequence[BoundLaunch], places: Mapping[Region, int]) -> tuple[BoundLaunch, ...]:
-    """The launches with every address in a region moved to where the region's copy lies.
+def moved(works: Sequence[Work], places: Mapping[Region, int]) -> tuple[Work, ...]:
+    """The work with every address in a region moved to where the region's copy lies.
 
     Args:
-        launches: Whose every address lies in a region.
+        works: Whose every address lies in a region.
         places: Address of the copy of each region.
 
     Raises:
         ValueError: An address lies in none: the copy would still work on shared memory.
     """
-    return tuple(
-        replace(launch, arguments=tuple(_argument(each, places) for each in launch.arguments))
-        for launch in launches
-    )
+    return tuple(_moved(work, places) for work in works)
+
+
+def _moved(work: Work, places: Mapping[Region, int]) -> Work:
+    if isinstance(work, BoundCall):
+        pointers = tuple(_address(each, places) for each in work.pointers)
+        return replace(work, pointers=pointers, workspace=_address(work.workspace, places))
+    return replace(work, arguments=tuple(_argument(each, places) for each in work.arguments))
 
 
 def _argument(argument: BoundArgument, places: Mapping[Region, int]) -> BoundArgument:

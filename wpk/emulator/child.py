@@ -21,14 +21,22 @@ from wpk.emulator.memory import Bytes
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics
 from wpk.errors import WpkError
-from wpk.execution import BoundLaunch, KernelImage, OneByOne
+from wpk.execution import (
+    BoundCall,
+    BoundLaunch,
+    Image,
+    KernelsOnly,
+    LibraryImage,
+    OneByOne,
+    Work,
+)
 
 _LENGTH = struct.Struct("<Q")
 _START_SECONDS = 60.0  # for the interpreter and numpy on a loaded machine
 _PARENT_POLL_SECONDS = 0.5
 
 
-class EmulatorProcess:
+class EmulatorProcess(KernelsOnly):
     """An `Emulator` in a child process, each launch within a time limit.
 
     After an error other than a kernel's own (time limit, crash) the child is gone and so is its
@@ -88,9 +96,16 @@ class EmulatorProcess:
             if pipe is not None:
                 pipe.close()
 
-    def load(self, kernel: KernelImage) -> None:
-        """Compile a kernel, here and in the background: the time limit is for executing it."""
-        self._builder.load(kernel)
+    def load(self, image: Image) -> None:
+        """Compile a kernel, here and in the background: the time limit is for executing it.
+
+        Raises:
+            EngineError: It is a library's.
+        """
+        if isinstance(image, LibraryImage):
+            self.load_library(image)
+        else:
+            self._builder.load(image)
 
     def allocate(self, size: int) -> int:
         """See `Emulator.allocate`; the address is one of the child's."""
@@ -108,7 +123,7 @@ class EmulatorProcess:
         """See `Emulator.read`."""
         return cast("Bytes", self._call("read", (address, size)))
 
-    def launch(self, launch: BoundLaunch) -> None:
+    def launch(self, work: Work) -> None:
         """Execute a kernel to its end.
 
         Raises:
@@ -116,15 +131,21 @@ class EmulatorProcess:
             EmulatorError: It broke a rule, or crashed the child, which then is gone.
             CompileError: It does not compile.
         """
+        if isinstance(work, BoundCall):
+            self.call_library(work)
+        else:
+            self._launch(work)
+
+    def _launch(self, launch: BoundLaunch) -> None:
         if launch.kernel not in self._sent:
             library = self._builder.library(launch.kernel)
-            self._call("load_library", (launch.kernel, library))
+            self._call("take_built", (launch.kernel, library))
             self._sent.add(launch.kernel)
         self.statistics = cast("Statistics", self._call("launch", (launch,)))
 
-    def capture(self, launches: Sequence[BoundLaunch]) -> OneByOne:
-        """Launches to be executed together."""
-        return OneByOne(self, launches)
+    def capture(self, works: Sequence[Work]) -> OneByOne:
+        """Work to be executed together."""
+        return OneByOne(self, works)
 
     def synchronize(self) -> None:
         """Nothing to wait for: a launch returns when its kernel has ended."""

@@ -12,13 +12,21 @@ from wpk.emulator.errors import EmulatorError
 from wpk.emulator.memory import Buffer, Bytes, guarded_buffer, plain_buffer
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, launch_kernel
-from wpk.execution import BoundLaunch, KernelImage, OneByOne
+from wpk.execution import (
+    BoundCall,
+    BoundLaunch,
+    Image,
+    KernelsOnly,
+    LibraryImage,
+    OneByOne,
+    Work,
+)
 
 _ALIGNMENT = 256
 _BUG = "this is a bug in the code that plans memory or launches"
 
 
-class Emulator:
+class Emulator(KernelsOnly):
     """Loads kernels, holds memory, launches: the same protocol as a GPU.
 
     Kernels are compiled in the background from `load` on; the first `launch` of one waits for it.
@@ -57,15 +65,22 @@ class Emulator:
         self._buffers: dict[int, Buffer] = {}
         self._compiler = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "wpk-emulator-build")
 
-    def load(self, kernel: KernelImage) -> None:
-        """Make a kernel ready to launch; one that is loaded already costs nothing."""
-        if kernel.digest in self._libraries:
+    def load(self, image: Image) -> None:
+        """Make a kernel ready to launch; one that is loaded already costs nothing.
+
+        Raises:
+            EngineError: It is a library's.
+        """
+        if isinstance(image, LibraryImage):
+            self.load_library(image)
             return
-        self._libraries[kernel.digest] = self._compiler.submit(
-            compile_unit, kernel.source, checking=self.mode.checking, cache=self._cache
+        if image.digest in self._libraries:
+            return
+        self._libraries[image.digest] = self._compiler.submit(
+            compile_unit, image.source, checking=self.mode.checking, cache=self._cache
         )
 
-    def load_library(self, digest: str, library: Path) -> None:
+    def take_built(self, digest: str, library: Path) -> None:
         """Take a kernel that was built elsewhere, in the form that this mode needs."""
         finished: Future[Path] = Future()
         finished.set_result(library)
@@ -117,13 +132,19 @@ class Emulator:
         """
         return self._range(address, size).data.copy()
 
-    def launch(self, launch: BoundLaunch) -> None:
+    def launch(self, work: Work) -> None:
         """Execute a kernel to its end.
 
         Raises:
             EmulatorError: The kernel broke a rule, or the launch cannot be executed here.
             CompileError: The kernel does not compile.
         """
+        if isinstance(work, BoundCall):
+            self.call_library(work)
+        else:
+            self._launch(work)
+
+    def _launch(self, launch: BoundLaunch) -> None:
         if launch.cluster != (1, 1, 1):
             raise EmulatorError(
                 f"{launch.entry}: a cluster of {launch.cluster} blocks is not emulated",
@@ -144,9 +165,9 @@ class Emulator:
             for address, buffer in self._buffers.items():
                 buffer.check_edges(f"the buffer at {address:#x}, by {launch.entry}")
 
-    def capture(self, launches: Sequence[BoundLaunch]) -> OneByOne:
-        """Launches to be executed together."""
-        return OneByOne(self, launches)
+    def capture(self, works: Sequence[Work]) -> OneByOne:
+        """Work to be executed together."""
+        return OneByOne(self, works)
 
     def synchronize(self) -> None:
         """Nothing to wait for: a launch returns when its kernel has ended."""

@@ -20,9 +20,9 @@ def open_device(name: str) -> Device:
     gpu = _gpu(name)
     if gpu is not None:
         return gpu
-    from wpk.emulator.emulator import Emulator
+    from wpk.libraries.cpu import CpuDevice
 
-    return Emulator()
+    return CpuDevice()
 
 
 def open_for_checks(name: str) -> AbstractContextManager[Device]:
@@ -36,9 +36,9 @@ def open_for_checks(name: str) -> AbstractContextManager[Device]:
     gpu = _gpu(name)
     if gpu is not None:
         return nullcontext(gpu)
-    from wpk.emulator.child import EmulatorProcess
+    from wpk.libraries.cpu import CpuProcess
 
-    return EmulatorProcess(time_limit_seconds=LAUNCH_SECONDS)
+    return CpuProcess(time_limit_seconds=LAUNCH_SECONDS)
 
 
 def _gpu(name: str) -> Device | None:
@@ -47,10 +47,10 @@ def _gpu(name: str) -> Device | None:
         raise EngineError(f"unknown device {name!r}", fix=f"choose one of {', '.join(DEVICES)}")
     if name == "cpu":
         return None
-    from wpk.device.cuda import CudaDevice
+    from wpk.libraries.gpu import GpuDevice
 
     try:
-        return CudaDevice()
+        return GpuDevice()
     except EngineError:
         if name == "gpu":
             raise

@@ -8,7 +8,7 @@ engine, an operator may still be computed in parts, which is the caller's decisi
 import ctypes
 import importlib.util
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,13 +16,18 @@ from typing import Any, Self
 
 from wpk.device.cuda import CudaDevice
 from wpk.errors import EngineError, LaunchError
+from wpk.execution import Configuration
 from wpk.libraries.cudnn_description import Description
 from wpk.libraries.cudnn_graph import build_graph, tensor_ids
-from wpk.libraries.cudnn_problems import describe, why_not
+from wpk.libraries.cudnn_problems import ALIGNMENT, describe, why_not
+from wpk.libraries.offer import CUDNN, GRAPH
 from wpk.problems import Problem
 
-ALIGNMENT = 16
-"""Bytes that every address given to cuDNN is a multiple of, as its descriptors state."""
+_ENGINE = "engine"
+"""Name in a configuration: cuDNN's number of the engine."""
+
+_REFUSED = (RuntimeError, ValueError, KeyError, IndexError, AttributeError, TypeError)
+"""What the frontend and a configuration that does not fit raise."""
 
 _SHORTCUTS = ("REDUCED_PRECISION_REDUCTION",)
 _STRICT_SHORTCUTS = (*_SHORTCUTS, "TENSOR_CORE", "DOWN_CONVERT_INPUTS")
@@ -48,18 +53,27 @@ class CudnnCandidate:
     Attributes:
         library: ``cuDNN`` with its version.
         name: cuDNN's own name: the engine's number, and the numbers and values of its knobs.
+        configuration: The description, the engine's number, and its knobs by name.
         layout: Of the constant operand; None where there is none.
     """
 
-    def __init__(self, owner: "Cudnn", graph: Any, index: int, description: Description) -> None:
+    def __init__(
+        self,
+        owner: "Cudnn",
+        graph: Any,
+        index: int,
+        description: Description,
+        configuration: Configuration,
+    ) -> None:
         """Name the proposal ``index`` of a graph that has its plans."""
         self._owner = owner
         self._graph = graph
         self._index = index
         self._ids = tensor_ids(description)
         self._prepared = False
-        self.library = f"cuDNN {owner.version}"
+        self.library = f"{CUDNN} {owner.version}"
         self.layout = description.layout
+        self.configuration = configuration
         self.name: str = graph.get_plan_name_at_index(index)
 
     def prepare(self) -> str | None:
@@ -151,22 +165,48 @@ class Cudnn:
             return CudnnOffer((), (reason,))
         candidates: list[CudnnCandidate] = []
         refusals: list[str] = []
-        for description in describe(problem):
-            graph = build_graph(self._frontend, self.handle, description)
+        for number, description in enumerate(describe(problem)):
             try:
-                graph.validate()
-                graph.build_operation_graph()
+                graph = self._graph(description)
                 graph.create_execution_plans(self._heuristics())
             except (self.error, RuntimeError) as error:
                 refusals.append(_words(error))
                 continue
             self._add_engines(graph)
             graph.deselect_numeric_notes(self._notes(description))
-            candidates += [
-                CudnnCandidate(self, graph, index, description)
-                for index in range(graph.get_execution_plan_count())
-            ]
+            for index in range(graph.get_execution_plan_count()):
+                configuration = _configuration(number, *graph.get_engine_and_knobs_at_index(index))
+                candidates.append(CudnnCandidate(self, graph, index, description, configuration))
         return CudnnOffer(tuple(candidates), tuple(refusals))
+
+    def candidate(self, problem: Problem, configuration: Configuration) -> CudnnCandidate:
+        """The implementation that a configuration names.
+
+        Raises:
+            EngineError: This version has no such implementation.
+        """
+        given = dict(configuration)
+        try:
+            number, engine = given.pop(GRAPH), given.pop(_ENGINE)
+            description = describe(problem)[number]
+            knobs = {getattr(self._frontend.knob_type, n): value for n, value in given.items()}
+            graph = self._graph(description)
+            graph.create_execution_plan(engine, knobs)
+        except (*_REFUSED, self.error) as error:
+            raise EngineError(
+                f"cuDNN {self.version} has no implementation {dict(configuration)}: {_words(error)}",
+                fix="optimize the model again with the cuDNN that is installed",
+            ) from error
+        graph.deselect_numeric_notes(self._notes(description))
+        index = graph.get_execution_plan_count() - 1
+        return CudnnCandidate(self, graph, index, description, configuration)
+
+    def _graph(self, description: Description) -> Any:
+        """The operation graph, without plans."""
+        graph = build_graph(self._frontend, self.handle, description)
+        graph.validate()
+        graph.build_operation_graph()
+        return graph
 
     def _add_engines(self, graph: Any) -> None:
         """Append a plan with default settings for every engine that no heuristic named."""
@@ -188,6 +228,11 @@ class Cudnn:
     def _notes(self, description: Description) -> list[Any]:
         names = _STRICT_SHORTCUTS if description.strict else _SHORTCUTS
         return [getattr(self._frontend.numerical_note, name) for name in names]
+
+
+def _configuration(number: int, engine: int, knobs: Mapping[Any, int]) -> Configuration:
+    named = sorted((knob.name, int(value)) for knob, value in knobs.items())
+    return ((GRAPH, number), (_ENGINE, int(engine)), *named)
 
 
 def _version(number: int) -> str:

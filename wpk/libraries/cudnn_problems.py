@@ -17,6 +17,9 @@ from wpk.libraries.cudnn_pointwise import pointwise_steps, tensor_first, why_no_
 from wpk.problems import Convolution, Epilogue, Matmul, Normalisation, Problem, Tensor
 from wpk.problems.normalisation import NormKind
 
+ALIGNMENT = 16
+"""Bytes that every address given to cuDNN is a multiple of, as its descriptors state."""
+
 _NORMS = {NormKind.LAYER: "layernorm", NormKind.RMS: "rmsnorm"}
 
 
@@ -25,6 +28,9 @@ def why_not(problem: Problem) -> str | None:
 
     It may still have no engine for it: only the library on the GPU knows.
     """
+    common = _why_not_memory(problem)
+    if common is not None:
+        return common
     match problem:
         case Convolution():
             specific = _why_not_convolution(problem)
@@ -79,6 +85,25 @@ def _orders(epilogue: Epilogue) -> tuple[Expression, ...]:
         if sum(stride != 0 for stride in operand.strides) < 2
     )
     return tuple(dict.fromkeys((epilogue.expression, tensor_first(epilogue.expression, vectors))))
+
+
+def _why_not_memory(problem: Problem) -> str | None:
+    """Why cuDNN cannot take the operands as they lie, whatever is computed."""
+    match problem:
+        case Convolution():
+            leading, tensors = problem.n, (problem.x, problem.y)
+        case Matmul():
+            leading, tensors = problem.leading, (problem.a, problem.b, problem.y)
+        case Normalisation():
+            leading, tensors = problem.leading, (*problem.inputs, problem.y)
+        case _:
+            return None
+    if leading.free is not None:
+        return f"its size {leading.free} is free, and cuDNN's plans are made for one size"
+    least = min(each.alignment for each in (*tensors, *problem.epilogue.operands))
+    if least < ALIGNMENT:
+        return f"an operand is aligned to {least} bytes, and cuDNN is promised {ALIGNMENT}"
+    return None
 
 
 def _why_not_output(y: Tensor) -> str | None:

@@ -11,7 +11,9 @@ from wpk.device.graph import CudaGraph
 from wpk.execution import Replay
 from wpk.libraries.candidate import LibraryCandidate
 from wpk.libraries.constant_layouts import lay_out
-from wpk.libraries.reference import Case, Checkable
+from wpk.libraries.definition import Computable
+from wpk.libraries.memory import Place
+from wpk.libraries.reference import Case
 from wpk.problems import Convolution, Matmul, Tensor
 
 Array = NDArray[Any]
@@ -29,21 +31,20 @@ class Operands:
         output: Address of its output.
     """
 
-    def __init__(self, device: CudaDevice, problem: Checkable, case: Case) -> None:
+    def __init__(self, device: CudaDevice, problem: Computable, case: Case) -> None:
         """Allocate and write everything but a constant operand, whose layout a candidate decides."""
         self._device = device
         self._problem = problem
         self.case = case
         self._owned: list[int] = []
         self._laid_out: dict[str, tuple[int, ...]] = {}
-        self._shape = case.output.shape
         tensors = (*_factors(problem), *problem.epilogue.operands)
         self.inputs = [
             0 if tensor is None else self._place(_image(tensor, values))
             for tensor, values in zip(tensors, case.operands, strict=True)
         ]
-        self._output_bytes = _span(problem.y, self._shape) * problem.y.dtype.bytes
-        self.output = self._allocate(self._output_bytes)
+        self._place_of_output = Place(problem.y, case.output.shape)
+        self.output = self._allocate(self._place_of_output.bytes)
 
     def close(self) -> None:
         """Free the memory."""
@@ -74,14 +75,13 @@ class Operands:
 
     def poison(self) -> None:
         """Make the output's memory not-a-number."""
-        self._device.write(self.output, np.full(self._output_bytes, _POISON, np.uint8))
+        size = self._place_of_output.bytes
+        self._device.write(self.output, np.full(size, _POISON, np.uint8))
 
     def result(self) -> Array:
         """The output, over its domain."""
-        memory = self._device.read(self.output, self._output_bytes).view(
-            self._problem.y.dtype.numpy
-        )
-        return np.array(_view(memory, self._problem.y, self._shape))
+        memory = self._device.read(self.output, self._place_of_output.bytes)
+        return np.array(self._place_of_output.view(memory))
 
     def run(self, candidate: LibraryCandidate) -> Array:
         """What a prepared candidate writes over poison.
@@ -146,7 +146,7 @@ def capture(
     return CudaGraph(device.stream, enqueue)
 
 
-def _factors(problem: Checkable) -> tuple[Tensor | None, ...]:
+def _factors(problem: Computable) -> tuple[Tensor | None, ...]:
     """The inputs that are not the epilogue's; None for a constant one."""
     match problem:
         case Convolution():
@@ -157,19 +157,9 @@ def _factors(problem: Checkable) -> tuple[Tensor | None, ...]:
             return problem.inputs
 
 
-def _span(tensor: Tensor, shape: Sequence[int]) -> int:
-    """Elements from the first to the last of a tensor, padding included."""
-    last = sum((n - 1) * s for n, s in zip(shape, tensor.strides, strict=True))
-    return last + 1 + tensor.padding
-
-
 def _image(tensor: Tensor, values: Array) -> Array:
     """The tensor's memory holding values over its domain, and zeros between."""
-    memory = np.zeros(_span(tensor, values.shape), tensor.dtype.numpy)
-    _view(memory, tensor, values.shape)[...] = values
+    place = Place(tensor, values.shape)
+    memory = np.zeros(place.bytes, np.uint8)
+    place.view(memory)[...] = values
     return memory
-
-
-def _view(memory: Array, tensor: Tensor, shape: Sequence[int]) -> Array:
-    strides = tuple(stride * memory.itemsize for stride in tensor.strides)
-    return np.lib.stride_tricks.as_strided(memory, tuple(shape), strides)

@@ -16,14 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import evaluate
+from wpk.libraries.definition import Computable, convolve, finish, multiply, normalise
 from wpk.problems import Convolution, Matmul, Normalisation, Tensor
 from wpk.problems.normalisation import NormKind
 
 Array = NDArray[Any]
-Checkable = Convolution | Matmul | Normalisation
-"""Problems that have a reference here; of normalisations, those with one input and no prologue."""
-
 _U = 2.0**-24
 _SAFETY = 4.0
 _TENSOR_CORE_STEP = 8
@@ -46,7 +43,7 @@ class Case:
     allowed: Array
 
 
-def random_case(problem: Checkable, seed: int) -> Case:
+def random_case(problem: Computable, seed: int) -> Case:
     """Standard normal operands, and the exact output of a problem."""
     rng = np.random.default_rng(seed)
     match problem:
@@ -87,7 +84,7 @@ def _convolution(
     x = _draw(rng, (problem.n.value, problem.c, problem.h, problem.w), problem.x.dtype)
     filters = (first, second // problem.groups, *problem.filter)
     w = _draw(rng, filters, problem.precision.storage)
-    exact, size = (_convolve(part(x), part(w), problem) for part in (_wide, _magnitude))
+    exact, size = (convolve(part(x), part(w), problem) for part in (_wide, _magnitude))
     return (x, w), exact, _error(problem) * size
 
 
@@ -100,9 +97,7 @@ def _matmul(problem: Matmul, rng: np.random.Generator) -> tuple[tuple[Array, Arr
         b = _draw(rng, (k, n), problem.precision.storage)
     else:
         b = _draw(rng, _stored((*outer, k, n), problem.b), problem.b.dtype)
-    exact, size = (
-        np.broadcast_to(part(a) @ part(b), (*outer, m, n)) for part in (_wide, _magnitude)
-    )
+    exact, size = (multiply(part(a), part(b), problem) for part in (_wide, _magnitude))
     return (a, b), exact, _error(problem) * size
 
 
@@ -119,23 +114,20 @@ def _normalisation(problem: Normalisation, rng: np.random.Generator) -> Case:
     d_error = _U * (np.abs(x) + np.abs(mean)) + spread * np.abs(x).mean(axis=-1, keepdims=True)
     scale_error = (np.abs(d) * d_error).mean(axis=-1, keepdims=True) / scale + spread * scale
     error = _SAFETY * (d_error + np.abs(d) * scale_error / scale) / scale
-    output, allowed = _finish(problem, d / scale, error, operands)
+    output, allowed = _finish(problem, normalise(x, problem), error, operands)
     return Case((memory, *operands), output, allowed)
 
 
-def _operands(problem: Checkable, shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
+def _operands(problem: Computable, shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
     return [_draw(rng, _stored(shape, each), each.dtype) for each in problem.epilogue.operands]
 
 
 def _finish(
-    problem: Checkable, exact: Array, error: Array, operands: Sequence[Array]
+    problem: Computable, exact: Array, error: Array, operands: Sequence[Array]
 ) -> tuple[Array, Array]:
     """The epilogue, and what it makes of an error either way."""
-    expression, wide = problem.epilogue.expression, [_wide(each) for each in operands]
-    output, up, down = (
-        np.broadcast_to(np.asarray(evaluate(expression, acc, wide), np.float64), exact.shape)
-        for acc in (exact, exact + error, exact - error)
-    )
+    wide = [_wide(each) for each in operands]
+    output, up, down = (finish(problem, acc, wide) for acc in (exact, exact + error, exact - error))
     moved = np.maximum(np.abs(up - output), np.abs(down - output))
     magnitude = np.abs(output) + np.abs(exact) + sum((np.abs(each) for each in wide), np.zeros(1))
     own = _SPECIAL_FUNCTIONS * _U * magnitude
@@ -157,32 +149,3 @@ def _wide(array: Array) -> Array:
 
 def _magnitude(array: Array) -> Array:
     return np.abs(array.astype(np.float64))
-
-
-def _convolve(x: Array, w: Array, problem: Convolution) -> Array:
-    """ONNX's Conv or ConvTranspose, one filter tap after the other."""
-    n, groups = x.shape[0], problem.groups
-    y = np.zeros((n, groups, problem.k // groups, problem.p, problem.q))
-    grouped = x.reshape(n, groups, problem.c // groups, problem.h, problem.w)
-    split = w.reshape(groups, -1, w.shape[1], *problem.filter)
-    letters = "gckrs" if problem.transposed else "gkcrs"
-    for r in range(problem.filter[0]):
-        for s in range(problem.filter[1]):
-            rows = _reach(problem, 0, r)
-            columns = _reach(problem, 1, s)
-            source, into = (..., rows[0], columns[0]), (..., rows[1], columns[1])
-            tap = f"{letters.replace('rs', '')},ngchw->ngkhw"
-            y[into] += np.einsum(tap, split[..., r, s], grouped[source], optimize=True)
-    return y.reshape(n, problem.k, problem.p, problem.q)
-
-
-def _reach(problem: Convolution, axis: int, tap: int) -> tuple[slice, slice]:
-    """Which positions of x a tap reads along an axis, and which of y it adds to."""
-    stride, first = problem.stride[axis], tap * problem.dilation[axis] - problem.pad[axis]
-    of_x, of_y = (problem.h, problem.w)[axis], (problem.p, problem.q)[axis]
-    few, many = (of_x, of_y) if problem.transposed else (of_y, of_x)
-    start = max(0, -(first // stride))  # the first i with i stride + first >= 0
-    stop = max(start, min(few, (many - 1 - first) // stride + 1))
-    at = start * stride + first
-    steps = slice(at, at + (stop - start - 1) * stride + 1 if stop > start else at, stride)
-    return (slice(start, stop), steps) if problem.transposed else (steps, slice(start, stop))
