@@ -37,17 +37,24 @@ class AutoSearch(SpaceSearcher[S]):
             PpoSearch(space, seed, ppo, self.ledger),
         )
         self._proposals = 0
+        self._proposer = ""
 
     @property
     def converged(self) -> bool:
         """Whether the genetic search has; the other has no such rule."""
         return self._searchers[0].converged
 
+    @property
+    def proposer(self) -> str:
+        """That of the two whose turn it was."""
+        return self._proposer
+
     def propose(self) -> int:
         """What the one whose turn it is proposes."""
-        turn = self._proposals % len(self._searchers)
+        searcher = self._searchers[self._proposals % len(self._searchers)]
         self._proposals += 1
-        return self._searchers[turn].propose()
+        self._proposer = searcher.proposer
+        return searcher.propose()
 
     def learn(self, rows: Sequence[int]) -> None:
         """Both learn from all trials."""

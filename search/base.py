@@ -34,6 +34,11 @@ class Searcher(abc.ABC, Generic[S]):
         """
 
     @property
+    def proposer(self) -> str:
+        """Name of the method that proposed the latest schedule; empty where it has none."""
+        return ""
+
+    @property
     def converged(self) -> bool:
         """Whether the method would stop here by its own rule; asking further is allowed."""
         return False

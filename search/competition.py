@@ -41,7 +41,7 @@ class Competition:
             searchers: By the template's name; of two with as many trials the first is asked.
         """
         self._entries = {name: _Entry(searcher) for name, searcher in searchers.items()}
-        self._asked: set[tuple[str, tuple[tuple[str, int], ...]]] = set()
+        self._proposers: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
 
     def ask(self, count: int) -> list[tuple[str, Schedule]]:
         """As many schedules with their templates; fewer only where no more are worth trying."""
@@ -52,8 +52,13 @@ class Competition:
             entry.exhausted = not schedules
             entry.dealt += len(schedules)
             found += [(name, schedule) for schedule in schedules]
-            self._asked |= {(name, schedule.parameters()) for schedule in schedules}
+            for schedule in schedules:
+                self._proposers[name, schedule.parameters()] = entry.searcher.proposer
         return found
+
+    def proposer(self, template: str, schedule: tuple[tuple[str, int], ...]) -> str:
+        """Who proposed a schedule that was asked for."""
+        return self._proposers[template, schedule]
 
     def tell(self, template: str, trials: Sequence[Trial]) -> None:
         """Outcomes of one template's schedules, asked for or not, failures included.
@@ -63,7 +68,7 @@ class Competition:
         """
         entry = self._entries[template]
         entry.searcher.tell(trials)
-        entry.dealt += sum((template, trial.schedule) not in self._asked for trial in trials)
+        entry.dealt += sum((template, trial.schedule) not in self._proposers for trial in trials)
         entry.told += len(trials)
         entry.best = min([entry.best, *(trial.cost for trial in trials)])
 

@@ -44,6 +44,8 @@ class EvolutionOptions:
 class EvolutionSearch(SpaceSearcher[S]):
     """A point that climbs along the gradient that samples around it suggest."""
 
+    method = "evolution"
+
     def __init__(
         self,
         space: SearchSpace[S],

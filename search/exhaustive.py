@@ -15,6 +15,8 @@ S = TypeVar("S", bound=Schedule)
 class ExhaustiveSearch(SpaceSearcher[S]):
     """All rows, rising."""
 
+    method = "exhaustive"
+
     def __init__(self, space: SearchSpace[S], ledger: Ledger | None = None) -> None:
         """Begin at the first row."""
         super().__init__(space, ledger)

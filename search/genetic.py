@@ -76,6 +76,8 @@ class GeneticSearch(SpaceSearcher[S]):
     outcomes are outstanding gets further children of the known ones: the generation grows.
     """
 
+    method = "genetic"
+
     def __init__(
         self,
         space: SearchSpace[S],

@@ -137,6 +137,8 @@ class _Walker:
 class PpoSearch(SpaceSearcher[S]):
     """Walkers that share a policy, which learns after every batch of outcomes."""
 
+    method = "ppo"
+
     def __init__(
         self,
         space: SearchSpace[S],

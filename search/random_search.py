@@ -17,6 +17,8 @@ S = TypeVar("S", bound=Schedule)
 class RandomSearch(SpaceSearcher[S]):
     """Uniform draws without repetition."""
 
+    method = "random"
+
     def __init__(self, space: SearchSpace[S], seed: int, ledger: Ledger | None = None) -> None:
         """Begin; the seed decides the order."""
         super().__init__(space, ledger)

@@ -23,6 +23,9 @@ class SpaceSearcher(Searcher[S]):
         ledger: What was asked for and found; several searchers may share one.
     """
 
+    method = ""
+    """Its name in `wpk.search.registry`."""
+
     def __init__(self, space: SearchSpace[S], ledger: Ledger | None = None) -> None:
         """Begin a search; with a ledger, one that keeps out of the way of those who share it."""
         self.space = space
@@ -37,6 +40,11 @@ class SpaceSearcher(Searcher[S]):
             self.ledger.taken[row] = True
             rows.append(row)
         return [self.space.schedule(row) for row in rows]
+
+    @property
+    def proposer(self) -> str:
+        """See `Searcher.proposer`."""
+        return self.method
 
     @final
     def tell(self, trials: Sequence[Trial]) -> None:

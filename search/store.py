@@ -153,7 +153,13 @@ class TuningStore:
             return read_runs(connection)
 
     def record(
-        self, run: str, key: StoreKey, trial: Trial, regime: Regime, stage: Stage = Stage.SEARCH
+        self,
+        run: str,
+        key: StoreKey,
+        trial: Trial,
+        regime: Regime,
+        stage: Stage = Stage.SEARCH,
+        searcher: str = "",
     ) -> None:
         """Store a trial; when this returns it stays.
 
@@ -163,6 +169,7 @@ class TuningStore:
             trial: The schedule and its outcome.
             regime: State of the caches; not stored for a trial that failed, which fails in all.
             stage: What it was measured for.
+            searcher: Who proposed the schedule; empty for nobody in particular.
 
         Raises:
             ValueError: Seconds that are no durations, or an ok trial without any.
@@ -185,6 +192,7 @@ class TuningStore:
             seconds=trial.seconds,
             detail=trial.detail,
             at=time.time(),
+            searcher=searcher,
         )
         with self.writing() as connection:
             insert_problem(connection, key.digest, key.problem_json)

@@ -26,6 +26,7 @@ class Known:
         final_run: That run; empty where none did.
         final_rounds: How many times it compared them.
         at: When the first of them was stored, in seconds since the epoch.
+        searcher: Who proposed the schedule first; empty where that is not known.
     """
 
     trial: Trial
@@ -33,6 +34,7 @@ class Known:
     final_run: str = ""
     final_rounds: int = 0
     at: float = 0.0
+    searcher: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,20 @@ def _by_schedule(records: Sequence[TrialRecord]) -> list[list[TrialRecord]]:
 
 
 def _pool(records: Sequence[TrialRecord]) -> Known:
+    first = records[0]
     failed = [each for each in records if each.status is not Status.OK]
     if failed:
         last = failed[-1]
         trial = Trial(last.schedule, last.status, last.seconds, last.detail)
-        return Known(trial, at=records[0].at)
+        return Known(trial, at=first.at, searcher=first.searcher)
     finals = [each for each in records if each.stage is Stage.FINAL]
     searched = [each for each in records if each.stage is Stage.SEARCH]
     if not finals:
-        return Known(_joined(searched), at=records[0].at)
+        return Known(_joined(searched), at=first.at, searcher=first.searcher)
     run = finals[-1].run
     latest = [each for each in finals if each.run == run]
-    return Known(_joined(searched or finals), _joined(latest), run, len(latest), records[0].at)
+    searched_first = _joined(searched or finals)
+    return Known(searched_first, _joined(latest), run, len(latest), first.at, first.searcher)
 
 
 def _joined(records: Sequence[TrialRecord]) -> Trial:

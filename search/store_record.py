@@ -98,6 +98,7 @@ class TrialRecord:
         seconds: Every repetition.
         detail: Why it failed; empty when ok.
         at: When it was stored, in seconds since the epoch.
+        searcher: Who proposed the schedule; empty where its writer did not say.
     """
 
     uid: str
@@ -116,6 +117,7 @@ class TrialRecord:
     seconds: tuple[float, ...]
     detail: str
     at: float
+    searcher: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a measurement that cannot be one: it would win, or lose, by mistake.

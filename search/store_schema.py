@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wpk.errors import WpkError
 
-SCHEMA = 2
+SCHEMA = 3
 """Raised whenever the tables change; `_MIGRATIONS` says how older ones become new."""
 
 APPLICATION = int.from_bytes(b"wpkt")
@@ -52,14 +52,18 @@ CREATE TABLE trials (
     stage TEXT NOT NULL,
     seconds TEXT NOT NULL,
     detail TEXT NOT NULL,
-    at REAL NOT NULL
+    at REAL NOT NULL,
+    searcher TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX trials_of_problem ON trials (problem, template);
 CREATE INDEX trials_of_run ON trials (run);
 """
 
 
-_MIGRATIONS = {1: "ALTER TABLE runs ADD COLUMN request TEXT"}
+_MIGRATIONS = {
+    1: "ALTER TABLE runs ADD COLUMN request TEXT",
+    2: "ALTER TABLE trials ADD COLUMN searcher TEXT NOT NULL DEFAULT ''",
+}
 """What makes tables of a schema those of the next."""
 
 

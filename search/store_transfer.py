@@ -22,8 +22,11 @@ from wpk.search.store_schema import SCHEMA, StoreError
 
 T = TypeVar("T")
 
-_READABLE = (1, SCHEMA)
+_READABLE = range(1, SCHEMA + 1)
 """Schemas of files that can be imported."""
+
+_NAMES_SEARCHERS = 3
+"""The first schema whose trials say who proposed them."""
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,7 @@ class _Reader:
             self._wrong("is no header of a tuning store")
         if schema not in _READABLE:
             raise StoreError(
-                f"{self._name} has schema {schema!r}, this wpk reads {_READABLE[0]} to {SCHEMA}",
+                f"{self._name} has schema {schema!r}, this wpk reads {_READABLE[0]} to {_READABLE[-1]}",
                 fix="export it again with this version of wpk",
             )
         header = self._decode(data, Header, "header")
@@ -195,6 +198,8 @@ class _Reader:
         return problem
 
     def _trial(self, data: Any) -> TrialRecord:
+        if self._schema < _NAMES_SEARCHERS and isinstance(data, dict):
+            data = {**data, "searcher": ""}
         trial = self._decode(data, TrialRecord, "trial")
         for field, value, known in (
             ("run", trial.run, self._runs),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 
@@ -97,7 +97,7 @@ class ProblemTuning:
         while in_time and finalists and not self._are_compared(finalists):
             self._compare(finalists)
             finalists = self._finalists()  # without those that failed now
-        chosen = tuple(self._tried(name[0], self._final(name)) for name in finalists)
+        chosen = tuple(self._final(name) for name in finalists)
         return Tuned(
             problem=self._task.problem,
             best=min(chosen, key=lambda each: each.trial.cost, default=None),
@@ -152,7 +152,7 @@ class ProblemTuning:
         fresh = [(template, schedule.parameters()) for template, schedule in asked]
         told: dict[str, list[Trial]] = {}
         for template, trial in self._measured(fresh, Stage.SEARCH):
-            self._note(template, Known(trial))
+            self._note(template, Known(trial, searcher=self._proposer(template, trial.schedule)))
             told.setdefault(template, []).append(trial)
         for template, trials in told.items():
             competition.tell(template, trials)
@@ -160,15 +160,19 @@ class ProblemTuning:
     def _note(self, template: str, known: Known) -> None:
         """Count a trial. Before the first that runs there is nothing to be patient about."""
         self._known[template, known.trial.schedule] = known
-        self.tried.append(self._tried(template, known.trial))
+        self.tried.append(self._tried(template, known.trial, known.searcher))
         self.best = min(self.best, known.trial.cost)
         if self.best < IMPROVEMENT * self._reference:
             self._reference, self._stale = self.best, 0
         elif self.best < inf:
             self._stale += 1
 
-    def _tried(self, template: str, trial: Trial) -> Tried:
-        return Tried(template, self._keys[template].version, trial)
+    def _tried(self, template: str, trial: Trial, searcher: str) -> Tried:
+        return Tried(template, self._keys[template].version, trial, searcher)
+
+    def _proposer(self, template: str, schedule: Parameters) -> str:
+        known = self._known.get((template, schedule))
+        return self._competition.proposer(template, schedule) if known is None else known.searcher
 
     def _measured(self, names: Sequence[Name], stage: Stage) -> Iterator[tuple[str, Trial]]:
         """Measure, and store every trial as it comes."""
@@ -180,7 +184,8 @@ class ProblemTuning:
             if trial.schedule != schedule:
                 raise ValueError(f"asked to measure {schedule}, got a trial of {trial.schedule}")
             key = self._keys[template]
-            session.store.record(session.run.id, key, trial, session.regime, stage)
+            proposer = self._proposer(template, schedule)
+            session.store.record(session.run.id, key, trial, session.regime, stage, proposer)
             yield template, trial
 
     def _finalists(self) -> list[Name]:
@@ -192,8 +197,9 @@ class ProblemTuning:
     def _runs(self, name: Name) -> bool:
         return self._known[name].trial.status is Status.OK
 
-    def _final(self, name: Name) -> Trial:
-        return self._known[name].final or self._known[name].trial
+    def _final(self, name: Name) -> Tried:
+        known = self._known[name]
+        return self._tried(name[0], known.final or known.trial, known.searcher)
 
     def _are_compared(self, finalists: Sequence[Name]) -> bool:
         """Whether one run has compared all of them, as many times as this effort asks."""
@@ -211,10 +217,12 @@ class ProblemTuning:
             for template, trial in self._measured(alive[start:] + alive[:start], Stage.FINAL):
                 name = template, trial.schedule
                 if trial.status is not Status.OK:
-                    self._known[name] = Known(trial)
+                    self._known[name] = Known(trial, searcher=self._known[name].searcher)
                 seconds[name] += trial.seconds
         for name in finalists:
             if self._runs(name):
                 final = Trial(name[1], Status.OK, seconds[name])
-                searched = self._known[name].trial
-                self._known[name] = Known(searched, final, self._session.run.id, rounds)
+                run = self._session.run.id
+                self._known[name] = replace(
+                    self._known[name], final=final, final_run=run, final_rounds=rounds
+                )

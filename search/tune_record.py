@@ -98,11 +98,19 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial with the template that it is of."""
+    """A trial with the template that it is of.
+
+    Attributes:
+        template: Its name.
+        version: Its version, as text.
+        trial: The schedule and its outcome.
+        searcher: Who proposed the schedule; empty where that is not known.
+    """
 
     template: str
     version: str
     trial: Trial
+    searcher: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,11 @@ class Counting(Searcher[Number]):
 
     def __init__(self, size: int) -> None:
         self.left = list(range(size))
+        self.name = ""
+
+    @property
+    def proposer(self) -> str:
+        return self.name
 
     def ask(self, count: int) -> list[Number]:
         asked, self.left = self.left[:count], self.left[count:]
@@ -42,6 +47,15 @@ def test_a_template_that_has_had_trials_before_waits_for_its_turn() -> None:
     competition = Competition({"a": Counting(9), "b": Counting(9)})
     competition.tell("a", [ran(5, 1.0), ran(6, 1.0)])
     assert [name for name, _ in competition.ask(4)] == ["b", "b", "a", "b"]
+
+
+def test_remembers_who_proposed_what() -> None:
+    first, second = Counting(9), Counting(9)
+    first.name, second.name = "genetic", "ppo"
+    competition = Competition({"a": first, "b": second})
+    competition.ask(2)
+    schedule = Number(0).parameters()
+    assert [competition.proposer(each, schedule) for each in "ab"] == ["genetic", "ppo"]
 
 
 def test_outcomes_of_what_was_asked_are_counted_once() -> None:

@@ -49,6 +49,18 @@ def test_a_stored_trial_is_found_by_another_opening(store: TuningStore, key: Sto
     assert found.why.startswith("hit: 2 schedules of tiled version 1 on h200, 1 ok, best")
 
 
+def test_a_schedule_belongs_to_the_searcher_that_proposed_it_first(
+    store: TuningStore, key: StoreKey
+) -> None:
+    run = store.begin_run([], seed=7).id
+    store.record(run, key, ok(8, 1e-6), COLD, searcher="genetic")
+    store.record(run, key, ok(8, 2e-6), COLD, Stage.FINAL, "ppo")
+    store.record(run, key, ok(16, 1e-6), COLD)
+    store.record(run, key, failed(32), COLD, searcher="ppo")
+    known = look_up(store, key, COLD).known
+    assert [each.searcher for each in known] == ["genetic", "", "ppo"]
+
+
 def test_equal_problems_share_a_digest_and_others_do_not(
     make_product: Callable[[int, int, int], Matmul],
 ) -> None:
@@ -198,6 +210,7 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(
     store.record(run.id, key, ok(8, 1e-6), COLD)
     with store.writing() as connection:
         connection.execute("ALTER TABLE runs DROP COLUMN request")
+        connection.execute("ALTER TABLE trials DROP COLUMN searcher")
         connection.execute("PRAGMA user_version = 1")
     store.close()
     with TuningStore(store.path) as opened:
@@ -276,7 +289,7 @@ def test_another_schema_is_refused_naming_both(store: TuningStore) -> None:
         pass
     connection.execute("PRAGMA user_version = 9")
     store.close()
-    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 2"):
+    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 3"):
         TuningStore(store.path)
 
 

@@ -93,7 +93,7 @@ def _tallies(tried: Sequence[Tried]) -> tuple[Tally, ...]:
 def _curves(tried: Sequence[Tried]) -> tuple[Curve, ...]:
     points: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for number, each in enumerate(tried, start=1):
-        curve = points.setdefault((each.template, ""), [])
+        curve = points.setdefault((each.template, each.searcher), [])
         cost = each.trial.cost
         if each.trial.status is Status.OK and (not curve or cost < curve[-1][1]):
             curve.append((number, cost))

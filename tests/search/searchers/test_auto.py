@@ -20,6 +20,16 @@ def test_proposals_alternate(bowl: Recording) -> None:
     assert len(genetic._members - members) == 10
 
 
+def test_each_proposal_names_whose_it_was(bowl: Recording) -> None:
+    searcher = AutoSearch(bowl.space, 1)
+    assert searcher.proposer == ""
+    proposers = []
+    for _ in range(4):
+        searcher.ask(1)
+        proposers.append(searcher.proposer)
+    assert proposers == ["genetic", "ppo"] * 2
+
+
 def test_both_learn_from_all_trials(bowl: Recording) -> None:
     searcher = AutoSearch(bowl.space, 1)
     genetic, ppo = searcher._searchers

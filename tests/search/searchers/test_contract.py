@@ -92,6 +92,13 @@ def test_leaves_global_random_states_alone(make: MakeSearcher, bowl: Recording) 
     assert drawn == (random.random(), np.random.rand())  # noqa: NPY002
 
 
+@pytest.mark.parametrize("name", [name for name in SEARCHERS if name != "auto"])
+def test_a_proposal_carries_the_name_of_its_searcher(bowl: Recording, name: str) -> None:
+    searcher = SEARCHERS[name](bowl.space, 1)
+    searcher.ask(1)
+    assert searcher.proposer == name
+
+
 @pytest.mark.parametrize("name", [name for name in SEARCHERS if name != "exhaustive"])
 def test_seeds_differ(name: str, bowl: Recording) -> None:
     first, second = (SEARCHERS[name](bowl.space, seed).ask(8) for seed in (1, 2))

@@ -70,6 +70,7 @@ def test_a_second_run_measures_nothing_and_chooses_the_same(
     assert [each.best for each in second] == [each.best for each in first]
     assert [each.tried for each in second] == [each.tried for each in first]
     assert second[0].known == 24
+    assert {each.searcher for each in second[0].tried} == {"random"}
     assert all(why.startswith("hit: ") for each in second for why in each.lookups)
 
 
