@@ -4,8 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wpk.dims import evaluate
-from wpk.engine.plan import Plan, Step
-from wpk.execution import BoundArgument, BoundLaunch, Pointer, TensorMap
+from wpk.engine.plan import LibraryChoice, Plan, Step
+from wpk.execution import (
+    BoundArgument,
+    BoundCall,
+    BoundLaunch,
+    Pointer,
+    TensorMap,
+    Work,
+)
 from wpk.launch import (
     Argument,
     InputArgument,
@@ -42,7 +49,9 @@ def element_bytes(plan: Plan, step: Step) -> tuple[int, ...]:
 
 
 def workspace_bytes(step: Step, dims: Mapping[str, int]) -> int:
-    """Bytes of scratch memory that a step asks for: the most of its launches."""
+    """Bytes of scratch memory that a step asks for: the most of its launches, or a library's."""
+    if isinstance(step.choice, LibraryChoice):
+        return step.choice.workspace_bytes
     return max(
         (
             evaluate(argument.bytes, dims)
@@ -54,10 +63,12 @@ def workspace_bytes(step: Step, dims: Mapping[str, int]) -> int:
     )
 
 
-def bind_step(
-    step: Step, addresses: StepAddresses, dims: Mapping[str, int]
-) -> tuple[BoundLaunch, ...]:
-    """The launches of a step with everything evaluated."""
+def bind_step(step: Step, addresses: StepAddresses, dims: Mapping[str, int]) -> tuple[Work, ...]:
+    """The launches of a step, or its call of a library, with everything evaluated."""
+    if isinstance(step.choice, LibraryChoice):
+        image = step.choice.image(step.operator.problem)
+        pointers = (*addresses.inputs, *addresses.outputs)
+        return (BoundCall(image.digest, pointers, addresses.workspace),)
     return tuple(_bind(launch, addresses, dims) for launch in step.launches)
 
 

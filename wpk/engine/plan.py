@@ -13,8 +13,10 @@ from wpk.build.resources import KernelResources
 from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
 from wpk.engine.measurement import EngineMeasurement, Measurement
+from wpk.execution import Configuration, LibraryImage
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, NodeRecord, Operator, Value
+from wpk.problems import Problem
 
 SCHEMA = 3
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
@@ -93,6 +95,30 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class LibraryChoice:
+    """A library's implementation that was chosen: enough for the same version to make it again.
+
+    Attributes:
+        library: Its name, e.g. ``cuDNN``.
+        version: The version that was checked and measured, which alone may execute it.
+        configuration: Which of its implementations.
+        layout: How the constant operand is stored (`wpk.libraries.constant_layouts`); None where
+            there is none.
+        workspace_bytes: Scratch memory that it needs.
+    """
+
+    library: str
+    version: str
+    configuration: Configuration
+    layout: str | None
+    workspace_bytes: int
+
+    def image(self, problem: Problem) -> LibraryImage:
+        """What devices load."""
+        return LibraryImage(self.library, self.version, problem, self.configuration)
+
+
+@dataclass(frozen=True)
 class Funnel:
     """How one template's space was narrowed for a problem.
 
@@ -153,13 +179,13 @@ class Step:
         operator: Names, nodes and problem, as lowering made them.
         inputs: Values and weights in the order of the operator's inputs.
         choice: What computes it.
-        launches: Its kernels in sequence.
+        launches: Its kernels in sequence; none where a library computes it.
         evidence: Why.
     """
 
     operator: Operator
     inputs: tuple[str, ...]
-    choice: Choice
+    choice: Choice | LibraryChoice
     launches: tuple[Launch, ...]
     evidence: Evidence
 

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from math import prod
 
 from wpk.dims import DimExpr, evaluate
 from wpk.engine.codec import wrong
 from wpk.engine.footprint import accesses, span_bytes
-from wpk.engine.plan import Plan, Port, Step
+from wpk.engine.plan import LibraryChoice, Plan, Port, Step
 from wpk.errors import EngineError
 from wpk.launch import (
     InputArgument,
@@ -16,6 +17,7 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
+from wpk.libraries.offer import constant_layout, constant_shape, constant_tensor
 from wpk.lowering.program import Value
 
 MAX_BYTES = 2**40
@@ -142,10 +144,37 @@ def _check_step(plan: Plan, step: Step, dims: dict[str, int], path: str) -> None
             _fits(field, span_bytes(access, dims), _room(plan, name, dims))
     target = step.operator.outputs[0]
     _fits(f"{path}.operator.outputs[0]", span_bytes(output, dims), _room(plan, target, dims))
+    if isinstance(step.choice, LibraryChoice):
+        _check_call(plan, step, step.choice, path)
+        return
     if not step.launches:
         raise wrong(f"{path}.launches", "is empty")
     for index, launch in enumerate(step.launches):
         _check_launch(plan, launch, len(inputs), dims, f"{path}.launches[{index}]")
+
+
+def _check_call(plan: Plan, step: Step, choice: LibraryChoice, path: str) -> None:
+    """A library's call; the library itself checks the rest when it is loaded."""
+    if step.launches:
+        raise wrong(f"{path}.launches", f"{len(step.launches)}, and {choice.library} computes it")
+    _within(f"{path}.choice.workspace_bytes", choice.workspace_bytes, 0, MAX_BYTES)
+    problem = step.operator.problem
+    try:
+        layout = constant_layout(problem, choice.configuration)
+    except ValueError as error:
+        raise wrong(f"{path}.choice.configuration", str(error)) from error
+    if layout != choice.layout:
+        raise wrong(f"{path}.choice.layout", f"{choice.layout}, the configuration says {layout}")
+    if layout is not None:
+        tensor = constant_tensor(problem, layout)
+        weight = plan.weights.get(step.inputs[1])
+        seen = "no weight" if weight is None else f"{weight.dtype}, packing {weight.packing}"
+        if weight is None or (weight.dtype, weight.packing) != (tensor.dtype, layout):
+            raise wrong(
+                f"{path}.inputs[1]", f"{seen}; {choice.library} reads {tensor.dtype} {layout}"
+            )
+        needed = prod(constant_shape(problem)) * tensor.dtype.bytes
+        _fits(f"{path}.inputs[1]", needed, _room(plan, weight.name, {}))
 
 
 def _room(plan: Plan, name: str, dims: dict[str, int]) -> int:

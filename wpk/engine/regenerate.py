@@ -5,7 +5,7 @@ template, problem and schedule. One digest proves that it is the source of the p
 """
 
 import wpk
-from wpk.engine.plan import Plan, Step
+from wpk.engine.plan import Choice, Plan, Step
 from wpk.errors import PlanError
 from wpk.kernel_source import KernelSource
 from wpk.schedules.registry import TEMPLATE_OF
@@ -19,12 +19,12 @@ def regenerate(plan: Plan) -> dict[str, KernelSource]:
     """
     sources: dict[str, KernelSource] = {}
     for index, step in enumerate(plan.steps):
-        sources |= _regenerate_step(plan, step, f"plan.steps[{index}]")
+        if isinstance(step.choice, Choice):
+            sources |= _regenerate_step(plan, step, step.choice, f"plan.steps[{index}]")
     return sources
 
 
-def _regenerate_step(plan: Plan, step: Step, path: str) -> dict[str, KernelSource]:
-    choice = step.choice
+def _regenerate_step(plan: Plan, step: Step, choice: Choice, path: str) -> dict[str, KernelSource]:
     template = TEMPLATE_OF.get(choice.template)
     if template is None or not isinstance(step.operator.problem, template.problem_type):
         raise _differs(plan, f"{path}.choice.template", f"{choice.template!r} is unknown here")

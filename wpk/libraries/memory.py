@@ -60,7 +60,7 @@ def places(problem: Computable, layout: str | None) -> tuple[Place, ...]:
         case Normalisation():
             domain = (*problem.outer, problem.cols)
             factors = [_place(problem.inputs[0], domain)]
-    if layout is not None and not isinstance(problem, Normalisation):
+    if layout is not None:
         factors.append(Place(constant_tensor(problem, layout), constant_shape(problem)))
     others = (_place(each, domain) for each in problem.epilogue.operands)
     return (*factors, *others, Place(problem.y, domain))

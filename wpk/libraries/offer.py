@@ -62,6 +62,12 @@ def constant_shape(problem: Problem) -> tuple[int, ...]:
     raise ValueError(f"{type(problem).__name__.lower()} has no constant factor")
 
 
-def constant_tensor(problem: Convolution | Matmul, layout: str) -> Tensor:
-    """A constant operand in memory, over its logical shape."""
+def constant_tensor(problem: Problem, layout: str) -> Tensor:
+    """A constant operand in memory, over its logical shape.
+
+    Raises:
+        ValueError: The problem has none.
+    """
+    if not isinstance(problem, Convolution | Matmul):
+        raise ValueError(f"{type(problem).__name__.lower()} has no constant factor")
     return Tensor(problem.precision.storage, layout_strides(layout, constant_shape(problem)))
