@@ -1,12 +1,13 @@
 """How much to measure: levels of effort, budgets, and the time that is left.
 
-    effort   trials a problem   patience   finalists   rounds   time unless --budget says
-    0                       8          8           2        1      1 min
-    1                      64         32           3        3      5 min
-    2                     256         96           4        5     30 min
-    3                    1024        384           8        7    no limit
+    effort   trials a problem   of a library   patience   finalists   rounds   time unless --budget says
+    0                       8              3          8           2        1      1 min
+    1                      64             10         32           3        3      5 min
+    2                     256             40         96           4        5     30 min
+    3                    1024            all        384           8        7    no limit
 
-Trials known from the store count like fresh ones: they are bought already. Patience is the number of
+Trials known from the store count like fresh ones: they are bought already. Those of a library's
+implementations, the ones that it thinks best, come first and are not counted as trials. Patience is the number of
 trials without an improvement after which a problem is left alone. Finalists are the best so many
 schedules, which are measured again side by side, so many rounds, on top of the trials.
 """
@@ -36,6 +37,7 @@ class Effort:
         finalists: Schedules that are compared in the end.
         rounds: How many times they are.
         seconds: For the whole network, where no budget is given; None for no limit.
+        library: Implementations of a library that are tried at most.
     """
 
     trials: int
@@ -43,13 +45,14 @@ class Effort:
     finalists: int
     rounds: int
     seconds: float | None
+    library: int
 
 
 EFFORTS = (
-    Effort(trials=8, patience=8, finalists=2, rounds=1, seconds=60.0),
-    Effort(trials=64, patience=32, finalists=3, rounds=3, seconds=300.0),
-    Effort(trials=256, patience=96, finalists=4, rounds=5, seconds=1800.0),
-    Effort(trials=1024, patience=384, finalists=8, rounds=7, seconds=None),
+    Effort(trials=8, patience=8, finalists=2, rounds=1, seconds=60.0, library=3),
+    Effort(trials=64, patience=32, finalists=3, rounds=3, seconds=300.0, library=10),
+    Effort(trials=256, patience=96, finalists=4, rounds=5, seconds=1800.0, library=40),
+    Effort(trials=1024, patience=384, finalists=8, rounds=7, seconds=None, library=10_000),
 )
 """By level, as the table above."""
 

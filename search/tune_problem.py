@@ -13,7 +13,7 @@ from wpk.search.competition import Competition
 from wpk.search.store_key import StoreKey
 from wpk.search.store_lookup import Known, look_up
 from wpk.search.store_record import Stage
-from wpk.search.tune_record import Request, Session, Stop, Task, Tried, Tuned
+from wpk.search.tune_record import Request, Rival, Session, Stop, Task, Tried, Tuned
 from wpk.trial import Status, Trial
 
 NEAR_BOUND = 1.05
@@ -24,6 +24,9 @@ IMPROVEMENT = 0.99
 
 BATCH = 16
 """Schedules asked for at once: enough to keep the builder's processes busy."""
+
+LIBRARY_FINALISTS = 2
+"""Of the library's implementations, so many are compared with the best schedules."""
 
 Parameters = tuple[tuple[str, int], ...]
 Name = tuple[str, Parameters]
@@ -50,8 +53,9 @@ class ProblemTuning:
 
     Attributes:
         tried: One a schedule, in the order of trying, known ones first.
-        known: How many of them the store knew.
-        lookups: What it said, one a template.
+        library: One of the library's implementations each, likewise.
+        known: How many of the schedules the store knew.
+        lookups: What it said, one a template or library.
         best: Seconds of the best so far, infinite before the first that ran.
     """
 
@@ -62,14 +66,20 @@ class ProblemTuning:
             each.template: StoreKey(task.problem, each.template, each.version, session.setup)
             for each in task.contenders
         }
+        self._rival = task.rival
+        if self._rival is not None and self._rival.version:
+            name, version = self._rival.name, self._rival.version
+            self._keys[name] = StoreKey(task.problem, name, version, session.setup)
         found = {t: look_up(session.store, key, session.regime) for t, key in self._keys.items()}
         self.lookups = tuple(each.why for each in found.values())
         pairs = [(template, each) for template, hits in found.items() for each in hits.known]
         pairs.sort(key=lambda pair: pair[1].at)  # as they were tried: patience depends on it
         self._known: dict[Name, Known] = {}
         self.tried: list[Tried] = []
+        self.library: list[Tried] = []
         self.best = inf
-        self._reference, self._stale = inf, 0
+        self._generated = self._reference = inf
+        self._stale = 0
         for template, each in pairs:
             self._note(template, each)
         self.known = len(self.tried)
@@ -81,7 +91,10 @@ class ProblemTuning:
         return len(self.tried) - self.known
 
     def search(self, after_batch: Callable[[], None]) -> Stop:
-        """Try schedules until there is a reason to stop."""
+        """Try the library, then schedules until there is a reason to stop."""
+        if self._rival is not None and self._session.clock() < self._limits.end:
+            self._try_library(self._rival)
+            after_batch()
         while (stop := self._why_stop()) is None:
             self._batch()
             after_batch()
@@ -107,6 +120,8 @@ class ProblemTuning:
             known=self.known,
             stop=stop,
             lookups=self.lookups,
+            library=tuple(self.library),
+            refusals=() if self._rival is None else self._rival.refusals,
         )
 
     @cached_property
@@ -119,6 +134,8 @@ class ProblemTuning:
             }
         )
         for (template, _), known in self._known.items():
+            if self._is_rival(template):
+                continue
             try:
                 competition.tell(template, [known.trial])
             except ScheduleError:
@@ -143,6 +160,17 @@ class ProblemTuning:
         late = now >= limits.end or (now >= limits.until and bool(self.tried))
         return Stop.OUT_OF_BUDGET if late or self.measured >= limits.trials else None
 
+    def _try_library(self, rival: Rival) -> None:
+        """Measure the implementations that the library thinks best and the store does not know."""
+        name = rival.name
+        wanted = rival.configurations[: self._session.effort.library]
+        fresh = [(name, each) for each in wanted if (name, each) not in self._known]
+        for template, trial in self._measured(fresh, Stage.SEARCH):
+            self._note(template, Known(trial))
+
+    def _is_rival(self, template: str) -> bool:
+        return self._rival is not None and template == self._rival.name
+
     def _batch(self) -> None:
         left = min(self._session.effort.trials - len(self.tried), BATCH)
         count = int(min(left, self._limits.trials - self.measured))
@@ -160,17 +188,24 @@ class ProblemTuning:
     def _note(self, template: str, known: Known) -> None:
         """Count a trial. Before the first that runs there is nothing to be patient about."""
         self._known[template, known.trial.schedule] = known
-        self.tried.append(self._tried(template, known.trial, known.searcher))
+        tried = self._tried(template, known.trial, known.searcher)
         self.best = min(self.best, known.trial.cost)
-        if self.best < IMPROVEMENT * self._reference:
-            self._reference, self._stale = self.best, 0
-        elif self.best < inf:
+        if self._is_rival(template):
+            self.library.append(tried)
+            return
+        self.tried.append(tried)
+        self._generated = min(self._generated, known.trial.cost)
+        if self._generated < IMPROVEMENT * self._reference:
+            self._reference, self._stale = self._generated, 0
+        elif self._generated < inf:
             self._stale += 1
 
     def _tried(self, template: str, trial: Trial, searcher: str) -> Tried:
         return Tried(template, self._keys[template].version, trial, searcher)
 
     def _proposer(self, template: str, schedule: Parameters) -> str:
+        if self._is_rival(template):
+            return ""
         known = self._known.get((template, schedule))
         return self._competition.proposer(template, schedule) if known is None else known.searcher
 
@@ -189,10 +224,12 @@ class ProblemTuning:
             yield template, trial
 
     def _finalists(self) -> list[Name]:
-        """The best of all that ran, as the search measured them."""
+        """The best of all that ran, as the search measured them; of the library the best few."""
         ran = [name for name in self._known if self._runs(name)]
         ran.sort(key=lambda name: self._known[name].trial.cost)
-        return ran[: self._session.effort.finalists]
+        generated = [name for name in ran if not self._is_rival(name[0])]
+        library = [name for name in ran if self._is_rival(name[0])]
+        return generated[: self._session.effort.finalists] + library[:LIBRARY_FINALISTS]
 
     def _runs(self, name: Name) -> bool:
         return self._known[name].trial.status is Status.OK

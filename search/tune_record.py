@@ -34,6 +34,23 @@ class Contender:
 
 
 @dataclass(frozen=True)
+class Rival:
+    """A library that was asked to compute a problem too.
+
+    Attributes:
+        name: What trials of it have as their template.
+        version: Its version.
+        configurations: Its implementations, best guess first; schedules of its trials.
+        refusals: Why there are none, or not of every form, in words.
+    """
+
+    name: str
+    version: str
+    configurations: tuple[tuple[tuple[str, int], ...], ...]
+    refusals: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Task:
     """A problem to tune. Times in seconds.
 
@@ -44,6 +61,7 @@ class Task:
         bound: What no kernel can beat.
         floor: What a launch costs that depends on the one before.
         contenders: The templates that can carry it, the most promising first.
+        rival: The library; None where none is to be tried.
     """
 
     problem: Problem
@@ -52,6 +70,7 @@ class Task:
     bound: float
     floor: float
     contenders: tuple[Contender, ...]
+    rival: Rival | None = None
 
     @property
     def gain(self) -> float:
@@ -122,11 +141,13 @@ class Tuned:
         best: The fastest, with what was measured side by side with the other finalists; None where
             nothing ran correctly.
         compared: Whether the finalists were compared; otherwise the budget was spent before.
-        finalists: All that were compared, the best among them.
+        finalists: All that were compared, the best among them; those of the library too.
         tried: One a schedule as the search measured it, in the order of trying, known ones first.
         known: How many of these came from the store.
         stop: Why the search ended.
-        lookups: What the store said, one a template.
+        lookups: What the store said, one a template or library.
+        library: The library's implementations that were tried, likewise.
+        refusals: Why the library offers none, or not of every form.
     """
 
     problem: Problem
@@ -137,6 +158,14 @@ class Tuned:
     known: int
     stop: Stop
     lookups: tuple[str, ...]
+    library: tuple[Tried, ...] = ()
+    refusals: tuple[str, ...] = ()
+
+    def best_of(self, *, library: bool) -> Tried | None:
+        """The fastest finalist of the library, or of the templates; None where none ran."""
+        names = {each.template for each in self.library}
+        found = (each for each in self.finalists if (each.template in names) is library)
+        return min(found, key=lambda each: each.trial.cost, default=None)
 
 
 @dataclass(frozen=True)

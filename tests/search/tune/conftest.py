@@ -79,7 +79,9 @@ class Bench:
         self.progress: list[Progress] = []
         self.searchers = 0
         self.setup = Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65")
-        self.effort = Effort(trials=24, patience=1000, finalists=3, rounds=2, seconds=None)
+        self.effort = Effort(
+            trials=24, patience=1000, finalists=3, rounds=2, seconds=None, library=2
+        )
 
     def task(self, problem: Matmul, count: int = 1, estimated: float = 1e-3) -> Task:
         contenders = tuple(self._contender(problem, name) for name in self.templates)
