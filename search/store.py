@@ -24,6 +24,9 @@ from wpk.search.store_rows import insert_problem, insert_run, insert_trial, read
 from wpk.search.store_schema import StoreError, connect, damaged, guarded, transaction
 from wpk.trial import Regime, Status, Trial
 
+LONGEST_GAP = 60.0
+"""Seconds between two trials beyond which a run did not go on in between."""
+
 
 @dataclass(frozen=True)
 class Holding:
@@ -218,6 +221,19 @@ class TuningStore:
         )
         with self.reading() as connection:
             return tuple(Holding(*row) for row in connection.execute(query))
+
+    def pace(self, target: str) -> float | None:
+        """Mean seconds from one trial of a run to its next, on a target; None where there are none.
+
+        Longer gaps than `LONGEST_GAP` are left out: the run was interrupted there.
+        """
+        query = (
+            "SELECT avg(gap) FROM (SELECT at - lag(at) OVER (PARTITION BY run ORDER BY number)"
+            " AS gap FROM trials WHERE target = ?) WHERE gap BETWEEN 0 AND ?"
+        )
+        with self.reading() as connection:
+            (mean,) = connection.execute(query, (target, LONGEST_GAP)).fetchone()
+        return None if mean is None else float(mean)
 
     def clear(self, *, target: str | None = None, template: str | None = None) -> int:
         """Remove trials: all, or those of one target, template or both. Returns how many.

@@ -28,6 +28,7 @@ FLOORS = [
         "kernel_source",
         "launch",
         "problems",
+        "progress",
         "trial",
     },
     {"targets"},

@@ -1,51 +1,54 @@
 """``wpk.optimize``: from a model to a verified plan. This file reads like the picture in the docs."""
 
-import hashlib
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from wpk.build.cache import KernelCache, default_cache_folder
 from wpk.build.pool import CompilePool
 from wpk.dtypes import Precision
 from wpk.engine.assembly import Setting, assemble
+from wpk.engine.cache_folder import CacheFolder
 from wpk.engine.check import checked
 from wpk.engine.confirmation import confirmed
-from wpk.engine.measuring import plan_tuning, target_here
-from wpk.engine.plan import (
-    PassSummary,
-    PlanBundle,
-    Provenance,
-    RefusalSummary,
-)
+from wpk.engine.lock import read_lock
+from wpk.engine.locked import Asked, find_locked, require_fit, require_target, with_evidence
+from wpk.engine.measuring import plan_tuning
+from wpk.engine.origin import model_digest, provenance
+from wpk.engine.plan import PlanBundle
 from wpk.engine.plan_file import write_plan
+from wpk.engine.preview import Preview, preview_of
+from wpk.engine.runs import asked_of, enter_run, find_run, require_same
+from wpk.engine.selection import require_measuring, selected_problems
+from wpk.engine.target_choice import choose_target
 from wpk.engine.tuning import tune_model
-from wpk.errors import TargetError
-from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.model import lower_model
+from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.model_search import search_model
-from wpk.targets.registry import find_target, require_compilable, why_precision_unsupported
-from wpk.targets.target import Target
-from wpk.targets.target_file import load_target
+from wpk.search.store_record import Run, RunRequest
 
-Progress = Callable[[str, int, int], None]
+Paths = str | os.PathLike[str]
 
 
 def optimize(
-    model: str | os.PathLike[str],
-    output: str | os.PathLike[str],
+    model: Paths,
+    output: Paths,
     *,
     target: str = "auto",
     precision: Precision | str = Precision.FP32,
     shapes: Mapping[str, Sequence[int]] | None = None,
     skip_passes: Collection[str] = (),
-    cache: str | os.PathLike[str] | None = None,
+    cache: Paths | None = None,
     search: str = "auto",
     effort: int = 1,
     budget: str | None = None,
     seed: int = 0,
+    operators: Sequence[str] = (),
+    resume: str | None = None,
     check: bool = True,
-    progress: Progress | None = None,
+    progress: Progress = silent,
+    on_run: Callable[[Run], None] | None = None,
 ) -> PlanBundle:
     """Turn an ONNX model into a plan file.
 
@@ -64,8 +67,12 @@ def optimize(
         budget: What measuring may cost, e.g. ``30m`` or ``400 trials``; by default what the effort
             says.
         seed: Fixes the search.
+        operators: Patterns of the operators to measure, e.g. ``conv_*``; the others keep what the
+            models choose. By default all are measured.
+        resume: An earlier run to go on with, which was asked for the same (see `recall`).
         check: Execute every kernel on the CPU and compare before anything is written.
-        progress: Called with a stage, its finished parts and all its parts.
+        progress: Told of every stage.
+        on_run: Told of the run in the tuning store, before anything is measured.
 
     Returns:
         What was written.
@@ -73,80 +80,128 @@ def optimize(
     Raises:
         WpkError: With what is wrong and what to do; nothing is written then.
     """
-    path, tell = Path(model), progress or _silent
-    gpu = _target(target, Precision(precision))
-    tuning = plan_tuning(gpu, search, effort, budget, seed, _folder(cache) / "trials.sqlite")
-    lowered = lower_model(path, shapes or {}, Precision(precision), skip_passes, tell)
-    with CompilePool(gpu.arch, cache=KernelCache(None if cache is None else Path(cache))) as pool:
-        found = search_model(
-            [operator.problem for operator in lowered.program.operators],
-            TEMPLATES,
-            gpu,
-            pool.compile,
-            tell,
-        )
-        provenance = _provenance(path, lowered, shapes or {}, skip_passes)
-        setting = Setting(gpu, Precision(precision), provenance)
+    path, places, shapes = Path(model), CacheFolder(cache), dict(shapes or {})
+    gpu = choose_target(target, Precision(precision))
+    tuning = plan_tuning(gpu, search, effort, budget, seed, places.store, tuple(operators))
+    require_measuring(tuning is not None, operators, resume)
+    request = RunRequest(
+        model=path.name,
+        model_digest=model_digest(path),
+        target=gpu.name,
+        precision=Precision(precision).value,
+        shapes={name: tuple(shape) for name, shape in shapes.items()},
+        skipped_passes=tuple(sorted(skip_passes)),
+        searcher=search,
+        effort=effort,
+        budget=budget,
+        operators=tuple(operators),
+    )
+    earlier = None if resume is None else find_run(places.store, resume)
+    if earlier is not None:
+        require_same(earlier, request, seed)
+    lowered = lower_model(path, shapes, Precision(precision), skip_passes, progress)
+    problems = [operator.problem for operator in lowered.program.operators]
+    selected_problems(lowered.program.operators, operators)  # refused before anything is compiled
+    setting = Setting(gpu, Precision(precision), provenance(path, lowered, shapes, skip_passes))
+    with CompilePool(gpu.arch, cache=places.kernels) as pool:
+        found = search_model(problems, TEMPLATES, gpu, pool.compile, progress)
         bundle = assemble(lowered.program, found, setting)
         if tuning is not None:
-            found = tune_model(lowered, bundle.plan, found, setting, pool.compile, tuning, tell)
-            tell("comparing engines", 0, 1)
+            tuning, run = enter_run(tuning, request, earlier)
+            if on_run is not None:
+                on_run(run)
+            found = tune_model(lowered, bundle.plan, found, setting, pool.compile, tuning, progress)
+            progress("comparing engines", 0, 1)
             bundle = confirmed(bundle, assemble(lowered.program, found, setting))
-            tell("comparing engines", 1, 1)
+            progress("comparing engines", 1, 1)
     if check:
-        bundle = checked(bundle, lowered, path, tell)
+        bundle = checked(bundle, lowered, path, progress)
     write_plan(Path(output), bundle)
     return bundle
 
 
-def _folder(cache: str | os.PathLike[str] | None) -> Path:
-    return default_cache_folder() if cache is None else Path(cache)
-
-
-def _silent(stage: str, done: int, total: int) -> None:
-    """Progress that nobody reads."""
-
-
-def _target(name: str, precision: Precision) -> Target:
-    """The GPU to compile for.
+def preview(
+    model: Paths,
+    *,
+    target: str = "auto",
+    precision: Precision | str = Precision.FP32,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    skip_passes: Collection[str] = (),
+    cache: Paths | None = None,
+    search: str = "auto",
+    effort: int = 1,
+    budget: str | None = None,
+    seed: int = 0,
+    operators: Sequence[str] = (),
+    progress: Progress = silent,
+) -> Preview:
+    """What `optimize` would do with the same arguments; compiles, measures and writes nothing.
 
     Raises:
-        TargetError: It is unknown, cannot be compiled for, or lacks the precision.
+        WpkError: With what is wrong and what to do, as `optimize` would.
     """
-    if name == "auto":
-        target = target_here()
-    elif name.endswith((".json", ".toml")):
-        target = load_target(Path(name))
-    else:
-        target = find_target(name)
-    require_compilable(target)
-    reason = why_precision_unsupported(target, precision)
-    if reason is not None:
-        raise TargetError(reason, fix="choose another --precision or another --target")
-    return target
+    gpu = choose_target(target, Precision(precision))
+    store = CacheFolder(cache).store
+    tuning = plan_tuning(gpu, search, effort, budget, seed, store, tuple(operators))
+    require_measuring(tuning is not None, operators, None)
+    lowered = lower_model(Path(model), shapes or {}, Precision(precision), skip_passes, progress)
+    return preview_of(lowered.program.operators, gpu, tuning, operators, progress)
 
 
-def _provenance(
-    path: Path,
-    lowered: LoweredModel,
-    shapes: Mapping[str, Sequence[int]],
-    skipped: Collection[str],
-) -> Provenance:
-    return Provenance(
-        model=path.name,
-        model_digest=hashlib.sha256(path.read_bytes()).hexdigest(),
-        opset=lowered.opset,
-        shapes={name: tuple(shape) for name, shape in shapes.items()},
-        skipped_passes=tuple(sorted(skipped)),
-        passes=tuple(
-            PassSummary(
-                record.name,
-                record.rewritten,
-                tuple(RefusalSummary(r.node, r.reason) for r in record.refusals),
-                record.skipped,
-            )
-            for record in lowered.passes
-        ),
-        before=lowered.before,
-        after=lowered.after,
-    )
+def recall(run: str, cache: Paths | None = None) -> dict[str, Any]:
+    """What an earlier run was asked to do, as keyword arguments of `optimize`.
+
+    Raises:
+        WpkError: There is no such run in the tuning store; names the latest.
+    """
+    return asked_of(find_run(CacheFolder(cache).store, run))
+
+
+def rebuild(
+    model: Paths,
+    output: Paths,
+    lock: Paths,
+    *,
+    target: str | None = None,
+    precision: str | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    skip_passes: Collection[str] | None = None,
+    cache: Paths | None = None,
+    check: bool = True,
+    progress: Progress = silent,
+) -> PlanBundle:
+    """Build the plan of a lock file again, without searching or measuring.
+
+    Needs the versions of wpk and NVRTC that wrote the lock; the plan is then the same to the byte.
+
+    Args:
+        model: The ONNX file that was locked.
+        output: The plan to write; it appears only after every check has passed.
+        lock: The lock file.
+        target: What the lock must be for, as the next three; by default what it says. A target that
+            was described in a file needs that file again.
+        precision: See `optimize`.
+        shapes: See there.
+        skip_passes: See there.
+        cache: Folder of compiled kernels; the user's cache folder by default.
+        check: Execute every kernel on the CPU and compare before anything is written.
+        progress: Told of every stage.
+
+    Raises:
+        WpkError: With what is wrong and what to do; nothing is written then.
+    """
+    path, locked = Path(model), read_lock(Path(lock))
+    skipped = None if skip_passes is None else tuple(sorted(skip_passes))
+    require_fit(locked, Asked(model_digest(path), precision, shapes, skipped))
+    gpu = choose_target(target or locked.target, locked.precision)
+    require_target(locked, gpu)
+    lowered = lower_model(path, locked.shapes, locked.precision, locked.skipped_passes, progress)
+    origin = provenance(path, lowered, locked.shapes, locked.skipped_passes)
+    with CompilePool(gpu.arch, cache=CacheFolder(cache).kernels) as pool:
+        found = find_locked(locked, lowered.program, gpu, pool.compile)
+    bundle = assemble(lowered.program, found, Setting(gpu, locked.precision, origin))
+    bundle = with_evidence(bundle, locked)
+    if check:
+        checked(bundle, lowered, path, progress)  # the plan keeps the evidence that was locked
+    write_plan(Path(output), bundle)
+    return bundle

@@ -20,8 +20,10 @@ from wpk.engine.assembly import Setting, assemble
 from wpk.engine.plan import PlanBundle, Provenance
 from wpk.engine.plan_file import read_plan, write_plan
 from wpk.engine.tuning import Tuning, deciding_regime, tune_model
+from wpk.errors import EngineError
 from wpk.execution import BoundLaunch
 from wpk.lowering.model import LoweredModel, lower_model
+from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.budget import Effort
 from wpk.search.model_search import Found, search_model
@@ -29,10 +31,11 @@ from wpk.targets.registry import find_target
 from wpk.trial import Regime
 
 TARGET = find_target("h200")
-EFFORT = Effort(trials=3, patience=10, finalists=2, rounds=1, seconds=None)
+EFFORT = Effort(trials=3, patience=10, finalists=2, rounds=1, seconds=None, library=2)
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
-g (float[3, 40] x) => (float[3, 40] y) { a = Softmax<axis = 1>(x)  y = Sigmoid(a) }
+g (float[3, 40] x) => (float[3, 1] y)
+{ a = Softmax<axis = 1>(x)  b = Sigmoid(a)  y = ReduceMax<axes = [1]>(b) }
 """
 
 
@@ -73,10 +76,10 @@ class Bench:
         self.setting = Setting(TARGET, Precision.FP32, Provenance("model.onnx", "", 17, {}, ()))
         problems = [operator.problem for operator in self.lowered.program.operators]
         with self.pool:
-            self.found = search_model(problems, TEMPLATES, TARGET, self.pool.compile, _silent)
+            self.found = search_model(problems, TEMPLATES, TARGET, self.pool.compile, silent)
         self.static = assemble(self.lowered.program, self.found, self.setting)
 
-    def tune(self, **changes: object) -> tuple[Found, PlanBundle]:
+    def tune(self, tell: Progress = silent, **changes: object) -> tuple[Found, PlanBundle]:
         gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
         tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
         DummyGpu.measured = 0
@@ -88,14 +91,40 @@ class Bench:
                 self.setting,
                 self.pool.compile,
                 replace(tuning, **changes),  # type: ignore[arg-type]
-                _silent,
+                tell,
                 DummyGpu,  # type: ignore[arg-type]
             )
         return found, assemble(self.lowered.program, found, self.setting)
 
 
-def _silent(stage: str, done: int, total: int) -> None:
-    pass
+def test_only_the_operators_that_are_named_are_measured(bench: Bench, tmp_path: Path) -> None:
+    first, other = bench.lowered.program.operators
+    found, bundle = bench.tune(operators=(f"{first.name[:-1]}?",), store=tmp_path / "t.sqlite")
+    assert set(found.tuned) == {first.problem}
+    named, left = bundle.plan.steps
+    assert named.evidence.measurement is not None
+    assert left.evidence.measurement is None
+    assert left.choice == bench.static.plan.steps[1].choice
+    assert found.choices[other.problem] is bench.found.choices[other.problem]
+
+
+def test_a_pattern_that_matches_no_operator_is_refused_naming_them(bench: Bench) -> None:
+    with pytest.raises(EngineError, match=r"no operator matches 'conv_\*'; there are ") as error:
+        bench.tune(operators=("conv_*",))
+    assert bench.static.plan.steps[0].operator.name in error.value.what
+
+
+def test_tuning_tells_how_long_it_will_take(bench: Bench, tmp_path: Path) -> None:
+    told: list[tuple[int, int, float | None]] = []
+
+    def tell(stage: str, done: int, total: int, left: float | None = None) -> None:
+        if stage == "tuning problems":
+            told.append((done, total, left))
+
+    bench.tune(tell, store=tmp_path / "t.sqlite")
+    assert told[-1][:2] == (2, 2)
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert any(left is not None and left > 0 for _, _, left in told)
 
 
 @pytest.fixture(scope="module")

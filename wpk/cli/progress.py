@@ -4,12 +4,15 @@ import sys
 import time
 from typing import TextIO
 
+LOG_SECONDS = 30.0
+"""A log, which cannot rewrite a line, gets one at most so often within a stage."""
+
 
 class Progress:
     """Prints the progress of one stage after another.
 
     A terminal gets one line that is rewritten; anything else gets a line when a stage begins and
-    ends, so that logs stay short.
+    ends, and now and then between, so that logs stay short.
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -17,24 +20,48 @@ class Progress:
         self._stream = sys.stderr if stream is None else stream
         self._terminal = self._stream.isatty()
         self._stage = ""
-        self._begun = 0.0
+        self._begun = self._told = 0.0
+        self._open = False
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Note that ``done`` of ``total`` parts of a stage are finished."""
+    def __call__(self, stage: str, done: int, total: int, left: float | None = None) -> None:
+        """Note that ``done`` of ``total`` parts are finished, and the rest takes ``left`` seconds.
+
+        Where nobody knows, what is left is estimated from the time of the parts that are finished.
+        """
         now = time.monotonic()
-        if stage != self._stage:
+        fresh = stage != self._stage
+        if fresh:
             self._stage, self._begun = stage, now
-        if not self._terminal and 0 < done < total:
+        elif done < total and not self._terminal and now - self._told < LOG_SECONDS:
             return
-        elapsed = now - self._begun
+        self._told = now
         text = f"{stage}: {done}/{total}"
-        if 0 < done < total:
-            text += f", {elapsed * (total - done) / done:.0f} s left"
-        elif done == total and total:
-            text += f" in {elapsed:.1f} s"
+        if left is None and 0 < done < total:
+            left = (now - self._begun) * (total - done) / done
+        if done < total and left is not None:
+            text += f", {duration(left)} left"
+        elif done == total and total and not fresh:
+            text += f" in {now - self._begun:.1f} s"
+        self._write(text, last=done >= total)
+
+    def note(self, line: str) -> None:
+        """Print a line of its own."""
+        end = "\n" if self._open else ""
+        self._stream.write(f"{end}{line}\n")
+        self._open = False
+        self._stream.flush()
+
+    def _write(self, text: str, *, last: bool) -> None:
         if self._terminal:
-            end = "\n" if done == total else ""
-            self._stream.write(f"\r\x1b[K{text}{end}")
+            self._open = not last
+            self._stream.write(f"\r\x1b[K{text}{'' if self._open else chr(10)}")
         else:
             self._stream.write(f"{text}\n")
         self._stream.flush()
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``2.5 h``."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

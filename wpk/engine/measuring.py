@@ -31,7 +31,13 @@ def target_here() -> Target:
 
 
 def plan_tuning(
-    target: Target, search: str, effort: int, budget: str | None, seed: int, store: Path
+    target: Target,
+    search: str,
+    effort: int,
+    budget: str | None,
+    seed: int,
+    store: Path,
+    operators: tuple[str, ...] = (),
 ) -> Tuning | None:
     """How to tune, or None to choose by models alone.
 
@@ -42,6 +48,7 @@ def plan_tuning(
         budget: As people write it.
         seed: Fixes the search.
         store: The file of trials.
+        operators: Patterns of the operators to measure; empty for all.
 
     Raises:
         WpkError: There is no such searcher, effort or budget.
@@ -63,7 +70,7 @@ def plan_tuning(
             f"the GPU of this machine is {gpu.name}, and the plan is for {target.name}",
             fix="choose --target auto to measure here, or --search static",
         )
-    return Tuning(search, *limits, seed, store, gpu) if here else None
+    return Tuning(search, *limits, seed, store, gpu, operators) if here else None
 
 
 def _is(gpu: GpuFacts, target: Target) -> bool:

@@ -27,9 +27,8 @@ def write_plan(path: Path, bundle: PlanBundle) -> None:
     """
     _check_members(bundle)
     check_plan(bundle.plan)
-    text = json.dumps(encode(bundle.plan, Plan), indent=1, ensure_ascii=False, allow_nan=False)
     members = {
-        PLAN: member_of(text.encode()),
+        PLAN: member_of(plan_text(bundle.plan)),
         WEIGHTS: (
             weights_bytes(bundle.weights),
             lambda stream: write_weights(stream, bundle.weights),
@@ -39,6 +38,12 @@ def write_plan(path: Path, bundle: PlanBundle) -> None:
         members[f"kernels/{digest}.cubin"] = member_of(bundle.cubins[digest])
         members[f"kernels/{digest}.cu"] = member_of(bundle.sources[digest].encode())
     write_container(path, members)
+
+
+def plan_text(plan: Plan) -> bytes:
+    """``plan.json``: it names every weight and kernel by digest, so it stands for the whole file."""
+    text = json.dumps(encode(plan, Plan), indent=1, ensure_ascii=False, allow_nan=False)
+    return text.encode()
 
 
 def read_plan(path: Path) -> PlanBundle:

@@ -14,15 +14,16 @@ from wpk.device.process import GpuProcess
 from wpk.engine.assembly import Setting
 from wpk.engine.cases import make_cases
 from wpk.engine.plan import Plan
+from wpk.engine.selection import selected_problems
 from wpk.engine.trials import Candidate, OpenGpu, TrialRunner
 from wpk.lowering.model import LoweredModel
 from wpk.performance.bound import bound
 from wpk.problems import Problem
+from wpk.progress import Progress as Tell
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.search.budget import Budget, Effort
 from wpk.search.features import problem_features
 from wpk.search.model_search import Compiler, Found
-from wpk.search.model_search import Progress as Tell
 from wpk.search.registry import MakeSearcher, find_searcher
 from wpk.search.shortlist import Shortlist, score_one
 from wpk.search.space import SearchSpace
@@ -30,6 +31,7 @@ from wpk.search.static_search import Choice, Finalist, choose_spilling
 from wpk.search.store import TuningStore
 from wpk.search.store_key import Setup, StoreKey
 from wpk.search.store_lookup import look_up
+from wpk.search.store_record import Run
 from wpk.search.tune import tune
 from wpk.search.tune_record import Contender, Progress, Request, Session, Task, Tuned
 from wpk.targets.target import Target
@@ -47,6 +49,9 @@ class Tuning:
         seed: Fixes the search.
         store: The file of all trials.
         gpu: The GPU that measures.
+        operators: Patterns of the operators to measure (`wpk.engine.selection`); empty for all.
+            The others keep the static choice.
+        run: The run in the store that the trials are entered under; None begins one.
     """
 
     searcher: str
@@ -55,6 +60,8 @@ class Tuning:
     seed: int
     store: Path
     gpu: GpuFacts
+    operators: tuple[str, ...] = ()
+    run: Run | None = None
 
 
 def tune_model(
@@ -89,10 +96,11 @@ def tune_model(
     """
     regime = deciding_regime(plan, setting.target)
     make = find_searcher(tuning.searcher)
+    named = selected_problems(lowered.program.operators, tuning.operators)
     tell("computing references", 0, 1)
     cases = make_cases(lowered, plan, setting, tuning.seed)
     tell("computing references", 1, 1)
-    tasks = _tasks(plan, found, setting.target, make)
+    tasks = [t for t in _tasks(plan, found, setting.target, make) if t.problem in named]
     setup = Setup(
         setting.target.name, setting.target.arch, load_nvrtc().identity, tuning.gpu.driver
     )
@@ -100,10 +108,13 @@ def tune_model(
         TuningStore(tuning.store) as store,
         TrialRunner(cases, regime, open_gpu=open_gpu) as runner,
     ):
-        run = store.begin_run(["wpk", "optimize", plan.provenance.model], tuning.seed)
+        argv = ["wpk", "optimize", plan.provenance.model]
+        run = tuning.run or store.begin_run(argv, tuning.seed)
         bench = _Bench(setting.target, compiler, runner)
         session = Session(store, run, setup, regime, tuning.effort, tuning.budget, bench)
-        _measure_static(found, session, tell)
+        _measure_static(
+            {task.problem: found.choices[task.problem] for task in tasks}, session, tell
+        )
         tuned = tune(tasks, session, _Reporter(tell))
         choices = {p: bench.choice(found, t) for p, t in tuned.items() if t.best is not None}
     return replace(
@@ -153,11 +164,11 @@ def _contender(problem: Problem, offer: Shortlist, make: MakeSearcher) -> Conten
     return Contender(template.name, str(template.version), begin)
 
 
-def _measure_static(found: Found, session: Session, tell: Tell) -> None:
+def _measure_static(choices: dict[Problem, Choice], session: Session, tell: Tell) -> None:
     """Try the static choices first: tuning can then only improve on them."""
     stage = "measuring static choices"
-    for done, (problem, choice) in enumerate(found.choices.items()):
-        tell(stage, done, len(found.choices))
+    for done, (problem, choice) in enumerate(choices.items()):
+        tell(stage, done, len(choices))
         template = choice.finalist.template
         key = StoreKey(problem, template.name, str(template.version), session.setup)
         schedule = choice.finalist.scored.schedule.parameters()
@@ -166,20 +177,18 @@ def _measure_static(found: Found, session: Session, tell: Tell) -> None:
             continue
         for trial in session.measure([Request(problem, key.template, key.version, schedule)]):
             session.store.record(session.run.id, key, trial, session.regime)
-    tell(stage, len(found.choices), len(found.choices))
+    tell(stage, len(choices), len(choices))
 
 
 class _Reporter:
-    """Tells of every problem that is finished, once."""
+    """Tells of every batch: how many problems are finished, and how long the others will take."""
 
     def __init__(self, tell: Tell) -> None:
-        self._tell, self._told = tell, -1
+        self._tell = tell
 
     def __call__(self, progress: Progress) -> None:
         done = progress.place - (not progress.note.startswith("stopped"))
-        if done > self._told:
-            self._told = done
-            self._tell("tuning problems", done, progress.problems)
+        self._tell("tuning problems", done, progress.problems, progress.eta)
 
 
 class _Bench:

@@ -1,0 +1,58 @@
+"""Name operators by patterns, as ``--ops`` does."""
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from wpk.errors import EngineError
+from wpk.lowering.program import Operator
+from wpk.problems import Problem
+
+_SHOWN = 40
+
+
+def selected_problems(operators: Sequence[Operator], patterns: Sequence[str]) -> set[Problem]:
+    """The problems of the operators whose names match any pattern; of all where there is none.
+
+    Equal problems share one result: an operator that no pattern names gains with one that is named.
+
+    Args:
+        operators: Of the program.
+        patterns: As a shell's for file names: ``conv_*``, ``gemm_[12]?``; case counts.
+
+    Raises:
+        EngineError: A pattern matches no operator; lists their names.
+    """
+    if not patterns:
+        return {operator.problem for operator in operators}
+    found: set[Problem] = set()
+    for pattern in patterns:
+        matching = {o.problem for o in operators if fnmatchcase(o.name, pattern)}
+        if not matching:
+            raise EngineError(
+                f"no operator matches {pattern!r}; there are {_listed(o.name for o in operators)}",
+                fix="give --ops names or patterns of these, e.g. --ops 'conv_*'",
+            )
+        found |= matching
+    return found
+
+
+def require_measuring(measured: bool, patterns: Sequence[str], resume: str | None) -> None:
+    """Refuse what only makes sense where something is measured.
+
+    Raises:
+        EngineError: Operators are named or a run is resumed, and the models alone will choose.
+    """
+    if measured or not (patterns or resume):
+        return
+    option = "--resume" if resume else "--ops"
+    raise EngineError(
+        f"{option} is about measuring, and nothing is measured: --search static was chosen, or the "
+        "target's GPU is not here",
+        fix=f"run it on a machine with that GPU and --search auto, or leave {option} out",
+    )
+
+
+def _listed(names: Iterable[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else ""
+    return ", ".join(distinct[:_SHOWN]) + more

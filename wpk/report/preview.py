@@ -1,0 +1,71 @@
+"""What ``wpk optimize --dry-run`` prints."""
+
+from wpk.engine.preview import Preview, PreviewedProblem
+from wpk.problems.words import problem_words
+from wpk.report.table import format_table
+from wpk.report.visible import visible
+from wpk.search.static_search import FINALISTS
+
+_NAME, _WORK = 40, 44
+
+
+def preview_text(preview: Preview) -> str:
+    """Problems with their candidates, why templates do not apply, and the sums."""
+    header = ["operators", "computes", "candidates", "space", "legal", "kept", "bound µs"]
+    header.append("estimate µs")
+    measures = preview.tuning is not None
+    if measures:
+        header += ["known", "to measure"]
+    rows = [_row(problem, measures=measures) for problem in preview.problems]
+    return "\n\n".join((format_table(header, rows), "\n".join(_sums(preview))))
+
+
+def _row(each: PreviewedProblem, *, measures: bool) -> list[object]:
+    funnels = [shortlist.funnel for shortlist in each.prepared.shortlists]
+    first, *others = each.operators
+    name = visible(first, _NAME) + (f" and {len(others)} more" if others else "")
+    best = min(s.estimate for shortlist in each.prepared.shortlists for s in shortlist.ranked)
+    row: list[object] = [
+        name,
+        visible(problem_words(each.problem), _WORK),
+        " ".join(funnel.template for funnel in funnels),
+        sum(funnel.space for funnel in funnels),
+        sum(funnel.legal for funnel in funnels),
+        sum(funnel.kept for funnel in funnels),
+        f"{each.prepared.bound.seconds * 1e6:.2f}",
+        f"{best * 1e6:.2f}",
+    ]
+    if measures:
+        row += [each.known, each.fresh if each.measured else "-"]
+    return row
+
+
+def _sums(preview: Preview) -> list[str]:
+    operators = sum(len(each.operators) for each in preview.problems)
+    bound = sum(len(e.operators) * e.prepared.bound.seconds for e in preview.problems)
+    lines = [
+        f"target     {preview.target.name} ({preview.target.arch})",
+        f"operators  {operators}, {len(preview.problems)} distinct problems",
+        f"bound      {bound * 1e6:.2f} µs for the network: nothing can beat it",
+    ]
+    return [*lines, *_search(preview), "nothing was compiled, measured or written"]
+
+
+def _search(preview: Preview) -> list[str]:
+    if preview.tuning is None:
+        ranked = [sum(len(s.ranked) for s in e.prepared.shortlists) for e in preview.problems]
+        compiled = sum(min(FINALISTS, count) for count in ranked)
+        return [f"search     by models: about {compiled} kernels to compile, none to measure"]
+    tuning = preview.tuning
+    fresh = sum(each.fresh for each in preview.problems)
+    known = sum(each.known for each in preview.problems)
+    rounds = f"then {tuning.effort.rounds} rounds of the best {tuning.effort.finalists}"
+    limit = "no limit" if preview.limit is None else f"{preview.limit:.0f} s"
+    if preview.seconds is None:
+        time = "unknown: the tuning store has no trial of this target to estimate it with"
+    else:
+        time = f"about {preview.seconds:.0f} s, at {preview.pace:.2f} s a trial in the tuning store"
+    return [
+        f"search     {tuning.searcher}: up to {fresh} schedules to measure, {rounds}; {known} are known",
+        f"time       {time}; limit: {limit}",
+    ]
