@@ -82,16 +82,17 @@ def test_precision_is_read_from_the_machine_code(bundle: PlanBundle, facts: Repo
 
 def test_says_which_of_the_ordinary_are_depthwise() -> None:
     names = tuple(f"conv_{number}" for number in range(8))
-    facts = PrecisionFacts("fp16", {"fp16": 9}, {"hmma.f16": 4}, ("fc",), names, 5)
+    facts = PrecisionFacts("fp16", {"fp16": 9}, {"hmma.f16": 4}, ("fc",), names, 5, ("gemm",))
     assert precision_sentences(facts)[1:] == [
         (
-            "1 of 9 convolutions and matrix products run on the tensor cores (hmma.f16); the "
+            "1 of 10 convolutions and matrix products run on the tensor cores (hmma.f16); the "
             "instructions were counted in the machine code."
         ),
         (
-            "8 of 9 run on the ordinary cores, 5 of them depthwise: "
+            "8 of 10 run on the ordinary cores, 5 of them depthwise: "
             "conv_0, conv_1, conv_2, conv_3, conv_4, conv_5 and 2 more."
         ),
+        ("1 of 10 are computed by a library, which chooses the cores within that precision: gemm."),
     ]
 
 

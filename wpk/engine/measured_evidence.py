@@ -5,11 +5,9 @@ from collections.abc import Sequence
 
 from wpk.device.timing import noise_band
 from wpk.engine.measurement import GENERATED, Contestant, Curve, Measurement, Tally
+from wpk.libraries.offer import CUDNN
 from wpk.search.tune_record import Tried, Tuned
 from wpk.trial import Regime, Status
-
-LIBRARIES = ("cuDNN",)
-"""Makers of candidates that are no templates."""
 
 Configuration = tuple[tuple[str, int], ...]
 
@@ -33,25 +31,21 @@ def measurement_of(
     chosen = named.get((maker, configuration))
     if chosen is None:
         return None
-    tried = _in_order(tuned)
     return Measurement(
         chosen=chosen,
         others=tuple(each for each in contestants if each is not chosen),
         regime=regime.value,
-        tallies=_tallies(tried),
+        tallies=_tallies((*tuned.tried, *tuned.library)),
         known=tuned.known,
         stop=tuned.stop.value,
+        refusals=tuned.refusals,
         lookups=tuned.lookups,
-        curves=_curves(tried),
+        curves=_curves(tuned.tried),
     )
 
 
-def _in_order(tuned: Tuned) -> tuple[Tried, ...]:
-    return tuned.tried
-
-
 def _is_library(tried: Tried) -> bool:
-    return tried.template in LIBRARIES
+    return tried.template == CUDNN
 
 
 def _contestants(tuned: Tuned) -> list[Contestant]:
@@ -60,7 +54,7 @@ def _contestants(tuned: Tuned) -> list[Contestant]:
     found = [_contestant(each, side_by_side=tuned.compared) for each in ran]
     for library in (False, True):
         if not any(each.is_library is library for each in found):
-            tried = [each for each in _in_order(tuned) if _is_library(each) is library]
+            tried = tuned.library if library else tuned.tried
             best = min(tried, key=lambda each: each.trial.cost, default=None)
             if best is not None and best.trial.status is Status.OK:
                 found.append(_contestant(best, side_by_side=False))

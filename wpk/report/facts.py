@@ -1,6 +1,7 @@
 """What a report says, free of its form: the terminal, Markdown, JSON and HTML show these facts.
 
 Times are microseconds: a bound is what nothing can beat, an estimate is predicted, not measured.
+What was measured is kept as the plan has it, in seconds.
 """
 
 from collections.abc import Iterable
@@ -8,6 +9,8 @@ from dataclasses import dataclass
 
 from wpk.engine.measurement import EngineMeasurement, Measurement
 from wpk.engine.plan import Check, PassSummary
+from wpk.report.contest_facts import ContestFacts
+from wpk.report.problem_facts import ProblemFacts
 
 
 @dataclass(frozen=True)
@@ -52,14 +55,17 @@ class OperatorFacts:
         outputs: Values that it writes.
         reads: Numbers of the operators that made its inputs.
         problem: Number of its problem in `ReportFacts.problems`.
-        template: Schedule template that was chosen.
+        template: Schedule template that was chosen, or the library.
+        version: Its version, as text.
+        is_library: Whether a library computes it; it has no launches and no source then.
         schedule: Its numbers, in words.
         score: PUL of the choice, between 0 and 1.
         bound_us: What nothing can beat.
         bound_by: What limits the bound.
-        estimate_us: Predicted time.
+        estimate_us: Predicted time; 0 for a library's, which nothing predicts.
         measurement: Of the choice; None where it was chosen without measuring.
-        share: Part of the sum of all estimates.
+        why: Why it won or lost, in words; empty where it was chosen without measuring.
+        share: Part of the sum of all operators' times, measured ones where they are known.
         launches: Its kernels in sequence.
         state: ``ok``, ``WRONG`` or ``unchecked``: executed on the CPU and compared, or not.
         checks: The checks behind that word.
@@ -75,16 +81,26 @@ class OperatorFacts:
     reads: tuple[int, ...]
     problem: int
     template: str
+    version: str
+    is_library: bool
     schedule: str
     score: float
     bound_us: float
     bound_by: str
     estimate_us: float
     measurement: Measurement | None
+    why: str
     share: float
     launches: tuple[LaunchFacts, ...]
     state: str
     checks: tuple[Check, ...]
+
+    @property
+    def time_us(self) -> float:
+        """The measured time of the choice alone, or its estimate."""
+        return (
+            self.estimate_us if self.measurement is None else self.measurement.median_seconds * 1e6
+        )
 
     @property
     def registers(self) -> int:
@@ -105,37 +121,6 @@ class OperatorFacts:
     def tensor_core_instructions(self) -> dict[str, int]:
         """Tensor-core instructions of all launches by kind."""
         return added(launch.tensor_core_instructions for launch in self.launches)
-
-
-@dataclass(frozen=True)
-class FunnelFacts:
-    """How a template's space was narrowed; `refusal` says why it was not asked, if it was not."""
-
-    template: str
-    refusal: str
-    space: int
-    legal: int
-    kept: int
-    compiled: int
-
-
-@dataclass(frozen=True)
-class ProblemFacts:
-    """A distinct problem: all its operators share one search.
-
-    Attributes:
-        work: In words.
-        kind: Its family.
-        operators: Names of its operators.
-        chosen: The template that was chosen.
-        funnels: One for each template that was asked or refused.
-    """
-
-    work: str
-    kind: str
-    operators: tuple[str, ...]
-    chosen: str
-    funnels: tuple[FunnelFacts, ...]
 
 
 @dataclass(frozen=True)
@@ -204,6 +189,7 @@ class PrecisionFacts:
         on_tensor_cores: Matrix-like operators whose cubins hold tensor-core instructions.
         on_ordinary_cores: Matrix-like operators whose cubins hold none.
         depthwise: How many of those are depthwise, with one product for each channel and tap.
+        by_library: Matrix-like operators that a library computes, with cores of its choice.
     """
 
     asked: str
@@ -212,6 +198,7 @@ class PrecisionFacts:
     on_tensor_cores: tuple[str, ...]
     on_ordinary_cores: tuple[str, ...]
     depthwise: int
+    by_library: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -243,7 +230,9 @@ class ReportFacts:
         bound_us: Sum of the operators' bounds.
         estimate_us: Sum of the operators' estimates.
         measurement: Of the whole engine.
-        launches: Kernel launches of one inference; nothing else is ever enqueued.
+        contest: Generated kernels and a library side by side; None where no library took part.
+        launches: Kernel launches of one inference; besides these only library steps are enqueued.
+        library_steps: Operators that a library computes.
         operators: In execution order.
         problems: Distinct problems, in order of their first operator.
         nodes: The model's nodes.
@@ -270,7 +259,9 @@ class ReportFacts:
     bound_us: float
     estimate_us: float
     measurement: EngineMeasurement | None
+    contest: ContestFacts | None
     launches: int
+    library_steps: int
     operators: tuple[OperatorFacts, ...]
     problems: tuple[ProblemFacts, ...]
     nodes: tuple[NodeFacts, ...]

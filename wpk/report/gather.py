@@ -1,11 +1,12 @@
 """Gather what a report says from a plan, and from nothing else."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from wpk.dims import DimExpr, DimNode
 from wpk.dtypes import DType
 from wpk.engine.binding import arena, workspace_bytes
-from wpk.engine.plan import Plan, PlanBundle, Port, Step
+from wpk.engine.plan import LibraryChoice, Plan, PlanBundle, Port, Step
 from wpk.engine.regenerate import regenerate
 from wpk.errors import PlanError
 from wpk.launch import Launch
@@ -13,18 +14,18 @@ from wpk.lowering.memory import lifetimes
 from wpk.problems import Convolution, Matmul, Problem
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words
+from wpk.report.contest import contest_of, why_words
 from wpk.report.facts import (
     BlockFacts,
-    FunnelFacts,
     LaunchFacts,
     MemoryFacts,
     OperatorFacts,
     PortFacts,
     PrecisionFacts,
-    ProblemFacts,
     ReportFacts,
     added,
 )
+from wpk.report.problem_facts import FunnelFacts, ProblemFacts
 from wpk.report.tracing import producers_of, trace_nodes
 from wpk.report.words import kind_of, schedule_words
 
@@ -52,7 +53,9 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         bound_us=sum(operator.bound_us for operator in operators),
         estimate_us=sum(operator.estimate_us for operator in operators),
         measurement=plan.measurement,
+        contest=contest_of([operator.measurement for operator in operators]),
         launches=sum(len(operator.launches) for operator in operators),
+        library_steps=sum(operator.is_library for operator in operators),
         operators=operators,
         problems=_problems(plan),
         nodes=trace_nodes(plan),
@@ -75,12 +78,13 @@ def _cpu_sources(plan: Plan) -> tuple[frozenset[str], str]:
 
 def _operators(plan: Plan, cpu: frozenset[str]) -> tuple[OperatorFacts, ...]:
     numbers = {problem: number for number, problem in enumerate(_distinct(plan))}
-    total = sum(step.evidence.estimate_seconds for step in plan.steps)
     made_by = producers_of(plan)
-    return tuple(
-        _operator(plan, step, cpu, numbers[step.operator.problem], total, made_by[index])
+    facts = [
+        _operator(plan, step, cpu, numbers[step.operator.problem], made_by[index])
         for index, step in enumerate(plan.steps)
-    )
+    ]
+    total = sum(each.time_us for each in facts)
+    return tuple(replace(each, share=each.time_us / total if total > 0 else 0.0) for each in facts)
 
 
 def _operator(
@@ -88,10 +92,13 @@ def _operator(
     step: Step,
     cpu: frozenset[str],
     problem: int,
-    total: float,
     reads: tuple[int, ...],
 ) -> OperatorFacts:
+    """The facts of a step, but for its share."""
     operator, evidence = step.operator, step.evidence
+    undone = plan.measurement is not None and operator.name in plan.measurement.undone
+    measured = evidence.measurement
+    maker, version, configuration = _choice(step)
     return OperatorFacts(
         name=operator.name,
         kind=kind_of(operator.problem),
@@ -102,18 +109,29 @@ def _operator(
         outputs=operator.outputs,
         reads=reads,
         problem=problem,
-        template=step.choice.template,
-        schedule=schedule_words(step.choice.schedule),
+        template=maker,
+        version=version,
+        is_library=isinstance(step.choice, LibraryChoice),
+        schedule=schedule_words(configuration),
         score=evidence.score,
         bound_us=evidence.bound_seconds * 1e6,
         bound_by=evidence.bound_by,
         estimate_us=evidence.estimate_seconds * 1e6,
-        measurement=evidence.measurement,
-        share=evidence.estimate_seconds / total if total > 0 else 0.0,
+        measurement=measured,
+        why="" if measured is None else why_words(measured, undone=undone),
+        share=0.0,
         launches=tuple(_launch(plan, launch, cpu) for launch in step.launches),
         state=state_of(step),
         checks=evidence.checks,
     )
+
+
+def _choice(step: Step) -> tuple[str, str, tuple[tuple[str, int], ...]]:
+    """Who computes a step, in which version, and how."""
+    choice = step.choice
+    if isinstance(choice, LibraryChoice):
+        return choice.library, choice.version, choice.configuration
+    return choice.template, str(choice.version), choice.schedule
 
 
 def state_of(step: Step) -> str:
@@ -159,17 +177,26 @@ def _distinct(plan: Plan) -> Sequence[Problem]:
 
 
 def _problems(plan: Plan) -> tuple[ProblemFacts, ...]:
-    facts = []
-    for problem in _distinct(plan):
-        steps = [step for step in plan.steps if step.operator.problem == problem]
-        funnels = tuple(
+    steps: dict[Problem, list[Step]] = {}
+    for step in plan.steps:
+        steps.setdefault(step.operator.problem, []).append(step)
+    return tuple(_problem(problem, same) for problem, same in steps.items())
+
+
+def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
+    evidence = [step.evidence for step in steps]
+    return ProblemFacts(
+        work=problem_words(problem),
+        kind=kind_of(problem),
+        operators=tuple(step.operator.name for step in steps),
+        chosen=tuple(dict.fromkeys(_choice(step)[0] for step in steps)),
+        bound_us=evidence[0].bound_seconds * 1e6,
+        funnels=tuple(
             FunnelFacts(f.template, f.refusal, f.space, f.legal, f.kept, f.compiled)
-            for f in steps[0].evidence.funnels
-        )
-        names = tuple(step.operator.name for step in steps)
-        chosen = steps[0].choice.template
-        facts.append(ProblemFacts(problem_words(problem), kind_of(problem), names, chosen, funnels))
-    return tuple(facts)
+            for f in evidence[0].funnels
+        ),
+        measurement=next((e.measurement for e in evidence if e.measurement is not None), None),
+    )
 
 
 def _memory(plan: Plan) -> MemoryFacts:
@@ -213,16 +240,18 @@ def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts
         for facts, step in zip(operators, plan.steps, strict=True)
         if isinstance(step.operator.problem, Convolution | Matmul)
     ]
-    ordinary = [facts for facts in matrix if not facts.tensor_core_instructions]
+    own = [facts for facts in matrix if not facts.is_library]
+    ordinary = [facts for facts in own if not facts.tensor_core_instructions]
     types = [value.dtype for value in plan.values.values()]
     kernels = {launch.kernel for step in plan.steps for launch in step.launches}
     return PrecisionFacts(
         asked=plan.precision.value,
         values={each.value: types.count(each) for each in DType if each in types},
         instructions=added(plan.kernels[name].tensor_core_instructions for name in sorted(kernels)),
-        on_tensor_cores=tuple(f.name for f in matrix if f.tensor_core_instructions),
+        on_tensor_cores=tuple(f.name for f in own if f.tensor_core_instructions),
         on_ordinary_cores=tuple(f.name for f in ordinary),
         depthwise=sum(f.kind == "depthwise" for f in ordinary),
+        by_library=tuple(f.name for f in matrix if f.is_library),
     )
 
 

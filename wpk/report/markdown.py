@@ -4,8 +4,22 @@ import re
 from collections.abc import Sequence
 
 from wpk.engine.plan import Check
+from wpk.problems.signs import DASH
 from wpk.report.facts import OperatorFacts, ReportFacts
-from wpk.report.measured import measured_cell, measured_lines
+from wpk.report.measured import (
+    CANDIDATES,
+    OUTCOME,
+    SEARCHED,
+    VARIANTS,
+    any_measured,
+    candidate_rows,
+    estimate_cell,
+    measured_cell,
+    measured_lines,
+    outcome_rows,
+    searched_rows,
+    variant_rows,
+)
 from wpk.report.precision_words import precision_sentences
 from wpk.report.table import byte_size
 from wpk.report.visible import visible
@@ -23,6 +37,7 @@ def markdown_text(facts: ReportFacts) -> str:
         "## Operators",
         "Times in µs: the bound is what nothing can beat, the estimate is predicted, not measured.",
         _operators(facts.operators),
+        *_measured(facts),
         "## Search",
         _search(facts),
         "## Graph passes",
@@ -45,13 +60,14 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def _sums(facts: ReportFacts) -> str:
     memory = facts.memory
+    library = f" and {facts.library_steps} library steps" if facts.library_steps else ""
     lines = [
         (
             f"{len(facts.nodes)} ONNX nodes became {len(facts.operators)} operators in "
-            f"{facts.launches} launches."
+            f"{facts.launches} launches{library}."
         ),
         f"Sum of bounds {facts.bound_us:.2f} µs, sum of estimates {facts.estimate_us:.2f} µs.",
-        *(f"{line[0].upper()}{line[1:]}." for line in measured_lines(facts)),
+        *(f"{line[0].upper()}{line[1:]}" for line in measured_lines(facts)),
         (
             f"Weights {byte_size(memory.weight_bytes)}, activations "
             f"{byte_size(memory.arena_bytes)} (peak {byte_size(memory.peak_bytes)})."
@@ -67,6 +83,24 @@ def _operators(operators: Sequence[OperatorFacts]) -> str:
     return _table((*header, *more), [*map(_row, operators)])
 
 
+def _measured(facts: ReportFacts) -> list[str]:
+    """Whole engines, candidates, outcomes and searches; nothing without measuring."""
+    tables = []
+    if facts.measurement is not None:
+        tables.append(("Whole engines", VARIANTS, variant_rows(facts.measurement)))
+    if any_measured(facts):
+        tables += [
+            ("Candidates side by side", CANDIDATES, candidate_rows(facts)),
+            ("Outcomes", OUTCOME, outcome_rows(facts)),
+            ("Searches", SEARCHED, searched_rows(facts)),
+        ]
+    return [
+        block
+        for title, header, rows in tables
+        for block in (f"## {title}", _table(header, [[*map(_plain, row)] for row in rows]))
+    ]
+
+
 def _row(operator: OperatorFacts) -> list[object]:
     more = len(operator.nodes) - _MOST_NODES
     nodes = ", ".join(operator.nodes[:_MOST_NODES]) + (f" and {more} more" if more > 0 else "")
@@ -80,13 +114,15 @@ def _row(operator: OperatorFacts) -> list[object]:
         _plain(nodes),
         _plain(f"{operator.template}: {operator.schedule}"),
         f"{operator.bound_us:.2f}",
-        f"{operator.estimate_us:.2f}",
+        estimate_cell(operator),
         measured_cell(operator) or "no",
-        operator.registers,
-        byte_size(operator.shared_bytes),
-        len(operator.launches),
+        *(
+            (DASH, DASH, DASH)
+            if operator.is_library
+            else (operator.registers, byte_size(operator.shared_bytes), len(operator.launches))
+        ),
         operator.state,
-        ", ".join(sources),
+        ", ".join(sources) or DASH,
     ]
 
 

@@ -1,7 +1,31 @@
-"""What was measured, in words."""
+"""What was measured of a whole plan, in words and in rows that every form of the report shows."""
 
-from wpk.engine.measurement import EngineMeasurement, Measurement
+from wpk.engine.measurement import Curve, EngineMeasurement, EngineVariant, Measurement
+from wpk.problems.signs import DASH, TIMES
+from wpk.report.contest import (
+    candidate_words,
+    contest_sentences,
+    ratio_words,
+    roles,
+    speedup_over_library,
+    tally_words,
+    time_words,
+)
 from wpk.report.facts import OperatorFacts, ReportFacts
+
+_MOST_POINTS = 6
+
+OUTCOME = ("operator", "alone µs", "in engine µs", f"{TIMES} bound", "over library", "why")
+"""Columns of `outcome_rows`."""
+
+CANDIDATES = ("operator", "role", "candidate", "median µs", "speedup of the choice")
+"""Columns of `candidate_rows`."""
+
+SEARCHED = ("problem", "trials", "known", "stopped", "tuning store", "best so far, µs")
+"""Columns of `searched_rows`."""
+
+VARIANTS = ("engine", "median µs", "over library", "library steps", "generated steps", "")
+"""Columns of `variant_rows`."""
 
 
 def any_measured(facts: ReportFacts) -> bool:
@@ -9,12 +33,15 @@ def any_measured(facts: ReportFacts) -> bool:
     return any(operator.measurement is not None for operator in facts.operators)
 
 
+def estimate_cell(operator: OperatorFacts) -> str:
+    """In microseconds; a dash for a library's, which nothing predicts."""
+    return DASH if operator.is_library else f"{operator.estimate_us:.2f}"
+
+
 def measured_cell(operator: OperatorFacts) -> str:
     """``7.12 ±0.3%`` in microseconds; empty where nothing was measured."""
     measured = operator.measurement
-    if measured is None:
-        return ""
-    return f"{measured.median_seconds * 1e6:.2f} ±{measured.noise:.1%}"
+    return "" if measured is None else time_words(measured.median_seconds, measured.noise)
 
 
 def measured_sum(facts: ReportFacts) -> tuple[str, str]:
@@ -30,24 +57,143 @@ def measured_lines(facts: ReportFacts) -> list[str]:
     """The sum over the operators, and the whole engine; nothing where nothing was measured."""
     lines = []
     if any_measured(facts):
-        lines.append("measured {}: {}".format(*measured_sum(facts)))
+        lines.append("measured {}: {}.".format(*measured_sum(facts)))
     if facts.measurement is not None:
-        lines.append("whole engine measured {}: {}".format(*measured_engine(facts.measurement)))
+        lines.append("whole engine measured {}: {}.".format(*measured_engine(facts.measurement)))
+        lines += undone_sentences(facts.measurement)
+    if facts.contest is not None:
+        lines += contest_sentences(facts.contest)
     return lines
 
 
 def measured_engine(measured: EngineMeasurement) -> tuple[str, str]:
-    """The whole engine's time, and what it is compared with, in words."""
+    """The whole engine's time, and what it was compared with, in words."""
     others = [each for each in measured.variants if each.name != measured.chosen]
     words = ", ".join(f"{each.name} {each.median_seconds * 1e6:.2f} µs" for each in others)
-    kept = f"{measured.chosen} was chosen; side by side: {words}" if words else measured.chosen
+    kept = f"{measured.chosen} was chosen"
+    kept += f"; side by side: {words}" if words else ""
     return f"{measured.median_seconds * 1e6:.2f} µs ±{measured.plan.noise:.1%}", kept
+
+
+def undone_sentences(measured: EngineMeasurement) -> list[str]:
+    """Which substitutions did not pay; nothing where all did."""
+    if not measured.undone:
+        return []
+    names = ", ".join(measured.undone)
+    return [f"Substitutions undone because they did not pay in the engine, weakest first: {names}."]
+
+
+def variant_rows(measured: EngineMeasurement) -> list[list[str]]:
+    """A row for each whole engine."""
+    return [
+        [
+            each.name,
+            time_words(each.median_seconds, each.noise),
+            _over_library(measured, each),
+            str(each.library_steps),
+            str(each.generated_steps),
+            "chosen" if each.name == measured.chosen else "",
+        ]
+        for each in measured.variants
+    ]
+
+
+def _over_library(measured: EngineMeasurement, variant: EngineVariant) -> str:
+    library = measured.variant("library")
+    if library is None or library is variant:
+        return DASH
+    return ratio_words(variant.speedup_over(library))
+
+
+def outcome_rows(facts: ReportFacts) -> list[list[str]]:
+    """A row for each operator that was measured."""
+    return [
+        [
+            operator.name,
+            measured_cell(operator),
+            in_engine_words(operator.measurement),
+            distance_words(operator),
+            over_library_words(operator.measurement),
+            operator.why,
+        ]
+        for operator in facts.operators
+        if operator.measurement is not None
+    ]
+
+
+def in_engine_words(measured: Measurement) -> str:
+    """The time among its neighbours in microseconds, or a dash."""
+    seconds = measured.in_engine_seconds
+    return DASH if seconds is None else f"{seconds * 1e6:.2f}"
+
+
+def distance_words(operator: OperatorFacts) -> str:
+    """How many times the bound the operator's time is, or a dash where there is no bound."""
+    if operator.bound_us <= 0:
+        return DASH
+    return f"{operator.time_us / operator.bound_us:.1f}"
+
+
+def over_library_words(measured: Measurement) -> str:
+    """The choice's speedup over the library's best with its band; the library's name where it won."""
+    if measured.chosen.is_library:
+        return measured.chosen.maker
+    ratio = speedup_over_library(measured)
+    return DASH if ratio is None else ratio_words(ratio)
+
+
+def candidate_rows(facts: ReportFacts) -> list[list[str]]:
+    """A row for each candidate of each operator that is worth showing."""
+    return [
+        [
+            operator.name,
+            role,
+            candidate_words(each),
+            time_words(each.median_seconds, each.noise),
+            DASH
+            if each is operator.measurement.chosen
+            else ratio_words(operator.measurement.chosen.speedup_over(each)),
+        ]
+        for operator in facts.operators
+        if operator.measurement is not None
+        for role, each in roles(operator.measurement)
+    ]
+
+
+def searched_rows(facts: ReportFacts) -> list[list[str]]:
+    """A row for each problem that was tuned."""
+    return [
+        [
+            problem.work,
+            tally_words(problem.measurement),
+            str(problem.measurement.known),
+            problem.measurement.stop,
+            "; ".join(problem.measurement.lookups) or DASH,
+            "; ".join(map(curve_words, problem.measurement.curves)) or DASH,
+        ]
+        for problem in facts.problems
+        if problem.measurement is not None
+    ]
+
+
+def curve_name(curve: Curve) -> str:
+    """``conv_mma, genetic``."""
+    return f"{curve.maker}, {curve.searcher}" if curve.searcher else curve.maker
+
+
+def curve_words(curve: Curve) -> str:
+    """``conv_mma, genetic 20.10 @1 → 9.80 @5``: the best after so many trials; the middle left out."""
+    points = [f"{seconds * 1e6:.2f} @{trial}" for trial, seconds in curve.points]
+    if len(points) > _MOST_POINTS:
+        half = _MOST_POINTS // 2
+        points = [*points[:half], "…", *points[-half:]]
+    return f"{curve_name(curve)} {' → '.join(points)}"
 
 
 def measured_sentence(measured: Measurement) -> str:
     """How the choice of one operator was measured."""
     return (
-        f"Measured {measured.median_seconds * 1e6:.3f} µs (median of {measured.chosen.samples} samples, "
-        f"±{measured.noise:.1%}, {measured.regime}): the fastest of {measured.trials} schedules "
+        f"Measured {measured.median_seconds * 1e6:.3f} µs (median of {measured.chosen.samples} "
+        f"samples, ±{measured.noise:.1%}, {measured.regime}): {measured.trials} candidates were "
         f"tried, of which {measured.failed} failed; stopped: {measured.stop}."
     )

@@ -1,11 +1,26 @@
 """A plan in a terminal."""
 
-from wpk.engine.plan import Plan, PlanBundle
+from wpk.engine.plan import LibraryChoice, Plan, PlanBundle
 from wpk.errors import EngineError
-from wpk.report.facts import OperatorFacts, ProblemFacts, ReportFacts
+from wpk.problems.signs import DASH
+from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.gather import gather
-from wpk.report.measured import any_measured, measured_cell, measured_lines
+from wpk.report.measured import (
+    CANDIDATES,
+    OUTCOME,
+    SEARCHED,
+    VARIANTS,
+    any_measured,
+    candidate_rows,
+    estimate_cell,
+    measured_cell,
+    measured_lines,
+    outcome_rows,
+    searched_rows,
+    variant_rows,
+)
 from wpk.report.precision_words import precision_sentences
+from wpk.report.problem_facts import ProblemFacts
 from wpk.report.table import byte_size, format_table
 from wpk.report.visible import visible
 
@@ -18,7 +33,7 @@ _MEASURED = 5  # column: after the estimate
 def summary(plan: Plan) -> str:
     """What was chosen, operator by operator, how each space was narrowed, and the sums."""
     facts = gather(plan)
-    return "\n\n".join((_operators(facts), _search(facts), _sums(facts)))
+    return "\n\n".join((_operators(facts), _search(facts), *_measured(facts), _sums(facts)))
 
 
 def _operators(facts: ReportFacts) -> str:
@@ -32,6 +47,23 @@ def _operators(facts: ReportFacts) -> str:
     return format_table(header, rows)
 
 
+def _measured(facts: ReportFacts) -> list[str]:
+    """Who took part, how it ended, how the searches went, and the whole engines side by side."""
+    tables = []
+    if any_measured(facts):
+        tables = [
+            (CANDIDATES, candidate_rows(facts)),
+            (OUTCOME, outcome_rows(facts)),
+            (SEARCHED, searched_rows(facts)),
+        ]
+    if facts.measurement is not None:
+        tables.append((VARIANTS, variant_rows(facts.measurement)))
+    return [
+        format_table(header, [[visible(cell) for cell in row] for row in rows])
+        for header, rows in tables
+    ]
+
+
 def _row(operator: OperatorFacts) -> list[object]:
     spills = f"+{operator.spill_bytes} B spilled" if operator.spill_bytes else ""
     cubin = ",".join(launch.cubin_source[:_DIGEST] for launch in operator.launches)
@@ -41,13 +73,18 @@ def _row(operator: OperatorFacts) -> list[object]:
         visible(operator.work, _WORK),
         f"{operator.template}: {operator.schedule}",
         f"{operator.bound_us:.2f}",
-        f"{operator.estimate_us:.2f}",
-        f"{operator.registers}{spills}",
-        byte_size(operator.shared_bytes),
-        len(operator.launches),
+        estimate_cell(operator),
+        *(
+            (DASH, DASH, DASH)
+            if operator.is_library
+            else (
+                f"{operator.registers}{spills}",
+                byte_size(operator.shared_bytes),
+                len(operator.launches),
+            )
+        ),
         operator.state,
-        cubin,
-        "yes" if same else "NO",
+        *((DASH, DASH) if operator.is_library else (cubin, "yes" if same else "NO")),
     ]
 
 
@@ -62,7 +99,7 @@ def _problem(problem: ProblemFacts) -> list[object]:
     return [
         visible(problem.work, _WORK),
         len(problem.operators),
-        " ".join(f.template + "*" * (f.template == problem.chosen) for f in asked),
+        " ".join(f.template + "*" * (f.template in problem.chosen) for f in asked),
         sum(funnel.space for funnel in asked),
         sum(funnel.legal for funnel in asked),
         sum(funnel.kept for funnel in asked),
@@ -75,11 +112,12 @@ def _sums(facts: ReportFacts) -> str:
     free = ", ".join(f"{visible(n)} (tuned at {size})" for n, size in facts.free.items())
     legal = sum(funnel.legal for problem in facts.problems for funnel in problem.funnels)
     compiled = sum(funnel.compiled for problem in facts.problems for funnel in problem.funnels)
+    library = f", {facts.library_steps} library steps" if facts.library_steps else ""
     lines = [
         f"model      {visible(facts.model)}, opset {facts.opset}, {len(facts.nodes)} nodes",
         f"target     {facts.target} ({facts.arch}), {facts.precision.asked}",
         *([f"free       {free}"] if free else []),
-        f"operators  {len(facts.operators)}, {facts.launches} kernel launches",
+        f"operators  {len(facts.operators)}, {facts.launches} kernel launches{library}",
         (
             f"time       bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
             f"{facts.estimate_us:.2f} µs (predicted, not measured)"
@@ -124,10 +162,15 @@ def operator_source(bundle: PlanBundle, name: str) -> str:
     """The generated CUDA of one operator.
 
     Raises:
-        EngineError: The plan has no such operator.
+        EngineError: The plan has no such operator, or a library computes it.
     """
     for step in bundle.plan.steps:
         if step.operator.name == name:
+            if isinstance(step.choice, LibraryChoice):
+                raise EngineError(
+                    f"{step.choice.library} computes {name!r}: it has no generated source",
+                    fix="ask for an operator that the plan's table shows with a source",
+                )
             return "\n".join(
                 f"// {launch.entry} {launch.kernel}\n{bundle.sources[launch.kernel]}"
                 for launch in step.launches

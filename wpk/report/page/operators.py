@@ -3,9 +3,11 @@
 import html
 
 from wpk.engine.plan import Check
-from wpk.problems.signs import DASH
+from wpk.problems.signs import DASH, TIMES
+from wpk.report.contest import speedup_over_library
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
-from wpk.report.measured import measured_cell, measured_sentence
+from wpk.report.measured import any_measured, distance_words, estimate_cell
+from wpk.report.page.contest import contest_part
 from wpk.report.page.markup import Html, joined, tag
 from wpk.report.table import byte_size
 from wpk.report.visible import visible_lines
@@ -13,12 +15,14 @@ from wpk.report.visible import visible_lines
 DIGEST = 12
 """Digits of a digest that are shown."""
 
+_ESTIMATE = ("Estimate µs", "number", "Predicted time; not measured")
+_MEASURED = ("Measured µs", "number", "Median of the choice alone; an estimate where it says so")
+_LIBRARY = ("Over library", "number", "Speedup of the choice over the library's best")
 _COLUMNS = (
     ("#", "number", "Place in execution order"),
     ("Operator", "text", "Name, and what it computes"),
-    ("Estimate µs", "number", "Predicted time; not measured"),
     ("Bound µs", "number", "Roofline time that nothing can beat"),
-    ("Schedule", "text", "Template and the numbers that were chosen"),
+    ("Schedule", "text", "Template or library, and the numbers that were chosen"),
     ("Regs", "number", "Registers of a thread"),
     ("Shared", "number", "Shared memory of a block"),
     ("Runs", "number", "Launches: kernels in sequence"),
@@ -29,25 +33,47 @@ _COLUMNS = (
 
 def operators_section(facts: ReportFacts) -> Html:
     """The table, its legend, and for each operator a part that opens."""
-    longest = max((operator.estimate_us for operator in facts.operators), default=1.0)
+    columns = _columns(facts)
+    longest = max((_longest(operator) for operator in facts.operators), default=1.0)
     bodies = [
         _body(facts, number, operator, longest or 1.0)
         for number, operator in enumerate(facts.operators)
     ]
-    legend = tag(
+    table = tag("table", _head(columns), *bodies, id="operator-table", class_="operators")
+    return tag("section", tag("h2", "Operators"), _legend(facts), table, id="operators")
+
+
+def _columns(facts: ReportFacts) -> tuple[tuple[str, str, str], ...]:
+    """Label, order and explanation of each column; plans without measuring have fewer."""
+    if not any_measured(facts):
+        return (*_COLUMNS[:2], _ESTIMATE, *_COLUMNS[2:])
+    return (*_COLUMNS[:2], _MEASURED, _COLUMNS[2], _LIBRARY, *_COLUMNS[3:])
+
+
+def _longest(operator: OperatorFacts) -> float:
+    library = None if operator.measurement is None else operator.measurement.library
+    return max(operator.time_us, 0.0 if library is None else library.median_seconds * 1e6)
+
+
+def _legend(facts: ReportFacts) -> Html:
+    measured = any_measured(facts)
+    words = " estimate, predicted and not measured. "
+    if measured:
+        words = " median of the choice alone "
+    mark = [tag("span", class_="key rival"), " the library's best. "] if facts.contest else []
+    return tag(
         "p",
         tag("span", class_="key bound"),
         " bound, which nothing can beat ",
         tag("span", class_="key estimate"),
-        " estimate, predicted and not measured. Times in µs. Press a heading to sort, an operator "
-        "to look inside.",
+        words,
+        *mark,
+        "Times in µs. Press a heading to sort, an operator to look inside.",
         class_="legend",
     )
-    table = tag("table", _head(), *bodies, id="operator-table", class_="operators")
-    return tag("section", tag("h2", "Operators"), legend, table, id="operators")
 
 
-def _head() -> Html:
+def _head(columns: tuple[tuple[str, str, str], ...]) -> Html:
     cells = [
         tag(
             "th",
@@ -56,7 +82,7 @@ def _head() -> Html:
             data_sort=kind,
             aria_sort="none",
         )
-        for label, kind, title in _COLUMNS
+        for label, kind, title in columns
     ]
     return tag("thead", tag("tr", *cells))
 
@@ -64,35 +90,69 @@ def _head() -> Html:
 def _body(facts: ReportFacts, number: int, operator: OperatorFacts, longest: float) -> Html:
     detail = tag(
         "tr",
-        tag("td", _inside(facts, operator), colspan=len(_COLUMNS)),
+        tag("td", _inside(facts, operator), colspan=len(_columns(facts))),
         class_="inside",
         id=f"inside-{number}",
         hidden=True,
     )
-    row = tag("tr", *_cells(number, operator, longest))
+    row = tag("tr", *_cells(number, operator, longest, measured=any_measured(facts)))
     return tag("tbody", row, detail, id=f"operator-{number}", data_ops=number)
 
 
-def _cells(number: int, operator: OperatorFacts, longest: float) -> list[Html]:
-    spill = f" + {operator.spill_bytes} B spilled" if operator.spill_bytes else ""
-    kinds = sorted(operator.tensor_core_instructions)
+def _cells(number: int, operator: OperatorFacts, longest: float, *, measured: bool) -> list[Html]:
+    distance = tag("small", f"{TIMES}{distance_words(operator)}") if measured else ""
     return [
         _cell("#", number, number),
         _name_cell(number, operator),
-        _cell("Estimate", operator.estimate_us, _bar(operator, longest)),
-        _cell("Bound", operator.bound_us, f"{operator.bound_us:.2f}"),
-        _cell(
-            "Schedule",
-            operator.template,
-            tag("b", operator.template),
-            tag("small", operator.schedule),
-            tag("small", f"tensor cores: {', '.join(kinds)}") if kinds else "",
-        ),
+        _cell("Time", operator.time_us, _bar(operator, longest, measured=measured)),
+        _cell("Bound", operator.bound_us, f"{operator.bound_us:.2f}", distance),
+        *([_library_cell(operator)] if measured else []),
+        _schedule_cell(operator),
+        *_resource_cells(operator),
+        _cell("Check", operator.state, state_mark(operator.state)),
+        _cell("Source", "", *(map(source_mark, operator.launches) if operator.launches else DASH)),
+    ]
+
+
+def _library_cell(operator: OperatorFacts) -> Html:
+    """How much faster than the library's best; where that was chosen, how the generated one fared."""
+    measured = operator.measurement
+    ratio = None if measured is None else speedup_over_library(measured)
+    if measured is None or (ratio is None and not measured.chosen.is_library):
+        return _cell("Over library", 0.0, DASH)
+    if ratio is None:
+        generated = measured.generated
+        words = "nothing generated ran"
+        if generated is not None:
+            words = f"generated {generated.speedup_over(measured.chosen).median:.2f}{TIMES}"
+        return _cell("Over library", 1.0, measured.chosen.maker, tag("small", words))
+    style = ("ok" if ratio.median > 1 else "wrong") if ratio.beyond_noise else "unchecked"
+    words = f"{ratio.low:.2f} to {ratio.high:.2f}"
+    value = tag("span", f"{ratio.median:.2f}{TIMES}", class_=f"speedup {style}")
+    return _cell("Over library", ratio.median, value, tag("small", words))
+
+
+def _schedule_cell(operator: OperatorFacts) -> Html:
+    kinds = sorted(operator.tensor_core_instructions)
+    name = f"{operator.template} {operator.version}" if operator.is_library else operator.template
+    return _cell(
+        "Schedule",
+        operator.template,
+        tag("b", name),
+        tag("small", operator.schedule),
+        tag("small", f"tensor cores: {', '.join(kinds)}") if kinds else "",
+    )
+
+
+def _resource_cells(operator: OperatorFacts) -> list[Html]:
+    """Registers, shared memory, launches: a library does not tell them."""
+    if operator.is_library:
+        return [_cell(label, 0, DASH) for label in ("Registers", "Shared", "Launches")]
+    spill = f" + {operator.spill_bytes} B spilled" if operator.spill_bytes else ""
+    return [
         _cell("Registers", operator.registers, f"{operator.registers}{spill}"),
         _cell("Shared", operator.shared_bytes, byte_size(operator.shared_bytes)),
         _cell("Launches", len(operator.launches), len(operator.launches)),
-        _cell("Check", operator.state, state_mark(operator.state)),
-        _cell("Source", "", *map(source_mark, operator.launches)),
     ]
 
 
@@ -116,19 +176,24 @@ def _name_cell(number: int, operator: OperatorFacts) -> Html:
     return tag("th", heading, work, scope="row", data_value=operator.name)
 
 
-def _bar(operator: OperatorFacts, longest: float) -> Html:
-    estimate = 100 * operator.estimate_us / longest
-    bound = 100 * min(operator.bound_us, operator.estimate_us) / longest
-    track = tag(
-        "span",
-        tag("span", class_="estimate", style=f"width:{estimate:.2f}%"),
+def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
+    part = 100 / longest
+    bound = part * min(operator.bound_us, operator.time_us)
+    pieces = [
+        tag("span", class_="estimate", style=f"width:{part * operator.time_us:.2f}%"),
         tag("span", class_="bound", style=f"width:{bound:.2f}%"),
-        class_="bar",
-        aria_hidden="true",
-    )
-    words = tag("span", f"{operator.estimate_us:.2f}", class_="time")
-    measured = measured_cell(operator)
-    notes = [f"{operator.share:.1%}", *([f"measured {measured}"] if measured else [])]
+    ]
+    notes = [f"{operator.share:.1%}"]
+    result = operator.measurement
+    if result is not None:
+        notes = [f"±{result.noise:.1%}", *notes, f"estimate {estimate_cell(operator)}"]
+        if result.library is not None:
+            left = part * result.library.median_seconds * 1e6
+            pieces.append(tag("span", class_="rival", style=f"left:{min(left, 99):.2f}%"))
+    elif measured:
+        notes.append("estimate")
+    track = tag("span", *pieces, class_="bar", aria_hidden="true")
+    words = tag("span", f"{operator.time_us:.2f}", class_="time")
     return joined([track, words, *(tag("small", note) for note in notes)])
 
 
@@ -170,14 +235,7 @@ def check_items(checks: tuple[Check, ...]) -> Html:
 
 def _inside(facts: ReportFacts, operator: OperatorFacts) -> Html:
     nodes = [tag("li", name, class_="chip") for name in operator.nodes]
-    headroom = operator.estimate_us / operator.bound_us if operator.bound_us > 0 else 0.0
-    why = (
-        f"{operator.template}, {operator.schedule}. Score {operator.score:.3f}. The bound is "
-        f"{operator.bound_us:.3f} µs, limited by {operator.bound_by}"
-    )
-    why += f"; the estimate is {headroom:.1f} times that." if headroom else "."
-    if operator.measurement is not None:
-        why += f" {measured_sentence(operator.measurement)}"
+    measured = operator.measurement
     same = facts.problems[operator.problem].operators
     shared = f" Same problem as {len(same) - 1} other operators." if len(same) > 1 else ""
     return tag(
@@ -188,12 +246,26 @@ def _inside(facts: ReportFacts, operator: OperatorFacts) -> Html:
         tag("h3", "Reads and writes"),
         tag("p", f"{', '.join(operator.inputs)} → {', '.join(operator.outputs)}", class_="names"),
         tag("h3", "Choice"),
-        tag("p", why + shared),
+        tag("p", _choice_words(operator) + shared),
+        contest_part(operator, measured) if measured is not None else "",
         tag("h3", "Checks"),
         check_items(operator.checks),
         tag("h3", "Launches"),
-        *(_launch(facts, launch) for launch in operator.launches),
+        *(
+            [_launch(facts, launch) for launch in operator.launches]
+            or [tag("p", f"{operator.template} {operator.version} chooses its kernels itself.")]
+        ),
     )
+
+
+def _choice_words(operator: OperatorFacts) -> str:
+    headroom = operator.estimate_us / operator.bound_us if operator.bound_us > 0 else 0.0
+    score = "" if operator.is_library else f" Score {operator.score:.3f}."
+    words = (
+        f"{operator.template}, {operator.schedule}.{score} The bound is "
+        f"{operator.bound_us:.3f} µs, limited by {operator.bound_by}"
+    )
+    return words + (f"; the estimate is {headroom:.1f} times that." if headroom else ".")
 
 
 def _launch(facts: ReportFacts, launch: LaunchFacts) -> Html:

@@ -5,6 +5,7 @@ from wpk.report.facts import ReportFacts
 from wpk.report.measured import any_measured, measured_engine, measured_sum
 from wpk.report.page.graph import kinds_of
 from wpk.report.page.markup import Html, tag
+from wpk.report.page.measured import is_measured
 from wpk.report.page.operators import check_items, kind_class
 from wpk.report.precision_words import precision_sentences
 from wpk.report.table import byte_size
@@ -22,22 +23,27 @@ def header(facts: ReportFacts) -> Html:
         f"{facts.target} ",
         tag("small", facts.precision.asked),
     )
-    links = [tag("a", name.capitalize(), href=f"#{name}") for name in SECTIONS]
+    names = ("measured", *SECTIONS) if is_measured(facts) else SECTIONS
+    links = [tag("a", name.capitalize(), href=f"#{name}") for name in names]
     return tag("header", title, _verdict(facts), tag("nav", *links, aria_label="Sections"))
 
 
 def _verdict(facts: ReportFacts) -> Html:
     wrong = [o.name for o in facts.operators if o.state == "WRONG"]
     wrong += [check.name for check in facts.checks if not check.passed]
+    times = "No time here is measured."
+    if is_measured(facts):
+        times = "Times called measured were taken on the GPU; bounds and estimates were not."
     if facts.checked:
+        kernels = "generated kernel" if facts.library_steps else "kernel"
         words = (
-            "Every kernel was executed on the CPU emulator and checked against a float64 "
-            "reference, and the whole engine against ONNX Runtime. No time here is measured."
+            f"Every {kernels} was executed on the CPU emulator and checked against a float64 "
+            f"reference, and the whole engine against ONNX Runtime. {times}"
         )
         return tag("p", "✓ ", words, class_="verdict ok")
     if wrong:
         return tag("p", f"✗ Wrong numbers: {', '.join(wrong[:5])}", class_="verdict wrong")
-    words = "Not everything in this plan was checked. No time here is measured."
+    words = f"Not everything in this plan was checked. {times}"
     return tag("p", f"{DASH} ", words, class_="verdict unchecked")
 
 
@@ -46,12 +52,21 @@ def tiles(facts: ReportFacts) -> Html:
     legal = sum(f.legal for problem in facts.problems for f in problem.funnels)
     compiled = sum(f.compiled for problem in facts.problems for f in problem.funnels)
     removed = len(facts.nodes) - len(facts.operators)
+    more = (
+        f"{facts.library_steps} library steps besides"
+        if facts.library_steps
+        else ("nothing else is enqueued")
+    )
     entries = (
-        ("Estimate", f"{facts.estimate_us:.1f} µs", "sum over operators; predicted, not measured"),
         *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
         *([("Measured", *measured_sum(facts))] if any_measured(facts) else []),
+        ("Estimate", f"{facts.estimate_us:.1f} µs", "sum over operators; predicted, not measured"),
         ("Bound", f"{facts.bound_us:.2f} µs", "sum over operators; nothing can beat it"),
-        ("Launches", str(facts.launches), "kernels of one inference, nothing else is enqueued"),
+        (
+            "Launches",
+            str(facts.launches),
+            f"kernels of one inference, {more}",
+        ),
         (
             "Operators",
             str(len(facts.operators)),
@@ -82,7 +97,7 @@ def shares(facts: ReportFacts) -> Html:
             class_=kind_class(operator.kind),
             style=f"flex-grow:{operator.share:.5f}",
             href=f"#operator-{number}",
-            title=f"{operator.name}: {operator.estimate_us:.2f} µs, {operator.share:.1%}",
+            title=f"{operator.name}: {operator.time_us:.2f} µs, {operator.share:.1%}",
             aria_label=f"{operator.name}: {operator.share:.1%}",
             data_ops=number,
         )
@@ -92,9 +107,12 @@ def shares(facts: ReportFacts) -> Html:
         tag("li", tag("span", class_=f"dot {kind_class(kind)}"), f"{count} {kind}")
         for kind, count in kinds_of(facts).items()
     ]
+    words = "Where the time is predicted to go, operator by operator"
+    if any_measured(facts):
+        words = "Where the time goes: each operator alone, measured where it was"
     return tag(
         "section",
-        tag("p", "Where the time is predicted to go, operator by operator", class_="legend"),
+        tag("p", words, class_="legend"),
         tag("div", *pieces, class_="strip"),
         tag("ul", *keys, class_="keys"),
     )

@@ -2,21 +2,29 @@
 
 from math import log10
 
-from wpk.report.facts import FunnelFacts, ProblemFacts, ReportFacts
+from wpk.report.facts import ReportFacts
+from wpk.report.measured import any_measured
+from wpk.report.page.curves import search_curves
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.operators import kind_class
+from wpk.report.problem_facts import FunnelFacts, ProblemFacts
 
 _STAGES = ("space", "legal", "kept", "compiled")
 
 
 def search_section(facts: ReportFacts) -> Html:
     """A funnel for every template that was asked, and the reasons of those that were not."""
-    cards = [_card(problem) for problem in facts.problems]
+    cards = [_card(number, problem) for number, problem in enumerate(facts.problems)]
     words = (
         f"{len(facts.problems)} distinct problems. Of each template's space the legal schedules "
         "are scored; the score keeps the promising ones, an estimate ranks them, and the best are "
         "compiled. Heights are logarithmic."
     )
+    if any_measured(facts):
+        words += (
+            " Curves show the best time so far against the number of schedules tried, one for each "
+            "template and searcher."
+        )
     return tag(
         "section",
         tag("h2", "Search"),
@@ -26,7 +34,7 @@ def search_section(facts: ReportFacts) -> Html:
     )
 
 
-def _card(problem: ProblemFacts) -> Html:
+def _card(number: int, problem: ProblemFacts) -> Html:
     asked = [funnel for funnel in problem.funnels if not funnel.refusal]
     refused = [funnel for funnel in problem.funnels if funnel.refusal]
     count = len(problem.operators)
@@ -39,8 +47,12 @@ def _card(problem: ProblemFacts) -> Html:
         "article",
         tag("h3", problem.work, class_=kind_class(problem.kind)),
         tag("p", names, class_="names"),
-        *(_funnel(funnel, funnel.template == problem.chosen) for funnel in asked),
+        *(_funnel(funnel, funnel.template in problem.chosen) for funnel in asked),
         _refusals(refused),
+        search_curves(problem.measurement, problem.bound_us, number)
+        if problem.measurement is not None
+        else "",
+        id=f"problem-{number}",
     )
 
 

@@ -1,0 +1,174 @@
+"""What the last comparison of candidates showed, in words: who took part, who won, and why."""
+
+from collections.abc import Iterable, Sequence
+from statistics import geometric_mean
+
+from wpk.engine.measurement import Contestant, Measurement, Ratio
+from wpk.problems.signs import TIMES
+from wpk.report.contest_facts import ContestFacts
+from wpk.report.words import schedule_words
+
+
+def time_words(seconds: float, noise: float) -> str:
+    """``7.12 ±0.3%`` in microseconds."""
+    return f"{seconds * 1e6:.2f} ±{noise:.1%}"
+
+
+def ratio_words(ratio: Ratio) -> str:
+    """``1.12× (1.08 to 1.15)``: with the noise band."""
+    return f"{ratio.median:.2f}{TIMES} ({ratio.low:.2f} to {ratio.high:.2f})"
+
+
+def candidate_words(contestant: Contestant) -> str:
+    """``conv_mma: block 64×64×32, stages 4`` or ``cuDNN 9.19.0: engine 12``."""
+    version = f" {contestant.version}" if contestant.is_library else ""
+    return f"{contestant.maker}{version}: {schedule_words(contestant.configuration)}"
+
+
+def tally_words(measured: Measurement) -> str:
+    """``generated 59 ok, 5 wrong result; cuDNN 12 ok``."""
+    return "; ".join(
+        f"{tally.family} "
+        + ", ".join(
+            f"{count} {status.replace('_', ' ')}" for status, count in tally.statuses.items()
+        )
+        for tally in measured.tallies
+    )
+
+
+def roles(measured: Measurement) -> list[tuple[str, Contestant]]:
+    """Those worth showing with what they are: the chosen one, the runner-up, the best of each family.
+
+    One that is several of these comes once, with all its names.
+    """
+    library, generated = measured.library, measured.generated
+    named = [
+        ("chosen", measured.chosen),
+        ("runner-up", measured.runner_up),
+        (f"{library.maker}'s best" if library is not None else "", library),
+        ("generated best", generated),
+    ]
+    found: dict[Contestant, list[str]] = {}
+    for name, contestant in named:
+        if contestant is not None:
+            found.setdefault(contestant, []).append(name)
+    return [(", ".join(names), contestant) for contestant, names in found.items()]
+
+
+def speedup_over_library(measured: Measurement) -> Ratio | None:
+    """Of the choice, where the library's best is another candidate that ran correctly."""
+    library = measured.library
+    if library is None or measured.chosen.is_library:
+        return None
+    return measured.chosen.speedup_over(library)
+
+
+def why_words(measured: Measurement, *, undone: bool = False) -> str:
+    """Why the choice won, or lost and was chosen nevertheless.
+
+    Args:
+        measured: What was measured of the operator.
+        undone: Whether the whole engine was faster with another than the fastest candidate.
+    """
+    parts = [_against_rival(measured)]
+    if undone:
+        parts.append("the faster one alone did not pay in the whole engine, and was undone")
+    return "; ".join(part for part in parts if part)
+
+
+def _against_rival(measured: Measurement) -> str:
+    """The choice against the best of the other family, else against the runner-up."""
+    chosen = measured.chosen
+    if chosen.is_library:
+        rival, name = measured.generated, "the best generated kernel"
+        missing = "no generated kernel ran correctly"
+    else:
+        rival, name = measured.library, "the library's best"
+        if rival is not None:
+            name = f"{rival.maker}'s best"
+        reasons = ", ".join(measured.refusals)
+        missing = f"the library offers nothing: {reasons}" if reasons else ""
+    if rival is not None:
+        return _verdict(chosen, rival, name)
+    runner_up = measured.runner_up
+    alone = "the only candidate that ran correctly"
+    against = alone if runner_up is None else _verdict(chosen, runner_up, "the runner-up")
+    return f"{missing}; {against}" if missing else against
+
+
+def _verdict(chosen: Contestant, rival: Contestant, name: str) -> str:
+    ratio = chosen.speedup_over(rival)
+    ahead = abs(ratio.median - 1)
+    apart = not (chosen.side_by_side and rival.side_by_side)
+    caveat = " (not compared side by side)" if apart else ""
+    if not ratio.beyond_noise:
+        side = "ahead of" if ratio.median >= 1 else "behind"
+        return f"within noise of {name}, {ahead:.1%} {side} it{caveat}"
+    if ratio.median > 1:
+        return f"{ahead:.1%} faster than {name}, beyond noise{caveat}"
+    slower = 1 / ratio.median - 1
+    return f"{slower:.1%} slower alone than {name}, beyond noise{caveat}"
+
+
+def contest_of(measurements: Iterable[Measurement | None]) -> ContestFacts | None:
+    """The sums over the operators for which a library had a correct candidate; None without any."""
+    pairs = [
+        (each, each.library)
+        for each in measurements
+        if each is not None and each.library is not None
+    ]
+    if not pairs:
+        return None
+    measured = [each for each, _ in pairs]
+    own = [each for each in measured if not each.chosen.is_library]
+    ratios = [_generated_ratio(each) for each in measured]
+    known = [each for each in ratios if each is not None]
+    faster = sum(each.low > 1 for each in known)
+    slower = sum(each.high < 1 for each in known) + len(ratios) - len(known)
+    return ContestFacts(
+        library=" and ".join(sorted({library.maker for _, library in pairs})),
+        operators=len(pairs),
+        generated=len(own),
+        seconds=_seconds(measured),
+        generated_seconds=_seconds(own),
+        faster=faster,
+        even=len(ratios) - faster - slower,
+        slower=slower,
+        speedup=geometric_mean(
+            library.median_seconds / each.median_seconds for each, library in pairs
+        ),
+        generated_speedup=(
+            geometric_mean(each.median for each in known) if len(known) == len(ratios) else None
+        ),
+    )
+
+
+def _generated_ratio(measured: Measurement) -> Ratio | None:
+    if measured.generated is None or measured.library is None:
+        return None
+    return measured.generated.speedup_over(measured.library)
+
+
+def _seconds(measured: Sequence[Measurement]) -> float:
+    return sum(each.median_seconds for each in measured)
+
+
+def contest_sentences(contest: ContestFacts) -> list[str]:
+    """The contest of a whole plan in sentences."""
+    count, name = contest.operators, contest.library
+    sentences = [
+        (
+            f"Generated kernels compute {contest.generated} of the {count} operators for which "
+            f"{name} had a correct candidate: {contest.share_by_number:.0%} by number, "
+            f"{contest.share_by_time:.0%} by time."
+        ),
+        (
+            f"The best generated kernel is faster than {name}'s best, beyond noise, in "
+            f"{contest.faster} of them, as fast within noise in {contest.even}, slower in "
+            f"{contest.slower}."
+        ),
+        f"The choices are {contest.speedup:.2f} times as fast as {name}'s best, in the geometric mean",
+    ]
+    alone = contest.generated_speedup
+    sentences[-1] += "." if alone is None else f"; generated kernels alone {alone:.2f} times."
+    return sentences

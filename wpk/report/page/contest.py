@@ -1,0 +1,61 @@
+"""Inside an operator: the candidates side by side, and why the choice won or lost."""
+
+from wpk.engine.measurement import Contestant, Measurement
+from wpk.problems.signs import DASH
+from wpk.report.contest import candidate_words, ratio_words, roles, tally_words, time_words
+from wpk.report.facts import OperatorFacts
+from wpk.report.measured import distance_words, in_engine_words, measured_sentence
+from wpk.report.page.markup import Html, joined, tag
+
+_COLUMNS = ("", "Candidate", "Median µs", "Speedup of the choice")
+
+
+def contest_part(operator: OperatorFacts, measured: Measurement) -> Html:
+    """The candidates of one operator with their times."""
+    shown = roles(measured)
+    slowest = max(each.high_seconds for _, each in shown)
+    rows = [_row(role, each, measured.chosen, slowest) for role, each in shown]
+    head = tag("thead", tag("tr", *(tag("th", label, scope="col") for label in _COLUMNS)))
+    where = (
+        f"Alone {measured.median_seconds * 1e6:.2f} µs, in the engine {in_engine_words(measured)} µs"
+        if measured.in_engine_seconds is not None
+        else f"Alone {measured.median_seconds * 1e6:.2f} µs"
+    )
+    where += f"; {distance_words(operator)} times the bound."
+    trials = f"Trials: {tally_words(measured)}; {measured.known} of them known before."
+    link = tag("a", "How the search went", href=f"#problem-{operator.problem}")
+    return joined(
+        [
+            tag("h3", "Measured side by side"),
+            tag("p", f"{operator.why[:1].upper()}{operator.why[1:]}."),
+            tag("table", head, tag("tbody", *rows), class_="contest"),
+            tag("p", f"{where} {measured_sentence(measured)} {trials} ", link),
+            *(tag("p", f"Tuning store: {line}", class_="names") for line in measured.lookups),
+        ]
+    )
+
+
+def _row(role: str, each: Contestant, chosen: Contestant, slowest: float) -> Html:
+    apart = "" if each.side_by_side else " (as the search saw it)"
+    speedup = DASH if each is chosen else ratio_words(chosen.speedup_over(each))
+    return tag(
+        "tr",
+        tag("th", role, scope="row"),
+        tag("td", candidate_words(each)),
+        tag("td", _band(each, slowest), time_words(each.median_seconds, each.noise), apart),
+        tag("td", speedup),
+    )
+
+
+def _band(each: Contestant, slowest: float) -> Html:
+    """A bar as long as the median, with the noise band at its end."""
+    part = 100 / slowest
+    low, width = part * each.low_seconds, part * (each.high_seconds - each.low_seconds)
+    shade = "library" if each.is_library else "estimate"
+    return tag(
+        "span",
+        tag("span", class_=shade, style=f"width:{part * each.median_seconds:.2f}%"),
+        tag("span", class_="noise", style=f"left:{low:.2f}%;width:{width:.2f}%"),
+        class_="bar",
+        aria_hidden="true",
+    )
