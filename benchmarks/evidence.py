@@ -1,0 +1,163 @@
+"""All that wpk claims of itself on a GPU, measured row by row on this machine.
+
+    python benchmarks/evidence.py --list
+    python benchmarks/evidence.py --only 'mixed.resnet18.*' --output results.json
+    python benchmarks/evidence.py --gpu 3 --of 8 --output results.3.json
+    python benchmarks/evidence.py --merge results.*.json --output results.json
+
+A row takes at most 8 minutes and is written to the output as soon as it is measured; rows that are
+there are not measured again, so an interrupted call goes on where it was. Rows that could not be
+measured are tried again. Rows share a folder (`--store`) of compiled kernels, trials and networks.
+On a machine with several GPUs start one process a GPU, each with an output of its own. Times are only
+worth something where nobody else uses the GPU. Exit code 1 where a row fails or cannot be measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatch
+from pathlib import Path
+
+# Python's safe path leaves a script's folder out.
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "models"))
+sys.path.insert(0, str(Path(__file__).parent))
+
+from rows.base import MOST_SECONDS, Context, Row, RowError
+from rows.catalogue import all_rows
+from rows.isolated import measure_apart
+from rows.machine import machine
+from rows.result_file import Record, ResultFile
+
+from wpk.report.table import format_table
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, list or merge; return the exit code."""
+    options = _parser().parse_args(arguments)
+    rows = {name: row for name, row in all_rows().items() if _wanted(name, options.only)}
+    if options.list:
+        print(format_table(["row", "shows"], [[row.name, row.claim] for row in rows.values()]))
+        return 0
+    results = ResultFile(options.output)
+    if options.merge:
+        results.merge(options.merge)
+        return _tell(results, options.only)
+    if not rows:
+        raise SystemExit(f"no row matches {', '.join(options.only)}: see --list")
+    if options.gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(options.gpu)
+    mine = share(list(rows.values()), options.gpu or 0, options.of)
+    unfinished = [row for row in mine if options.again or not results.is_finished(row.name)]
+    about = _about(options.commit, arguments) if unfinished else {}
+    for row in unfinished:
+        print(f"{row.name} …", file=sys.stderr, flush=True)
+        record = measure(row, options.store) | about
+        results.add(row.name, record)
+        print(f"{row.name}: {_outcome(record)}, {_summary(record)}", file=sys.stderr, flush=True)
+    return _tell(results, options.only)
+
+
+def measure(row: Row, store: Path) -> Record:
+    """A row's record, without what it was measured with."""
+    store = store.resolve()
+    folder = store / "rows" / row.name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    begun = time.monotonic()
+    try:
+        outcome = measure_apart(row, Context(store, folder, begun + MOST_SECONDS))
+        record: Record = {
+            "passed": outcome.passed,
+            "summary": outcome.summary,
+            "figures": outcome.figures,
+        }
+    except RowError as error:
+        record = {"error": str(error)}
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return record | {"seconds": time.monotonic() - begun, "date": date}
+
+
+def share(rows: Sequence[Row], number: int, count: int) -> list[Row]:
+    """The rows of one of ``count`` processes: every row is one's."""
+    return list(rows[number % count :: count])
+
+
+def _wanted(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def _about(commit: str | None, arguments: Sequence[str] | None) -> Record:
+    given = sys.argv[1:] if arguments is None else arguments
+    command = " ".join(["python", "benchmarks/evidence.py", *given])
+    return {"machine": machine(), "command": command, "commit": commit or _commit()}
+
+
+def _commit() -> str:
+    """Of the checkout; ``--commit`` says it where there is only a copy."""
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(ROOT), "describe", "--always", "--dirty"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return said.stdout.strip()
+
+
+def _tell(results: ResultFile, patterns: Sequence[str]) -> int:
+    """Print what the file holds of the rows asked for; 1 where one of them did not pass."""
+    held = {name: r for name, r in results.records.items() if _wanted(name, patterns)}
+    order = {name: place for place, name in enumerate(all_rows())}
+    table = [
+        [name, _outcome(record), f"{record['seconds']:.0f}", _summary(record)]
+        for name, record in sorted(held.items(), key=lambda item: order.get(item[0], len(order)))
+    ]
+    print(format_table(["row", "", "s", "measured"], table))
+    passed = sum(bool(record.get("passed")) for record in held.values())
+    print(f"\n{passed} of {len(held)} rows pass: {results.path}")
+    return 0 if passed == len(held) else 1
+
+
+def _outcome(record: Record) -> str:
+    if "error" in record:
+        return "ERROR"
+    return "ok" if record["passed"] else "FAILED"
+
+
+def _summary(record: Record) -> str:
+    text: str = record["error"] if "error" in record else record["summary"]
+    return text.splitlines()[-1] if text else ""
+
+
+def _parser() -> argparse.ArgumentParser:
+    about, _, more = (__doc__ or "").partition("\n")
+    parser = argparse.ArgumentParser(
+        description=about, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--list", action="store_true", help="print the rows, and measure nothing")
+    add("--only", nargs="+", default=["*"], metavar="ROW", help="these rows; wildcards")
+    add("--output", type=Path, default=RESULTS / "evidence.json", metavar="FILE.json")
+    add("--store", type=Path, default=ROOT / "build" / "evidence", metavar="FOLDER")
+    add("--gpu", type=int, metavar="N", help="measure on this GPU; it is the only one that is seen")
+    add("--of", type=int, default=1, metavar="M", help="with --gpu N: only every M-th row, from N")
+    add("--again", action="store_true", help="measure also the rows that the output holds")
+    add("--commit", metavar="HASH", help="of the sources, where this is no git checkout")
+    add("--merge", type=Path, nargs="+", metavar="FILE", help="join files into the output")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

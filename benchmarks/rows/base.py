@@ -1,0 +1,142 @@
+"""What a row is given, and what it hands back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+BENCHMARKS = Path(__file__).parents[1]
+
+MOST_SECONDS = 480.0
+"""Of one row."""
+
+_SHOWN_LINES = 12
+
+
+class RowError(Exception):
+    """A row could not be measured; the next call of the script tries it again."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was measured.
+
+    Attributes:
+        passed: Whether it is what the row asks for.
+        summary: The figures that matter, in a few words.
+        figures: All of them, as plain data; times in seconds.
+    """
+
+    passed: bool
+    summary: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that succeeded: its wall-clock seconds and its standard output."""
+
+    seconds: float
+    output: str
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a row works with.
+
+    Attributes:
+        store: Folder that rows share and that is carried over: compiled kernels, trials, networks.
+        folder: Of this row alone, empty when it begins; stays for whoever wants to look.
+        deadline: When the row must have ended, on `time.monotonic`.
+    """
+
+    store: Path
+    folder: Path
+    deadline: float
+
+    def seconds_left(self) -> float:
+        """Until the deadline.
+
+        Raises:
+            RowError: It has passed.
+        """
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise RowError(f"took longer than {MOST_SECONDS:.0f} s")
+        return left
+
+    def wpk(self, *arguments: str | Path) -> Finished:
+        """Run ``python -m wpk`` with the arguments.
+
+        Raises:
+            RowError: Its exit code is not 0, or it runs past the deadline.
+        """
+        return self.run(wpk_command(*arguments))
+
+    def run(self, command: list[str]) -> Finished:
+        """Run a command. What it says on stderr is shown only where it fails.
+
+        Raises:
+            RowError: Its exit code is not 0, or it runs past the deadline.
+        """
+        begun = time.perf_counter()
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=self.seconds_left(), check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RowError(f"took longer than {MOST_SECONDS:.0f} s: {_words(command)}") from error
+        seconds = time.perf_counter() - begun
+        if done.returncode:
+            said = "\n".join((done.stdout + done.stderr).splitlines()[-_SHOWN_LINES:])
+            raise RowError(f"exit code {done.returncode} of {_words(command)}:\n{said}")
+        return Finished(seconds, done.stdout)
+
+    def exported(self, network: str) -> Path:
+        """A network of ``benchmarks/export.py``, exported where that has not been done."""
+        path = self.store / "networks" / f"{network}.onnx"
+        if not path.is_file():
+            self.export(network, path)
+        return path
+
+    def export(self, network: str, path: Path) -> dict[str, Any]:
+        """Export a network in a process of its own; return what the exporter says of the file."""
+        script = str(BENCHMARKS / "export.py")
+        said = self.run([sys.executable, script, network, str(path)]).output
+        figures: dict[str, Any] = json.loads(said.splitlines()[-1])
+        return figures
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement.
+
+    Attributes:
+        name: What ``--only`` matches; dots between its parts.
+        claim: What it shows, in words.
+        measure: Does it.
+    """
+
+    name: str
+    claim: str
+    measure: Callable[[Context], Outcome]
+
+
+def wpk_command(*arguments: str | Path) -> list[str]:
+    """The command that runs wpk with this interpreter."""
+    return [sys.executable, "-m", "wpk", *map(str, arguments)]
+
+
+def microseconds(seconds: float) -> str:
+    """A time as rows print it."""
+    return f"{seconds * 1e6:.1f} µs"
+
+
+def _words(command: list[str]) -> str:
+    return " ".join(command[1:])

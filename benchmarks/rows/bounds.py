@@ -1,0 +1,29 @@
+"""No measurement lies under its bound."""
+
+from __future__ import annotations
+
+from rows.base import Context, Outcome, Row, RowError
+from rows.trials import FILE, over_bound
+
+
+def rows() -> list[Row]:
+    """One, over all stores of all rows so far."""
+    return [Row("bounds", "every trial that ran took longer than its roofline bound", _measure)]
+
+
+def _measure(context: Context) -> Outcome:
+    stores = sorted(context.store.rglob(FILE))
+    ratios = [pair for path in stores for pair in over_bound(path)]
+    if not ratios:
+        raise RowError(f"no trials in {context.store}: measure other rows first")
+    under = [(ratio, trial) for ratio, trial in ratios if ratio <= 1.0]
+    least, trial = min(ratios, key=lambda pair: pair[0])
+    figures = {
+        "stores": len(stores),
+        "trials": len(ratios),
+        "under": [f"{each.template} {dict(each.schedule)}: {r:.3f}" for r, each in under],
+        "least_multiple_of_the_bound": least,
+        "least_template": trial.template,
+    }
+    summary = f"{len(ratios)} trials, {len(under)} under; the least is {least:.2f} times its bound"
+    return Outcome(not under, summary, figures)

@@ -1,0 +1,45 @@
+"""The fault kit: candidates that hang, crash, trample or compute nonsense."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import faulty_kernels
+
+from rows.base import Context, Outcome, Row
+from wpk.device.process import GpuProcess
+from wpk.engine.trials import Candidate, TrialRunner
+from wpk.trial import Regime, Status
+
+_LIMIT_SECONDS = 3.0
+
+
+def rows() -> list[Row]:
+    """One: all faults in one run."""
+    return [Row("faults", "every faulty candidate is refused, and the next trial is right", _kit)]
+
+
+def _kit(context: Context) -> Outcome:
+    kit = faulty_kernels.make_kit(context.folder)
+    statements = {**faulty_kernels.AFTER, **faulty_kernels.ON_THE_GPU_ONLY}
+    candidates: dict[str, Candidate] = {
+        **{fault: kit.with_statement(text) for fault, text in statements.items()},
+        "does nothing": kit.doing_nothing(),
+        "too large a block": kit.too_large_a_block(),
+    }
+    figures = {}
+    open_gpu = partial(GpuProcess, limit_seconds=_LIMIT_SECONDS)
+    with TrialRunner(kit.cases(), Regime.WARM, open_gpu=open_gpu) as runner:
+        for fault, candidate in candidates.items():
+            trial, after = runner.trial(candidate), runner.trial(kit.good)
+            refused = trial.status is not Status.OK and after.status is Status.OK
+            figures[fault] = {
+                "status": trial.status.value,
+                "detail": trial.detail,
+                "next": after.status.value,
+                "refused": refused,
+            }
+            context.seconds_left()
+    refused = sum(bool(each["refused"]) for each in figures.values())
+    summary = f"{refused} of {len(figures)} refused, each with a right trial after it"
+    return Outcome(refused == len(figures), summary, figures)
