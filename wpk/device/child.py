@@ -14,6 +14,7 @@ from multiprocessing.connection import Connection
 
 from wpk.device.guarded import GuardedCudaDevice
 from wpk.device.measure import measure
+from wpk.device.step_times import step_seconds
 from wpk.errors import WpkError
 
 _ORPHAN_GRACE_SECONDS = 10
@@ -57,9 +58,11 @@ def serve(
 
 def _answer(device: GuardedCudaDevice, call: Call) -> object:
     if call.method == "facts":
-        return device.name, device.capability, device.driver, device.l2_bytes
+        return device.name, device.capability, device.driver, device.cuda_api, device.facts
     if call.method == "measure":
         return measure(device, *call.arguments)  # type: ignore[arg-type]
+    if call.method == "step_seconds":
+        return step_seconds(device, *call.arguments)  # type: ignore[arg-type]
     return getattr(device, call.method)(*call.arguments)
 
 

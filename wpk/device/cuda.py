@@ -6,23 +6,18 @@ primary one, so other libraries in the process share it.
 
 import weakref
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.graph import CudaGraph
+from wpk.device.context import CurrentContext, pycuda_driver, retain
+from wpk.device.facts import DeviceFacts, read_driver_version, read_facts
+from wpk.device.graph import CudaGraph, CudaMark, bindings, checked
+from wpk.device.kernels import CudaKernels
 from wpk.errors import EngineError, LaunchError
-from wpk.execution import (
-    BoundCall,
-    BoundLaunch,
-    Image,
-    KernelsOnly,
-    LibraryImage,
-    Pointer,
-    Replay,
-    Work,
-)
+from wpk.execution import BoundCall, Image, KernelsOnly, LibraryImage, Replay, Work
 
 Bytes = NDArray[np.uint8]
 
@@ -30,11 +25,16 @@ Bytes = NDArray[np.uint8]
 class CudaDevice(KernelsOnly):
     """One GPU: loads cubins, holds memory, launches. Calls take effect in order.
 
+    Any thread may call it, one at a time.
+
     Attributes:
         name: What a report calls it, e.g. ``NVIDIA H200 (sm_90)``.
+        ordinal: Its number among the GPUs of the process.
         capability: Major and minor compute capability.
-        driver: Version of CUDA that the driver supports, e.g. ``13.0``.
-        l2_bytes: Size of the L2 cache.
+        cuda_api: Version of CUDA that the driver supports, e.g. ``13.0``.
+        driver: The driver's own version, e.g. ``580.159.03``.
+        facts: Numbers of the GPU, read off the driver.
+        stream: Handle of the stream that all work is put on, for libraries that put theirs there too.
     """
 
     executes_source = False
@@ -45,29 +45,42 @@ class CudaDevice(KernelsOnly):
         Raises:
             EngineError: pycuda is not installed, or there is no such GPU.
         """
-        self._cuda = _driver()
+        self._cuda = pycuda_driver()
         try:
             self._cuda.init()
             device = self._cuda.Device(ordinal)
-            context = device.retain_primary_context()
+            context = retain(self._cuda, ordinal)
         except self._cuda.Error as error:
             raise EngineError(
                 f"GPU {ordinal} cannot be used: {error}",
                 fix="check nvidia-smi, or use --device cpu",
             ) from error
+        self.ordinal = ordinal
         self.capability: tuple[int, int] = tuple(device.compute_capability())
         major, minor = self.capability
         self.name = f"{device.name()} (sm_{major}{minor})"
         version = self._cuda.get_driver_version()
-        self.driver = f"{version // 1000}.{version % 1000 // 10}"
-        self._functions: dict[str, tuple[Any, Any]] = {}
+        self.cuda_api = f"{version // 1000}.{version % 1000 // 10}"
+        self.driver = read_driver_version(self.cuda_api)
+        self.facts: DeviceFacts = read_facts(self._cuda, device)
+        self._context = CurrentContext(self._cuda, context, self.name)
+        self._kernels = CudaKernels(self._cuda, self.name)
         self._allocations: dict[int, Any] = {}
-        self.l2_bytes: int = device.get_attribute(self._cuda.device_attribute.L2_CACHE_SIZE)
-        context.push()
-        # It waits for copies of memory and they for it, so calls take effect in order.
-        self._stream = self._cuda.Stream()
-        self._begin, self._end = self._cuda.Event(), self._cuda.Event()
-        self._leave = weakref.finalize(self, _leave, context, self._functions, self._allocations)
+        self._children: weakref.WeakSet[CudaGraph | CudaMark] = weakref.WeakSet()
+        with self._context:
+            # It waits for copies of memory and they for it, so calls take effect in order.
+            self._streams = [self._cuda.Stream()]
+            self._events = [self._cuda.Event(), self._cuda.Event()]
+        self.stream = int(self._streams[0].handle)
+        self._leave = weakref.finalize(
+            self,
+            _leave,
+            self._context,
+            self._children,
+            self._kernels,
+            self._allocations,
+            (self._events, self._streams),
+        )
 
     def close(self) -> None:
         """Free all memory and leave the context; also done when the process ends."""
@@ -82,9 +95,17 @@ class CudaDevice(KernelsOnly):
         self.close()
 
     @property
-    def stream(self) -> int:
-        """Handle of the stream that all work is put on, for libraries that put theirs there too."""
-        return int(self._stream.handle)
+    def l2_bytes(self) -> int:
+        """Size of the L2 cache."""
+        return self.facts.l2_bytes
+
+    def active(self) -> AbstractContextManager[object]:
+        """While entered, this thread's context is the device's, and other threads wait.
+
+        Raises:
+            EngineError: On entering: the device was closed.
+        """
+        return self._context
 
     def load(self, image: Image) -> None:
         """Load a kernel's cubin, or make a library's implementation ready.
@@ -92,20 +113,11 @@ class CudaDevice(KernelsOnly):
         Raises:
             EngineError: The GPU cannot execute it, e.g. it was built for another architecture.
         """
-        if isinstance(image, LibraryImage):
-            self.load_library(image)
-            return
-        if image.digest in self._functions:
-            return
-        try:
-            module = self._cuda.module_from_buffer(image.cubin)
-            function = module.get_function(image.source.entry)
-        except self._cuda.Error as error:
-            raise EngineError(
-                f"{self.name} cannot load kernel {image.source.entry}: {error}",
-                fix="write the plan for this GPU: wpk optimize --target",
-            ) from error
-        self._functions[image.digest] = (module, function)
+        with self._context:
+            if isinstance(image, LibraryImage):
+                self.load_library(image)
+            else:
+                self._kernels.load(image)
 
     def allocate(self, size: int) -> int:
         """The address, a multiple of 256, of ``size`` bytes with undefined contents.
@@ -113,24 +125,28 @@ class CudaDevice(KernelsOnly):
         Raises:
             EngineError: There is not enough memory.
         """
-        try:
-            allocation = self._cuda.mem_alloc(size)
-        except self._cuda.MemoryError as error:
-            free, total = self._cuda.mem_get_info()
-            raise EngineError(
-                f"{self.name} has no {size} bytes left: {free} of {total} are free",
-                fix="free memory on the GPU, or run a smaller batch",
-            ) from error
-        self._allocations[int(allocation)] = allocation
-        return int(allocation)
+        with self._context:
+            try:
+                allocation = self._cuda.mem_alloc(size)
+            except self._cuda.MemoryError as error:
+                free, total = self._cuda.mem_get_info()
+                raise EngineError(
+                    f"{self.name} has no {size} bytes left: {free} of {total} are free",
+                    fix="free memory on the GPU, or run a smaller batch",
+                ) from error
+            self._allocations[int(allocation)] = allocation
+            return int(allocation)
 
     def free(self, address: int) -> None:
-        """Give an allocation back."""
-        self._allocations.pop(address).free()
+        """Give an allocation back; that of a device that was closed is free already."""
+        if self._context.is_open:
+            with self._context:
+                self._allocations.pop(address).free()
 
     def write(self, address: int, data: Bytes) -> None:
         """Copy bytes to the GPU."""
-        self._cuda.memcpy_htod(address, np.ascontiguousarray(data))
+        with self._context:
+            self._cuda.memcpy_htod(address, np.ascontiguousarray(data))
 
     def read(self, address: int, size: int) -> Bytes:
         """Copy bytes from the GPU, after everything launched before has finished.
@@ -139,10 +155,11 @@ class CudaDevice(KernelsOnly):
             LaunchError: A kernel failed.
         """
         data = np.empty(size, np.uint8)
-        try:
-            self._cuda.memcpy_dtoh(data, address)
-        except self._cuda.Error as error:
-            raise self._failed(error) from error
+        with self._context:
+            try:
+                self._cuda.memcpy_dtoh(data, address)
+            except self._cuda.Error as error:
+                raise self._failed(error) from error
         return data
 
     def launch(self, work: Work) -> None:
@@ -151,38 +168,13 @@ class CudaDevice(KernelsOnly):
         Raises:
             LaunchError: It cannot be started.
         """
-        if isinstance(work, BoundCall):
-            self.call_library(work)
-        else:
-            self._launch(work)
+        with self._context:
+            if isinstance(work, BoundCall):
+                self.call_library(work)
+            else:
+                self._kernels.launch(work, self._streams[0])
 
-    def _launch(self, launch: BoundLaunch) -> None:
-        if launch.cluster != (1, 1, 1) or launch.attributes:
-            raise LaunchError(
-                f"{launch.entry} needs launch attributes {launch.attributes} and clusters of "
-                f"{launch.cluster}, which this version does not launch",
-                fix="optimize the model again with this version of wpk",
-            )
-        _, function = self._functions[launch.kernel]
-        limit = self._cuda.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES
-        arguments = [_value(launch.entry, argument) for argument in launch.arguments]
-        try:
-            function.set_attribute(limit, launch.shared_bytes)
-            function(
-                *arguments,
-                grid=launch.grid,
-                block=launch.block,
-                shared=launch.shared_bytes,
-                stream=self._stream,
-            )
-        except self._cuda.Error as error:
-            raise LaunchError(
-                f"{launch.entry} cannot be launched on {self.name} with grid {launch.grid}, block "
-                f"{launch.block}, {launch.shared_bytes} bytes of shared memory: {error}",
-                fix="write the plan for this GPU: wpk optimize --target",
-            ) from error
-
-    def capture(self, works: Sequence[Work]) -> Replay:
+    def capture(self, works: Sequence[Work]) -> CudaGraph:
         """A CUDA graph of work that follows each other.
 
         Raises:
@@ -193,7 +185,17 @@ class CudaDevice(KernelsOnly):
             for work in works:
                 self.launch(work)
 
-        return CudaGraph(self._stream.handle, enqueue)
+        with self._context:
+            graph = CudaGraph(self.stream, enqueue)
+        self._children.add(graph)
+        return graph
+
+    def make_mark(self) -> CudaMark:
+        """A point in a stream's work that others can wait for."""
+        with self._context:
+            mark = CudaMark()
+        self._children.add(mark)
+        return mark
 
     def synchronize(self) -> None:
         """Wait until everything that was started has finished.
@@ -201,10 +203,23 @@ class CudaDevice(KernelsOnly):
         Raises:
             LaunchError: A kernel failed.
         """
-        try:
-            self._stream.synchronize()
-        except self._cuda.Error as error:
-            raise self._failed(error) from error
+        with self._context:
+            try:
+                self._streams[0].synchronize()
+            except self._cuda.Error as error:
+                raise self._failed(error) from error
+
+    def settle(self) -> None:
+        """Wait for all work on the device, whatever stream it is on.
+
+        Raises:
+            LaunchError: A kernel failed.
+        """
+        with self._context:
+            try:
+                self._cuda.Context.synchronize()
+            except self._cuda.Error as error:
+                raise self._failed(error) from error
 
     def seconds(self, replay: Replay) -> float:
         """Time of a replay between two events on the GPU, after everything started before.
@@ -212,22 +227,47 @@ class CudaDevice(KernelsOnly):
         Raises:
             LaunchError: A kernel failed.
         """
-        try:
-            self._begin.record(self._stream)
-            replay.replay()
-            self._end.record(self._stream)
-            self._end.synchronize()
-            return float(self._begin.time_till(self._end)) * 1e-3
-        except self._cuda.Error as error:
-            raise self._failed(error) from error
+        with self._context:
+            (begin, end), stream = self._events, self._streams[0]
+            try:
+                begin.record(stream)
+                replay.replay()
+                end.record(stream)
+                end.synchronize()
+                return float(begin.time_till(end)) * 1e-3
+            except self._cuda.Error as error:
+                raise self._failed(error) from error
 
     def fill(self, address: int, size: int, byte: int) -> None:
         """Start to set bytes of memory."""
-        self._cuda.memset_d8_async(address, byte, size, self._stream)
+        with self._context:
+            self._cuda.memset_d8_async(address, byte, size, self._streams[0])
 
     def copy(self, source: int, target: int, size: int) -> None:
         """Start to copy bytes from one place of memory to another."""
-        self._cuda.memcpy_dtod_async(target, source, size, self._stream)
+        self.copy_on(self.stream, source, target, size)
+
+    def copy_on(self, stream: int, source: int, target: int, size: int) -> None:
+        """Start to copy bytes, on any stream by its handle."""
+        driver = bindings()
+        with self._context:
+            checked(
+                "copy memory",
+                driver.cuMemcpyDtoDAsync(target, source, size, driver.CUstream(stream)),
+            )
+
+    def located(self, address: int) -> int | None:
+        """Number of the GPU that an address lies on; None where it is no GPU's memory."""
+        driver = bindings()
+        kinds = driver.CUpointer_attribute
+        with self._context:
+            status, kind = driver.cuPointerGetAttribute(
+                kinds.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address
+            )
+            if int(status) or kind == driver.CUmemorytype.CU_MEMORYTYPE_HOST:
+                return None
+            wanted = kinds.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+            return int(checked("find memory", driver.cuPointerGetAttribute(wanted, address)))
 
     def _failed(self, error: Exception) -> LaunchError:
         return LaunchError(
@@ -236,30 +276,20 @@ class CudaDevice(KernelsOnly):
         )
 
 
-def _leave(context: Any, functions: dict[str, Any], allocations: dict[int, Any]) -> None:
-    functions.clear()
-    while allocations:
-        allocations.popitem()[1].free()
-    context.pop()
-
-
-def _value(entry: str, argument: object) -> np.generic:
-    if isinstance(argument, Pointer):
-        return np.uintp(argument.address)
-    if isinstance(argument, int):
-        return np.int32(argument)
-    raise LaunchError(
-        f"{entry} takes a tensor map, which this version does not make",
-        fix="optimize the model again with this version of wpk",
-    )
-
-
-def _driver() -> Any:
-    try:
-        import pycuda.driver
-    except ImportError as error:
-        raise EngineError(
-            f"executing on a GPU needs pycuda, which cannot be imported: {error}",
-            fix="pip install 'wpk[gpu]' (it needs the CUDA toolkit), or use --device cpu",
-        ) from error
-    return pycuda.driver
+def _leave(
+    context: CurrentContext,
+    children: "weakref.WeakSet[CudaGraph | CudaMark]",
+    kernels: CudaKernels,
+    allocations: dict[int, Any],
+    others: tuple[list[Any], ...],
+) -> None:
+    with context:
+        bindings().cuCtxSynchronize()  # whatever became of it, nothing runs any more
+        for child in list(children):
+            child.close()
+        kernels.clear()
+        while allocations:
+            allocations.popitem()[1].free()
+        for each in others:
+            each.clear()
+    context.close()

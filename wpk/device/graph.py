@@ -1,5 +1,6 @@
-"""CUDA graphs, the part of the driver that pycuda lacks: capture a stream's work once, start it often.
+"""What pycuda lacks of the driver: graphs, and marks on streams of the caller's.
 
+A graph captures a stream's work once, to start it often.
 cuda-bindings (extra ``gpu``) works on the context that is current, which is pycuda's.
 """
 
@@ -17,17 +18,17 @@ class CudaGraph:
         """Capture.
 
         Args:
-            stream: Handle of the stream that ``enqueue`` works on, and that replays go to.
+            stream: Handle of the stream that ``enqueue`` works on.
             enqueue: Puts launches on the stream; nothing executes while it does.
 
         Raises:
             EngineError: cuda-bindings is not installed.
             LaunchError: Something cannot be captured.
         """
-        self._driver = _bindings()
+        self._driver = bindings()
         self._stream = self._driver.CUstream(stream)
         mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        self._call("begin a graph", self._driver.cuStreamBeginCapture(self._stream, mode))
+        checked("begin a graph", self._driver.cuStreamBeginCapture(self._stream, mode))
         try:
             enqueue()
         except BaseException:
@@ -35,39 +36,90 @@ class CudaGraph:
             if int(graph):
                 self._driver.cuGraphDestroy(graph)
             raise
-        graph = self._call("end a graph", self._driver.cuStreamEndCapture(self._stream))
+        graph = checked("end a graph", self._driver.cuStreamEndCapture(self._stream))
         try:
-            self._executable = self._call("make a graph", self._driver.cuGraphInstantiate(graph, 0))
+            self._executable = checked("make a graph", self._driver.cuGraphInstantiate(graph, 0))
         finally:
             self._driver.cuGraphDestroy(graph)
-        weakref.finalize(self, self._driver.cuGraphExecDestroy, self._executable)
+        self.close = weakref.finalize(self, self._driver.cuGraphExecDestroy, self._executable)
 
     def replay(self) -> None:
-        """Start it; it may still run when this returns.
+        """Start it on the stream it was captured on; it may still run when this returns.
 
         Raises:
             LaunchError: It cannot be started, or something before it failed.
         """
-        launched = self._driver.cuGraphLaunch(self._executable, self._stream)
-        if launched[0]:
-            self._call("start a graph", launched)
+        self._start(self._stream)
 
-    def _call(self, what: str, answer: tuple[Any, ...]) -> Any:
-        """The value of a driver's answer.
+    def replay_on(self, stream: int) -> None:
+        """Start it on another stream, by its handle.
 
         Raises:
-            LaunchError: It is an error.
+            LaunchError: It cannot be started, or something before it failed.
         """
-        status, *values = answer
-        if status != self._driver.CUresult.CUDA_SUCCESS:
-            raise LaunchError(
-                f"the driver cannot {what}: {status.name}",
-                fix="run the plan with --device cpu, which says which kernel fails and where",
-            )
-        return values[0] if values else None
+        self._start(self._driver.CUstream(stream))
+
+    def _start(self, stream: Any) -> None:
+        launched = self._driver.cuGraphLaunch(self._executable, stream)
+        if launched[0]:
+            checked("start a graph", launched)
 
 
-def _bindings() -> Any:
+class CudaMark:
+    """An event: see `wpk.device.streams.Mark`. It takes no time stamps, which would cost some."""
+
+    def __init__(self) -> None:
+        """Make the event.
+
+        Raises:
+            EngineError: cuda-bindings is not installed.
+            LaunchError: The driver makes none.
+        """
+        self._driver = bindings()
+        flag = self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
+        self._event = checked("make an event", self._driver.cuEventCreate(flag))
+        self.close = weakref.finalize(self, self._driver.cuEventDestroy, self._event)
+
+    def record(self, stream: int) -> None:
+        """See `wpk.device.streams.Mark.record`."""
+        answer = self._driver.cuEventRecord(self._event, self._driver.CUstream(stream))
+        if answer[0]:
+            checked("mark a stream", answer)
+
+    def hold(self, stream: int) -> None:
+        """See `wpk.device.streams.Mark.hold`."""
+        answer = self._driver.cuStreamWaitEvent(self._driver.CUstream(stream), self._event, 0)
+        if answer[0]:
+            checked("order two streams", answer)
+
+    def wait(self) -> None:
+        """See `wpk.device.streams.Mark.wait`."""
+        answer = self._driver.cuEventSynchronize(self._event)
+        if answer[0]:
+            checked("finish its work", answer)
+
+
+def checked(what: str, answer: tuple[Any, ...]) -> Any:
+    """The value of a driver's answer.
+
+    Raises:
+        LaunchError: It is an error.
+    """
+    status, *values = answer
+    if int(status):
+        raise LaunchError(
+            f"the driver cannot {what}: {status.name}",
+            fix="run the plan with --device cpu, which says which kernel fails and where",
+        )
+    return values[0] if values else None
+
+
+def bindings() -> Any:
+    """cuda-bindings' driver.
+
+    Raises:
+        EngineError: It is not installed.
+    """
     try:
         from cuda.bindings import driver
     except ImportError as error:

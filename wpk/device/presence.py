@@ -3,6 +3,7 @@
 import importlib.util
 from dataclasses import dataclass
 
+from wpk.device.facts import DeviceFacts
 from wpk.device.process import GpuProcess
 from wpk.errors import EngineError
 
@@ -14,14 +15,18 @@ class GpuFacts:
     Attributes:
         name: As the driver says it, with its architecture.
         capability: Major and minor compute capability.
-        driver: Version of CUDA that its driver supports.
+        driver: Its driver's own version.
         l2_bytes: Size of its L2 cache.
+        facts: All numbers that were read off it.
+        cuda_api: Version of CUDA that its driver supports.
     """
 
     name: str
     capability: tuple[int, int]
     driver: str
     l2_bytes: int
+    facts: DeviceFacts | None = None
+    cuda_api: str = ""
 
 
 def read_gpu() -> GpuFacts:
@@ -37,4 +42,6 @@ def read_gpu() -> GpuFacts:
             fix="pip install 'wpk[gpu]' (it needs the CUDA toolkit), or choose --search static",
         )
     with GpuProcess() as gpu:
-        return GpuFacts(gpu.name, gpu.capability, gpu.driver, gpu.l2_bytes)
+        return GpuFacts(
+            gpu.name, gpu.capability, gpu.driver, gpu.l2_bytes, gpu.facts, gpu.cuda_api
+        )

@@ -14,6 +14,7 @@ from typing import Any, Self, cast
 
 from wpk.device.child import Call
 from wpk.device.errors import GpuLostError, GpuTimeoutError
+from wpk.device.facts import DeviceFacts
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience, Timing
 from wpk.errors import LaunchError, WpkError
@@ -23,7 +24,7 @@ from wpk.trial import Regime
 _START_SECONDS = 60.0
 """For the interpreter, the driver and the context, on a loaded machine."""
 
-_Facts = tuple[str, tuple[int, int], str, int]
+_Facts = tuple[str, tuple[int, int], str, str, DeviceFacts]
 
 
 class GpuProcess:
@@ -35,8 +36,9 @@ class GpuProcess:
     Attributes:
         name: What a report calls the GPU.
         capability: Its major and minor compute capability.
-        driver: Version of CUDA that its driver supports.
-        l2_bytes: Size of its L2 cache.
+        driver: Its driver's own version.
+        cuda_api: Version of CUDA that its driver supports.
+        facts: Numbers that were read off it.
         limit_seconds: Of one call.
     """
 
@@ -75,7 +77,7 @@ class GpuProcess:
         except BaseException:  # an interrupt too: nobody else could end the child
             self.close()
             raise
-        self.name, self.capability, self.driver, self.l2_bytes = cast("_Facts", facts)
+        self.name, self.capability, self.driver, self.cuda_api, self.facts = cast("_Facts", facts)
 
     def __enter__(self) -> Self:
         """Nothing more to do: the child runs."""
@@ -84,6 +86,11 @@ class GpuProcess:
     def __exit__(self, *_error: object) -> None:
         """Close."""
         self.close()
+
+    @property
+    def l2_bytes(self) -> int:
+        """Size of its L2 cache."""
+        return self.facts.l2_bytes
 
     @property
     def is_alive(self) -> bool:
@@ -142,6 +149,10 @@ class GpuProcess:
     ) -> Timing:
         """See `wpk.device.measure.measure`."""
         return cast("Timing", self._call("measure", works, regions, regime, patience))
+
+    def step_seconds(self, steps: Sequence[Sequence[Work]]) -> tuple[float, ...]:
+        """See `wpk.device.step_times.step_seconds`."""
+        return cast("tuple[float, ...]", self._call("step_seconds", steps))
 
     def _call(self, method: str, *arguments: object, limit: float | None = None) -> Any:
         seconds = self.limit_seconds if limit is None else limit

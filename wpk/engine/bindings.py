@@ -1,20 +1,22 @@
 """A plan on a device at given sizes: addresses, launches, and their replay, made once and kept."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from wpk.engine.binding import StepAddresses, arena, bind_step, element_bytes, workspace_bytes
 from wpk.engine.plan import Plan
 from wpk.engine.plan_checks import check_sizes
-from wpk.execution import BoundLaunch, Device, Replay
+from wpk.execution import Device, Replay, Work
 from wpk.lowering.memory import MemoryPlan
 
 _ALIGNMENT = 256
-_KEPT = 8
-"""Assignments of the free dimensions that are kept ready; batch sizes in use are few."""
+_KEPT = 16
+"""Bindings that are kept ready: batch sizes in use are few, and so are the arrays a caller reuses."""
+
+_NOTHING: Mapping[str, int] = {}
 
 
 class Binding:
-    """Launches for one assignment of the free dimensions.
+    """Launches for one assignment of the free dimensions and of memory to the model's ports.
 
     Attributes:
         steps: The launches of each step.
@@ -22,11 +24,19 @@ class Binding:
     """
 
     def __init__(
-        self, plan: Plan, device: Device, dims: Mapping[str, int], where: "_Memory"
+        self,
+        plan: Plan,
+        device: Device,
+        dims: Mapping[str, int],
+        where: "_Memory",
+        external: Mapping[str, int] = _NOTHING,
     ) -> None:
         """Evaluate every launch at its addresses, and capture."""
-        self._values, self._memory, self._arena = plan.values, where.plan(dims), where.arena
-        self.steps: list[tuple[BoundLaunch, ...]] = []
+        self._values, memory = plan.values, where.plan(dims)
+        self._starts = {name: where.arena + offset for name, offset in memory.offsets.items()}
+        for name, address in external.items():
+            self._starts[self._values[name].buffer] = address - self._values[name].offset
+        self.steps: list[tuple[Work, ...]] = []
         for step in plan.steps:
             addresses = StepAddresses(
                 tuple(where.weights.get(n) or self.address(n) for n in step.inputs),
@@ -40,40 +50,71 @@ class Binding:
     def address(self, name: str) -> int:
         """Where a value lies."""
         value = self._values[name]
-        return self._arena + self._memory.offsets[value.buffer] + value.offset
+        return self._starts[value.buffer] + value.offset
+
+
+_Key = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
+"""Sizes, and addresses of memory that is not the engine's."""
 
 
 class Bindings:
-    """The bindings of a plan. All share one arena, which grows to the largest that is asked for."""
+    """The bindings of a plan. All share one arena, which grows to the largest that is asked for.
 
-    def __init__(self, plan: Plan, device: Device, weights: Mapping[str, int]) -> None:
+    Those that were used longest ago are forgotten.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        device: Device,
+        weights: Mapping[str, int],
+        settle: Callable[[], None],
+    ) -> None:
         """Begin with none.
 
         Args:
             plan: What to bind; its kernels are loaded.
             device: Where.
             weights: Addresses of the weights by name.
+            settle: Waits for what was started, before something that it needs is given up.
         """
-        self._plan, self._device = plan, device
+        self._plan, self._device, self._settle = plan, device, settle
         self._memory = _Memory(plan, device, weights)
-        self._bound: dict[tuple[tuple[str, int], ...], Binding] = {}
+        self._bound: dict[_Key, Binding] = {}
 
-    def at(self, dims: Mapping[str, int]) -> Binding:
+    def at(self, dims: Mapping[str, int], external: Mapping[str, int] = _NOTHING) -> Binding:
         """The binding for an assignment of the free dimensions.
+
+        Args:
+            dims: The assignment.
+            external: Addresses of inputs and outputs that do not lie in the arena; each is alone in
+                its buffer.
 
         Raises:
             PlanError: The plan's kernels cannot address memory of this size.
         """
-        key = tuple(sorted(dims.items()))
-        if key not in self._bound:
-            check_sizes(self._plan, dict(dims))
-            if not self._memory.holds(dims):
-                self._bound.clear()
-                self._memory.grow(dims)
-            while len(self._bound) >= _KEPT:
-                del self._bound[next(iter(self._bound))]
-            self._bound[key] = Binding(self._plan, self._device, dims, self._memory)
-        return self._bound[key]
+        key = (tuple(sorted(dims.items())), tuple(external.items()))
+        bound = self._bound.pop(key, None)
+        if bound is None:
+            bound = self._make(dims, external)
+        self._bound[key] = bound
+        return bound
+
+    def _make(self, dims: Mapping[str, int], external: Mapping[str, int]) -> Binding:
+        check_sizes(self._plan, dict(dims))
+        if not self._memory.holds(dims):
+            self._settle()
+            self._bound.clear()
+            self._memory.grow(dims)
+        while len(self._bound) >= _KEPT:
+            self._settle()
+            del self._bound[next(iter(self._bound))]
+        return Binding(self._plan, self._device, dims, self._memory, external)
+
+    @property
+    def held_bytes(self) -> tuple[int, int]:
+        """Bytes that the arena and the workspace take on the device now."""
+        return self._memory.held_bytes
 
     def close(self) -> None:
         """Give the arena back."""
@@ -103,14 +144,20 @@ class _Memory:
         return bool(self.arena and self.workspace) and all(n <= s for n, s in pairs)
 
     def grow(self, dims: Mapping[str, int]) -> None:
+        sizes = tuple(max(pair) for pair in zip(self.needed(dims), self._sizes, strict=True))
         self.free()
-        (arena_bytes, scratch), (most, most_scratch) = self.needed(dims), self._sizes
-        self._sizes = (max(arena_bytes, most), max(scratch, most_scratch))
-        self.arena = self._device.allocate(max(self._sizes[0], _ALIGNMENT))
-        self.workspace = self._device.allocate(max(self._sizes[1], _ALIGNMENT))
+        self.arena = self._device.allocate(max(sizes[0], _ALIGNMENT))
+        self.workspace = self._device.allocate(max(sizes[1], _ALIGNMENT))
+        self._sizes = (sizes[0], sizes[1])
+
+    @property
+    def held_bytes(self) -> tuple[int, int]:
+        arena_bytes, scratch = (max(size, _ALIGNMENT) for size in self._sizes)
+        return arena_bytes if self.arena else 0, scratch if self.workspace else 0
 
     def free(self) -> None:
         for address in (self.arena, self.workspace):
             if address:
                 self._device.free(address)
         self.arena = self.workspace = 0
+        self._sizes = (0, 0)

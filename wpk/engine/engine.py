@@ -1,25 +1,37 @@
 """A loaded plan, ready to execute."""
 
 import os
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.device.arrays import lies_on_gpu
+from wpk.device.facts import executes
+from wpk.device.streams import StreamDevice
+from wpk.engine.binding import library_images
 from wpk.engine.bindings import Binding, Bindings
 from wpk.engine.devices import open_device
+from wpk.engine.gpu_array import GpuArray
+from wpk.engine.gpu_runs import GpuRuns
 from wpk.engine.inputs import bind_inputs
+from wpk.engine.memory_use import MemoryUse
 from wpk.engine.placement import footprint, from_memory, to_memory
 from wpk.engine.plan import Plan, PlanBundle
 from wpk.engine.plan_file import read_plan
 from wpk.engine.regenerate import regenerate
 from wpk.engine.weights_file import array_bytes
+from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
 
 _ALIGNMENT = 256
+
+HostArrays = Mapping[str, NDArray[np.generic]]
 
 
 def load(path: str | os.PathLike[str], device: str = "auto") -> "Engine":
@@ -32,13 +44,19 @@ def load(path: str | os.PathLike[str], device: str = "auto") -> "Engine":
 
     Raises:
         PlanError: The file is damaged, or its kernels are not those of this installation.
-        EngineError: There is no such device.
+        EngineError: There is no such device, or the plan was compiled for another.
     """
-    return Engine(read_plan(Path(path)), open_device(device))
+    bundle = read_plan(Path(path))
+    opened = open_device(device)
+    if device == "auto" and not _executes(bundle.plan, opened):
+        opened = open_device("cpu")
+    return Engine(bundle, opened)
 
 
 class Engine:
     """Executes a plan on a device. Every step is its kernels' launches and nothing else.
+
+    Any thread may use it; calls from several take turns.
 
     Attributes:
         plan: What is executed.
@@ -46,33 +64,103 @@ class Engine:
     """
 
     def __init__(self, bundle: PlanBundle, device: Device) -> None:
-        """Load kernels and weights; memory for activations comes with the first run."""
+        """Load kernels and weights; memory for activations comes with the first run.
+
+        Raises:
+            PlanError: Its kernels are not those of this installation.
+            EngineError: It was compiled for another GPU, or there is not enough memory.
+        """
         self.plan: Plan = bundle.plan
         self.device = device
+        self._lock = threading.RLock()
+        self._weights: dict[str, int] = {}
+        self._weight_bytes = 0
+        self._is_closed = False
+        if not _executes(self.plan, device):
+            raise EngineError(
+                f"the plan was compiled for {self.plan.arch}, and the GPU is {device.name}",
+                fix="write a plan for this GPU: wpk optimize --target auto; or use --device cpu",
+            )
         sources = regenerate(bundle.plan) if device.executes_source else _stored(bundle)
-        for digest, source in sources.items():
-            device.load(KernelImage(digest, source, bundle.cubins[digest]))
-        self._weights = {
-            name: self._upload(array) for name, array in sorted(bundle.weights.items())
-        }
-        self._bindings = Bindings(self.plan, device, self._weights)
+        streams = device if isinstance(device, StreamDevice) else None
+        self._active: AbstractContextManager[object] = (
+            streams.active() if streams else nullcontext()
+        )
+        with self._active:
+            self._bindings = Bindings(self.plan, device, self._weights, self._wait)
+            self._runs = GpuRuns(self.plan, streams, self._bindings) if streams else None
+            try:
+                for digest, source in sources.items():
+                    device.load(KernelImage(digest, source, bundle.cubins[digest]))
+                for image in library_images(self.plan):
+                    device.load(image)
+                for name, array in sorted(bundle.weights.items()):
+                    self._upload(name, array)
+                if streams:
+                    streams.settle()  # a caller's stream would not wait for the weights
+            except BaseException:
+                self.close()
+                raise
 
-    def run(self, inputs: Mapping[str, NDArray[np.generic]]) -> dict[str, NDArray[np.generic]]:
+    @overload
+    def run(self, inputs: HostArrays) -> dict[str, NDArray[np.generic]]: ...
+
+    @overload
+    def run(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        outputs: Mapping[str, Any] | None = None,
+        stream: object = None,
+    ) -> dict[str, Any]: ...
+
+    def run(
+        self,
+        inputs: Mapping[str, Any],
+        *,
+        outputs: Mapping[str, Any] | None = None,
+        stream: object = None,
+    ) -> dict[str, Any]:
         """Execute the plan once.
+
+        With NumPy arrays the inputs are copied to the device, the run is waited for, and the outputs
+        are NumPy arrays of their own.
+
+        With arrays on the GPU nothing is copied or waited for. They are read and written where they
+        lie (an output that is a part of a larger value inside the engine is copied there, on the
+        GPU), and must stay as they are until the run has ended: they are dense, of the model's type
+        and shape, at multiples of 16 bytes. All inputs, and all outputs if any are given, are then
+        on the GPU.
 
         Args:
             inputs: One array for each input of the model, of its exact type and shape; a free
-                leading dimension takes the size that the arrays have.
+                leading dimension takes the size that the arrays have. On the GPU: anything with
+                ``__dlpack__`` or ``__cuda_array_interface__``.
+            outputs: Arrays on the GPU to write to, one for each output.
+            stream: Where the run is enqueued, behind all that was enqueued there: a handle, or a
+                stream of pycuda, PyTorch, CuPy or cuda.core. Without it, a stream of the engine's
+                that takes turns with the legacy default stream, which those libraries use unless
+                told otherwise.
 
         Returns:
-            One array for each output of the model.
+            One array for each output of the model: NumPy arrays, or those given, or `GpuArray`s of
+            the engine, which its next run at the same sizes without ``outputs`` overwrites.
 
         Raises:
-            EngineError: Names, types or shapes do not fit.
-            LaunchError: A kernel failed.
+            EngineError: Names, types or shapes do not fit, an array cannot be used without a copy,
+                or the engine was closed.
+            LaunchError: A kernel failed; after an asynchronous run a later call says so.
         """
+        with self._in_use():
+            on_gpu = outputs is not None or stream is not None
+            if on_gpu or any(map(lies_on_gpu, inputs.values())):
+                return self._on_streams().run(inputs, outputs, stream)
+            return self._run_on_host(inputs)
+
+    def _run_on_host(self, inputs: HostArrays) -> dict[str, NDArray[np.generic]]:
         arrays, dims = bind_inputs(self.plan, inputs)
         bound = self._bindings.at(dims)
+        self._wait()  # runs on other streams use the same memory
         for port in self.plan.inputs:
             value = self.plan.values[port.name]
             self.device.write(bound.address(port.name), to_memory(value, arrays[port.name], dims))
@@ -84,19 +172,56 @@ class Engine:
             outputs[port.name] = from_memory(value, memory, dims)
         return outputs
 
+    def upload(self, inputs: HostArrays) -> dict[str, GpuArray]:
+        """Copies of inputs on the GPU, for runs that copy nothing.
+
+        Args:
+            inputs: As for `run`.
+
+        Raises:
+            EngineError: Names, types or shapes do not fit, or the engine is on no GPU.
+        """
+        with self._in_use():
+            arrays, _ = bind_inputs(self.plan, inputs)
+            return self._on_streams().upload(arrays)
+
+    def synchronize(self) -> None:
+        """Wait until all runs have ended.
+
+        Raises:
+            LaunchError: One failed.
+        """
+        with self._in_use():
+            self._wait()
+
+    @property
+    def memory(self) -> MemoryUse:
+        """What the engine holds on the device at the moment."""
+        outputs = 0 if self._runs is None else self._runs.result_bytes
+        return MemoryUse(self._weight_bytes, *self._bindings.held_bytes, outputs)
+
     def bind(self, dims: Mapping[str, int] | None = None) -> Binding:
         """Addresses and launches at sizes of the free dimensions; at the tuned ones by default.
 
         Raises:
             EngineError: A size is none that the plan allows, or needs more memory than there is.
         """
-        return self._bindings.at({**self.plan.free, **(dims or {})})
+        with self._in_use():
+            return self._bindings.at({**self.plan.free, **(dims or {})})
 
     def close(self) -> None:
-        """Give all device memory back; the engine cannot run afterwards."""
-        self._bindings.close()
-        while self._weights:
-            self.device.free(self._weights.popitem()[1])
+        """Give all device memory back, once runs have ended; the engine cannot run afterwards."""
+        with self._lock:
+            self._is_closed = True
+            # A device that was closed has ended them; one where a kernel failed runs nothing more.
+            with suppress(EngineError, LaunchError), self._active:
+                self._wait()
+            if self._runs is not None:
+                self._runs.close()
+            self._bindings.close()
+            self._weight_bytes = 0
+            while self._weights:
+                self.device.free(self._weights.popitem()[1])
 
     def __enter__(self) -> Self:
         """The engine itself."""
@@ -106,10 +231,38 @@ class Engine:
         """Close."""
         self.close()
 
-    def _upload(self, array: NDArray[np.generic]) -> int:
-        address = self.device.allocate(max(array.nbytes, _ALIGNMENT))
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        """One thread at a time, with the device's context."""
+        with self._lock:
+            if self._is_closed:
+                raise EngineError("the engine was closed", fix="load the plan again")
+            with self._active:
+                yield
+
+    def _wait(self) -> None:
+        if self._runs is not None:
+            self._runs.wait()
+
+    def _on_streams(self) -> GpuRuns:
+        if self._runs is None:
+            raise EngineError(
+                f"the engine executes on {self.device.name}, which uses no arrays or streams of a GPU",
+                fix="give NumPy arrays alone, or load the plan with device='gpu'",
+            )
+        return self._runs
+
+    def _upload(self, name: str, array: NDArray[np.generic]) -> None:
+        size = max(array.nbytes, _ALIGNMENT)
+        self._weights[name] = address = self.device.allocate(size)
+        self._weight_bytes += size
         self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
-        return address
+
+
+def _executes(plan: Plan, device: Device) -> bool:
+    """Whether the device is one that the plan was compiled for; the CPU executes any."""
+    capability: tuple[int, int] | None = getattr(device, "capability", None)
+    return capability is None or executes(plan.arch, capability)
 
 
 def _stored(bundle: PlanBundle) -> dict[str, KernelSource]:

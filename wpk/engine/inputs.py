@@ -1,6 +1,6 @@
 """What a caller gives: names, types and shapes checked, free dimensions decided, random inputs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,7 @@ def bind_inputs(
     Raises:
         EngineError: Names, types or shapes do not fit; the message says what is expected.
     """
-    names = [port.name for port in plan.inputs]
-    unknown, missing = sorted(set(inputs) - set(names)), sorted(set(names) - set(inputs))
-    if unknown or missing:
-        raise EngineError(
-            f"inputs do not fit the plan: missing {missing}, unknown {unknown}",
-            fix=f"give exactly {', '.join(map(_words, plan.inputs))}",
-        )
+    require_names("inputs", plan.inputs, inputs)
     arrays: Arrays = {}
     dims: dict[str, int] = {}
     for port in plan.inputs:
@@ -40,12 +34,42 @@ def bind_inputs(
                 f"input '{port.name}' has type {array.dtype}, expected {port.dtype.numpy}",
                 fix=f"convert it, e.g. array.astype('{port.dtype.numpy}')",
             )
-        _bind_shape(port, array.shape, dims)
+        bind_shape(port, array.shape, dims)
         arrays[port.name] = array
     return arrays, dims
 
 
-def _bind_shape(port: Port, shape: tuple[int, ...], dims: dict[str, int]) -> None:
+def require_names(what: str, ports: Sequence[Port], arrays: Mapping[str, object]) -> None:
+    """Check that there is one array for each port.
+
+    Args:
+        what: ``inputs`` or ``outputs``.
+        ports: What the plan has.
+        arrays: What is given, by name.
+
+    Raises:
+        EngineError: One is missing or unknown.
+    """
+    names = [port.name for port in ports]
+    unknown, missing = sorted(set(arrays) - set(names)), sorted(set(names) - set(arrays))
+    if unknown or missing:
+        raise EngineError(
+            f"{what} do not fit the plan: missing {missing}, unknown {unknown}",
+            fix=f"give exactly {', '.join(map(_words, ports))}",
+        )
+
+
+def bind_shape(port: Port, shape: tuple[int, ...], dims: dict[str, int]) -> None:
+    """Compare a shape with a port's, and note the sizes of free dimensions.
+
+    Args:
+        port: What the plan has.
+        shape: What is given.
+        dims: Sizes that are known; those of this shape are added.
+
+    Raises:
+        EngineError: It does not fit.
+    """
     fits = len(shape) == len(port.shape)
     for size, expected in zip(shape, port.shape, strict=False):
         if isinstance(expected, str):
@@ -54,7 +78,7 @@ def _bind_shape(port: Port, shape: tuple[int, ...], dims: dict[str, int]) -> Non
             fits = fits and size == evaluate(expected, dims)
     if not fits:
         raise EngineError(
-            f"input '{port.name}' has shape {list(shape)}, expected {_words(port)}"
+            f"'{port.name}' has shape {list(shape)}, expected {_words(port)}"
             + (f" with {dims}" if dims else ""),
             fix="give arrays of the plan's shapes, or write a plan for these: wpk optimize --shapes",
         )

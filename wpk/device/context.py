@@ -1,0 +1,95 @@
+"""A GPU's primary context, current where and while it is needed, in any thread."""
+
+import threading
+from typing import Any, Self
+
+from wpk.device.graph import bindings, checked
+from wpk.errors import EngineError
+
+_retained: dict[int, Any] = {}
+"""pycuda's object for the primary context of each GPU, kept until the process ends: released and taken
+again it would lose what others in the process still hold."""
+
+
+def retain(driver: Any, ordinal: int) -> Any:
+    """A GPU's primary context, made current in this thread as the CUDA runtime would.
+
+    It is not left on pycuda's own stack: a thread that ends with a context there takes the process
+    with it.
+
+    Args:
+        driver: ``pycuda.driver``.
+        ordinal: Number of the GPU.
+    """
+    if ordinal not in _retained:
+        _retained[ordinal] = driver.Device(ordinal).retain_primary_context()
+    context, raw = _retained[ordinal], bindings()
+    checked("enter a GPU's context", raw.cuCtxSetCurrent(raw.CUcontext(context.handle)))
+    return context
+
+
+class CurrentContext:
+    """Entered around calls: makes the context current in this thread, and keeps other threads out.
+
+    One thread at a time, because work of another on the same stream would become part of a graph
+    that is being captured.
+    """
+
+    def __init__(self, driver: Any, context: Any, name: str) -> None:
+        """Keep a context.
+
+        Args:
+            driver: ``pycuda.driver``.
+            context: What `retain` gave.
+            name: Of the GPU, for messages.
+        """
+        self._pop = driver.Context.pop
+        self._context = context
+        self._name = name
+        self._lock = threading.RLock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be entered."""
+        return self._context is not None
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        with self._lock:
+            self._context = None
+
+    def __enter__(self) -> Self:
+        """Make it current.
+
+        Raises:
+            EngineError: It was closed.
+        """
+        self._lock.acquire()
+        if self._context is None:
+            self._lock.release()
+            raise EngineError(
+                f"{self._name} was closed", fix="open the device again, and load the plan on it"
+            )
+        self._context.push()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Make current what was before."""
+        self._pop()
+        self._lock.release()
+
+
+def pycuda_driver() -> Any:
+    """``pycuda.driver``.
+
+    Raises:
+        EngineError: It is not installed.
+    """
+    try:
+        import pycuda.driver
+    except ImportError as error:
+        raise EngineError(
+            f"executing on a GPU needs pycuda, which cannot be imported: {error}",
+            fix="pip install 'wpk[gpu]' (it needs the CUDA toolkit), or use --device cpu",
+        ) from error
+    return pycuda.driver

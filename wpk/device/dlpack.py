@@ -1,0 +1,155 @@
+"""DLPack without a library: read a capsule, and make one (DLPack 0.8, ``dlpack.h``).
+
+Capsules are those of the unversioned protocol, called ``dltensor``, which every producer and consumer
+of today speaks.
+"""
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+from wpk.dtypes import DType
+
+CUDA = 2
+"""``kDLCUDA``."""
+
+CUDA_MANAGED = 13
+"""``kDLCUDAManaged``."""
+
+_NAME = b"dltensor"
+_INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
+_CODES = {
+    DType.FP32: (_FLOAT, 32),
+    DType.FP16: (_FLOAT, 16),
+    DType.BF16: (_BFLOAT, 16),
+    DType.INT8: (_INT, 8),
+    DType.UINT8: (_UINT, 8),
+    DType.INT32: (_INT, 32),
+    DType.INT64: (_INT, 64),
+    DType.BOOL: (_BOOL, 8),
+}
+_DTYPES = {code: dtype for dtype, code in _CODES.items()}
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = (
+        ("tensor", _Tensor),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
+
+
+_api = ctypes.pythonapi
+_pointer = _api.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+_new = _api.PyCapsule_New
+_new.restype = ctypes.py_object
+_new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+# A capsule that is being destroyed must not become a Python object again: addresses only.
+_dying_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", _api)
+)
+_dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", _api)
+)
+
+
+@dataclass(frozen=True)
+class DlpackTensor:
+    """What a capsule says.
+
+    Attributes:
+        address: Of the first element.
+        device: Type and number of the device.
+        dtype: Element type; None where wpk has none.
+        words: The type as DLPack says it, for messages.
+        shape: Extents.
+        strides: In elements; None where it is dense in C's order.
+    """
+
+    address: int
+    device: tuple[int, int]
+    dtype: DType | None
+    words: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+
+
+def read_capsule(capsule: object) -> DlpackTensor:
+    """Look into a capsule without consuming it: the producer keeps what it owns.
+
+    Raises:
+        ValueError: It is no unconsumed capsule of DLPack.
+    """
+    tensor = _Managed.from_address(_pointer(capsule, _NAME)).tensor
+    rank = tensor.ndim
+    kind = (tensor.code, tensor.bits) if tensor.lanes == 1 else None
+    return DlpackTensor(
+        (tensor.data or 0) + tensor.byte_offset,
+        (tensor.device_type, tensor.device_id),
+        None if kind is None else _DTYPES.get(kind),
+        f"DLPack type {tensor.code} of {tensor.bits} bits x {tensor.lanes}",
+        tuple(tensor.shape[:rank]),
+        tuple(tensor.strides[:rank]) if tensor.strides else None,
+    )
+
+
+_held: dict[int, tuple[Any, ...]] = {}
+"""What capsules in use need, by the address of their structure, until their consumer deletes them."""
+
+
+def make_capsule(
+    address: int, ordinal: int, dtype: DType, shape: tuple[int, ...], owner: object
+) -> object:
+    """A capsule of a dense array on a GPU.
+
+    Args:
+        address: Of its first element.
+        ordinal: Number of the GPU.
+        dtype: Element type.
+        shape: Extents.
+        owner: What must live as long as the consumer uses the memory.
+    """
+    managed = _Managed()
+    extents = (ctypes.c_int64 * len(shape))(*shape)
+    tensor = managed.tensor
+    tensor.data, tensor.device_type, tensor.device_id = address, CUDA, ordinal
+    tensor.ndim, tensor.lanes = len(shape), 1
+    tensor.code, tensor.bits = _CODES[dtype]
+    tensor.shape = ctypes.cast(extents, ctypes.POINTER(ctypes.c_int64))
+    managed.deleter = ctypes.cast(_DELETE, ctypes.c_void_p).value
+    place = ctypes.addressof(managed)
+    _held[place] = (managed, extents, owner)
+    return _new(place, _NAME, ctypes.cast(_DROP, ctypes.c_void_p))
+
+
+def _delete(managed: int) -> None:
+    """The consumer needs the memory no longer."""
+    _held.pop(managed, None)
+
+
+def _drop(capsule: int) -> None:
+    """A capsule goes away; one that was never consumed is still called as it was made."""
+    if _dying_is_valid(capsule, _NAME):
+        _delete(_dying_pointer(capsule, _NAME))
+
+
+_callback = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p
+)  # takes Python's lock: consumers may not hold it
+_DELETE, _DROP = _callback(_delete), _callback(_drop)

@@ -1,0 +1,160 @@
+"""Arrays of an engine's own on a GPU, for other libraries to read without a copy."""
+
+import weakref
+from contextlib import suppress
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.device.arrays import ForeignArray
+from wpk.device.dlpack import CUDA, make_capsule
+from wpk.device.streams import LEGACY_STREAM, Mark, StreamDevice, interface_handle
+from wpk.dtypes import DType
+from wpk.errors import EngineError, LaunchError
+
+_ALIGNMENT = 256
+
+
+class GpuArray:
+    """A dense array on a GPU; its memory is freed with the last reference to it.
+
+    ``torch.from_dlpack(array)``, ``cupy.asarray(array)`` and the like use it without a copy, and wait
+    for what writes it.
+
+    Attributes:
+        shape: Extents.
+        dtype: NumPy's element type.
+        address: Of its first element, a multiple of 256.
+        nbytes: Its size.
+    """
+
+    def __init__(
+        self, device: StreamDevice, shape: tuple[int, ...], dtype: DType, ready: Mark
+    ) -> None:
+        """Allocate.
+
+        Args:
+            device: Where.
+            shape: Extents.
+            dtype: Element type.
+            ready: Lies behind what writes it, in the order of the streams.
+
+        Raises:
+            EngineError: There is not enough memory.
+        """
+        self.shape = shape
+        self.dtype = dtype.numpy
+        self.nbytes = prod(shape) * dtype.bytes
+        self._device, self._kind, self._ready = device, dtype, ready
+        self._stream = device.stream
+        self.address = device.allocate(max(self.nbytes, _ALIGNMENT))
+        self._description = ForeignArray(
+            self.address,
+            dtype,
+            str(dtype),
+            shape,
+            strides=None,
+            ordinal=device.ordinal,
+            stream=None,
+            read_only=False,
+        )
+        weakref.finalize(self, _release, device, self.address, ready)
+
+    def described(self, stream: int) -> ForeignArray:
+        """As `wpk.device.arrays.read_array` describes others, ready for a stream by its handle."""
+        self._ready.hold(stream)
+        return self._description
+
+    def written_on(self, stream: int) -> None:
+        """Note the stream, by its handle, that the contents are written on."""
+        self._stream = stream
+
+    def write(self, array: NDArray[np.generic]) -> None:
+        """Copy from the host, and wait for it.
+
+        Raises:
+            EngineError: Its shape or type is another.
+        """
+        if array.shape != self.shape or array.dtype != self.dtype:
+            raise EngineError(
+                f"{array.dtype}{list(array.shape)} does not fit {self}", fix="convert it first"
+            )
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        with self._device.active():
+            self._ready.wait()
+            self._device.write(self.address, flat)
+            self._device.settle()
+
+    def numpy(self) -> NDArray[np.generic]:
+        """A copy on the host, once it is written.
+
+        Raises:
+            LaunchError: What writes it failed.
+        """
+        with self._device.active():
+            self._ready.wait()
+            memory = self._device.read(self.address, self.nbytes)
+        return memory.view(self.dtype).reshape(self.shape)
+
+    def __repr__(self) -> str:
+        """``fp32[2, 3] on NVIDIA H200 (sm_90)``."""
+        return f"{self._kind}{list(self.shape)} on {self._device.name}"
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3 of the interface.
+
+        Raises:
+            AttributeError: It is bfloat16, for which the interface has no name; DLPack has one.
+        """
+        if self._kind is DType.BF16:
+            raise AttributeError("bfloat16 has no __cuda_array_interface__; use DLPack")
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.address, False),
+            "strides": None,
+            "stream": interface_handle(self._stream),
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Where it lies, as DLPack says it."""
+        return CUDA, self._device.ordinal
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """A capsule of the memory itself, of the unversioned protocol whatever is asked for.
+
+        Args:
+            stream: Where it will be used: that stream waits until it is written. None is the legacy
+                default stream; -1 makes nothing wait.
+            max_version: What the consumer understands.
+            dl_device: Where it must lie.
+            copy: Whether it must be a copy.
+
+        Raises:
+            BufferError: A copy or another device is asked for.
+        """
+        del max_version  # every consumer understands what is given
+        if copy or dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(f"{self} is shared as it is, not copied")
+        if stream != -1:
+            with self._device.active():
+                self._ready.hold(LEGACY_STREAM if stream is None else stream)
+        return make_capsule(self.address, self._device.ordinal, self._kind, self.shape, self)
+
+
+def _release(device: StreamDevice, address: int, ready: Mark) -> None:
+    # A device that was closed has freed it; in one where a kernel failed nothing can be freed.
+    with suppress(EngineError, LaunchError), device.active():
+        ready.wait()
+        device.free(address)

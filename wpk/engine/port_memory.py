@@ -1,0 +1,39 @@
+"""Which inputs and outputs of a model may lie in a caller's memory instead of the engine's."""
+
+from collections.abc import Mapping
+
+from wpk.engine.placement import footprint
+from wpk.engine.plan import Plan, Port
+
+
+def replaceable(plan: Plan, dims: Mapping[str, int]) -> frozenset[str]:
+    """Names of the ports whose buffers hold nothing that lies outside of the port.
+
+    Lowering makes ports dense, so a dense array of the caller's can take the buffer's place. Not
+    where an output is a part of something larger, or two ports share a buffer: these are copied.
+
+    Args:
+        plan: Whose ports.
+        dims: Sizes of the free dimensions.
+    """
+    ports = (*plan.inputs, *plan.outputs)
+    buffers = [plan.values[port.name].buffer for port in ports]
+    written = {plan.values[name].buffer for step in plan.steps for name in step.operator.outputs}
+    inputs = {port.name for port in plan.inputs}
+    return frozenset(
+        port.name
+        for port, buffer in zip(ports, buffers, strict=True)
+        if buffers.count(buffer) == 1
+        and not (port.name in inputs and buffer in written)
+        and _is_alone(plan, port, dims)
+    )
+
+
+def _is_alone(plan: Plan, port: Port, dims: Mapping[str, int]) -> bool:
+    own = plan.values[port.name]
+    end = own.offset + footprint(own, dims)
+    return all(
+        own.offset <= value.offset and value.offset + footprint(value, dims) <= end
+        for value in plan.values.values()
+        if value.buffer == own.buffer
+    )
