@@ -71,8 +71,8 @@ class Context:
             raise RowError(f"took longer than {MOST_SECONDS:.0f} s")
         return left
 
-    def wpk(self, *arguments: str | Path) -> Finished:
-        """Run ``python -m wpk`` with the arguments.
+    def wpk(self, *arguments: object) -> Finished:
+        """Run ``python -m wpk`` with the arguments: texts and paths.
 
         Raises:
             RowError: Its exit code is not 0, or it runs past the deadline.
@@ -128,7 +128,7 @@ class Row:
     measure: Callable[[Context], Outcome]
 
 
-def wpk_command(*arguments: str | Path) -> list[str]:
+def wpk_command(*arguments: object) -> list[str]:
     """The command that runs wpk with this interpreter."""
     return [sys.executable, "-m", "wpk", *map(str, arguments)]
 

@@ -77,7 +77,7 @@ def _add(
         graph.node.append(helper.make_node("Relu", [x], [f"{name}.y"], name))
         return f"{name}.y"
 
-    def convolve(name: str, x: str, sizes: tuple[int, ...], **attributes: list[int]) -> str:
+    def convolve(name: str, x: str, sizes: tuple[int, ...], **attributes: Any) -> str:
         weight = generator.standard_normal(sizes, np.float32) / math.sqrt(math.prod(sizes[1:]))
         bias = generator.standard_normal(sizes[0], np.float32)
         for suffix, array in (("weight", weight), ("bias", bias)):

@@ -40,6 +40,6 @@ def _kit(context: Context) -> Outcome:
                 "refused": refused,
             }
             context.seconds_left()
-    refused = sum(bool(each["refused"]) for each in figures.values())
-    summary = f"{refused} of {len(figures)} refused, each with a right trial after it"
-    return Outcome(refused == len(figures), summary, figures)
+    count = sum(bool(each["refused"]) for each in figures.values())
+    summary = f"{count} of {len(figures)} refused, each with a right trial after it"
+    return Outcome(count == len(figures), summary, figures)

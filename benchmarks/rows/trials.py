@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from statistics import median
+from typing import cast
 
 from wpk.codec import decode
 from wpk.performance.bound import bound
@@ -63,7 +64,8 @@ def over_bound(path: Path) -> list[tuple[float, TrialRecord]]:
             continue
         key = (trial.problem, trial.target)
         if key not in limits:
-            problem = decode(json.loads(texts[trial.problem]), Problem, "problem")
+            data = json.loads(texts[trial.problem])
+            problem: Problem = decode(data, cast("type[Problem]", Problem), "problem")
             limits[key] = bound(problem, find_target(trial.target)).seconds
         ratios.append((median(trial.seconds) / limits[key], trial))
     return ratios
