@@ -1,6 +1,6 @@
 """A plan bound to sizes and addresses: where every value lies, and what every launch is given."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from wpk.dims import evaluate
@@ -9,6 +9,7 @@ from wpk.execution import (
     BoundArgument,
     BoundCall,
     BoundLaunch,
+    LibraryImage,
     Pointer,
     TensorMap,
     Work,
@@ -33,6 +34,13 @@ class StepAddresses:
     element_bytes: tuple[int, ...]
     outputs: tuple[int, ...]
     workspace: int
+
+
+def library_images(plan: Plan) -> Iterator[LibraryImage]:
+    """What libraries must make ready for a plan."""
+    for step in plan.steps:
+        if isinstance(step.choice, LibraryChoice):
+            yield step.choice.image(step.operator.problem)
 
 
 def arena(plan: Plan, dims: Mapping[str, int]) -> MemoryPlan:
