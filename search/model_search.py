@@ -10,6 +10,7 @@ from wpk.build.pool import Compilation
 from wpk.build.resources import KernelResources
 from wpk.kernel_source import KernelSource
 from wpk.problems import Problem
+from wpk.search.library_pick import LibraryPick
 from wpk.search.shortlist import Template
 from wpk.search.static_search import (
     FINALISTS,
@@ -35,11 +36,13 @@ class Found:
     """The outcome of searching a model's problems.
 
     Attributes:
-        choices: One a problem.
+        choices: One of the templates' a problem; none is needed where a library is picked.
         kernels: Compiled kernels by source digest: at least those of the choices.
         prepared: What the models had to say of each problem.
         tuned: What measuring found, for the problems that were tuned.
         regime: What the caches held when they were measured; None without measuring.
+        library: The library's best, for the problems that it computes correctly.
+        picks: Problems that the library is to compute.
     """
 
     choices: dict[Problem, Choice]
@@ -47,6 +50,8 @@ class Found:
     prepared: dict[Problem, Prepared] = field(default_factory=dict)
     tuned: dict[Problem, Tuned] = field(default_factory=dict)
     regime: Regime | None = None
+    library: dict[Problem, LibraryPick] = field(default_factory=dict)
+    picks: frozenset[Problem] = frozenset()
 
 
 def search_model(

@@ -70,7 +70,8 @@ def optimize(
         operators: Patterns of the operators to measure, e.g. ``conv_*``; the others keep what the
             models choose. By default all are measured.
         resume: An earlier run to go on with, which was asked for the same (see `recall`).
-        check: Execute every kernel on the CPU and compare before anything is written.
+        check: Execute every operator and the whole engine, on the GPU where it measured and else on
+            the CPU, and compare before anything is written.
         progress: Told of every stage.
         on_run: Told of the run in the tuning store, before anything is measured.
 
@@ -111,11 +112,10 @@ def optimize(
             if on_run is not None:
                 on_run(run)
             found = tune_model(lowered, bundle.plan, found, setting, pool.compile, tuning, progress)
-            progress("comparing engines", 0, 1)
-            bundle = confirmed(bundle, assemble(lowered.program, found, setting))
-            progress("comparing engines", 1, 1)
+            bundle = confirmed(lowered.program, bundle, found, setting, progress)
     if check:
-        bundle = checked(bundle, lowered, path, progress)
+        where = "cpu" if tuning is None else "gpu"
+        bundle = checked(bundle, lowered, path, progress, where)
     write_plan(Path(output), bundle)
     return bundle
 
@@ -202,6 +202,6 @@ def rebuild(
     bundle = assemble(lowered.program, found, Setting(gpu, locked.precision, origin))
     bundle = with_evidence(bundle, locked)
     if check:
-        checked(bundle, lowered, path, progress)  # the plan keeps the evidence that was locked
+        checked(bundle, lowered, path, progress, "cpu")  # the plan keeps the evidence that was locked
     write_plan(Path(output), bundle)
     return bundle

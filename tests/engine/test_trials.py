@@ -6,43 +6,33 @@ from collections.abc import Sequence
 
 import faulty_kernels
 import pytest
+from dummy_gpu import DummyGpu
 from faulty_kernels import AFTER, Kit
 
 from wpk.device.rotation import Region
-from wpk.device.timing import Patience, Timing
-from wpk.emulator.child import EmulatorProcess
 from wpk.emulator.mode import CHECKING
 from wpk.engine.trials import TrialRunner
-from wpk.execution import BoundLaunch, Pointer
+from wpk.execution import BoundCall, Pointer, Work
 from wpk.trial import Regime, Status
 
+opened: list[DummyGpu] = []
 
-class DummyGpu(EmulatorProcess):
-    """Executes on the emulator with its checks, and measures what it is told."""
 
-    opened = 0
+def _clock(works: Sequence[Work], regions: Sequence[Region]) -> tuple[float, ...]:
+    addresses: list[int] = []
+    for work in works:
+        if isinstance(work, BoundCall):
+            addresses += [*work.pointers, work.workspace]
+        else:
+            addresses += [each.address for each in work.arguments if isinstance(each, Pointer)]
+    for address in addresses:
+        assert any(r.address <= address < r.address + r.size for r in regions)
+    return 1e-6, 2e-6, 3e-6
 
-    def __init__(self) -> None:
-        super().__init__(CHECKING, time_limit_seconds=20.0, threads=1)
-        DummyGpu.opened += 1
 
-    @property
-    def is_alive(self) -> bool:
-        return self._child.poll() is None
-
-    def measure(
-        self,
-        launches: Sequence[BoundLaunch],
-        regions: Sequence[Region],
-        regime: Regime,
-        patience: Patience,
-    ) -> Timing:
-        del patience
-        for launch in launches:
-            for each in launch.arguments:
-                if isinstance(each, Pointer):
-                    assert any(r.address <= each.address < r.address + r.size for r in regions)
-        return Timing((1e-6, 2e-6, 3e-6), regime)
+def _open() -> DummyGpu:
+    opened.append(DummyGpu(_clock, engines=2, mode=CHECKING))
+    return opened[-1]
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +42,8 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
 
 @pytest.fixture
 def runner(kit: Kit) -> TrialRunner:
-    DummyGpu.opened = 0
-    return TrialRunner(kit.cases(), Regime.WARM, open_gpu=DummyGpu)  # type: ignore[arg-type]
+    opened.clear()
+    return TrialRunner(kit.cases(), Regime.WARM, open_gpu=_open)  # type: ignore[arg-type]
 
 
 def test_a_right_candidate_is_timed(kit: Kit, runner: TrialRunner) -> None:
@@ -62,7 +52,7 @@ def test_a_right_candidate_is_timed(kit: Kit, runner: TrialRunner) -> None:
     assert [trial.status for trial in trials] == [Status.OK] * 2
     assert trials[0].cost == 2e-6
     assert trials[0].schedule == kit.good.finalist.scored.schedule.parameters()
-    assert DummyGpu.opened == 1
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize("fault", AFTER)
@@ -76,7 +66,7 @@ def test_a_wrong_candidate_is_not_timed_and_the_next_one_is_untouched(
     assert trial.cost == float("inf")
     assert trial.detail
     assert after.status is Status.OK
-    assert DummyGpu.opened == 2  # nothing of the wrong one is left
+    assert len(opened) == 2  # nothing of the wrong one is left
 
 
 def test_a_kernel_that_does_nothing_is_wrong_everywhere(kit: Kit, runner: TrialRunner) -> None:

@@ -8,20 +8,19 @@ from pathlib import Path
 
 import onnx
 import pytest
+from dummy_gpu import DummyGpu
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
 from wpk.device.presence import GpuFacts
 from wpk.device.rotation import Region
-from wpk.device.timing import Patience, Timing
 from wpk.dtypes import Precision
-from wpk.emulator.child import EmulatorProcess
 from wpk.engine.assembly import Setting, assemble
 from wpk.engine.plan import PlanBundle, Provenance
 from wpk.engine.plan_file import read_plan, write_plan
 from wpk.engine.tuning import Tuning, deciding_regime, tune_model
 from wpk.errors import EngineError
-from wpk.execution import BoundLaunch
+from wpk.execution import BoundLaunch, Work
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
@@ -39,29 +38,15 @@ g (float[3, 40] x) => (float[3, 1] y)
 """
 
 
-class DummyGpu(EmulatorProcess):
-    """Executes on the emulator; a block takes as long as it has threads, so large blocks lose."""
+measured: list[int] = []
 
-    measured = 0
 
-    def __init__(self) -> None:
-        super().__init__(time_limit_seconds=20.0, threads=1)
-
-    @property
-    def is_alive(self) -> bool:
-        return self._child.poll() is None
-
-    def measure(
-        self,
-        launches: Sequence[BoundLaunch],
-        regions: Sequence[Region],
-        regime: Regime,
-        patience: Patience,
-    ) -> Timing:
-        del regions, patience
-        DummyGpu.measured += 1
-        seconds = 1e-3 * sum(launch.block[0] for launch in launches)
-        return Timing((seconds, 1.5 * seconds, 2 * seconds), regime)
+def _clock(works: Sequence[Work], regions: Sequence[Region]) -> tuple[float, ...]:
+    """A block takes as long as it has threads, so large blocks lose."""
+    del regions
+    measured.append(len(works))
+    seconds = 1e-3 * sum(work.block[0] for work in works if isinstance(work, BoundLaunch))
+    return seconds, 1.5 * seconds, 2 * seconds
 
 
 class Bench:
@@ -82,7 +67,7 @@ class Bench:
     def tune(self, tell: Progress = silent, **changes: object) -> tuple[Found, PlanBundle]:
         gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
         tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
-        DummyGpu.measured = 0
+        measured.clear()
         with self.pool:
             found = tune_model(
                 self.lowered,
@@ -92,7 +77,7 @@ class Bench:
                 self.pool.compile,
                 replace(tuning, **changes),  # type: ignore[arg-type]
                 tell,
-                DummyGpu,  # type: ignore[arg-type]
+                lambda: DummyGpu(_clock),  # type: ignore[arg-type,return-value]
             )
         return found, assemble(self.lowered.program, found, self.setting)
 
@@ -156,7 +141,7 @@ def test_the_fastest_that_was_measured_is_chosen_and_the_plan_says_so(
 def test_the_same_again_measures_nothing_and_chooses_the_same(bench: Bench) -> None:
     _, first = bench.tune()
     _, second = bench.tune()
-    assert DummyGpu.measured == 0
+    assert not measured
     assert [s.choice for s in second.plan.steps] == [s.choice for s in first.plan.steps]
     assert [s.evidence for s in second.plan.steps] == [s.evidence for s in first.plan.steps]
 

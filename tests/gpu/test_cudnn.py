@@ -14,8 +14,8 @@ from wpk.errors import LaunchError
 from wpk.expression import Acc, Apply, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
-from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.definition import Computable
+from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.reference import Case, random_case, worst_error
 from wpk.lowering.elementwise_ops import express
 from wpk.problems import Convolution, Epilogue, Matmul, Normalisation, Problem, Tensor

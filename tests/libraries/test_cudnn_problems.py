@@ -191,8 +191,3 @@ def test_refuses_sizes_that_are_decided_when_the_engine_runs() -> None:
     free = replace(CONVOLUTION, n=Extent(2, "batch"))
     assert "batch is free" in (why_not(free) or "")
 
-
-def test_refuses_operands_that_are_not_aligned_as_cudnn_is_promised() -> None:
-    problem = CONVOLUTION
-    odd = replace(problem, x=replace(problem.x, alignment=4))
-    assert "aligned to 4 bytes" in (why_not(odd) or "")

@@ -1,6 +1,7 @@
 """How long every step takes among its neighbours: events between the steps of one CUDA graph."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -60,8 +61,7 @@ def _replay(
 ) -> tuple[float, ...]:
     graph.replay()
     device.synchronize()
-    pairs = zip(events, events[1:], strict=False)
     return tuple(
         1e-3 * float(checked("read a time", driver.cuEventElapsedTime(begin, end)))
-        for begin, end in pairs
+        for begin, end in pairwise(events)
     )

@@ -1,7 +1,7 @@
 """Put a plan together: operators with their choices, packed weights, kernels, memory."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -20,6 +20,7 @@ from wpk.engine.plan import (
     Evidence,
     Funnel,
     Kernel,
+    LibraryChoice,
     Memory,
     Plan,
     PlanBundle,
@@ -29,12 +30,18 @@ from wpk.engine.plan import (
     Weight,
 )
 from wpk.engine.weights_file import array_bytes
+from wpk.execution import Configuration
 from wpk.kernel_source import KernelSource
+from wpk.libraries.constant_layouts import lay_out
+from wpk.libraries.offer import constant_layout
 from wpk.lowering.memory import plan_memory
 from wpk.lowering.program import Operator, Program, Value
-from wpk.problems import Gather, Problem
+from wpk.performance.bound import Bound
+from wpk.problems import Gather
 from wpk.schedules.packings import pack
+from wpk.search.library_pick import LibraryPick
 from wpk.search.model_search import Found
+from wpk.search.record import SearchRecord
 from wpk.search.static_search import Choice as Searched
 from wpk.targets.target import Target
 
@@ -62,10 +69,13 @@ def assemble(program: Program, found: Found, setting: Setting) -> PlanBundle:
     store = _WeightStore(program.constants)
     steps, sources = [], dict[str, KernelSource]()
     for operator in program.operators:
-        searched = found.choices[operator.problem]
-        step = _step(operator, searched, store)
+        if operator.problem in found.picks:
+            step = _library_step(operator, found.library[operator.problem], store)
+        else:
+            searched = found.choices[operator.problem]
+            step = _step(operator, searched, store)
+            sources |= {source.digest: source for source in searched.finalist.sources}
         steps.append(_with_measurement(step, found))
-        sources |= {source.digest: source for source in searched.finalist.sources}
     kernels = {
         digest: _kernel(source, found.kernels[digest]) for digest, source in sorted(sources.items())
     }
@@ -99,10 +109,21 @@ class _WeightStore:
         self.weights: dict[str, Weight] = {}
         self.arrays: dict[str, NDArray[np.generic]] = {}
 
-    def name(self, constant: str, packing: str | None, problem: Problem) -> str:
+    def names(
+        self, operator: Operator, packing: str | None, pack_one: Callable[[NDArray[Any]], Any]
+    ) -> tuple[str, ...]:
+        """The operator's inputs; constants as they are stored, the second one packed."""
+        return tuple(
+            name
+            if name not in self.constants
+            else self._name(name, None, self.constants[name])
+            if index != 1 or packing is None
+            else self._name(name, packing, pack_one(self.constants[name]))
+            for index, name in enumerate(operator.inputs)
+        )
+
+    def _name(self, constant: str, packing: str | None, packed: NDArray[Any]) -> str:
         """Name of the stored weight for a constant in a packing, stored on first use."""
-        array = self.constants[constant]
-        packed = array if packing is None else pack(packing, array, problem)
         packed = np.ascontiguousarray(packed).reshape(packed.shape or (1,))
         base = constant if packing is None else f"{constant}|{packing}"
         for name in (base, *(f"{base}|{i}" for i in range(2, len(self.weights) + 3))):
@@ -132,37 +153,51 @@ def _digest(array: NDArray[Any]) -> str:
 def _step(operator: Operator, searched: Searched, store: _WeightStore) -> Step:
     template, schedule = searched.finalist.template, searched.finalist.scored.schedule
     packing = template.packing(operator.problem, schedule)
-    inputs = tuple(
-        store.name(name, packing if index == 1 else None, operator.problem)
-        if name in store.constants
-        else name
-        for index, name in enumerate(operator.inputs)
+    inputs = store.names(
+        operator, packing, lambda array: pack(str(packing), array, operator.problem)
     )
     choice = Choice(template.name, template.version, schedule.parameters())
-    return Step(operator, inputs, choice, searched.finalist.launches, _evidence(searched))
+    scored = searched.finalist.scored
+    evidence = _evidence(searched.bound, searched.record, scored.estimate, scored.score)
+    return Step(operator, inputs, choice, searched.finalist.launches, evidence)
+
+
+def _library_step(operator: Operator, picked: LibraryPick, store: _WeightStore) -> Step:
+    image = picked.image
+    layout = constant_layout(operator.problem, image.configuration)
+    inputs = store.names(operator, layout, lambda array: lay_out(str(layout), array))
+    choice = LibraryChoice(
+        image.library, image.version, image.configuration, layout, picked.workspace_bytes
+    )
+    return Step(operator, inputs, choice, (), _evidence(picked.bound, picked.record, 0.0, 0.0))
 
 
 def _with_measurement(step: Step, found: Found) -> Step:
     tuned = found.tuned.get(step.operator.problem)
     if tuned is None or found.regime is None:
         return step
-    choice = step.choice
-    measurement = measurement_of(tuned, found.regime, choice.template, choice.schedule)
+    measurement = measurement_of(tuned, found.regime, *_named(step.choice))
     return replace(step, evidence=replace(step.evidence, measurement=measurement))
 
 
-def _evidence(searched: Searched) -> Evidence:
-    record = searched.record
+def _named(choice: Choice | LibraryChoice) -> tuple[str, Configuration]:
+    """Its maker, and which of the maker's candidates it is."""
+    if isinstance(choice, LibraryChoice):
+        return choice.library, choice.configuration
+    return choice.template, choice.schedule
+
+
+def _evidence(limit: Bound, record: SearchRecord, estimate: float, score: float) -> Evidence:
     refused = {r.template: r.reason for r in record.refusals if not r.schedule}
     funnels = tuple(
         Funnel(f.template, "", f.space, f.legal, f.kept, record.finalists.count(f.template))
         for f in record.funnels
     )
     return Evidence(
-        bound_seconds=searched.bound.seconds,
-        bound_by=searched.bound.limiter,
-        estimate_seconds=searched.finalist.scored.estimate,
-        score=searched.finalist.scored.score,
+        bound_seconds=limit.seconds,
+        bound_by=limit.limiter,
+        estimate_seconds=estimate,
+        score=score,
         funnels=(*funnels, *(Funnel(t, why, 0, 0, 0, 0) for t, why in refused.items())),
     )
 

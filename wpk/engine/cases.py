@@ -1,7 +1,8 @@
 """What the candidates of each problem are checked and timed on: an operator with the reference's values."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from wpk.build.compiled import CompiledKernel
 from wpk.engine.assembly import Setting, assemble
@@ -12,6 +13,7 @@ from wpk.engine.plan import Plan, PlanBundle
 from wpk.lowering.model import LoweredModel
 from wpk.lowering.program import Operator, Program
 from wpk.problems import Problem
+from wpk.search.library_pick import LibraryPick
 from wpk.search.model_search import Found
 from wpk.search.static_search import Choice
 
@@ -32,12 +34,41 @@ class Case:
     memory: dict[str, Array]
     result: Reference | None
 
-    def bundle(self, choice: Choice, kernels: Mapping[str, CompiledKernel]) -> PlanBundle:
+    def bundle(
+        self, choice: Choice | LibraryPick, kernels: Mapping[str, CompiledKernel]
+    ) -> PlanBundle:
         """The plan whose one step computes the operator by this choice."""
         (operator,) = self.program.operators
-        return assemble(
-            self.program, Found({operator.problem: choice}, dict(kernels)), self.setting
-        )
+        problem = operator.problem
+        if isinstance(choice, LibraryPick):
+            found = Found({}, {}, library={problem: choice}, picks=frozenset({problem}))
+        else:
+            found = Found({problem: choice}, dict(kernels))
+        return assemble(self.program, found, self.setting)
+
+
+class Cases(Mapping[Problem, Case]):
+    """The cases of a model, computed when the first of them is asked for."""
+
+    def __init__(self, make: Callable[[], dict[Problem, Case]]) -> None:
+        """Take what makes them."""
+        self._make = make
+
+    @cached_property
+    def _made(self) -> dict[Problem, Case]:
+        return self._make()
+
+    def __getitem__(self, problem: Problem) -> Case:
+        """The case of a problem."""
+        return self._made[problem]
+
+    def __iter__(self) -> Iterator[Problem]:
+        """All problems."""
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        """Number of problems."""
+        return len(self._made)
 
 
 def make_cases(

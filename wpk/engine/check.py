@@ -53,21 +53,22 @@ class Verification:
 
 
 def checked(
-    bundle: PlanBundle, lowered: LoweredModel, model: Path, progress: Progress
+    bundle: PlanBundle, lowered: LoweredModel, model: Path, progress: Progress, device_name: str
 ) -> PlanBundle:
-    """The plan with the evidence of its checks, executed on the CPU.
+    """The plan with the evidence of its checks, executed on ``cpu`` or ``gpu``.
 
     Raises:
         VerificationError: A check failed.
     """
-    with open_for_checks("cpu") as device:
+    with open_for_checks(device_name) as device:
         outcome = verify(bundle, lowered, model, device, SEEDS, progress)
     require_passed(outcome)
     steps = tuple(
         replace(step, evidence=replace(step.evidence, checks=outcome.of(step.operator.name)))
         for step in bundle.plan.steps
     )
-    return replace(bundle, plan=replace(bundle.plan, steps=steps, checks=outcome.whole))
+    plan = replace(bundle.plan, steps=steps, checks=outcome.whole, checked_on=device.name)
+    return replace(bundle, plan=plan)
 
 
 def require_passed(outcome: Verification) -> None:

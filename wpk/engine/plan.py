@@ -155,8 +155,8 @@ class Evidence:
     Attributes:
         bound_seconds: Roofline time that nothing can beat.
         bound_by: What limits it, e.g. ``hbm``.
-        estimate_seconds: Predicted time of the choice.
-        score: PUL of the choice, between 0 and 1.
+        estimate_seconds: Predicted time of the choice; 0 for a library's, which nothing predicts.
+        score: PUL of the choice, between 0 and 1; 0 for a library's.
         funnels: One for each template asked.
         checks: What was checked, by whom.
         measurement: Of the choice; None where it was chosen without measuring.
@@ -269,6 +269,7 @@ class Plan:
         memory: At the tuned sizes.
         provenance: Model, passes, options.
         checks: Checks of the whole engine.
+        checked_on: Device that executed everything that was checked; empty where nothing was.
         measurement: Of the whole engine; None where nothing was measured.
     """
 
@@ -288,6 +289,7 @@ class Plan:
     memory: Memory
     provenance: Provenance
     checks: tuple[Check, ...] = ()
+    checked_on: str = ""
     measurement: EngineMeasurement | None = None
 
 

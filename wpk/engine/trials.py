@@ -6,21 +6,29 @@ from typing import Self
 
 from wpk.build.compiled import CompiledKernel
 from wpk.device.errors import GpuTimeoutError, TrampledError
-from wpk.device.process import GpuProcess
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience
 from wpk.engine.cases import Case
 from wpk.engine.operator_check import StepRunner
 from wpk.engine.plan import PlanBundle
-from wpk.errors import LaunchError
-from wpk.execution import KernelImage
+from wpk.errors import EngineError, LaunchError
+from wpk.execution import Configuration, KernelImage, LibraryImage
+from wpk.libraries.offer import LibraryOffer
+from wpk.libraries.process import TrialProcess
 from wpk.performance.bound import bound
 from wpk.problems import Problem
+from wpk.search.library_pick import LibraryPick
 from wpk.search.record import SearchRecord
 from wpk.search.static_search import Choice, Finalist
 from wpk.trial import Regime, Status, Trial
 
-OpenGpu = Callable[[], GpuProcess]
+OpenGpu = Callable[[], TrialProcess]
+
+_NO_RECORD = SearchRecord((), (), ())
+
+
+class _NotReadyError(EngineError):
+    """A library does not make an implementation ready."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class TrialRunner:
         cases: Mapping[Problem, Case],
         regime: Regime,
         patience: Patience | None = None,
-        open_gpu: OpenGpu = GpuProcess,
+        open_gpu: OpenGpu = TrialProcess,
     ) -> None:
         """Describe the runner; the process starts with the first trial.
 
@@ -55,7 +63,7 @@ class TrialRunner:
         """
         self._cases, self._regime = cases, regime
         self._patience, self._open = patience or Patience(), open_gpu
-        self._gpu: GpuProcess | None = None
+        self._gpu: TrialProcess | None = None
 
     def __enter__(self) -> Self:
         """Nothing to do."""
@@ -71,8 +79,20 @@ class TrialRunner:
             self._gpu.close()
             self._gpu = None
 
+    def offer(self, problem: Problem) -> LibraryOffer:
+        """What libraries propose for a problem."""
+        return self._process().offer(problem)
+
+    def prepare(self, image: LibraryImage) -> int:
+        """Make a library's implementation ready; the bytes of scratch memory that it needs.
+
+        Raises:
+            EngineError: It cannot be made ready.
+        """
+        return self._process().prepare(image)
+
     def trial(self, candidate: Candidate) -> Trial:
-        """The outcome of one candidate.
+        """The outcome of one schedule.
 
         A candidate that is wrong, however it is, ends the process: what it may have left behind in
         memory cannot reach the next one.
@@ -81,47 +101,71 @@ class TrialRunner:
             EngineError: The GPU cannot be used at all.
         """
         case = self._cases[candidate.problem]
-        bundle = case.bundle(_choice(candidate, case), candidate.kernels)
+        limit = bound(candidate.problem, case.setting.target)
+        choice = Choice(candidate.finalist, (), limit, _NO_RECORD)
+        parameters = candidate.finalist.scored.schedule.parameters()
+
+        def load(gpu: TrialProcess) -> PlanBundle:
+            bundle = case.bundle(choice, candidate.kernels)
+            for source in candidate.finalist.sources:
+                gpu.load(KernelImage(source.digest, source, bundle.cubins[source.digest]))
+            return bundle
+
+        return self._guarded(case, parameters, load)
+
+    def library_trial(self, image: LibraryImage) -> Trial:
+        """The outcome of one of a library's implementations; likewise.
+
+        Raises:
+            EngineError: The GPU cannot be used at all.
+        """
+        case = self._cases[image.problem]
+        limit = bound(image.problem, case.setting.target)
+
+        def load(gpu: TrialProcess) -> PlanBundle:
+            try:
+                scratch = gpu.prepare(image)
+            except EngineError as error:
+                raise _NotReadyError(error.what, fix=error.fix) from error
+            return case.bundle(LibraryPick(image, scratch, limit, _NO_RECORD), {})
+
+        return self._guarded(case, image.configuration, load)
+
+    def _guarded(
+        self, case: Case, parameters: Configuration, load: Callable[[TrialProcess], PlanBundle]
+    ) -> Trial:
         try:
-            trial = self._checked_and_timed(candidate, case, bundle)
+            gpu = self._process()
+            trial = self._checked_and_timed(gpu, case, parameters, load(gpu))
+        except _NotReadyError as error:
+            return Trial(parameters, Status.REJECTED, (), error.what)
         except GpuTimeoutError as error:
-            trial = _failed(candidate, Status.TIMED_OUT, error.what)
+            trial = Trial(parameters, Status.TIMED_OUT, (), error.what)
         except TrampledError as error:
-            trial = _failed(candidate, Status.WRONG_RESULT, error.what)
+            trial = Trial(parameters, Status.WRONG_RESULT, (), error.what)
         except LaunchError as error:
-            trial = _failed(candidate, Status.LAUNCH_FAILED, error.what)
+            trial = Trial(parameters, Status.LAUNCH_FAILED, (), error.what)
         if trial.status is not Status.OK:
             self.close()
         return trial
 
-    def _checked_and_timed(self, candidate: Candidate, case: Case, bundle: PlanBundle) -> Trial:
-        gpu = self._process()
-        for source in candidate.finalist.sources:
-            gpu.load(KernelImage(source.digest, source, bundle.cubins[source.digest]))
+    def _checked_and_timed(
+        self, gpu: TrialProcess, case: Case, parameters: Configuration, bundle: PlanBundle
+    ) -> Trial:
         (step,) = bundle.plan.steps
         runner = StepRunner(bundle, bundle.plan.free, gpu)
         outcome = runner.check(step, case.memory, case.result)
         if outcome.error is not None:
             raise outcome.error
         if not outcome.check.passed:
-            return _failed(candidate, Status.WRONG_RESULT, outcome.check.detail)
+            return Trial(parameters, Status.WRONG_RESULT, (), outcome.check.detail)
         with runner.placed(step, runner.images(step, case.memory)) as placed:
             regions = [Region(address, size) for address, size in placed.allocations.items()]
-            timing = gpu.measure(placed.launches, regions, self._regime, self._patience)
-        parameters = candidate.finalist.scored.schedule.parameters()
+            timing = gpu.measure(placed.works, regions, self._regime, self._patience)
         return Trial(parameters, Status.OK, timing.seconds)
 
-    def _process(self) -> GpuProcess:
+    def _process(self) -> TrialProcess:
         if self._gpu is None or not self._gpu.is_alive:
             self.close()
             self._gpu = self._open()
         return self._gpu
-
-
-def _choice(candidate: Candidate, case: Case) -> Choice:
-    limit = bound(candidate.problem, case.setting.target)
-    return Choice(candidate.finalist, (), limit, SearchRecord((), (), ()))
-
-
-def _failed(candidate: Candidate, status: Status, detail: str) -> Trial:
-    return Trial(candidate.finalist.scored.schedule.parameters(), status, (), detail)

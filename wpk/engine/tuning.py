@@ -1,6 +1,6 @@
 """Choose every problem's schedule by measuring: searchers propose, the GPU decides, the store remembers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,34 +8,35 @@ from typing import Any
 import numpy as np
 
 from wpk.build.nvrtc import load_nvrtc
-from wpk.build.pool import Compilation
 from wpk.device.presence import GpuFacts
-from wpk.device.process import GpuProcess
+from wpk.device.timing import noise_band
 from wpk.engine.assembly import Setting
-from wpk.engine.cases import make_cases
+from wpk.engine.bench import Bench
+from wpk.engine.cases import Case, Cases, make_cases
 from wpk.engine.plan import Plan
 from wpk.engine.selection import selected_problems
-from wpk.engine.trials import Candidate, OpenGpu, TrialRunner
+from wpk.engine.trials import OpenGpu, TrialRunner
+from wpk.libraries.cudnn_problems import ALIGNMENT
+from wpk.libraries.process import TrialProcess
 from wpk.lowering.model import LoweredModel
-from wpk.performance.bound import bound
+from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.progress import Progress as Tell
-from wpk.schedules.registry import TEMPLATE_OF
 from wpk.search.budget import Budget, Effort
 from wpk.search.features import problem_features
 from wpk.search.model_search import Compiler, Found
 from wpk.search.registry import MakeSearcher, find_searcher
-from wpk.search.shortlist import Shortlist, score_one
+from wpk.search.shortlist import Shortlist
 from wpk.search.space import SearchSpace
-from wpk.search.static_search import Choice, Finalist, choose_spilling
+from wpk.search.static_search import Choice
 from wpk.search.store import TuningStore
 from wpk.search.store_key import Setup, StoreKey
 from wpk.search.store_lookup import look_up
 from wpk.search.store_record import Run
 from wpk.search.tune import tune
-from wpk.search.tune_record import Contender, Progress, Request, Session, Task, Tuned
+from wpk.search.tune_record import Contender, Progress, Request, Rival, Session, Task, Tuned
 from wpk.targets.target import Target
-from wpk.trial import Regime, Status, Trial
+from wpk.trial import Regime
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def tune_model(
     compiler: Compiler,
     tuning: Tuning,
     tell: Tell,
-    open_gpu: OpenGpu = GpuProcess,
+    open_gpu: OpenGpu = TrialProcess,
 ) -> Found:
     """The choices with the fastest correct schedule of each problem.
 
@@ -97,33 +98,67 @@ def tune_model(
     regime = deciding_regime(plan, setting.target)
     make = find_searcher(tuning.searcher)
     named = selected_problems(lowered.program.operators, tuning.operators)
-    tell("computing references", 0, 1)
-    cases = make_cases(lowered, plan, setting, tuning.seed)
-    tell("computing references", 1, 1)
+
+    def cases() -> dict[Problem, Case]:
+        tell("computing references", 0, 1)
+        made = make_cases(lowered, plan, setting, tuning.seed)
+        tell("computing references", 1, 1)
+        return made
+
     tasks = [t for t in _tasks(plan, found, setting.target, make) if t.problem in named]
     setup = Setup(
         setting.target.name, setting.target.arch, load_nvrtc().identity, tuning.gpu.driver
     )
     with (
         TuningStore(tuning.store) as store,
-        TrialRunner(cases, regime, open_gpu=open_gpu) as runner,
+        TrialRunner(Cases(cases), regime, open_gpu=open_gpu) as runner,
     ):
         argv = ["wpk", "optimize", plan.provenance.model]
         run = tuning.run or store.begin_run(argv, tuning.seed)
-        bench = _Bench(setting.target, compiler, runner)
+        bench = Bench(setting.target, compiler, runner)
         session = Session(store, run, setup, regime, tuning.effort, tuning.budget, bench)
         _measure_static(
             {task.problem: found.choices[task.problem] for task in tasks}, session, tell
         )
-        tuned = tune(tasks, session, _Reporter(tell))
-        choices = {p: bench.choice(found, t) for p, t in tuned.items() if t.best is not None}
+        tuned = tune(_with_rivals(tasks, lowered.program, runner, tell), session, _Reporter(tell))
+        outcomes = [_Outcome(each) for each in tuned.values()]
+        choices = {
+            each.problem: bench.choice(found, each.tuned, each.generated)
+            for each in outcomes
+            if each.generated is not None
+        }
+        library = {
+            each.problem: bench.pick(found, each.tuned, each.library)
+            for each in outcomes
+            if each.library is not None
+        }
     return replace(
         found,
         choices={**found.choices, **choices},
         kernels={**found.kernels, **{c.source.digest: c.kernel for c in bench.built() if c.kernel}},
         tuned=tuned,
         regime=regime,
+        library=library,
+        picks=frozenset(each.problem for each in outcomes if each.library_wins),
     )
+
+
+class _Outcome:
+    """The best of both families for a problem, and which of them is the choice."""
+
+    def __init__(self, tuned: Tuned) -> None:
+        self.tuned, self.problem = tuned, tuned.problem
+        self.generated = tuned.best_of(library=False)
+        self.library = tuned.best_of(library=True)
+
+    @property
+    def library_wins(self) -> bool:
+        """Whether the library is faster beyond noise; else the kernel that anyone can check."""
+        if self.library is None or self.generated is None:
+            return self.library is not None
+        _, high = noise_band(self.library.trial.seconds)
+        low, _ = noise_band(self.generated.trial.seconds)
+        return high < low
 
 
 def deciding_regime(plan: Plan, target: Target) -> Regime:
@@ -149,6 +184,38 @@ def _tasks(plan: Plan, found: Found, target: Target, make: MakeSearcher) -> list
         )
         for problem, count in counts.items()
     ]
+
+
+def _with_rivals(
+    tasks: Sequence[Task], program: Program, runner: TrialRunner, tell: Tell
+) -> list[Task]:
+    """The tasks with what libraries offer for them."""
+    stage = "asking libraries"
+    found = []
+    for done, task in enumerate(tasks):
+        tell(stage, done, len(tasks))
+        offer = runner.offer(task.problem)
+        reason = _why_not_there(program, task.problem)
+        if reason is None:
+            rival = Rival(offer.library, offer.version, offer.configurations, offer.refusals)
+        else:
+            rival = Rival(offer.library, offer.version, (), (reason,))
+        found.append(replace(task, rival=rival))
+    tell(stage, len(tasks), len(tasks))
+    return found
+
+
+def _why_not_there(program: Program, problem: Problem) -> str | None:
+    """Why no library can work where the operands of a problem lie; None if it can."""
+    for operator in program.operators:
+        for name in (*operator.inputs, *operator.outputs):
+            value = program.values.get(name)
+            if operator.problem == problem and value is not None and value.offset % ALIGNMENT:
+                return (
+                    f"'{name}' lies {value.offset} bytes into its memory, and libraries are "
+                    f"promised multiples of {ALIGNMENT}"
+                )
+    return None
 
 
 def _contender(problem: Problem, offer: Shortlist, make: MakeSearcher) -> Contender:
@@ -189,68 +256,3 @@ class _Reporter:
     def __call__(self, progress: Progress) -> None:
         done = progress.place - (not progress.note.startswith("stopped"))
         self._tell("tuning problems", done, progress.problems, progress.eta)
-
-
-class _Bench:
-    """Compiles, checks and times what the tuning loop asks for."""
-
-    def __init__(self, target: Target, compiler: Compiler, runner: TrialRunner) -> None:
-        self._target, self._compiler, self._runner = target, compiler, runner
-        self._built: dict[str, Compilation] = {}
-
-    def __call__(self, requests: Sequence[Request]) -> Iterator[Trial]:
-        finalists = [self.finalist(r.problem, r.template, r.schedule) for r in requests]
-        self._build(finalists)
-        for request, finalist in zip(requests, finalists, strict=True):
-            yield self._trial(request, finalist)
-
-    def built(self) -> list[Compilation]:
-        """All that was compiled."""
-        return list(self._built.values())
-
-    def finalist(
-        self, problem: Problem, name: str, parameters: tuple[tuple[str, int], ...]
-    ) -> Finalist:
-        template = TEMPLATE_OF[name]
-        schedule = template.schedule_from(parameters)
-        limit = bound(problem, self._target)
-        return Finalist(
-            scored=score_one(problem, template, schedule, self._target, limit),
-            template=template,
-            sources=template.instantiate(problem, schedule),
-            launches=template.launches(problem, schedule),
-        )
-
-    def choice(self, found: Found, tuned: Tuned) -> Choice:
-        """The fastest of a problem as a choice, with what the compiler says of it."""
-        if tuned.best is None:
-            raise ValueError("nothing of the problem ran")
-        best = tuned.best
-        finalist = self.finalist(tuned.problem, best.template, best.trial.schedule)
-        self._build([finalist])
-        resources = {
-            digest: each.kernel.resources if each.kernel is not None else str(each.error)
-            for digest, each in self._built.items()
-        }
-        chosen = choose_spilling(found.prepared[tuned.problem], [finalist], resources)
-        if chosen is None:
-            raise ValueError(f"{finalist.template.name} ran, and its resources are refused")
-        compiled = tuple(
-            each.template for each in tuned.tried if each.trial.status is not Status.COMPILE_FAILED
-        )
-        return replace(chosen, record=replace(chosen.record, finalists=compiled))
-
-    def _build(self, finalists: Sequence[Finalist]) -> None:
-        sources = {s.digest: s for each in finalists for s in each.sources}
-        fresh = [source for digest, source in sources.items() if digest not in self._built]
-        for outcome in self._compiler(fresh):
-            self._built[outcome.source.digest] = outcome
-
-    def _trial(self, request: Request, finalist: Finalist) -> Trial:
-        outcomes = [self._built[source.digest] for source in finalist.sources]
-        kernels = {}
-        for outcome in outcomes:
-            if outcome.kernel is None:
-                return Trial(request.schedule, outcome.status, (), str(outcome.error))
-            kernels[outcome.source.digest] = outcome.kernel
-        return self._runner.trial(Candidate(request.problem, finalist, kernels))

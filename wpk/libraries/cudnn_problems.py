@@ -28,7 +28,7 @@ def why_not(problem: Problem) -> str | None:
 
     It may still have no engine for it: only the library on the GPU knows.
     """
-    common = _why_not_memory(problem)
+    common = _why_not_free(problem)
     if common is not None:
         return common
     match problem:
@@ -87,22 +87,17 @@ def _orders(epilogue: Epilogue) -> tuple[Expression, ...]:
     return tuple(dict.fromkeys((epilogue.expression, tensor_first(epilogue.expression, vectors))))
 
 
-def _why_not_memory(problem: Problem) -> str | None:
-    """Why cuDNN cannot take the operands as they lie, whatever is computed."""
+def _why_not_free(problem: Problem) -> str | None:
+    """Why cuDNN cannot take the sizes, whatever is computed."""
     match problem:
         case Convolution():
-            leading, tensors = problem.n, (problem.x, problem.y)
-        case Matmul():
-            leading, tensors = problem.leading, (problem.a, problem.b, problem.y)
-        case Normalisation():
-            leading, tensors = problem.leading, (*problem.inputs, problem.y)
+            leading = problem.n
+        case Matmul() | Normalisation():
+            leading = problem.leading
         case _:
             return None
     if leading.free is not None:
         return f"its size {leading.free} is free, and cuDNN's plans are made for one size"
-    least = min(each.alignment for each in (*tensors, *problem.epilogue.operands))
-    if least < ALIGNMENT:
-        return f"an operand is aligned to {least} bytes, and cuDNN is promised {ALIGNMENT}"
     return None
 
 

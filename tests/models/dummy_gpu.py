@@ -1,0 +1,73 @@
+"""A stand-in for the process that tries candidates: executes on the CPU, measures as it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wpk.device.rotation import Region
+from wpk.device.timing import Patience, Timing
+from wpk.errors import EngineError
+from wpk.execution import BoundCall, Configuration, LibraryImage, Work
+from wpk.libraries.cpu import CpuProcess
+from wpk.libraries.cudnn_problems import describe, why_not
+from wpk.libraries.offer import CUDNN, LibraryOffer
+from wpk.problems import Problem
+from wpk.trial import Regime
+
+Clock = Callable[[Sequence[Work], Sequence[Region]], tuple[float, ...]]
+
+
+class DummyGpu(CpuProcess):
+    """A GPU whose library computes every problem that cuDNN can be asked, by its definition.
+
+    Attributes:
+        engines: Implementations of a problem that its library offers.
+        broken: Of these, the one that is never made ready.
+        scratch: Bytes that each of them asks for.
+        version: Of the library; empty where none is installed.
+    """
+
+    broken = -1
+    scratch = 512
+    version = "9.19.0"
+
+    def __init__(self, clock: Clock, *, engines: int = 0, **options: Any) -> None:
+        super().__init__(**{"time_limit_seconds": 20.0, "threads": 1, **options})
+        self.clock, self.engines = clock, engines
+
+    @property
+    def is_alive(self) -> bool:
+        return self._child.poll() is None
+
+    def measure(
+        self, works: Sequence[Work], regions: Sequence[Region], regime: Regime, patience: Patience
+    ) -> Timing:
+        del patience
+        return Timing(self.clock(works, regions), regime)
+
+    def step_seconds(self, steps: Sequence[Sequence[Work]]) -> tuple[float, ...]:
+        return tuple(min(self.clock(works, ())) for works in steps)
+
+    def offer(self, problem: Problem) -> LibraryOffer:
+        reason = why_not(problem)
+        if not self.version:
+            reason = "cuDNN is not installed"
+        if reason is not None:
+            return LibraryOffer(CUDNN, self.version, (), (reason,))
+        graph = len(describe(problem)) - 1
+        configurations: list[Configuration] = [
+            (("graph", graph), ("engine", engine)) for engine in range(self.engines)
+        ]
+        return LibraryOffer(CUDNN, self.version, tuple(configurations), ())
+
+    def prepare(self, image: LibraryImage) -> int:
+        if dict(image.configuration)["engine"] == self.broken:
+            raise EngineError("this engine is not made ready", fix="choose another")
+        self.load(image)
+        return self.scratch
+
+
+def is_library(work: Work) -> bool:
+    """Whether work is a library's."""
+    return isinstance(work, BoundCall)
