@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -26,35 +26,6 @@ from wpk.trial import Regime, Status, Trial
 
 LONGEST_GAP = 60.0
 """Seconds between two trials beyond which a run did not go on in between."""
-
-
-@dataclass(frozen=True)
-class Holding:
-    """What the store holds of one template under one setup.
-
-    Attributes:
-        target: Of the setup, as the next three.
-        arch: See `wpk.search.store_key.Setup`.
-        compiler: See there.
-        driver: See there.
-        template: Name of the template or library.
-        version: Its version.
-        problems: Distinct problems.
-        trials: All trials.
-        ok: Those that ran correctly.
-        latest: When the last one was stored, in seconds since the epoch.
-    """
-
-    target: str
-    arch: str
-    compiler: str
-    driver: str
-    template: str
-    version: str
-    problems: int
-    trials: int
-    ok: int
-    latest: float
 
 
 class TuningStore:
@@ -212,16 +183,6 @@ class TuningStore:
                 **asdict(key.setup),
             )
 
-    def holdings(self) -> tuple[Holding, ...]:
-        """What the store holds, by setup and template."""
-        group = "target, arch, compiler, driver, template, version"
-        query = (
-            f"SELECT {group}, count(DISTINCT problem), count(*), sum(status = 'ok'), max(at)"
-            f" FROM trials GROUP BY {group} ORDER BY {group}"
-        )
-        with self.reading() as connection:
-            return tuple(Holding(*row) for row in connection.execute(query))
-
     def pace(self, target: str) -> float | None:
         """Mean seconds from one trial of a run to its next, on a target; None where there are none.
 
@@ -241,7 +202,7 @@ class TuningStore:
         Runs and problems that have none left go with them; a run that goes on stays.
         """
         with self.writing() as connection:
-            removed = connection.execute(
+            removed: int = connection.execute(
                 "DELETE FROM trials WHERE target = coalesce(?, target)"
                 " AND template = coalesce(?, template)",
                 (target, template),

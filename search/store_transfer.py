@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 import wpk
 from wpk.codec import FieldError, decode, encode
 from wpk.search.store import TuningStore
-from wpk.search.store_key import Setup, canonical_json, json_digest
+from wpk.search.store_key import canonical_json, json_digest
 from wpk.search.store_record import Run, RunState, TrialRecord
 from wpk.search.store_rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
 from wpk.search.store_schema import SCHEMA, StoreError
@@ -94,7 +94,7 @@ def export_lines(store: TuningStore) -> Iterator[str]:
 
 
 def import_lines(
-    store: TuningStore, lines: Iterable[str], name: str, here: Setup, *, keep_foreign: bool = False
+    store: TuningStore, lines: Iterable[str], name: str, here: tuple[str, str] | None
 ) -> Imported:
     """Add exported lines to a store: all of them, or in case of an error none.
 
@@ -102,8 +102,8 @@ def import_lines(
         store: Where to.
         lines: What `export_lines` made.
         name: Of the file, for messages.
-        here: Where this machine measures.
-        keep_foreign: Take trials of other targets too, as history: no lookup here finds them.
+        here: Name and architecture of the target that this machine measures on; trials of others
+            are refused. None takes all: no lookup finds those of another target.
 
     Raises:
         StoreError: The file is damaged, of another schema, or was measured on another target.
@@ -111,7 +111,7 @@ def import_lines(
     reader = _Reader(name)
     numbered = enumerate(lines, start=1)
     header = reader.header(next(numbered, (1, ""))[1])
-    if not keep_foreign:
+    if here is not None:
         _refuse_foreign(header, name, here)
     added = 0
     with store.writing() as connection:
@@ -127,13 +127,12 @@ def import_lines(
     return Imported(added, header.trials - added)
 
 
-def _refuse_foreign(header: Header, name: str, here: Setup) -> None:
+def _refuse_foreign(header: Header, name: str, here: tuple[str, str]) -> None:
     for target, arch in header.targets:
-        if (target, arch) != (here.target, here.arch):
+        if (target, arch) != here:
             raise StoreError(
-                f"{name} was measured on {target} ({arch}), this device is {here.target} "
-                f"({here.arch})",
-                fix="import it as foreign history to keep it without using it here",
+                f"{name} was measured on {target} ({arch}), this device is {here[0]} ({here[1]})",
+                fix="import it with --keep-foreign to keep it without using it here",
             )
 
 

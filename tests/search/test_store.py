@@ -14,6 +14,7 @@ from wpk.search.store_key import Setup, StoreKey, problem_digest
 from wpk.search.store_lookup import look_up
 from wpk.search.store_record import RunRequest, RunState, Stage
 from wpk.search.store_schema import StoreError
+from wpk.search.store_summary import summarize
 from wpk.trial import Regime, Status, Trial
 
 SETUP = Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65")
@@ -233,13 +234,14 @@ def test_clearing_leaves_what_was_not_named(store: TuningStore, key: StoreKey) -
     assert store.clear(target="a100") == 1
     assert store.clear(target="h200", template="other") == 1
     assert look_up(store, key, COLD).hit
-    assert [(h.target, h.template, h.trials, h.ok) for h in store.holdings()] == [
+    groups = summarize(store).groups
+    assert [(g.target, g.template, g.trials, g.statuses.get("ok", 0)) for g in groups] == [
         ("h200", "tiled", 1, 1)
     ]
     store.end_run(run, RunState.FINISHED)
     assert store.clear() == 1
     assert not store.runs()
-    assert not store.holdings()
+    assert not summarize(store).groups
 
 
 def test_a_damaged_file_is_named_and_left_as_it_is(store: TuningStore, key: StoreKey) -> None:

@@ -14,10 +14,12 @@ from wpk.search.store_key import Setup, StoreKey
 from wpk.search.store_lookup import look_up
 from wpk.search.store_record import RunState, Stage
 from wpk.search.store_schema import StoreError
+from wpk.search.store_summary import summarize
 from wpk.search.store_transfer import Imported, export_lines, import_lines
 from wpk.trial import Regime, Status, Trial
 
 SETUP = Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65")
+HERE = ("h200", "sm_90a")
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def store(tmp_path: Path) -> Iterator[TuningStore]:
 def test_an_import_holds_what_was_exported(
     store: TuningStore, lines: list[str], key: StoreKey
 ) -> None:
-    assert import_lines(store, lines, "t.jsonl", SETUP) == Imported(3, 0)
+    assert import_lines(store, lines, "t.jsonl", HERE) == Imported(3, 0)
     assert look_up(store, key, Regime.COLD).known[0].trial.seconds == (0.1 + 0.2, 1e-7)
     (run,) = store.runs()
     assert run.state is RunState.INTERRUPTED  # it runs, but not here
@@ -53,8 +55,8 @@ def test_an_import_holds_what_was_exported(
 
 
 def test_importing_again_adds_nothing(store: TuningStore, lines: list[str]) -> None:
-    import_lines(store, lines, "t.jsonl", SETUP)
-    assert import_lines(store, lines, "t.jsonl", SETUP) == Imported(0, 3)
+    import_lines(store, lines, "t.jsonl", HERE)
+    assert import_lines(store, lines, "t.jsonl", HERE) == Imported(0, 3)
 
 
 def test_the_header_tells_schema_version_and_targets(lines: list[str]) -> None:
@@ -73,28 +75,27 @@ def test_lines_of_the_first_schema_are_imported(lines: list[str], tmp_path: Path
     old = [json.dumps({**header, "tuning_store": 1}), json.dumps(run), lines[2]]
     old += map(json.dumps, trials)
     with TuningStore(tmp_path / "other.sqlite") as other:
-        assert import_lines(other, old, "old.jsonl", SETUP) == Imported(3, 0)
+        assert import_lines(other, old, "old.jsonl", HERE) == Imported(3, 0)
         assert other.runs()[0].request is None
 
 
 def test_an_empty_store_is_exported_and_imported(store: TuningStore, tmp_path: Path) -> None:
     with TuningStore(tmp_path / "other.sqlite") as other:
-        assert import_lines(other, export_lines(store), "t.jsonl", SETUP) == Imported(0, 0)
+        assert import_lines(other, export_lines(store), "t.jsonl", HERE) == Imported(0, 0)
 
 
 def test_another_device_is_refused_naming_both(store: TuningStore, lines: list[str]) -> None:
-    here = replace(SETUP, target="a100", arch="sm_80")
     words = r"t\.jsonl was measured on h200 \(sm_90a\), this device is a100 \(sm_80\)"
     with pytest.raises(StoreError, match=words):
-        import_lines(store, lines, "t.jsonl", here)
-    assert not store.holdings()
+        import_lines(store, lines, "t.jsonl", ("a100", "sm_80"))
+    assert not summarize(store).trials
 
 
 def test_foreign_history_is_kept_but_not_used(
     store: TuningStore, lines: list[str], key: StoreKey
 ) -> None:
     here = replace(SETUP, target="a100", arch="sm_80")
-    assert import_lines(store, lines, "t.jsonl", here, keep_foreign=True).added == 3
+    assert import_lines(store, lines, "t.jsonl", None).added == 3
     found = look_up(store, replace(key, setup=here), Regime.COLD)
     assert not found.hit
     assert "target (stored h200, now a100)" in found.why
@@ -130,8 +131,8 @@ def test_a_damaged_line_is_named_and_nothing_is_imported(
 ) -> None:
     lines[number] = _edited(lines[number], path, value)
     with pytest.raises(StoreError, match=words):
-        import_lines(store, lines, "t.jsonl", SETUP)
-    assert not store.holdings()
+        import_lines(store, lines, "t.jsonl", HERE)
+    assert not summarize(store).trials
     assert not store.runs()
 
 
@@ -140,13 +141,13 @@ def test_a_file_that_lost_its_end_is_refused(
     store: TuningStore, lines: list[str], cut: int
 ) -> None:
     with pytest.raises(StoreError, match=r"line \d: is the last"):
-        import_lines(store, lines[:-cut], "t.jsonl", SETUP)
+        import_lines(store, lines[:-cut], "t.jsonl", HERE)
     with pytest.raises(StoreError, match="line 6: is no JSON"):
-        import_lines(store, [*lines[:-1], lines[-1][: 30 * cut]], "t.jsonl", SETUP)
-    assert not store.holdings()
+        import_lines(store, [*lines[:-1], lines[-1][: 30 * cut]], "t.jsonl", HERE)
+    assert not summarize(store).trials
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "NaN", "PK\x03\x04", "[" * 10**5])
 def test_another_file_is_refused(store: TuningStore, text: str) -> None:
     with pytest.raises(StoreError, match=r"t\.jsonl, line 1: is no"):
-        import_lines(store, [text] if text else [], "t.jsonl", SETUP)
+        import_lines(store, [text] if text else [], "t.jsonl", HERE)

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wpk.build.compiled import CompiledKernel
@@ -31,6 +31,14 @@ def default_cache_folder() -> Path:
     """``$XDG_CACHE_HOME/wpk``, or ``~/.cache/wpk`` where that is not set."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "wpk"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a cache holds: entries, and their bytes."""
+
+    kernels: int
+    bytes: int
 
 
 class KernelCache:
@@ -100,6 +108,48 @@ class KernelCache:
                 f"the compile cache {self.folder} cannot be written: {error}",
                 fix="free some space, or let XDG_CACHE_HOME name a folder that can be written",
             ) from error
+
+    def usage(self) -> Usage:
+        """How many kernels are kept, and the bytes that they take.
+
+        Raises:
+            CompileError: the folder cannot be read.
+        """
+        try:
+            entries = self._entries()
+            sizes = [file.stat().st_size for entry in entries for file in entry.iterdir()]
+        except FileNotFoundError:  # removed by another process while we looked
+            return self.usage()
+        except OSError as error:
+            raise CompileError(
+                f"the compile cache {self.folder} cannot be read: {error}",
+                fix="check the folder's permissions",
+            ) from error
+        return Usage(len(entries), sum(sizes))
+
+    def clear(self) -> int:
+        """Remove every kernel, and nothing else that may lie in the folder. Returns how many.
+
+        Raises:
+            CompileError: one cannot be removed.
+        """
+        entries = self._entries()
+        for entry in entries:
+            try:
+                shutil.rmtree(entry)
+            except FileNotFoundError:
+                continue  # another process removed it first
+            except OSError as error:
+                raise CompileError(
+                    f"the cache entry {entry} cannot be removed: {error}",
+                    fix="check the folder's permissions",
+                ) from error
+        return len(entries)
+
+    def _entries(self) -> list[Path]:
+        if not self.folder.is_dir():
+            return []
+        return sorted(each for each in self.folder.iterdir() if (each / _FACTS).is_file())
 
 
 def _write(folder: Path, source: KernelSource, kernel: CompiledKernel) -> None:

@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import wpk
-from wpk.cli import bench, inspect, optimize, report, run, targets, verify
+from wpk.cli import bench, cache, compare, inspect, optimize, report, run, targets, verify
 from wpk.errors import WpkError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -20,6 +20,8 @@ COMMANDS: dict[str, ModuleType] = {
     "verify": verify,
     "inspect": inspect,
     "report": report,
+    "compare": compare,
+    "cache": cache,
     "targets": targets,
 }
 

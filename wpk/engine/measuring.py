@@ -73,6 +73,15 @@ def plan_tuning(
     return Tuning(search, *limits, seed, store, gpu, operators) if here else None
 
 
+def setup_here() -> tuple[str, str] | None:
+    """Name and architecture of the target that this machine measures on; None without a GPU."""
+    try:
+        target = target_here()
+    except TargetError:
+        return None
+    return target.name, target.arch
+
+
 def _is(gpu: GpuFacts, target: Target) -> bool:
     return gpu.capability == target.capability and _target_of(gpu).name == target.name
 

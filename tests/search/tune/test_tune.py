@@ -10,6 +10,7 @@ from wpk.problems import Matmul
 from wpk.search.store_key import StoreKey
 from wpk.search.store_lookup import look_up
 from wpk.search.store_record import RunState
+from wpk.search.store_summary import summarize
 from wpk.search.tune import tune
 from wpk.search.tune_record import Request, Stop
 from wpk.trial import Regime, Status, Trial
@@ -96,7 +97,7 @@ def test_an_interrupted_run_is_resumed_without_losing_a_trial(
     with pytest.raises(KeyboardInterrupt):
         tune(tasks, session, bench.progress.append)
     assert bench.store.runs()[0].state is RunState.INTERRUPTED
-    assert sum(holding.trials for holding in bench.store.holdings()) == moment
+    assert summarize(bench.store).trials == moment
 
     bench.runner.break_after = float("inf")
     resumed = bench.tune(tasks, run=session.run.id)

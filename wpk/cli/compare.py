@@ -1,0 +1,35 @@
+"""Compare two plans of one model, operator by operator.
+
+Times are those that the plans hold: nothing is executed.
+
+Example:
+    wpk compare before.plan after.plan
+"""
+
+import argparse
+from pathlib import Path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    parser.add_argument("first", type=Path, metavar="A.plan")
+    parser.add_argument("second", type=Path, metavar="B.plan")
+    parser.add_argument("--json", action="store_true", help="everything, in seconds, for programs")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the comparison."""
+    import json
+
+    from wpk.codec import encode
+    from wpk.engine.plan_file import read_plan
+    from wpk.report.compare import Comparison, compare_plans
+    from wpk.report.compare_text import compare_text
+
+    first, second = (read_plan(path).plan for path in (arguments.first, arguments.second))
+    comparison = compare_plans(first, second)
+    if arguments.json:
+        print(json.dumps(encode(comparison, Comparison), indent=1, allow_nan=False))
+    else:
+        print(compare_text(comparison, str(arguments.first), str(arguments.second)))
+    return 0

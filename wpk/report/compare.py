@@ -1,0 +1,291 @@
+"""Two plans of one model, operator by operator: what differs, and which is faster.
+
+Operators are partners if they compute the same ONNX nodes, but for nodes that only one of the plans
+has, such as casts; of operators without such nodes, those of one name. Other fusions may leave some
+without a partner.
+
+Times are compared only where they are of one kind: both measured under the same regime, else both
+estimated by the models, which is no measurement and has no band of noise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wpk.engine.measurement import EngineMeasurement, Ratio
+from wpk.engine.plan import LibraryChoice, Plan, Step
+from wpk.errors import EngineError
+from wpk.problems.signs import TIMES
+from wpk.problems.words import problem_words
+from wpk.report.words import schedule_words
+
+MEASURED, ESTIMATED = "measured", "estimated"
+
+_DIGEST = 12
+
+
+@dataclass(frozen=True)
+class Side:
+    """What one of the plans says of an operator. Times in seconds.
+
+    Attributes:
+        operator: Its name.
+        maker: Template or library.
+        version: Its version.
+        configuration: Its numbers, in words.
+        bound_seconds: What nothing can beat.
+        estimate_seconds: Predicted; None where a library computes it.
+        measured_seconds: Median, alone; None where it was not measured.
+        regime: What the caches held when it was measured; empty where it was not.
+    """
+
+    operator: str
+    maker: str
+    version: str
+    configuration: str
+    bound_seconds: float
+    estimate_seconds: float | None
+    measured_seconds: float | None
+    regime: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An operator of either plan, or of both.
+
+    Attributes:
+        work: What it computes, in words.
+        nodes: ONNX nodes.
+        first: Of the first plan; None where it has no such operator.
+        second: Of the second.
+        same_choice: Whether both execute the same.
+        compared: `MEASURED`, `ESTIMATED`, or why the times cannot be compared, in words.
+        speedup: Time of the first by that of the second: above 1 where the second is faster; without
+            a band (its ends are the median) for estimates. None where nothing is compared.
+    """
+
+    work: str
+    nodes: tuple[str, ...]
+    first: Side | None
+    second: Side | None
+    same_choice: bool
+    compared: str
+    speedup: Ratio | None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that the plans say differently."""
+
+    what: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Total:
+    """A sum over the pairs whose times are of one kind. Seconds.
+
+    Attributes:
+        kind: `MEASURED` or `ESTIMATED`.
+        pairs: How many.
+        first: Of the first plan.
+        second: Of the second.
+    """
+
+    kind: str
+    pairs: int
+    first: float
+    second: float
+
+
+@dataclass(frozen=True)
+class EnginePair:
+    """The whole engines, each as measured when it was written. Seconds.
+
+    Attributes:
+        first: Median of one inference; None where it was not measured.
+        second: Of the second plan.
+        speedup: Of the second over the first; None where one was not measured.
+    """
+
+    first: float | None
+    second: float | None
+    speedup: Ratio | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that is to say.
+
+    Attributes:
+        model: File name of the model.
+        model_digest: Its SHA-256.
+        differences: What the plans say differently of themselves.
+        pairs: In the order of the first plan; those of the second without a partner at the end.
+        totals: Sums, one a kind of times.
+        engine: The whole engines.
+    """
+
+    model: str
+    model_digest: str
+    differences: tuple[Difference, ...]
+    pairs: tuple[Pair, ...]
+    totals: tuple[Total, ...]
+    engine: EnginePair
+
+
+def compare_plans(first: Plan, second: Plan) -> Comparison:
+    """Compare two plans of one model.
+
+    Raises:
+        EngineError: They are of different models; names both.
+    """
+    _require_one_model(first, second)
+    pairs = tuple(_pair(*each) for each in _partners(first.steps, second.steps))
+    return Comparison(
+        model=first.provenance.model,
+        model_digest=first.provenance.model_digest,
+        differences=_differences(first, second),
+        pairs=pairs,
+        totals=tuple(total for kind in (MEASURED, ESTIMATED) for total in _totals(pairs, kind)),
+        engine=_engines(first.measurement, second.measurement),
+    )
+
+
+def _require_one_model(first: Plan, second: Plan) -> None:
+    one, other = first.provenance, second.provenance
+    if one.model_digest != other.model_digest:
+        raise EngineError(
+            f"the plans are of different models: {one.model} ({one.model_digest[:_DIGEST]}…) and "
+            f"{other.model} ({other.model_digest[:_DIGEST]}…)",
+            fix="compare plans that were written from the same ONNX file",
+        )
+
+
+def _partners(
+    first: Sequence[Step], second: Sequence[Step]
+) -> list[tuple[Step | None, Step | None]]:
+    """Each step with its partner; of several with the same nodes, in their order."""
+    common = _nodes(first) & _nodes(second)
+    waiting: dict[tuple[str, ...], list[Step]] = {}
+    for step in second:
+        waiting.setdefault(_identity(step, common), []).append(step)
+    pairs: list[tuple[Step | None, Step | None]] = []
+    for step in first:
+        queue = waiting.get(_identity(step, common), [])
+        pairs.append((step, queue.pop(0) if queue else None))
+    alone = {id(step) for queue in waiting.values() for step in queue}
+    return pairs + [(None, step) for step in second if id(step) in alone]
+
+
+def _nodes(steps: Sequence[Step]) -> set[str]:
+    return {node for step in steps for node in step.operator.nodes}
+
+
+def _identity(step: Step, common: set[str]) -> tuple[str, ...]:
+    return tuple(sorted(common.intersection(step.operator.nodes))) or ("", step.operator.name)
+
+
+def _pair(first: Step | None, second: Step | None) -> Pair:
+    present = first or second
+    if present is None:
+        raise ValueError("a pair needs an operator")
+    speedup, compared = None, "no partner"
+    if first is not None and second is not None:
+        speedup, compared = _speedup(first, second)
+    return Pair(
+        work=problem_words(present.operator.problem),
+        nodes=present.operator.nodes,
+        first=first and _side(first),
+        second=second and _side(second),
+        same_choice=first is not None and second is not None and first.choice == second.choice,
+        compared=compared,
+        speedup=speedup,
+    )
+
+
+def _side(step: Step) -> Side:
+    choice, evidence = step.choice, step.evidence
+    is_library = isinstance(choice, LibraryChoice)
+    measured = evidence.measurement
+    configuration = choice.configuration if isinstance(choice, LibraryChoice) else choice.schedule
+    return Side(
+        operator=step.operator.name,
+        maker=choice.library if isinstance(choice, LibraryChoice) else choice.template,
+        version=str(choice.version),
+        configuration=schedule_words(configuration),
+        bound_seconds=evidence.bound_seconds,
+        estimate_seconds=None if is_library else evidence.estimate_seconds,
+        measured_seconds=None if measured is None else measured.median_seconds,
+        regime="" if measured is None else measured.regime,
+    )
+
+
+def _speedup(first: Step, second: Step) -> tuple[Ratio | None, str]:
+    one, other = first.evidence.measurement, second.evidence.measurement
+    if one is not None and other is not None:
+        if one.regime != other.regime:
+            return None, f"one {one.regime}, one {other.regime}"
+        return other.chosen.speedup_over(one.chosen), MEASURED
+    before, after = _side(first).estimate_seconds, _side(second).estimate_seconds
+    if before is None or after is None:
+        return None, "one not measured"
+    return Ratio(*[before / after] * 3), ESTIMATED
+
+
+def _totals(pairs: Sequence[Pair], kind: str) -> list[Total]:
+    times = [
+        _times(pair.first, pair.second, kind)
+        for pair in pairs
+        if pair.compared == kind and pair.first is not None and pair.second is not None
+    ]
+    if not times:
+        return []
+    return [Total(kind, len(times), sum(t[0] for t in times), sum(t[1] for t in times))]
+
+
+def _times(first: Side, second: Side, kind: str) -> tuple[float, float]:
+    if kind == MEASURED:
+        return first.measured_seconds or 0.0, second.measured_seconds or 0.0
+    return first.estimate_seconds or 0.0, second.estimate_seconds or 0.0
+
+
+def _engines(first: EngineMeasurement | None, second: EngineMeasurement | None) -> EnginePair:
+    return EnginePair(
+        first=None if first is None else first.median_seconds,
+        second=None if second is None else second.median_seconds,
+        speedup=None if not (first and second) else second.plan.speedup_over(first.plan),
+    )
+
+
+def _differences(first: Plan, second: Plan) -> tuple[Difference, ...]:
+    rows = zip(_traits(first), _traits(second), strict=True)
+    return tuple(Difference(what, a, b) for (what, a), (_, b) in rows if a != b)
+
+
+def _traits(plan: Plan) -> list[tuple[str, str]]:
+    """What a plan says of itself, in words."""
+    origin = plan.provenance
+    libraries = {
+        f"{step.choice.library} {step.choice.version}"
+        for step in plan.steps
+        if isinstance(step.choice, LibraryChoice)
+    }
+    shapes = {name: TIMES.join(map(str, shape)) for name, shape in sorted(origin.shapes.items())}
+    compilers = {kernel.compiler for kernel in plan.kernels.values()}
+    return [
+        ("wpk", plan.wpk),
+        ("compiler", ", ".join(sorted(compilers))),
+        ("libraries", ", ".join(sorted(libraries)) or "none"),
+        ("model", origin.model),
+        ("target", f"{plan.target} ({plan.arch})"),
+        ("precision", plan.precision.value),
+        (
+            "shapes",
+            ", ".join(f"{name}:{shape}" for name, shape in shapes.items()) or "as the model",
+        ),
+        ("free dimensions", ", ".join(f"{n} at {size}" for n, size in plan.free.items()) or "none"),
+        ("skipped passes", ", ".join(origin.skipped_passes) or "none"),
+        ("operators", str(len(plan.steps))),
+        ("kernel launches", str(sum(len(step.launches) for step in plan.steps))),
+    ]
