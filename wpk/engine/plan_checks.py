@@ -7,6 +7,7 @@ from math import prod
 from wpk.dims import DimExpr, evaluate
 from wpk.engine.codec import wrong
 from wpk.engine.footprint import accesses, span_bytes
+from wpk.engine.measurement_checks import check_measurements
 from wpk.engine.plan import LibraryChoice, Plan, Port, Step
 from wpk.errors import EngineError
 from wpk.launch import (
@@ -45,6 +46,7 @@ def check_plan(plan: Plan) -> None:
     for name, size in plan.free.items():
         _within(f"plan.free.{name}", size, 1, 2**31 - 1)
     _check_names(plan)
+    check_measurements(plan)
     check_sizes(plan, plan.free)
 
 

@@ -78,9 +78,9 @@ def _cpu_sources(plan: Plan) -> tuple[frozenset[str], str]:
 
 def _operators(plan: Plan, cpu: frozenset[str]) -> tuple[OperatorFacts, ...]:
     numbers = {problem: number for number, problem in enumerate(_distinct(plan))}
-    made_by = producers_of(plan)
+    producers = producers_of(plan)
     facts = [
-        _operator(plan, step, cpu, numbers[step.operator.problem], made_by[index])
+        _operator(plan, step, cpu, numbers[step.operator.problem], producers[index])
         for index, step in enumerate(plan.steps)
     ]
     total = sum(each.time_us for each in facts)
@@ -98,7 +98,7 @@ def _operator(
     operator, evidence = step.operator, step.evidence
     undone = plan.measurement is not None and operator.name in plan.measurement.undone
     measured = evidence.measurement
-    maker, version, configuration = _choice(step)
+    maker, version, configuration = made_by(step)
     return OperatorFacts(
         name=operator.name,
         kind=kind_of(operator.problem),
@@ -126,7 +126,7 @@ def _operator(
     )
 
 
-def _choice(step: Step) -> tuple[str, str, tuple[tuple[str, int], ...]]:
+def made_by(step: Step) -> tuple[str, str, tuple[tuple[str, int], ...]]:
     """Who computes a step, in which version, and how."""
     choice = step.choice
     if isinstance(choice, LibraryChoice):
@@ -189,7 +189,7 @@ def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
         work=problem_words(problem),
         kind=kind_of(problem),
         operators=tuple(step.operator.name for step in steps),
-        chosen=tuple(dict.fromkeys(_choice(step)[0] for step in steps)),
+        chosen=tuple(dict.fromkeys(made_by(step)[0] for step in steps)),
         bound_us=evidence[0].bound_seconds * 1e6,
         funnels=tuple(
             FunnelFacts(f.template, f.refusal, f.space, f.legal, f.kept, f.compiled)

@@ -6,20 +6,7 @@ from collections.abc import Sequence
 from wpk.engine.plan import Check
 from wpk.problems.signs import DASH
 from wpk.report.facts import OperatorFacts, ReportFacts
-from wpk.report.measured import (
-    CANDIDATES,
-    OUTCOME,
-    SEARCHED,
-    VARIANTS,
-    any_measured,
-    candidate_rows,
-    estimate_cell,
-    measured_cell,
-    measured_lines,
-    outcome_rows,
-    searched_rows,
-    variant_rows,
-)
+from wpk.report.measured import estimate_cell, measured_cell, measured_lines, measured_tables
 from wpk.report.precision_words import precision_sentences
 from wpk.report.table import byte_size
 from wpk.report.visible import visible
@@ -85,18 +72,9 @@ def _operators(operators: Sequence[OperatorFacts]) -> str:
 
 def _measured(facts: ReportFacts) -> list[str]:
     """Whole engines, candidates, outcomes and searches; nothing without measuring."""
-    tables = []
-    if facts.measurement is not None:
-        tables.append(("Whole engines", VARIANTS, variant_rows(facts.measurement)))
-    if any_measured(facts):
-        tables += [
-            ("Candidates side by side", CANDIDATES, candidate_rows(facts)),
-            ("Outcomes", OUTCOME, outcome_rows(facts)),
-            ("Searches", SEARCHED, searched_rows(facts)),
-        ]
     return [
         block
-        for title, header, rows in tables
+        for title, header, rows in measured_tables(facts)
         for block in (f"## {title}", _table(header, [[*map(_plain, row)] for row in rows]))
     ]
 

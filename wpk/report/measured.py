@@ -21,8 +21,14 @@ OUTCOME = ("operator", "alone µs", "in engine µs", f"{TIMES} bound", "over lib
 CANDIDATES = ("operator", "role", "candidate", "median µs", "speedup of the choice")
 """Columns of `candidate_rows`."""
 
-SEARCHED = ("problem", "trials", "known", "stopped", "tuning store", "best so far, µs")
+SEARCHED = ("problem", "trials", "known", "stopped")
 """Columns of `searched_rows`."""
+
+CURVES = ("problem", "searched by", "best so far in µs @ trial")
+"""Columns of `curve_rows`."""
+
+LOOKUPS = ("problem", "tuning store")
+"""Columns of `lookup_rows`."""
 
 VARIANTS = ("engine", "median µs", "over library", "library steps", "generated steps", "")
 """Columns of `variant_rows`."""
@@ -70,9 +76,9 @@ def measured_engine(measured: EngineMeasurement) -> tuple[str, str]:
     """The whole engine's time, and what it was compared with, in words."""
     others = [each for each in measured.variants if each.name != measured.chosen]
     words = ", ".join(f"{each.name} {each.median_seconds * 1e6:.2f} µs" for each in others)
-    kept = f"{measured.chosen} was chosen"
+    kept = f"±{measured.plan.noise:.1%}, {measured.chosen} was chosen"
     kept += f"; side by side: {words}" if words else ""
-    return f"{measured.median_seconds * 1e6:.2f} µs ±{measured.plan.noise:.1%}", kept
+    return f"{measured.median_seconds * 1e6:.2f} µs", kept
 
 
 def undone_sentences(measured: EngineMeasurement) -> list[str]:
@@ -160,6 +166,22 @@ def candidate_rows(facts: ReportFacts) -> list[list[str]]:
     ]
 
 
+def measured_tables(facts: ReportFacts) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+    """Title, columns and rows of everything that was measured; nothing without measuring."""
+    tables: list[tuple[str, tuple[str, ...], list[list[str]]]] = []
+    if facts.measurement is not None:
+        tables.append(("Whole engines", VARIANTS, variant_rows(facts.measurement)))
+    if any_measured(facts):
+        tables += [
+            ("Candidates side by side", CANDIDATES, candidate_rows(facts)),
+            ("Outcomes", OUTCOME, outcome_rows(facts)),
+            ("Searches", SEARCHED, searched_rows(facts)),
+            ("Best so far", CURVES, curve_rows(facts)),
+            ("Known before", LOOKUPS, lookup_rows(facts)),
+        ]
+    return [table for table in tables if table[2]]
+
+
 def searched_rows(facts: ReportFacts) -> list[list[str]]:
     """A row for each problem that was tuned."""
     return [
@@ -168,11 +190,29 @@ def searched_rows(facts: ReportFacts) -> list[list[str]]:
             tally_words(problem.measurement),
             str(problem.measurement.known),
             problem.measurement.stop,
-            "; ".join(problem.measurement.lookups) or DASH,
-            "; ".join(map(curve_words, problem.measurement.curves)) or DASH,
         ]
         for problem in facts.problems
         if problem.measurement is not None
+    ]
+
+
+def curve_rows(facts: ReportFacts) -> list[list[str]]:
+    """A row for each template and searcher of each problem that was tuned."""
+    return [
+        [problem.work, curve_name(curve), curve_words(curve)]
+        for problem in facts.problems
+        if problem.measurement is not None
+        for curve in problem.measurement.curves
+    ]
+
+
+def lookup_rows(facts: ReportFacts) -> list[list[str]]:
+    """A row for each answer of the tuning store."""
+    return [
+        [problem.work, line]
+        for problem in facts.problems
+        if problem.measurement is not None
+        for line in problem.measurement.lookups
     ]
 
 
@@ -182,12 +222,12 @@ def curve_name(curve: Curve) -> str:
 
 
 def curve_words(curve: Curve) -> str:
-    """``conv_mma, genetic 20.10 @1 → 9.80 @5``: the best after so many trials; the middle left out."""
+    """``20.10 @1 → 9.80 @5``: the best after so many trials; the middle of long ones is left out."""
     points = [f"{seconds * 1e6:.2f} @{trial}" for trial, seconds in curve.points]
     if len(points) > _MOST_POINTS:
         half = _MOST_POINTS // 2
         points = [*points[:half], "…", *points[-half:]]
-    return f"{curve_name(curve)} {' → '.join(points)}"
+    return " → ".join(points)
 
 
 def measured_sentence(measured: Measurement) -> str:

@@ -6,18 +6,11 @@ from wpk.problems.signs import DASH
 from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.gather import gather
 from wpk.report.measured import (
-    CANDIDATES,
-    OUTCOME,
-    SEARCHED,
-    VARIANTS,
     any_measured,
-    candidate_rows,
     estimate_cell,
     measured_cell,
     measured_lines,
-    outcome_rows,
-    searched_rows,
-    variant_rows,
+    measured_tables,
 )
 from wpk.report.precision_words import precision_sentences
 from wpk.report.problem_facts import ProblemFacts
@@ -27,6 +20,7 @@ from wpk.report.visible import visible
 _DIGEST = 12
 _NAME = 32
 _WORK = 44
+_CELL = 200
 _MEASURED = 5  # column: after the estimate
 
 
@@ -48,19 +42,10 @@ def _operators(facts: ReportFacts) -> str:
 
 
 def _measured(facts: ReportFacts) -> list[str]:
-    """Who took part, how it ended, how the searches went, and the whole engines side by side."""
-    tables = []
-    if any_measured(facts):
-        tables = [
-            (CANDIDATES, candidate_rows(facts)),
-            (OUTCOME, outcome_rows(facts)),
-            (SEARCHED, searched_rows(facts)),
-        ]
-    if facts.measurement is not None:
-        tables.append((VARIANTS, variant_rows(facts.measurement)))
+    """Whole engines, candidates, outcomes and searches; nothing without measuring."""
     return [
-        format_table(header, [[visible(cell) for cell in row] for row in rows])
-        for header, rows in tables
+        format_table(header, [[visible(cell, _CELL) for cell in row] for row in rows])
+        for _, header, rows in measured_tables(facts)
     ]
 
 
@@ -71,7 +56,7 @@ def _row(operator: OperatorFacts) -> list[object]:
     return [
         visible(operator.name, _NAME),
         visible(operator.work, _WORK),
-        f"{operator.template}: {operator.schedule}",
+        visible(f"{operator.template}: {operator.schedule}"),
         f"{operator.bound_us:.2f}",
         estimate_cell(operator),
         *(
@@ -122,7 +107,7 @@ def _sums(facts: ReportFacts) -> str:
             f"time       bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
             f"{facts.estimate_us:.2f} µs (predicted, not measured)"
         ),
-        *(f"time       {line}" for line in measured_lines(facts)),
+        *(f"time       {visible(line)}" for line in measured_lines(facts)),
         (
             f"memory     weights {byte_size(memory.weight_bytes)}, activations "
             f"{byte_size(memory.arena_bytes)} (no plan can need less than "

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from wpk.engine.measurement import GENERATED, Curve, Measurement
-from wpk.report.contest import tally_words
+from wpk.report.contest import candidate_words, tally_words
 from wpk.report.measured import curve_name
 from wpk.report.page.markup import Html, joined, tag
 
-_WIDTH, _HEIGHT = 320.0, 170.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 42.0, 312.0, 8.0, 150.0
+_WIDTH, _HEIGHT = 320.0, 180.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 36.0, 312.0, 18.0, 158.0
 
 _COLOURS = 6
 """Style classes ``curve-0`` to ``curve-5``; further curves begin again."""
@@ -20,6 +20,8 @@ _LINEAR_BELOW = 3.0
 """Times that differ by less are drawn on a linear axis, others on a logarithmic one."""
 
 _FEWEST_TICKS = 3
+_ROUNDING = 1e-9
+"""Relative: a mark at the very end of an axis is within it."""
 
 Scale = Callable[[float], float]
 
@@ -54,7 +56,8 @@ class _Axes:
             step = _round_step((self.high - self.low) / _FEWEST_TICKS)
             first = ceil(self.low / step)
             found = [step * number for number in range(first, first + 2 * _FEWEST_TICKS + 4)]
-        return [tick for tick in found if self.low <= tick <= self.high]
+        low, high = self.low * (1 - _ROUNDING), self.high * (1 + _ROUNDING)
+        return [tick for tick in found if low <= tick <= high]
 
 
 def _round_step(least: float) -> float:
@@ -80,10 +83,14 @@ def search_curves(measured: Measurement, bound_us: float, number: int) -> Html:
         if time > 0
     ]
     picture = _picture(measured, curves, [level for level in levels if level[2] > 0], number)
-    lines = [f"{tally_words(measured)}; stopped: {measured.stop}.", *measured.lookups]
+    lines = [
+        f"Chosen: {candidate_words(measured.chosen)}.",
+        f"{tally_words(measured)}; stopped: {measured.stop}.",
+        *measured.lookups,
+    ]
     lines += [f"Library: {reason}" for reason in measured.refusals]
     parts = [picture, tag("ul", *keys, class_="keys")] if curves else []
-    return joined([*parts, *(tag("p", line, class_="names") for line in lines)])
+    return joined([*parts, *(tag("p", line, class_="legend") for line in lines)])
 
 
 def _picture(
@@ -133,7 +140,7 @@ def _trials(axes: _Axes) -> Html:
         tag("text", "1", x=_LEFT, y=_BOTTOM + 14),
         tag("text", "trials", x=(_LEFT + _RIGHT) / 2, y=_BOTTOM + 14, text_anchor="middle"),
         tag("text", str(axes.trials), x=_RIGHT, y=_BOTTOM + 14, text_anchor="end"),
-        tag("text", "µs", x=2, y=_TOP + 4),
+        tag("text", "µs", x=_LEFT - 4, y=10, text_anchor="end"),
     )
 
 

@@ -66,6 +66,9 @@ def _row(each: EngineVariant, cells: list[str], slowest: float) -> Html:
         "tr",
         tag("th", name, scope="row"),
         tag("td", bar, tag("span", time, class_="time")),
-        *(tag("td", cell) for cell in rest),
+        *(
+            tag("td", cell, data_label=label.capitalize())
+            for label, cell in zip(VARIANTS[2:], rest, strict=False)
+        ),
         tag("td", mark),
     )

@@ -29,7 +29,7 @@ def search_section(facts: ReportFacts) -> Html:
         "section",
         tag("h2", "Search"),
         tag("p", words, class_="legend"),
-        tag("div", *cards, class_="cards"),
+        tag("div", *cards, class_="cards measured" if any_measured(facts) else "cards"),
         id="search",
     )
 

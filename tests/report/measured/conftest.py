@@ -1,0 +1,134 @@
+"""A plan as measuring leaves it: modelled times, some operators won by a library."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from wpk.engine.measured_evidence import measurement_of
+from wpk.engine.measurement import EngineMeasurement, EngineVariant
+from wpk.engine.plan import Choice, LibraryChoice, PlanBundle, Step
+from wpk.libraries.offer import CUDNN
+from wpk.problems import Convolution, Matmul
+from wpk.report.facts import ReportFacts
+from wpk.report.gather import gather
+from wpk.search.tune_record import Stop, Tried, Tuned
+from wpk.trial import Regime, Status, Trial
+
+TRIALS = 24
+SAMPLES = 25
+UNDONE = 3
+"""The matrix-like operator whose substitution did not pay."""
+NOISE = 0.02
+VERSION = "9.19.0"
+REFUSAL = "its engines need channels in multiples of 8"
+
+
+@pytest.fixture(scope="session")
+def measured(bundle: PlanBundle) -> PlanBundle:
+    """The plan, measured. The library is faster for the first and third matrix-like operator.
+
+    Of these the third was undone. It refuses all that is no convolution or matrix product.
+    """
+    plan, rng, matrices, steps = bundle.plan, np.random.default_rng(0), 0, []
+    for number, step in enumerate(plan.steps):
+        matrix = isinstance(step.operator.problem, Convolution | Matmul)
+        matrices += matrix
+        speed = (0.8, 1.3)[matrices % 2] if matrix else None
+        undone = matrices == UNDONE and matrix
+        steps.append(_measured_step(step, speed, rng, both=number % 2 == 0, undone=undone))
+        if undone:
+            weakest = step.operator.name
+    library = sum(isinstance(step.choice, LibraryChoice) for step in steps)
+    total = sum(_median(step) for step in steps)
+    variants = tuple(
+        EngineVariant(name, total * part, total * part * 0.99, total * part * 1.01, count, left)
+        for name, part, count in (
+            ("models", 1.3, 0),
+            ("library", 1.2, matrices),
+            ("generated", 1.1, 0),
+            ("mixed", 1.0, library),
+        )
+        for left in [len(steps) - count]
+    )
+    engine = EngineMeasurement(variants, "mixed", (weakest,))
+    return replace(bundle, plan=replace(plan, steps=tuple(steps), measurement=engine))
+
+
+def _median(step: Step) -> float:
+    assert step.evidence.measurement is not None
+    return step.evidence.measurement.median_seconds
+
+
+def _measured_step(
+    step: Step, speed: float | None, rng: np.random.Generator, *, both: bool, undone: bool
+) -> Step:
+    """The step with the evidence of a modelled search.
+
+    Args:
+        step: As the models chose it.
+        speed: How fast the library is beside the estimate; None where it refuses.
+        rng: Draws the noise.
+        both: Whether a second searcher took part.
+        undone: Whether the best generated kernel is chosen, whatever the library's time.
+    """
+    assert isinstance(step.choice, Choice)
+    base, name, version = step.evidence.estimate_seconds, step.choice.template, str(1)
+    tried = []
+    for number in range(TRIALS):
+        schedule = step.choice.schedule if number == TRIALS - 5 else (("number", number),)
+        away = abs(TRIALS - 5 - number) / 4
+        searcher = ("genetic", "ppo")[number % 2] if both else "genetic"
+        tried.append(Tried(name, version, _trial(schedule, base * (1 + away), rng), searcher))
+    tried[1] = replace(tried[1], trial=Trial((("number", 1),), Status.WRONG_RESULT, (), "wrong"))
+    library = _library(base, speed, rng)
+    finalists = sorted((*tried[-6:-3], *library[:1]), key=lambda each: each.trial.cost)
+    tuned = Tuned(
+        problem=step.operator.problem,
+        best=finalists[0],
+        compared=True,
+        finalists=tuple(finalists),
+        tried=tuple(tried),
+        known=3,
+        stop=Stop.NO_IMPROVEMENT,
+        lookups=(f"hit: 3 schedules of {name}", f"miss: no trial of {CUDNN}"),
+        library=tuple(library),
+        refusals=(REFUSAL,) if speed is None else (),
+    )
+    best = next(each for each in finalists if each.template != CUDNN or not undone)
+    found = measurement_of(tuned, Regime.WARM, best.template, best.trial.schedule)
+    assert found is not None
+    found = replace(found, in_engine_seconds=0.9 * found.median_seconds)
+    step = replace(step, evidence=replace(step.evidence, measurement=found))
+    if best.template != CUDNN:
+        return step
+    choice = LibraryChoice(CUDNN, VERSION, best.trial.schedule, None, 0)
+    return replace(step, choice=choice, launches=())
+
+
+def _library(base: float, speed: float | None, rng: np.random.Generator) -> list[Tried]:
+    if speed is None:
+        return []
+    engines: Sequence[tuple[tuple[str, int], ...]] = [
+        (("graph", 0), ("engine", number)) for number in range(4)
+    ]
+    tried = [
+        Tried(CUDNN, VERSION, _trial(engine, base / speed * (1 + number / 2), rng))
+        for number, engine in enumerate(engines)
+    ]
+    failed = Trial(engines[-1], Status.LAUNCH_FAILED, (), "not supported")
+    return [*tried[:-1], Tried(CUDNN, VERSION, failed)]
+
+
+def _trial(
+    schedule: tuple[tuple[str, int], ...], seconds: float, rng: np.random.Generator
+) -> Trial:
+    noise = rng.normal(1.0, NOISE, SAMPLES)
+    return Trial(schedule, Status.OK, tuple((seconds * noise).tolist()))
+
+
+@pytest.fixture(scope="session")
+def measured_facts(measured: PlanBundle) -> ReportFacts:
+    """What a report says about it."""
+    return gather(measured)
