@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         begun = time.perf_counter()
         outputs = engine.run(inputs)
         seconds = time.perf_counter() - begun
-        steps, device = len(engine.plan.steps), engine.device.name
+        steps, device, memory = len(engine.plan.steps), engine.device.name, engine.memory
     if arguments.outputs is not None:
         write_arrays(arguments.outputs, outputs)
     rows = []
@@ -48,5 +48,5 @@ def run(arguments: argparse.Namespace) -> int:
         numbers = [f"{number:.6g}" for number in (wide.min(), wide.mean(), wide.max())]
         rows.append([name, str(array.dtype), "x".join(map(str, array.shape)), *numbers])
     print(format_table(["output", "type", "shape", "min", "mean", "max"], rows))
-    print(f"\n{steps} operators executed on {device} in {seconds:.2f} s")
+    print(f"\n{steps} operators executed on {device} in {seconds:.2f} s; {memory}")
     return 0

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self, overload
@@ -83,10 +83,9 @@ class Engine:
             )
         sources = regenerate(bundle.plan) if device.executes_source else _stored(bundle)
         streams = device if isinstance(device, StreamDevice) else None
-        self._active: AbstractContextManager[object] = (
-            streams.active() if streams else nullcontext()
-        )
-        with self._active:
+        self._active: Callable[[], AbstractContextManager[object]]
+        self._active = streams.active if streams else nullcontext
+        with self._active():
             self._bindings = Bindings(self.plan, device, self._weights, self._wait)
             self._runs = GpuRuns(self.plan, streams, self._bindings) if streams else None
             try:
@@ -214,7 +213,7 @@ class Engine:
         with self._lock:
             self._is_closed = True
             # A device that was closed has ended them; one where a kernel failed runs nothing more.
-            with suppress(EngineError, LaunchError), self._active:
+            with suppress(EngineError, LaunchError), self._active():
                 self._wait()
             if self._runs is not None:
                 self._runs.close()
@@ -237,7 +236,7 @@ class Engine:
         with self._lock:
             if self._is_closed:
                 raise EngineError("the engine was closed", fix="load the plan again")
-            with self._active:
+            with self._active():
                 yield
 
     def _wait(self) -> None:

@@ -8,6 +8,7 @@ from wpk.device.measure import warm
 from wpk.device.timing import Patience, Subject, Timing, time_side_by_side
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
+from wpk.engine.memory_use import MemoryUse
 from wpk.engine.plan import PlanBundle
 from wpk.trial import Regime
 
@@ -25,14 +26,17 @@ class EngineTimes:
 
     Attributes:
         engine: One inference after another, on the GPU: a sample is one replay of the graph.
-        host: The same as the caller's clock sees it: a replay started, and waited for.
+        host: The same as the caller's clock sees it: `Engine.run` on arrays that lie on the GPU, and
+            waited for.
         operators: Each operator alone by name, again and again on operands that stay in L2; the sum
             is therefore not the engine's time.
+        memory: What the engine held on the device.
     """
 
     engine: Timing
     host: tuple[float, ...]
     operators: dict[str, Timing]
+    memory: MemoryUse
 
 
 def time_engine(bundle: PlanBundle, device: CudaDevice) -> EngineTimes:
@@ -43,17 +47,19 @@ def time_engine(bundle: PlanBundle, device: CudaDevice) -> EngineTimes:
         LaunchError: A kernel failed.
     """
     with Engine(bundle, device) as engine:
-        engine.run(random_inputs(bundle.plan, 0))
+        inputs = engine.upload(random_inputs(bundle.plan, 0))
+        engine.run(inputs)
         binding = engine.bind()
         once = Subject(binding.replay, 1, binding.replay.replay, Regime.WARM)
         whole = time_side_by_side(device, [once], WHOLE)[0]
         host = []
         for _ in range(_HOST_SAMPLES):
             begun = time.perf_counter()
-            binding.replay.replay()
-            device.synchronize()
+            engine.run(inputs)
+            engine.synchronize()
             host.append(time.perf_counter() - begun)
         subjects = [warm(device, launches) for launches in binding.steps]
         names = [step.operator.name for step in bundle.plan.steps]
         alone = dict(zip(names, time_side_by_side(device, subjects, OPERATORS), strict=True))
-    return EngineTimes(whole, tuple(host), alone)
+        memory = engine.memory
+    return EngineTimes(whole, tuple(host), alone, memory)
