@@ -2,25 +2,26 @@
 
     python benchmarks/evidence.py --list
     python benchmarks/evidence.py --only 'mixed.resnet18.*' --output results.json
-    python benchmarks/evidence.py --gpu 3 --of 8 --output results.3.json
-    python benchmarks/evidence.py --merge results.*.json --output results.json
+    python benchmarks/evidence.py --gpu 0 1 2 3 --output results.json
+    python benchmarks/evidence.py --merge here.json there.json --output results.json
 
 A row takes at most 8 minutes and is written to the output as soon as it is measured; rows that are
 there are not measured again, so an interrupted call goes on where it was. Rows that could not be
 measured are tried again. Rows share a folder (`--store`) of compiled kernels, trials and networks.
-On a machine with several GPUs start one process a GPU, each with an output of its own. Times are only
-worth something where nobody else uses the GPU. Exit code 1 where a row fails or cannot be measured.
+With several GPUs each row has one of them to itself, and an equal part of the cores. Times are only
+worth something where nobody else uses the machine. Exit code 1 where a row fails or cannot be measured.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
@@ -34,11 +35,15 @@ from rows.catalogue import all_rows
 from rows.isolated import measure_apart
 from rows.machine import machine
 from rows.result_file import Record, ResultFile
+from rows.spread import Seat, seats, spread
 
 from wpk.report.table import format_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+
+INTERRUPTED = 130
+"""128 + SIGINT, as shells report it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,20 +59,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _tell(results, options.only)
     if not rows:
         raise SystemExit(f"no row matches {', '.join(options.only)}: see --list")
-    if options.gpu is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(options.gpu)
-    mine = share(list(rows.values()), options.gpu or 0, options.of)
-    unfinished = [row for row in mine if options.again or not results.is_finished(row.name)]
-    about = _about(options.commit, arguments) if unfinished else {}
-    for row in unfinished:
-        print(f"{row.name} …", file=sys.stderr, flush=True)
-        record = measure(row, options.store) | about
-        results.add(row.name, record)
-        print(f"{row.name}: {_outcome(record)}, {_summary(record)}", file=sys.stderr, flush=True)
+    unfinished = [r for r in rows.values() if options.again or not results.is_finished(r.name)]
+    if unfinished:
+        about = _about(options.commit, arguments)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            for row, record in _measured(unfinished, options.store, seats(options.gpu)):
+                results.add(row.name, record | about)
+        except KeyboardInterrupt:
+            print("\ninterrupted; finished rows are kept", file=sys.stderr)
+            return INTERRUPTED
     return _tell(results, options.only)
 
 
-def measure(row: Row, store: Path) -> Record:
+def _measured(
+    rows: Sequence[Row], store: Path, places: Sequence[Seat]
+) -> Iterator[tuple[Row, Record]]:
+    """Records as they come; rows that look at what others measured begin when those are done."""
+    for last in (False, True):
+        stop = threading.Event()
+
+        def work(row: Row, seat: Seat, stop: threading.Event = stop) -> Record:
+            _say(f"{row.name} …")
+            return measure(row, store, seat, stop)
+
+        batch = [row for row in rows if row.is_last is last]
+        for row, record in spread(batch, places, work, stop):
+            _say(f"{row.name}: {_outcome(record)}, {_summary(record)}")
+            yield row, record
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def measure(row: Row, store: Path, seat: Seat, stop: threading.Event) -> Record:
     """A row's record, without what it was measured with."""
     store = store.resolve()
     folder = store / "rows" / row.name
@@ -75,7 +101,7 @@ def measure(row: Row, store: Path) -> Record:
     folder.mkdir(parents=True)
     begun = time.monotonic()
     try:
-        outcome = measure_apart(row, Context(store, folder, begun + MOST_SECONDS))
+        outcome = measure_apart(row, Context(store, folder, begun + MOST_SECONDS), seat, stop)
         record: Record = {
             "passed": outcome.passed,
             "summary": outcome.summary,
@@ -84,12 +110,11 @@ def measure(row: Row, store: Path) -> Record:
     except RowError as error:
         record = {"error": str(error)}
     date = datetime.now(UTC).isoformat(timespec="seconds")
-    return record | {"seconds": time.monotonic() - begun, "date": date}
-
-
-def share(rows: Sequence[Row], number: int, count: int) -> list[Row]:
-    """The rows of one of ``count`` processes: every row is one's."""
-    return list(rows[number % count :: count])
+    return record | {
+        "seconds": time.monotonic() - begun,
+        "cpus": len(seat.cpus),
+        "date": date,
+    }
 
 
 def _wanted(name: str, patterns: Sequence[str]) -> bool:
@@ -151,8 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--only", nargs="+", default=["*"], metavar="ROW", help="these rows; wildcards")
     add("--output", type=Path, default=RESULTS / "evidence.json", metavar="FILE.json")
     add("--store", type=Path, default=ROOT / "build" / "evidence", metavar="FOLDER")
-    add("--gpu", type=int, metavar="N", help="measure on this GPU; it is the only one that is seen")
-    add("--of", type=int, default=1, metavar="M", help="with --gpu N: only every M-th row, from N")
+    add("--gpu", type=int, nargs="+", default=[], metavar="N", help="measure on these GPUs")
     add("--again", action="store_true", help="measure also the rows that the output holds")
     add("--commit", metavar="HASH", help="of the sources, where this is no git checkout")
     add("--merge", type=Path, nargs="+", metavar="FILE", help="join files into the output")

@@ -121,11 +121,13 @@ class Row:
         name: What ``--only`` matches; dots between its parts.
         claim: What it shows, in words.
         measure: Does it.
+        is_last: Whether it looks at what all other rows measured.
     """
 
     name: str
     claim: str
     measure: Callable[[Context], Outcome]
+    is_last: bool = False
 
 
 def wpk_command(*arguments: object) -> list[str]:

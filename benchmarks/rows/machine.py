@@ -33,7 +33,6 @@ def machine() -> dict[str, str]:
         "nvrtc": load_nvrtc().identity,
         "wpk": wpk.__version__,
         "python": platform.python_version(),
-        "cpus": str(len(os.sched_getaffinity(0))),
         **{name: _package(package) for name, package in _PACKAGES.items()},
     }
 

@@ -20,7 +20,7 @@ from wpk.engine.plan_file import read_plan
 PRECISIONS = ("fp32", "fp16")
 BATCHES = (1, 32)
 
-_BUDGET = "150s"
+_BUDGET = "90s"
 """Of measuring: a row has compiling and checking to do beside it."""
 
 

@@ -12,8 +12,8 @@ from typing import Any
 SCHEMA = 1
 
 Record = dict[str, Any]
-"""``passed``, ``summary`` and ``figures``, or ``error``; and ``seconds``, ``machine``, ``command``,
-``commit``, ``date``."""
+"""``passed``, ``summary`` and ``figures``, or ``error``; and ``seconds``, ``cpus``, ``date``,
+``machine``, ``command``, ``commit``."""
 
 
 class ResultFile:

@@ -71,12 +71,6 @@ def test_a_row_that_cannot_be_measured_is_tried_again_and_one_that_was_measured_
     assert [path.name for path in tmp_path.glob("*results*")] == ["results.json"]
 
 
-def test_processes_share_all_rows() -> None:
-    rows = list(all_rows().values())
-    shares = [evidence.share(rows, number, 8) for number in range(8)]
-    assert sorted(row.name for each in shares for row in each) == sorted(all_rows())
-
-
 def test_merging_takes_what_was_measured_last(tmp_path: Path) -> None:
     old = {"passed": True, "summary": "old", "figures": {}, "seconds": 1.0, "date": "2026-01-01"}
     new = {**old, "summary": "new", "date": "2026-01-02"}

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from rows.base import Context, Outcome, Row, RowError
-from rows.isolated import measure_apart
+from rows.isolated import StoppedError, measure_apart
+from rows.spread import Seat, seats, spread
 
 HELPERS = """
 import os, subprocess, sys, time
@@ -16,7 +22,8 @@ from pathlib import Path
 from rows.base import Outcome, RowError
 
 def works(context):
-    return Outcome(True, "done", {"pid": os.getpid()})
+    gpu = os.environ["CUDA_VISIBLE_DEVICES"]
+    return Outcome(True, "done", {"gpu": gpu, "cpus": os.sched_getaffinity(0)})
 
 def refuses(context):
     raise RowError("there is nothing to measure")
@@ -35,6 +42,8 @@ def hangs(context):
 
 Measure = Callable[[str, float], Outcome]
 
+SEAT = Seat(5, frozenset({max(os.sched_getaffinity(0))}))
+
 
 @pytest.fixture(name="measure")
 def fixture_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
@@ -44,7 +53,8 @@ def fixture_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
 
     def measure(name: str, seconds: float) -> Outcome:
         context = Context(tmp_path, tmp_path, time.monotonic() + seconds)
-        return measure_apart(Row(name, "", getattr(row_helpers, name)), context, grace=0.0)
+        row = Row(name, "", getattr(row_helpers, name))
+        return measure_apart(row, context, SEAT, threading.Event(), grace=0.0)
 
     return measure
 
@@ -52,6 +62,7 @@ def fixture_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
 def test_what_a_row_measured_arrives(measure: Measure) -> None:
     outcome = measure("works", 30.0)
     assert (outcome.passed, outcome.summary) == (True, "done")
+    assert outcome.figures == {"gpu": "5", "cpus": set(SEAT.cpus)}
 
 
 @pytest.mark.parametrize(
@@ -98,3 +109,72 @@ def test_a_command_ends_with_the_row(tmp_path: Path) -> None:
         context.run(["sleep", "30"])
     with pytest.raises(RowError, match="took longer"):
         context.seconds_left()
+
+
+def test_a_stopped_row_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "row_that_hangs.py").write_text(HELPERS)
+    monkeypatch.syspath_prepend(tmp_path)
+    import row_that_hangs  # type: ignore[import-not-found]
+
+    stop, context = threading.Event(), Context(tmp_path, tmp_path, time.monotonic() + 60.0)
+    threading.Timer(2.0, stop.set).start()
+    with pytest.raises(StoppedError):
+        measure_apart(Row("hangs", "", row_that_hangs.hangs), context, SEAT, stop)
+
+
+def test_every_gpu_gets_an_equal_part_of_the_cores() -> None:
+    cores = os.sched_getaffinity(0)
+    assert seats([]) == [Seat(None, frozenset(cores))]
+    (only,) = seats([3])
+    assert only == Seat(3, frozenset(cores))
+    several = seats([0, 1])
+    assert len({len(seat.cpus) for seat in several}) == 1
+    if len(cores) > 1:
+        assert not several[0].cpus & several[1].cpus
+
+
+def test_jobs_are_done_one_a_seat_at_a_time() -> None:
+    places = [Seat(gpu, frozenset()) for gpu in range(3)]
+    busy: set[Seat] = set()
+    crowded: list[Seat] = []
+
+    def work(job: int, seat: Seat) -> int:
+        if seat in busy:
+            crowded.append(seat)
+        busy.add(seat)
+        time.sleep(0.01)
+        busy.remove(seat)
+        return -job
+
+    done = sorted(spread(range(20), places, work, threading.Event()))
+    assert done == [(job, -job) for job in range(20)]
+    assert not crowded
+
+
+def test_whoever_reads_no_further_begins_no_more_jobs() -> None:
+    begun: list[int] = []
+    stop = threading.Event()
+
+    def work(job: int, _seat: Seat) -> None:
+        begun.append(job)
+        if job:
+            assert stop.wait(20.0)
+
+    done = spread(range(20), [Seat(0, frozenset())], work, stop)
+    next(done)
+    done.close()  # type: ignore[attr-defined]
+    assert len(begun) <= 3
+
+
+def test_the_script_ends_its_rows_when_it_is_ended(tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "benchmarks" / "evidence.py"
+    paths = ["--store", str(tmp_path / "store"), "--output", str(tmp_path / "results.json")]
+    command = [sys.executable, str(script), "--only", "verify.tv_resnet50.dynamo.fp32", *paths]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "…" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        said = process.stderr.read()
+        assert process.wait(timeout=30.0) == 130
+    assert "interrupted; finished rows are kept" in said
+    assert not (tmp_path / "results.json").exists()
