@@ -96,6 +96,13 @@ def test_another_candidate_than_the_fastest_may_be_the_choice(tuned: Tuned) -> N
     assert measured.runner_up == measured.generated == measured_with(tuned).chosen
 
 
+def test_a_choice_that_was_no_finalist_has_the_time_that_the_search_saw(tuned: Tuned) -> None:
+    measured = measured_with(tuned, "b", 4)
+    assert measured.chosen.median_seconds == 9.5e-6
+    assert not measured.chosen.side_by_side
+    assert len(measured.others) == 3
+
+
 def test_a_choice_that_was_never_timed_has_no_evidence(tuned: Tuned) -> None:
     for maker, number in (("a", 3), ("a", 8), ("c", 7)):
         assert measurement_of(tuned, Regime.WARM, maker, (("n", number),)) is None
@@ -154,7 +161,8 @@ def test_a_band_around_1_tells_nothing_apart(low: float, high: float, apart: boo
 
 def measured_plan(bundle: PlanBundle, tuned: Tuned) -> Plan:
     first, *rest = bundle.plan.steps
-    evidence = replace(first.evidence, measurement=measured_with(tuned))
+    measured = replace(measured_with(tuned), in_engine_seconds=0.0)
+    evidence = replace(first.evidence, measurement=measured)
     variant = EngineVariant("mixed", 2e-6, 1e-6, 3e-6, 0, 1)
     engine = EngineMeasurement((variant,), "mixed", (first.operator.name,))
     steps = (replace(first, evidence=evidence), *rest)
@@ -178,7 +186,7 @@ def spoil_chosen(measured: Measurement, **fields: float) -> Measurement:
         (lambda m: spoil_chosen(m, high_seconds=inf), r"chosen.median_seconds: inf is no time"),
         (lambda m: spoil_chosen(m, median_seconds=1.0), r"lies outside of its band"),
         (lambda m: replace(m, others=(spoil_chosen(m, low_seconds=nan).chosen,)), r"others\[0\]"),
-        (lambda m: replace(m, in_engine_seconds=-1.0), r"in_engine_seconds: -1.0 is no time"),
+        (lambda m: replace(m, in_engine_seconds=-1e-9), r"in_engine_seconds: -1e-09 is no time"),
         (lambda m: replace(m, tallies=(Tally("a", {"ok": -1}),)), r"counts less than nothing"),
         (lambda m: replace(m, curves=(Curve("a", "", ((2, 1.0), (1, 1.0))),)), r"do not rise"),
         (lambda m: replace(m, curves=(Curve("a", "", ((1, 0.0),)),)), r"0.0 is no time"),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
@@ -13,7 +13,7 @@ import wpk
 from wpk.build.compiled import CompiledKernel
 from wpk.build.tensor_cores import count_tensor_core_instructions
 from wpk.dtypes import Precision, from_numpy
-from wpk.engine.measured_evidence import measurement_of
+from wpk.engine.measured_evidence import with_measurement
 from wpk.engine.plan import (
     SCHEMA,
     Choice,
@@ -30,7 +30,6 @@ from wpk.engine.plan import (
     Weight,
 )
 from wpk.engine.weights_file import array_bytes
-from wpk.execution import Configuration
 from wpk.kernel_source import KernelSource
 from wpk.libraries.constant_layouts import lay_out
 from wpk.libraries.offer import constant_layout
@@ -75,7 +74,7 @@ def assemble(program: Program, found: Found, setting: Setting) -> PlanBundle:
             searched = found.choices[operator.problem]
             step = _step(operator, searched, store)
             sources |= {source.digest: source for source in searched.finalist.sources}
-        steps.append(_with_measurement(step, found))
+        steps.append(with_measurement(step, found))
     kernels = {
         digest: _kernel(source, found.kernels[digest]) for digest, source in sorted(sources.items())
     }
@@ -170,21 +169,6 @@ def _library_step(operator: Operator, picked: LibraryPick, store: _WeightStore) 
         image.library, image.version, image.configuration, layout, picked.workspace_bytes
     )
     return Step(operator, inputs, choice, (), _evidence(picked.bound, picked.record, 0.0, 0.0))
-
-
-def _with_measurement(step: Step, found: Found) -> Step:
-    tuned = found.tuned.get(step.operator.problem)
-    if tuned is None or found.regime is None:
-        return step
-    measurement = measurement_of(tuned, found.regime, *_named(step.choice))
-    return replace(step, evidence=replace(step.evidence, measurement=measurement))
-
-
-def _named(choice: Choice | LibraryChoice) -> tuple[str, Configuration]:
-    """Its maker, and which of the maker's candidates it is."""
-    if isinstance(choice, LibraryChoice):
-        return choice.library, choice.configuration
-    return choice.template, choice.schedule
 
 
 def _evidence(limit: Bound, record: SearchRecord, estimate: float, score: float) -> Evidence:

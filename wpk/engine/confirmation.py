@@ -9,6 +9,7 @@ from wpk.device.timing import Patience, noise_band, quantile
 from wpk.engine.assembly import Setting, assemble
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
+from wpk.engine.measured_evidence import with_measurement
 from wpk.engine.measurement import EngineMeasurement, EngineVariant
 from wpk.engine.plan import LibraryChoice, PlanBundle
 from wpk.engine.trials import OpenGpu
@@ -62,7 +63,8 @@ def confirmed(
     """
     stage = "comparing engines"
     tell(stage, 0, 1)
-    plans = {"models": static}
+    steps = tuple(with_measurement(step, found) for step in static.plan.steps)
+    plans = {"models": replace(static, plan=replace(static.plan, steps=steps))}
     for name, picks in _picks(found):
         bundle = assemble(program, replace(found, picks=picks), setting)
         if not any(_same(bundle, other) for other in plans.values()):

@@ -2,14 +2,29 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from wpk.device.timing import noise_band
 from wpk.engine.measurement import GENERATED, Contestant, Curve, Measurement, Tally
+from wpk.engine.plan import LibraryChoice, Step
+from wpk.execution import Configuration
 from wpk.libraries.offer import CUDNN
+from wpk.search.model_search import Found
 from wpk.search.tune_record import Tried, Tuned
 from wpk.trial import Regime, Status
 
-Configuration = tuple[tuple[str, int], ...]
+
+def with_measurement(step: Step, found: Found) -> Step:
+    """The step with what was measured of its choice; as it is where nothing was."""
+    tuned = found.tuned.get(step.operator.problem)
+    if tuned is None or found.regime is None:
+        return step
+    choice = step.choice
+    if isinstance(choice, LibraryChoice):
+        measured = measurement_of(tuned, found.regime, choice.library, choice.configuration)
+    else:
+        measured = measurement_of(tuned, found.regime, choice.template, choice.schedule)
+    return replace(step, evidence=replace(step.evidence, measurement=measured))
 
 
 def measurement_of(
@@ -28,7 +43,7 @@ def measurement_of(
     """
     contestants = _contestants(tuned)
     named = {(each.maker, each.configuration): each for each in contestants}
-    chosen = named.get((maker, configuration))
+    chosen = named.get((maker, configuration)) or _searched(tuned, maker, configuration)
     if chosen is None:
         return None
     return Measurement(
@@ -42,6 +57,15 @@ def measurement_of(
         lookups=tuned.lookups,
         curves=_curves(tuned.tried),
     )
+
+
+def _searched(tuned: Tuned, maker: str, configuration: Configuration) -> Contestant | None:
+    """A candidate that was no finalist, as the search saw it; None where it did not run."""
+    for each in (*tuned.tried, *tuned.library):
+        ran = each.trial.status is Status.OK
+        if ran and (each.template, each.trial.schedule) == (maker, configuration):
+            return _contestant(each, side_by_side=False)
+    return None
 
 
 def _is_library(tried: Tried) -> bool:

@@ -26,8 +26,9 @@ def _check_operator(measured: Measurement, path: str) -> None:
     _check_band(measured.chosen, f"{path}.chosen")
     for index, other in enumerate(measured.others):
         _check_band(other, f"{path}.others[{index}]")
-    if measured.in_engine_seconds is not None:
-        _check_seconds([measured.in_engine_seconds], f"{path}.in_engine_seconds")
+    # A time among neighbours is a difference of two clocks' readings, and may be nothing.
+    if measured.in_engine_seconds is not None and not 0 <= measured.in_engine_seconds < inf:
+        raise wrong(f"{path}.in_engine_seconds", f"{measured.in_engine_seconds!r} is no time")
     for index, tally in enumerate(measured.tallies):
         if min(tally.statuses.values(), default=0) < 0:
             raise wrong(f"{path}.tallies[{index}].statuses", "counts less than nothing")

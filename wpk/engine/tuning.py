@@ -243,7 +243,7 @@ def _measure_static(choices: dict[Problem, Choice], session: Session, tell: Tell
         if any(each.trial.schedule == schedule for each in known):
             continue
         for trial in session.measure([Request(problem, key.template, key.version, schedule)]):
-            session.store.record(session.run.id, key, trial, session.regime)
+            session.store.record(session.run.id, key, trial, session.regime, searcher="models")
     tell(stage, len(choices), len(choices))
 
 

@@ -63,17 +63,28 @@ def speedup_over_library(measured: Measurement) -> Ratio | None:
     return measured.chosen.speedup_over(library)
 
 
-def why_words(measured: Measurement, *, undone: bool = False) -> str:
+_FASTEST_ENGINES = {
+    "models": "the models' own choices",
+    "library": "the library wherever it can",
+    "generated": "generated kernels only",
+}
+"""Variants of the whole engine in which no operator was chosen for itself, in words."""
+
+
+def why_words(measured: Measurement, *, undone: bool = False, engine: str = "") -> str:
     """Why the choice won, or lost and was chosen nevertheless.
 
     Args:
         measured: What was measured of the operator.
-        undone: Whether the whole engine was faster with another than the fastest candidate.
+        undone: Whether its substitution was undone in the whole engine.
+        engine: Name of the variant of the whole engine that the plan is, where that was measured.
     """
     parts = [_against_rival(measured)]
     if undone:
-        parts.append("the faster one alone did not pay in the whole engine, and was undone")
-    return "; ".join(part for part in parts if part)
+        parts.append("in the whole engine its rival did not pay, and was undone")
+    elif engine in _FASTEST_ENGINES:
+        parts.append(f"the whole engine was fastest with {_FASTEST_ENGINES[engine]}")
+    return "; ".join(parts)
 
 
 def _against_rival(measured: Measurement) -> str:
@@ -103,7 +114,8 @@ def _verdict(chosen: Contestant, rival: Contestant, name: str) -> str:
     caveat = " (not compared side by side)" if apart else ""
     if not ratio.beyond_noise:
         side = "ahead of" if ratio.median >= 1 else "behind"
-        return f"within noise of {name}, {ahead:.1%} {side} it{caveat}"
+        kept = ", and kept as the one that anyone can check" if rival.is_library else ""
+        return f"within noise of {name}, {ahead:.1%} {side} it{kept}{caveat}"
     if ratio.median > 1:
         return f"{ahead:.1%} faster than {name}, beyond noise{caveat}"
     slower = 1 / ratio.median - 1

@@ -96,8 +96,9 @@ def _operator(
 ) -> OperatorFacts:
     """The facts of a step, but for its share."""
     operator, evidence = step.operator, step.evidence
-    undone = plan.measurement is not None and operator.name in plan.measurement.undone
-    measured = evidence.measurement
+    whole, measured = plan.measurement, evidence.measurement
+    undone = whole is not None and operator.name in whole.undone
+    engine = "" if whole is None else whole.chosen
     maker, version, configuration = made_by(step)
     return OperatorFacts(
         name=operator.name,
@@ -118,7 +119,7 @@ def _operator(
         bound_by=evidence.bound_by,
         estimate_us=evidence.estimate_seconds * 1e6,
         measurement=measured,
-        why="" if measured is None else why_words(measured, undone=undone),
+        why="" if measured is None else why_words(measured, undone=undone, engine=engine),
         share=0.0,
         launches=tuple(_launch(plan, launch, cpu) for launch in step.launches),
         state=state_of(step),

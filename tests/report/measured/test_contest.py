@@ -32,7 +32,10 @@ OWN, SLOW, LIBRARY = timed("conv_mma", 10.0), timed("conv_simt", 20.0), timed("c
     [
         (against(OWN, LIBRARY), "10.0% faster than cuDNN's best, beyond noise"),
         (against(LIBRARY, timed("a", 12.1)), "10.0% faster than the best generated kernel, beyond"),
-        (against(OWN, timed("cuDNN", 10.1)), "within noise of cuDNN's best, 1.0% ahead of it"),
+        (
+            against(OWN, timed("cuDNN", 10.1)),
+            "within noise of cuDNN's best, 1.0% ahead of it, and kept",
+        ),
         (
             against(timed("cuDNN", 10.1), OWN),
             "within noise of the best generated kernel, 1.0% behin",
@@ -60,7 +63,18 @@ def test_a_refusal_of_one_form_is_no_reason_where_another_ran() -> None:
 
 
 def test_says_that_the_faster_one_was_undone() -> None:
-    assert "did not pay in the whole engine" in why_words(against(LIBRARY, OWN), undone=True)
+    words = why_words(against(LIBRARY, OWN), undone=True, engine="revised")
+    assert words.endswith("; in the whole engine its rival did not pay, and was undone")
+
+
+@pytest.mark.parametrize(
+    ("engine", "words"),
+    [("models", "the models' own choices"), ("library", "the library"), ("generated", "generated")],
+)
+def test_says_that_the_whole_engine_decided(engine: str, words: str) -> None:
+    why = why_words(against(LIBRARY, OWN), engine=engine)
+    assert f"; the whole engine was fastest with {words}" in why
+    assert "whole engine" not in why_words(against(LIBRARY, OWN), engine="mixed")
 
 
 def test_one_candidate_may_have_several_roles() -> None:
