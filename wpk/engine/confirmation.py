@@ -1,9 +1,8 @@
 """Confirm on whole engines what was chosen on single operators; substitutions that do not pay go."""
 
-import time
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from wpk.device.timing import Patience, noise_band, quantile
 from wpk.engine.assembly import Setting, assemble
@@ -23,9 +22,6 @@ from wpk.trial import Regime
 ROUNDS = 3
 """Turns that the engines take."""
 
-UNDOING_SECONDS = 15.0
-"""Time after which no further substitution is put to the test."""
-
 _PATIENCE = Patience(least=5, most=21, noise=0.005, seconds=0.5)
 _LIMIT_SECONDS = 60.0
 
@@ -44,10 +40,10 @@ def confirmed(
 ) -> PlanBundle:
     """The fastest whole engine; it says what it was compared with.
 
-    All engines lie in the memory of one process and take turns, one inference after another: what
-    the models chose (``models``), generated kernels only (``generated``), the library wherever it
-    can (``library``), and of each operator the fastest (``mixed``). Then substitutions are undone
-    one by one, those first that gained least on their own, where the engine gets faster by it.
+    What the models chose (``models``), generated kernels only (``generated``), the library wherever
+    it can (``library``), and of each operator the fastest alone (``mixed``) are timed among their
+    neighbours, step by step. Where an operator's substitution does not pay there, it is undone
+    (``revised``). Then all engines take turns, one inference after another, and the fastest is kept.
 
     Args:
         program: The model.
@@ -65,118 +61,103 @@ def confirmed(
     tell(stage, 0, 1)
     steps = tuple(with_measurement(step, found) for step in static.plan.steps)
     plans = {"models": replace(static, plan=replace(static.plan, steps=steps))}
-    for name, picks in _picks(found):
-        bundle = assemble(program, replace(found, picks=picks), setting)
-        if not any(_same(bundle, other) for other in plans.values()):
-            plans[name] = bundle
+
+    def add(name: str, picks: frozenset[Problem]) -> str:
+        return _add(plans, name, assemble(program, replace(found, picks=picks), setting))
+
     with open_gpu() as gpu:
-        times = _side_by_side(gpu, plans)
-        best = min(times, key=lambda name: times[name].median)
-        champion = _Champion(best, plans[best], times[best])
-        if best in ("mixed", "library", "generated"):
-            champion = _undo(program, found, setting, gpu, champion)
-        variants = [time.variant(name, plans[name]) for name, time in times.items()]
-        if champion.undone:
-            variants.append(champion.times.variant(champion.name, champion.bundle))
-        bundle = _with_step_times(gpu, champion.bundle, champion.times.median)
+        names = [add("generated", frozenset()), add("library", frozenset(found.library))]
+        add("mixed", found.picks)
+        among = {name: _step_times(gpu, bundle) for name, bundle in plans.items()}
+        generated, library = (_sums(plans[name], among[name]) for name in names)
+        revised = frozenset(p for p in found.library if library[p] < generated[p])
+        name = add("revised", revised)
+        among[name] = among.get(name) or _step_times(gpu, plans[name])
+        samples = _side_by_side(gpu, plans)
     tell(stage, 1, 1)
-    measurement = EngineMeasurement(tuple(variants), champion.name, champion.undone)
-    return replace(bundle, plan=replace(bundle.plan, measurement=measurement))
+    best = min(samples, key=lambda name: quantile(samples[name], 0.5))
+    variants = tuple(_variant(name, plans[name], samples[name]) for name in plans)
+    undone = _undone(program, found, revised) if best == "revised" else ()
+    chosen = _with_step_times(plans[best], among[best], quantile(samples[best], 0.5))
+    measurement = EngineMeasurement(variants, best, undone)
+    return replace(chosen, plan=replace(chosen.plan, measurement=measurement))
 
 
-@dataclass(frozen=True)
-class _Times:
-    """Samples of one engine, in seconds of one inference."""
-
-    seconds: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        return quantile(self.seconds, 0.5)
-
-    def variant(self, name: str, bundle: PlanBundle) -> EngineVariant:
-        low, high = noise_band(self.seconds)
-        library = sum(isinstance(step.choice, LibraryChoice) for step in bundle.plan.steps)
-        generated = len(bundle.plan.steps) - library
-        return EngineVariant(name, self.median, low, high, library, generated)
+def _add(plans: dict[str, PlanBundle], name: str, bundle: PlanBundle) -> str:
+    """Take a plan up, unless one is there that does the same; the name that it has."""
+    choices = [step.choice for step in bundle.plan.steps]
+    for known, each in plans.items():
+        if choices == [step.choice for step in each.plan.steps]:
+            return known
+    plans[name] = bundle
+    return name
 
 
-@dataclass(frozen=True)
-class _Champion:
-    """The fastest engine so far, and which operators' substitutions were undone for it."""
-
-    name: str
-    bundle: PlanBundle
-    times: _Times
-    undone: tuple[str, ...] = ()
+def _sums(bundle: PlanBundle, times: Sequence[float]) -> dict[Problem, float]:
+    """Seconds that all operators of a problem take together."""
+    sums: dict[Problem, float] = {}
+    for step, seconds in zip(bundle.plan.steps, times, strict=True):
+        sums[step.operator.problem] = sums.get(step.operator.problem, 0.0) + seconds
+    return sums
 
 
-def _picks(found: Found) -> Iterator[tuple[str, frozenset[Problem]]]:
-    yield "generated", frozenset()
-    if found.library:
-        yield "library", frozenset(found.library)
-    yield "mixed", found.picks
+def _undone(program: Program, found: Found, revised: frozenset[Problem]) -> tuple[str, ...]:
+    """Operators that another family computes than is the fastest alone; the weakest wins first."""
+    changed = sorted(revised ^ found.picks, key=lambda problem: _advantage(found, problem))
+    return tuple(
+        operator.name
+        for problem in changed
+        for operator in program.operators
+        if operator.problem == problem
+    )
 
 
-def _same(first: PlanBundle, second: PlanBundle) -> bool:
-    pairs = zip(first.plan.steps, second.plan.steps, strict=True)
-    return all(mine.choice == other.choice for mine, other in pairs)
+def _advantage(found: Found, problem: Problem) -> float:
+    """How many times as long the slower family takes alone."""
+    tuned = found.tuned[problem]
+    bests = (tuned.best_of(library=False), tuned.best_of(library=True))
+    costs = [each.trial.cost for each in bests if each is not None]
+    return max(costs) / min(costs)
 
 
-def _side_by_side(gpu: TrialProcess, plans: dict[str, PlanBundle]) -> dict[str, _Times]:
-    samples: dict[str, list[float]] = {name: [] for name in plans}
-    with ExitStack() as stack:
-        engines = {n: stack.enter_context(Engine(plan, gpu)) for n, plan in plans.items()}
-        for engine in engines.values():
-            engine.run(random_inputs(engine.plan, 0))
-        for _ in range(ROUNDS):
+def _side_by_side(
+    gpu: TrialProcess, plans: Mapping[str, PlanBundle]
+) -> dict[str, tuple[float, ...]]:
+    """Samples of every engine. Each round places them anew: where memory lies moves times, too."""
+    samples: dict[str, tuple[float, ...]] = dict.fromkeys(plans, ())
+    names = list(plans)
+    for turn in range(ROUNDS):
+        order = names[turn % len(names) :] + names[: turn % len(names)]
+        with ExitStack() as stack:
+            engines = {n: stack.enter_context(_ready(plans[n], gpu)) for n in order}
             for name, engine in engines.items():
                 works = [work for step in engine.bind().steps for work in step]
                 samples[name] += gpu.measure(works, (), Regime.WARM, _PATIENCE).seconds
-    return {name: _Times(tuple(seconds)) for name, seconds in samples.items()}
+    return samples
 
 
-def _undo(
-    program: Program, found: Found, setting: Setting, gpu: TrialProcess, champion: _Champion
-) -> _Champion:
-    """Try the other family for one problem after another; keep what is faster beyond noise."""
-    end = time.monotonic() + UNDOING_SECONDS
-    picks = {
-        step.operator.problem
-        for step in champion.bundle.plan.steps
-        if isinstance(step.choice, LibraryChoice)
-    }
-    for problem in _weakest_first(found):
-        if time.monotonic() > end:
-            break
-        other = frozenset(picks ^ {problem})
-        bundle = assemble(program, replace(found, picks=other), setting)
-        times = _side_by_side(gpu, {"now": champion.bundle, "then": bundle})
-        (low, _), (_, high) = noise_band(times["now"].seconds), noise_band(times["then"].seconds)
-        if high < low:
-            names = [o.name for o in program.operators if o.problem == problem]
-            undone = (*champion.undone, *names)
-            champion, picks = _Champion("revised", bundle, times["then"], undone), set(other)
-    return champion
+def _ready(bundle: PlanBundle, gpu: TrialProcess) -> Engine:
+    """An engine that has run once: its memory holds numbers as they come."""
+    engine = Engine(bundle, gpu)
+    engine.run(random_inputs(engine.plan, 0))
+    return engine
 
 
-def _weakest_first(found: Found) -> list[Problem]:
-    """Problems that both families compute, those first where it matters least which of them does."""
-    advantages: dict[Problem, float] = {}
-    for problem in found.library:
-        tuned = found.tuned[problem]
-        generated, library = tuned.best_of(library=False), tuned.best_of(library=True)
-        if generated is not None and library is not None:
-            times = sorted((generated.trial.cost, library.trial.cost))
-            advantages[problem] = times[1] / times[0]
-    return sorted(advantages, key=lambda problem: advantages[problem])
+def _step_times(gpu: TrialProcess, bundle: PlanBundle) -> tuple[float, ...]:
+    """Seconds of each step among its neighbours, and of the mark after it."""
+    with _ready(bundle, gpu) as engine:
+        return gpu.step_seconds(engine.bind().steps)
 
 
-def _with_step_times(gpu: TrialProcess, bundle: PlanBundle, whole: float) -> PlanBundle:
+def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
+    low, high = noise_band(seconds)
+    library = sum(isinstance(step.choice, LibraryChoice) for step in bundle.plan.steps)
+    generated = len(bundle.plan.steps) - library
+    return EngineVariant(name, quantile(seconds, 0.5), low, high, library, generated)
+
+
+def _with_step_times(bundle: PlanBundle, times: Sequence[float], whole: float) -> PlanBundle:
     """The plan with each step's time in the engine; the marks between steps are taken out evenly."""
-    with Engine(bundle, gpu) as engine:
-        engine.run(random_inputs(engine.plan, 0))
-        times = gpu.step_seconds(engine.bind().steps)
     mark = max(0.0, sum(times) - whole) / len(times)
     steps = []
     for step, seconds in zip(bundle.plan.steps, times, strict=True):
