@@ -24,6 +24,9 @@ from wpk.search.store_rows import insert_problem, insert_run, insert_trial, read
 from wpk.search.store_schema import StoreError, connect, damaged, guarded, transaction
 from wpk.trial import Regime, Status, Trial
 
+MODELS = "models"
+"""The searcher of what the models chose, which is measured before any search."""
+
 LONGEST_GAP = 60.0
 """Seconds between two trials beyond which a run did not go on in between."""
 
@@ -182,6 +185,22 @@ class TuningStore:
                 version=key.version,
                 **asdict(key.setup),
             )
+
+    def spent(self, run: str) -> tuple[int, float]:
+        """What a run has spent on searching: schedules measured, and seconds between them.
+
+        What the models chose is measured before the search, and finalists after it: neither counts.
+        Longer gaps than `LONGEST_GAP` are left out: the run was interrupted there.
+        """
+        query = (
+            "SELECT count(*), total(CASE WHEN gap BETWEEN 0 AND ? THEN gap END) FROM (SELECT"
+            " stage, searcher, at - lag(at) OVER (ORDER BY number) AS gap FROM trials WHERE run = ?)"
+            " WHERE stage = ? AND searcher != ?"
+        )
+        values = (LONGEST_GAP, run, Stage.SEARCH.value, MODELS)
+        with self.reading() as connection:
+            trials, seconds = connection.execute(query, values).fetchone()
+        return int(trials), float(seconds)
 
     def pace(self, target: str) -> float | None:
         """Mean seconds from one trial of a run to its next, on a target; None where there are none.

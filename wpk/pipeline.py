@@ -18,7 +18,7 @@ from wpk.engine.origin import model_digest, provenance
 from wpk.engine.plan import PlanBundle
 from wpk.engine.plan_file import write_plan
 from wpk.engine.preview import Preview, preview_of
-from wpk.engine.runs import asked_of, enter_run, find_run, require_same
+from wpk.engine.runs import WhatToBuild, asked_of, entered, find_run, find_same_run
 from wpk.engine.selection import require_measuring, selected_problems
 from wpk.engine.target_choice import choose_target
 from wpk.engine.tuning import tune_model
@@ -26,7 +26,7 @@ from wpk.lowering.model import lower_model
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.model_search import search_model
-from wpk.search.store_record import Run, RunRequest
+from wpk.search.store_record import Run
 
 Paths = str | os.PathLike[str]
 
@@ -85,21 +85,9 @@ def optimize(
     gpu = choose_target(target, Precision(precision))
     tuning = plan_tuning(gpu, search, effort, budget, seed, places.store, tuple(operators))
     require_measuring(tuning is not None, operators, resume)
-    request = RunRequest(
-        model=path.name,
-        model_digest=model_digest(path),
-        target=gpu.name,
-        precision=Precision(precision).value,
-        shapes={name: tuple(shape) for name, shape in shapes.items()},
-        skipped_passes=tuple(sorted(skip_passes)),
-        searcher=search,
-        effort=effort,
-        budget=budget,
-        operators=tuple(operators),
-    )
-    earlier = None if resume is None else find_run(places.store, resume)
-    if earlier is not None:
-        require_same(earlier, request, seed)
+    what = WhatToBuild(path, gpu.name, Precision(precision), shapes, skip_passes)
+    request = what.request(search, effort, budget, operators)
+    earlier = None if resume is None else find_same_run(places.store, resume, request, seed)
     lowered = lower_model(path, shapes, Precision(precision), skip_passes, progress)
     problems = [operator.problem for operator in lowered.program.operators]
     selected_problems(lowered.program.operators, operators)  # refused before anything is compiled
@@ -108,11 +96,11 @@ def optimize(
         found = search_model(problems, TEMPLATES, gpu, pool.compile, progress)
         bundle = assemble(lowered.program, found, setting)
         if tuning is not None:
-            tuning, run = enter_run(tuning, request, earlier)
-            if on_run is not None:
-                on_run(run)
-            found = tune_model(lowered, bundle.plan, found, setting, pool.compile, tuning, progress)
-            bundle = confirmed(lowered.program, bundle, found, setting, progress)
+            with entered(tuning, request, earlier, on_run) as how:
+                found = tune_model(
+                    lowered, bundle.plan, found, setting, pool.compile, how, progress
+                )
+                bundle = confirmed(lowered.program, bundle, found, setting, progress)
     if check:
         where = "cpu" if tuning is None else "gpu"
         bundle = checked(bundle, lowered, path, progress, where)
@@ -202,6 +190,8 @@ def rebuild(
     bundle = assemble(lowered.program, found, Setting(gpu, locked.precision, origin))
     bundle = with_evidence(bundle, locked)
     if check:
-        checked(bundle, lowered, path, progress, "cpu")  # the plan keeps the evidence that was locked
+        checked(
+            bundle, lowered, path, progress, "cpu"
+        )  # the plan keeps the evidence that was locked
     write_plan(Path(output), bundle)
     return bundle

@@ -23,6 +23,9 @@ from wpk.engine.plan_file import plan_text
 from wpk.errors import EngineError
 from wpk.search.store_key import problem_digest
 
+_WIDTH = 150
+"""Characters of a line within which values are not broken."""
+
 SCHEMA = 1
 """Version of the file; raised whenever an older reader would misunderstand it."""
 
@@ -63,6 +66,7 @@ class Lock:
         steps: In execution order.
         evidence: Why each step is what it is, in the same order.
         checks: Checks of the whole engine.
+        checked_on: Device that executed what was checked.
         measurement: Of the whole engine.
     """
 
@@ -80,6 +84,7 @@ class Lock:
     steps: tuple[LockedStep, ...]
     evidence: tuple[Evidence, ...]
     checks: tuple[Check, ...]
+    checked_on: str
     measurement: EngineMeasurement | None
 
 
@@ -89,7 +94,7 @@ def lock_of(plan: Plan) -> Lock:
     return Lock(
         lock=SCHEMA,
         wpk=plan.wpk,
-        compiler=load_nvrtc().identity,
+        compiler=compiler_here(),
         model=origin.model,
         model_digest=origin.model_digest,
         target=plan.target,
@@ -101,8 +106,14 @@ def lock_of(plan: Plan) -> Lock:
         steps=tuple(map(locked_step, plan.steps)),
         evidence=tuple(step.evidence for step in plan.steps),
         checks=plan.checks,
+        checked_on=plan.checked_on,
         measurement=plan.measurement,
     )
+
+
+def compiler_here() -> str:
+    """The compiler of this installation, as a lock names it."""
+    return f"nvrtc {load_nvrtc().identity}"
 
 
 def locked_step(step: Step) -> LockedStep:
@@ -123,9 +134,22 @@ def write_lock(path: Path, plan: Plan) -> None:
     Raises:
         OutputError: The file cannot be written.
     """
-    text = json.dumps(encode(lock_of(plan), Lock), indent=1, ensure_ascii=False, allow_nan=False)
+    text = _text(encode(lock_of(plan), Lock), "")
     with atomic_file(path) as stream:
         stream.write(text.encode() + b"\n")
+
+
+def _text(data: Any, indent: str) -> str:
+    """JSON with everything short on one line: a schedule is read, and compared, as a whole."""
+    line = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    inner = indent + " "
+    if len(line) + len(indent) <= _WIDTH or not isinstance(data, dict | list):
+        return line
+    if isinstance(data, dict):
+        parts = [f"{inner}{json.dumps(k)}: {_text(v, inner)}" for k, v in data.items()]
+        return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
+    parts = [f"{inner}{_text(each, inner)}" for each in data]
+    return "[\n" + ",\n".join(parts) + f"\n{indent}]"
 
 
 def read_lock(path: Path) -> Lock:

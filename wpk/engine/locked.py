@@ -1,18 +1,18 @@
 """From a lock to the plan that it locks: refused where anything differs, else the same to the byte."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import wpk
 from wpk.build.compiled import CompiledKernel
-from wpk.build.nvrtc import load_nvrtc
-from wpk.engine.lock import Lock, LockedStep, plan_digest
-from wpk.engine.plan import Choice, PlanBundle
+from wpk.engine.lock import Lock, LockedStep, compiler_here, plan_digest
+from wpk.engine.plan import Choice, LibraryChoice, PlanBundle
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
 from wpk.performance.bound import bound
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF
+from wpk.search.library_pick import LibraryPick
 from wpk.search.model_search import Compiler, Found
 from wpk.search.record import SearchRecord
 from wpk.search.shortlist import score_one
@@ -22,6 +22,7 @@ from wpk.search.store_key import problem_digest
 from wpk.targets.target import Target
 
 _DIGEST = 12
+_NO_RECORD = SearchRecord((), (), ())
 _AGAIN = "write lock and plan again: wpk optimize --lock"
 
 
@@ -48,7 +49,7 @@ def require_fit(lock: Lock, asked: Asked) -> None:
             fix="give the model that was locked, and leave out what the lock says; or write another "
             "lock: wpk optimize --lock",
         )
-    here = wpk.__version__, load_nvrtc().identity
+    here = wpk.__version__, compiler_here()
     if (lock.wpk, lock.compiler) != here:
         raise EngineError(
             f"the lock was written by wpk {lock.wpk} with {lock.compiler}, this is wpk {here[0]} "
@@ -87,39 +88,56 @@ def require_target(lock: Lock, target: Target) -> None:
 
 
 def find_locked(lock: Lock, program: Program, target: Target, compiler: Compiler) -> Found:
-    """The locked choices, compiled; nothing is searched.
+    """The locked choices, compiled; nothing is searched, and no library is needed.
 
     Raises:
         EngineError: The model's operators, or the kernels that this installation generates for
             them, are not those that were locked.
     """
     choices: dict[Problem, Searched] = {}
+    library: dict[Problem, LibraryPick] = {}
     names = [operator.name for operator in program.operators]
     if names != [step.operator for step in lock.steps]:
         raise _another("the model gives other operators than were locked")
     for operator, step in zip(program.operators, lock.steps, strict=True):
-        if problem_digest(operator.problem) != step.problem:
+        problem = operator.problem
+        if problem_digest(problem) != step.problem:
             raise _another(f"operator '{operator.name}' computes something else than was locked")
-        choices[operator.problem] = _choice(operator.problem, step, target)
-    sources = [source for each in choices.values() for source in each.finalist.sources]
+        if isinstance(step.choice, LibraryChoice):
+            library[problem] = _pick(problem, step.choice, target)
+        else:
+            choices[problem] = _choice(problem, step, step.choice, target)
+    kernels = _compiled(choices.values(), compiler)
+    return Found(choices, kernels, library=library, picks=frozenset(library))
+
+
+def _compiled(choices: Iterable[Searched], compiler: Compiler) -> dict[str, CompiledKernel]:
+    sources = [source for each in choices for source in each.finalist.sources]
     kernels: dict[str, CompiledKernel] = {}
     for outcome in compiler(list(dict.fromkeys(sources))):
         if outcome.kernel is None:
             raise _another(f"{outcome.source.entry} does not compile: {outcome.error}")
         kernels[outcome.source.digest] = outcome.kernel
-    return Found(choices, kernels)
+    return kernels
 
 
-def _choice(problem: Problem, step: LockedStep, target: Target) -> Searched:
-    """The choice as a search would give it; its evidence is put in later, from the lock."""
-    finalist = _finalist(problem, step.choice, step.operator, target)
+def _pick(problem: Problem, choice: LibraryChoice, target: Target) -> LibraryPick:
+    """The implementation as tuning would give it; its evidence is put in later, from the lock."""
+    return LibraryPick(
+        choice.image(problem), choice.workspace_bytes, bound(problem, target), _NO_RECORD
+    )
+
+
+def _choice(problem: Problem, step: LockedStep, choice: Choice, target: Target) -> Searched:
+    """The schedule as a search would give it, likewise."""
+    finalist = _finalist(problem, choice, step.operator, target)
     launched = tuple(launch.kernel for launch in finalist.launches)
     if launched != step.kernels:
         raise _another(
             f"operator '{step.operator}' has kernels {_short(step.kernels)}, this installation "
             f"generates {_short(launched)}"
         )
-    return Searched(finalist, (), bound(problem, target), SearchRecord((), (), ()))
+    return Searched(finalist, (), bound(problem, target), _NO_RECORD)
 
 
 def _finalist(problem: Problem, choice: Choice, name: str, target: Target) -> Finalist:
@@ -153,7 +171,13 @@ def with_evidence(bundle: PlanBundle, lock: Lock) -> PlanBundle:
         replace(step, evidence=evidence)
         for step, evidence in zip(bundle.plan.steps, lock.evidence, strict=True)
     )
-    plan = replace(bundle.plan, steps=steps, checks=lock.checks, measurement=lock.measurement)
+    plan = replace(
+        bundle.plan,
+        steps=steps,
+        checks=lock.checks,
+        checked_on=lock.checked_on,
+        measurement=lock.measurement,
+    )
     seen = plan_digest(plan)
     if seen != lock.plan:
         raise _another(

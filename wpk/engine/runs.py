@@ -1,14 +1,18 @@
 """Runs in the tuning store: enter one, or go on with an earlier one if it is about the same."""
 
-from collections.abc import Iterator
-from dataclasses import fields, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from wpk.dtypes import Precision
+from wpk.engine.origin import model_digest
 from wpk.engine.tuning import Tuning
 from wpk.errors import EngineError
+from wpk.search.budget import Budget, limits
 from wpk.search.store import TuningStore
-from wpk.search.store_record import Run, RunRequest
+from wpk.search.store_record import Run, RunRequest, RunState
 
 _DIGEST = 12
 _WORDS = {
@@ -18,6 +22,46 @@ _WORDS = {
     "operators": "--ops",
 }
 """Fields of a request that are not called as their option is."""
+
+
+@dataclass(frozen=True)
+class WhatToBuild:
+    """What a plan is to be, however its schedules are found.
+
+    Attributes:
+        model: The ONNX file.
+        target: Name of the GPU.
+        precision: What multiplications may use.
+        shapes: Shapes given, by input.
+        skipped_passes: Passes skipped on request.
+    """
+
+    model: Path
+    target: str
+    precision: Precision
+    shapes: Mapping[str, Sequence[int]]
+    skipped_passes: Collection[str]
+
+    def request(
+        self, searcher: str, effort: int, budget: str | None, operators: Sequence[str]
+    ) -> RunRequest:
+        """The same with how it is to be searched, as a run remembers it.
+
+        Raises:
+            GraphError: The model cannot be read.
+        """
+        return RunRequest(
+            model=self.model.name,
+            model_digest=model_digest(self.model),
+            target=self.target,
+            precision=self.precision.value,
+            shapes={name: tuple(shape) for name, shape in self.shapes.items()},
+            skipped_passes=tuple(sorted(self.skipped_passes)),
+            searcher=searcher,
+            effort=effort,
+            budget=budget,
+            operators=tuple(operators),
+        )
 
 
 def find_run(store: Path, name: str) -> Run:
@@ -60,20 +104,21 @@ def asked_of(run: Run) -> dict[str, Any]:
     }
 
 
-def require_same(run: Run, request: RunRequest, seed: int) -> None:
-    """Refuse to go on with a run that was asked for something else.
-
-    The model's name may differ, its content may not.
+def find_same_run(store: Path, name: str, request: RunRequest, seed: int) -> Run:
+    """An earlier run that was asked for the same. The model's name may differ, its content may not.
 
     Raises:
-        EngineError: They differ; says in what.
+        StoreError: See `find_run`.
+        EngineError: See there; or they differ, and it says in what.
     """
+    run = find_run(store, name)
     differences = list(_differences(run, request, seed))
     if differences:
         raise EngineError(
             f"run {run.id} is about something else: {'; '.join(differences)}",
             fix="resume it with its own model and options, or start anew without --resume",
         )
+    return run
 
 
 def _differences(run: Run, request: RunRequest, seed: int) -> Iterator[str]:
@@ -95,8 +140,22 @@ def _short(value: object) -> str:
     return str(value) if isinstance(value, str | int) else repr(value)
 
 
-def enter_run(tuning: Tuning, request: RunRequest, earlier: Run | None) -> tuple[Tuning, Run]:
-    """The tuning with its run: a new one, or an earlier one that goes on.
+@contextmanager
+def entered(
+    tuning: Tuning,
+    request: RunRequest,
+    earlier: Run | None = None,
+    on_run: Callable[[Run], None] | None = None,
+) -> Iterator[Tuning]:
+    """The tuning within its run: a new one, or an earlier one with what is left of its budget.
+
+    An error or an interrupt in the block is noted in the run, which can then be resumed.
+
+    Args:
+        tuning: How to tune.
+        request: What a new run is asked to do.
+        earlier: The run to go on with.
+        on_run: Told of the run before the block begins.
 
     Raises:
         StoreError: The store cannot be used.
@@ -106,4 +165,21 @@ def enter_run(tuning: Tuning, request: RunRequest, earlier: Run | None) -> tuple
             run = store.begin_run(["wpk", "optimize", request.model], tuning.seed, request)
         else:
             run = store.resume_run(earlier.id)
-    return replace(tuning, run=run), run
+            left = _left(limits(tuning.effort, tuning.budget), *store.spent(run.id))
+            tuning = replace(tuning, budget=left)
+    try:
+        if on_run is not None:
+            on_run(run)
+        yield replace(tuning, run=run)
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        with TuningStore(tuning.store) as store:
+            store.end_run(run.id, RunState.INTERRUPTED if interrupted else RunState.FAILED)
+        raise
+
+
+def _left(whole: Budget, trials: int, seconds: float) -> Budget:
+    return Budget(
+        seconds=None if whole.seconds is None else max(0.0, whole.seconds - seconds),
+        trials=None if whole.trials is None else max(0, whole.trials - trials),
+    )

@@ -29,7 +29,7 @@ from wpk.search.registry import MakeSearcher, find_searcher
 from wpk.search.shortlist import Shortlist
 from wpk.search.space import SearchSpace
 from wpk.search.static_search import Choice
-from wpk.search.store import TuningStore
+from wpk.search.store import MODELS, TuningStore
 from wpk.search.store_key import Setup, StoreKey
 from wpk.search.store_lookup import look_up
 from wpk.search.store_record import Run
@@ -243,7 +243,7 @@ def _measure_static(choices: dict[Problem, Choice], session: Session, tell: Tell
         if any(each.trial.schedule == schedule for each in known):
             continue
         for trial in session.measure([Request(problem, key.template, key.version, schedule)]):
-            session.store.record(session.run.id, key, trial, session.regime, searcher="models")
+            session.store.record(session.run.id, key, trial, session.regime, searcher=MODELS)
     tell(stage, len(choices), len(choices))
 
 

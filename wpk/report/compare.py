@@ -196,8 +196,8 @@ def _pair(first: Step | None, second: Step | None) -> Pair:
     return Pair(
         work=problem_words(present.operator.problem),
         nodes=present.operator.nodes,
-        first=first and _side(first),
-        second=second and _side(second),
+        first=None if first is None else _side(first),
+        second=None if second is None else _side(second),
         same_choice=first is not None and second is not None and first.choice == second.choice,
         compared=compared,
         speedup=speedup,
