@@ -67,7 +67,7 @@ class OperatorFacts:
         why: Why it won or lost, in words; empty where it was chosen without measuring.
         share: Part of the sum of all operators' times, measured ones where they are known.
         launches: Its kernels in sequence.
-        state: ``ok``, ``WRONG`` or ``unchecked``: executed on the CPU and compared, or not.
+        state: ``ok``, ``WRONG`` or ``unchecked``: executed and compared, or not.
         checks: The checks behind that word.
     """
 
@@ -240,6 +240,7 @@ class ReportFacts:
         memory: Device memory.
         precision: The precision that was really used.
         checks: Checks of the whole engine.
+        checked_on: What executed everything that was checked, in words; empty where nothing was.
         cpu_refusal: Why the CPU device of this installation would refuse the plan; empty if not.
         sources: Generated units by digest, where they were given.
     """
@@ -269,12 +270,13 @@ class ReportFacts:
     memory: MemoryFacts
     precision: PrecisionFacts
     checks: tuple[Check, ...]
+    checked_on: str
     cpu_refusal: str
     sources: dict[str, str]
 
     @property
     def checked(self) -> bool:
-        """Whether every kernel was executed on the CPU and everything compared was right."""
+        """Whether every operator was executed and everything compared was right."""
         return (
             bool(self.checks)
             and all(check.passed for check in self.checks)

@@ -63,6 +63,7 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         memory=_memory(plan),
         precision=_precision(plan, operators),
         checks=plan.checks,
+        checked_on="the CPU" if plan.checked_on.startswith("cpu") else plan.checked_on,
         cpu_refusal=refusal,
         sources=dict(sources),
     )

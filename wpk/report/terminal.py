@@ -133,7 +133,9 @@ def _spills(facts: ReportFacts) -> list[str]:
 
 def _checks(facts: ReportFacts) -> list[str]:
     good = sum(operator.state == "ok" for operator in facts.operators)
-    lines = [f"checks     {good} of {len(facts.operators)} operators executed on the CPU and right"]
+    lines = [
+        f"checks     {good} of {len(facts.operators)} operators executed on {facts.checked_on or 'no device'} and right"
+    ]
     if not facts.checks:
         return [*lines, "checks     the whole engine was not compared: written with --check off"]
     return lines + [

@@ -6,7 +6,7 @@ from wpk.engine.plan import Check
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.contest import speedup_over_library
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
-from wpk.report.measured import any_measured, distance_words, estimate_cell
+from wpk.report.measured import any_measured, distance_words
 from wpk.report.page.contest import contest_part
 from wpk.report.page.markup import Html, joined, tag
 from wpk.report.table import byte_size
@@ -26,7 +26,7 @@ _COLUMNS = (
     ("Regs", "number", "Registers of a thread"),
     ("Shared", "number", "Shared memory of a block"),
     ("Runs", "number", "Launches: kernels in sequence"),
-    ("Check", "text", "Executed on the CPU and compared with a float64 reference"),
+    ("Check", "text", "Executed alone and compared with a float64 reference"),
     ("Source", "text", "Digest of the kernel's source: of the cubin, and of what the CPU executes"),
 )
 
@@ -39,7 +39,8 @@ def operators_section(facts: ReportFacts) -> Html:
         _body(facts, number, operator, longest or 1.0)
         for number, operator in enumerate(facts.operators)
     ]
-    table = tag("table", _head(columns), *bodies, id="operator-table", class_="operators")
+    style = "operators measured" if any_measured(facts) else "operators"
+    table = tag("table", _head(columns), *bodies, id="operator-table", class_=style)
     return tag("section", tag("h2", "Operators"), _legend(facts), table, id="operators")
 
 
@@ -186,7 +187,8 @@ def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
     notes = [f"{operator.share:.1%}"]
     result = operator.measurement
     if result is not None:
-        notes = [f"±{result.noise:.1%}", *notes, f"estimate {estimate_cell(operator)}"]
+        notes = [f"±{result.noise:.1%}", *notes]
+        notes += [] if operator.is_library else [f"estimate {operator.estimate_us:.2f}"]
         if result.library is not None:
             left = part * result.library.median_seconds * 1e6
             pieces.append(tag("span", class_="rival", style=f"left:{min(left, 99):.2f}%"))

@@ -35,9 +35,8 @@ def _verdict(facts: ReportFacts) -> Html:
     if is_measured(facts):
         times = "Times called measured were taken on the GPU; bounds and estimates were not."
     if facts.checked:
-        kernels = "generated kernel" if facts.library_steps else "kernel"
         words = (
-            f"Every {kernels} was executed on the CPU emulator and checked against a float64 "
+            f"Every operator was executed on {facts.checked_on} and checked against a float64 "
             f"reference, and the whole engine against ONNX Runtime. {times}"
         )
         return tag("p", "✓ ", words, class_="verdict ok")
@@ -135,8 +134,8 @@ def checks_section(facts: ReportFacts) -> Html:
     """Checks of the whole engine, and how the operators' own are to be read."""
     good = sum(operator.state == "ok" for operator in facts.operators)
     words = (
-        f"{good} of {len(facts.operators)} operators were executed alone on the CPU emulator and "
-        "agree with a float64 reference, each element within a tolerance derived from its "
+        f"{good} of {len(facts.operators)} operators were executed alone on "
+        f"{facts.checked_on or 'no device'} and agree with a float64 reference, each element within a tolerance derived from its "
         "precision. The whole engine:"
     )
     refusal = tag(
