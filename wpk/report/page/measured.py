@@ -38,8 +38,8 @@ def _engines(measured: EngineMeasurement) -> Html:
         "thead", tag("tr", *(tag("th", label.capitalize(), scope="col") for label in VARIANTS))
     )
     legend = (
-        "Whole engines in turns, one inference after another. The lighter end of a bar is the "
-        "noise band of its median."
+        "Whole engines in turns, one inference after another. The dark mark at the end of a bar is "
+        "the noise band of its median."
     )
     return joined(
         [
