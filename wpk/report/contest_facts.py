@@ -11,8 +11,8 @@ class ContestFacts:
         library: Its name.
         operators: How many.
         generated: How many of them a generated kernel computes.
-        seconds: Time of these operators, each alone.
-        generated_seconds: The part of it in which generated kernels run.
+        share_by_number: The same as a part of the operators.
+        share_by_time: The part of these operators' time, each alone, in which generated kernels run.
         faster: Operators whose best generated kernel is faster than the library's best, beyond
             noise.
         even: As fast, within noise.
@@ -24,20 +24,10 @@ class ContestFacts:
     library: str
     operators: int
     generated: int
-    seconds: float
-    generated_seconds: float
+    share_by_number: float
+    share_by_time: float
     faster: int
     even: int
     slower: int
     speedup: float
     generated_speedup: float | None
-
-    @property
-    def share_by_number(self) -> float:
-        """Part of the operators that generated kernels compute."""
-        return self.generated / self.operators
-
-    @property
-    def share_by_time(self) -> float:
-        """Part of the operators' time in which generated kernels run."""
-        return self.generated_seconds / self.seconds

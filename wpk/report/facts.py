@@ -7,7 +7,7 @@ What was measured is kept as the plan has it, in seconds.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wpk.engine.measurement import EngineMeasurement, Measurement
+from wpk.engine.measurement import EngineMeasurement, Measurement, Ratio
 from wpk.engine.plan import Check, PassSummary
 from wpk.report.contest_facts import ContestFacts
 from wpk.report.problem_facts import ProblemFacts
@@ -64,6 +64,8 @@ class OperatorFacts:
         bound_by: What limits the bound.
         estimate_us: Predicted time; 0 for a library's, which nothing predicts.
         measurement: Of the choice; None where it was chosen without measuring.
+        over_library: Speedup of the choice over the library's best; None where that is the choice,
+            or where the library has no correct candidate.
         why: Why it won or lost, in words; empty where it was chosen without measuring.
         share: Part of the sum of all operators' times, measured ones where they are known.
         launches: Its kernels in sequence.
@@ -89,6 +91,7 @@ class OperatorFacts:
     bound_by: str
     estimate_us: float
     measurement: Measurement | None
+    over_library: Ratio | None
     why: str
     share: float
     launches: tuple[LaunchFacts, ...]

@@ -14,7 +14,7 @@ from wpk.lowering.memory import lifetimes
 from wpk.problems import Convolution, Matmul, Problem
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words
-from wpk.report.contest import contest_of, why_words
+from wpk.report.contest import contest_of, speedup_over_library, why_words
 from wpk.report.facts import (
     BlockFacts,
     LaunchFacts,
@@ -120,6 +120,7 @@ def _operator(
         bound_by=evidence.bound_by,
         estimate_us=evidence.estimate_seconds * 1e6,
         measurement=measured,
+        over_library=None if measured is None else speedup_over_library(measured),
         why="" if measured is None else why_words(measured, undone=undone, engine=engine),
         share=0.0,
         launches=tuple(_launch(plan, launch, cpu) for launch in step.launches),

@@ -7,7 +7,6 @@ from wpk.report.contest import (
     contest_sentences,
     ratio_words,
     roles,
-    speedup_over_library,
     tally_words,
     time_words,
 )
@@ -119,7 +118,7 @@ def outcome_rows(facts: ReportFacts) -> list[list[str]]:
             measured_cell(operator),
             in_engine_words(operator.measurement),
             distance_words(operator),
-            over_library_words(operator.measurement),
+            over_library_words(operator),
             operator.why,
         ]
         for operator in facts.operators
@@ -140,12 +139,11 @@ def distance_words(operator: OperatorFacts) -> str:
     return f"{operator.time_us / operator.bound_us:.1f}"
 
 
-def over_library_words(measured: Measurement) -> str:
+def over_library_words(operator: OperatorFacts) -> str:
     """The choice's speedup over the library's best with its band; the library's name where it won."""
-    if measured.chosen.is_library:
-        return measured.chosen.maker
-    ratio = speedup_over_library(measured)
-    return DASH if ratio is None else ratio_words(ratio)
+    if operator.is_library:
+        return operator.template
+    return DASH if operator.over_library is None else ratio_words(operator.over_library)
 
 
 def candidate_rows(facts: ReportFacts) -> list[list[str]]:

@@ -4,7 +4,6 @@ import html
 
 from wpk.engine.plan import Check
 from wpk.problems.signs import DASH, TIMES
-from wpk.report.contest import speedup_over_library
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
 from wpk.report.measured import any_measured, distance_words
 from wpk.report.page.contest import contest_part
@@ -118,7 +117,7 @@ def _cells(number: int, operator: OperatorFacts, longest: float, *, measured: bo
 def _library_cell(operator: OperatorFacts) -> Html:
     """How much faster than the library's best; where that was chosen, how the generated one fared."""
     measured = operator.measurement
-    ratio = None if measured is None else speedup_over_library(measured)
+    ratio = operator.over_library
     if measured is None or (ratio is None and not measured.chosen.is_library):
         return _cell("Over library", 0.0, DASH)
     if ratio is None:
