@@ -14,7 +14,7 @@ from wpk.search.store_key import StoreKey
 from wpk.search.store_lookup import Known, look_up
 from wpk.search.store_record import Stage
 from wpk.search.tune_record import Request, Rival, Session, Stop, Task, Tried, Tuned
-from wpk.trial import Status, Trial
+from wpk.trial import Regime, Status, Trial
 
 NEAR_BOUND = 1.05
 """A best so near to the bound and the floor of a launch is not improved further."""
@@ -111,6 +111,11 @@ class ProblemTuning:
             self._compare(finalists)
             finalists = self._finalists()  # without those that failed now
         chosen = tuple(self._final(name) for name in finalists)
+        found = self._tuned(stop, finalists, chosen)
+        bests = [found.best_of(library=library) for library in (False, True)] if in_time else []
+        return replace(found, elsewhere=tuple(self._elsewhere(each) for each in bests if each))
+
+    def _tuned(self, stop: Stop, finalists: Sequence[Name], chosen: tuple[Tried, ...]) -> Tuned:
         return Tuned(
             problem=self._task.problem,
             best=min(chosen, key=lambda each: each.trial.cost, default=None),
@@ -123,6 +128,21 @@ class ProblemTuning:
             library=tuple(self.library),
             refusals=() if self._rival is None else self._rival.refusals,
         )
+
+    def _elsewhere(self, best: Tried) -> Tried:
+        """What the other regime makes of one that ran."""
+        session, key = self._session, self._keys[best.template]
+        other = Regime.COLD if session.regime is Regime.WARM else Regime.WARM
+        for known in look_up(session.store, key, other).known:
+            if known.trial.schedule == best.trial.schedule:
+                return replace(best, trial=known.trial)
+        schedule = best.trial.schedule
+        request = Request(
+            self._task.problem, best.template, best.version, schedule, Stage.FINAL, other
+        )
+        (trial,) = session.measure([request])
+        session.store.record(session.run.id, key, trial, other, Stage.FINAL, best.searcher)
+        return replace(best, trial=trial)
 
     @cached_property
     def _competition(self) -> Competition:
@@ -214,7 +234,10 @@ class ProblemTuning:
         if not names:
             return
         session, problem = self._session, self._task.problem
-        requests = [Request(problem, t, self._keys[t].version, schedule) for t, schedule in names]
+        requests = [
+            Request(problem, template, self._keys[template].version, schedule, stage)
+            for template, schedule in names
+        ]
         for (template, schedule), trial in zip(names, session.measure(requests), strict=True):
             if trial.schedule != schedule:
                 raise ValueError(f"asked to measure {schedule}, got a trial of {trial.schedule}")

@@ -13,7 +13,7 @@ from wpk.search.base import Searcher
 from wpk.search.budget import Budget, Effort
 from wpk.search.store import TuningStore
 from wpk.search.store_key import Setup
-from wpk.search.store_record import Run
+from wpk.search.store_record import Run, Stage
 from wpk.trial import Regime, Trial
 
 
@@ -91,12 +91,16 @@ class Request:
         template: Name of its template.
         version: The template's version, as text.
         schedule: Parameter names and values.
+        stage: What for: what may be chosen is checked more thoroughly than what guides a search.
+        regime: What the caches should hold; None for the regime that decides.
     """
 
     problem: Problem
     template: str
     version: str
     schedule: tuple[tuple[str, int], ...]
+    stage: Stage = Stage.SEARCH
+    regime: Regime | None = None
 
 
 Measure = Callable[[Sequence[Request]], Iterable[Trial]]
@@ -148,6 +152,8 @@ class Tuned:
         lookups: What the store said, one a template or library.
         library: The library's implementations that were tried, likewise.
         refusals: Why the library offers none, or not of every form.
+        elsewhere: The best schedule and the library's best in the other regime, which decides
+            nothing.
     """
 
     problem: Problem
@@ -160,6 +166,7 @@ class Tuned:
     lookups: tuple[str, ...]
     library: tuple[Tried, ...] = ()
     refusals: tuple[str, ...] = ()
+    elsewhere: tuple[Tried, ...] = ()
 
     def best_of(self, *, library: bool) -> Tried | None:
         """The fastest finalist of the library, or of the templates; None where none ran."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import faulty_kernels
 import pytest
@@ -11,7 +12,7 @@ from faulty_kernels import AFTER, Kit
 
 from wpk.device.rotation import Region
 from wpk.emulator.mode import CHECKING
-from wpk.engine.trials import TrialRunner
+from wpk.engine.trials import TrialRunner, Way
 from wpk.execution import BoundCall, Pointer, Work
 from wpk.trial import Regime, Status
 
@@ -75,3 +76,14 @@ def test_a_kernel_that_does_nothing_is_wrong_everywhere(kit: Kit, runner: TrialR
     assert trial.status is Status.WRONG_RESULT
     total = faulty_kernels.ELEMENTS
     assert f"{total} of {total} elements are wrong" in trial.detail
+
+
+def test_what_may_be_chosen_is_checked_at_a_second_seed(kit: Kit) -> None:
+    (problem, case), *_ = kit.cases().items()
+    others = {problem: replace(case, result=None)}  # another truth: it cannot be met as well
+    thorough = Way(thorough=True)
+    with TrialRunner(kit.cases(), Regime.WARM, others, open_gpu=_open) as runner:  # type: ignore[arg-type]
+        assert runner.trial(kit.good).status is Status.OK
+        assert runner.trial(kit.good, thorough).status is Status.WRONG_RESULT
+    with TrialRunner(kit.cases(), Regime.WARM, kit.cases(), open_gpu=_open) as runner:  # type: ignore[arg-type]
+        assert runner.trial(kit.good, thorough).status is Status.OK

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from wpk.build.pool import Compilation
-from wpk.engine.trials import Candidate, TrialRunner
+from wpk.engine.trials import Candidate, TrialRunner, Way
 from wpk.execution import LibraryImage
 from wpk.performance.bound import bound
 from wpk.problems import Problem
@@ -13,6 +13,7 @@ from wpk.search.library_pick import LibraryPick
 from wpk.search.model_search import Compiler, Found
 from wpk.search.shortlist import score_one
 from wpk.search.static_search import Choice, Finalist, choose_spilling
+from wpk.search.store_record import Stage
 from wpk.search.tune_record import Request, Tried, Tuned
 from wpk.targets.target import Target
 from wpk.trial import Status, Trial
@@ -35,11 +36,11 @@ class Bench:
         }
         self._build(list(finalists.values()))
         for index, request in enumerate(requests):
-            finalist = finalists.get(index)
+            finalist, way = finalists.get(index), Way(request.stage is Stage.FINAL, request.regime)
             if finalist is None:
-                yield self._runner.library_trial(_image(request))
+                yield self._runner.library_trial(_image(request), way)
             else:
-                yield self._trial(request, finalist)
+                yield self._trial(request, finalist, way)
 
     def built(self) -> list[Compilation]:
         """All that was compiled."""
@@ -90,14 +91,14 @@ class Bench:
         for outcome in self._compiler(fresh):
             self._built[outcome.source.digest] = outcome
 
-    def _trial(self, request: Request, finalist: Finalist) -> Trial:
+    def _trial(self, request: Request, finalist: Finalist, way: Way) -> Trial:
         outcomes = [self._built[source.digest] for source in finalist.sources]
         kernels = {}
         for outcome in outcomes:
             if outcome.kernel is None:
                 return Trial(request.schedule, outcome.status, (), str(outcome.error))
             kernels[outcome.source.digest] = outcome.kernel
-        return self._runner.trial(Candidate(request.problem, finalist, kernels))
+        return self._runner.trial(Candidate(request.problem, finalist, kernels), way)
 
 
 def _image(request: Request) -> LibraryImage:

@@ -48,7 +48,7 @@ class Case:
 
 
 class Cases(Mapping[Problem, Case]):
-    """The cases of a model, computed when the first of them is asked for."""
+    """The cases of a model at one seed, computed when the first of them is asked for."""
 
     def __init__(self, make: Callable[[], dict[Problem, Case]]) -> None:
         """Take what makes them."""

@@ -40,6 +40,22 @@ class Candidate:
     kernels: Mapping[str, CompiledKernel]
 
 
+@dataclass(frozen=True)
+class Way:
+    """How a candidate is tried.
+
+    Attributes:
+        thorough: Whether it is checked at a second seed, as all are that may be chosen.
+        regime: What the caches hold while it is timed; None for the regime that counts.
+    """
+
+    thorough: bool = False
+    regime: Regime | None = None
+
+
+SEARCHING = Way()
+
+
 class TrialRunner:
     """Checks and times candidates one at a time, in one process that is replaced when it is lost.
 
@@ -50,6 +66,7 @@ class TrialRunner:
         self,
         cases: Mapping[Problem, Case],
         regime: Regime,
+        others: Mapping[Problem, Case] | None = None,
         patience: Patience | None = None,
         open_gpu: OpenGpu = TrialProcess,
     ) -> None:
@@ -58,10 +75,11 @@ class TrialRunner:
         Args:
             cases: What the candidates of each problem are checked and timed on.
             regime: State of the caches that counts.
+            others: The same at another seed, for what may be chosen; None to check on one seed only.
             patience: How long to sample.
             open_gpu: Starts a process.
         """
-        self._cases, self._regime = cases, regime
+        self._cases, self._regime, self._others = cases, regime, others
         self._patience, self._open = patience or Patience(), open_gpu
         self._gpu: TrialProcess | None = None
 
@@ -91,7 +109,7 @@ class TrialRunner:
         """
         return self._process().prepare(image)
 
-    def trial(self, candidate: Candidate) -> Trial:
+    def trial(self, candidate: Candidate, way: Way = SEARCHING) -> Trial:
         """The outcome of one schedule.
 
         A candidate that is wrong, however it is, ends the process: what it may have left behind in
@@ -111,9 +129,9 @@ class TrialRunner:
                 gpu.load(KernelImage(source.digest, source, bundle.cubins[source.digest]))
             return bundle
 
-        return self._guarded(case, parameters, load)
+        return self._guarded(case, parameters, load, way)
 
-    def library_trial(self, image: LibraryImage) -> Trial:
+    def library_trial(self, image: LibraryImage, way: Way = SEARCHING) -> Trial:
         """The outcome of one of a library's implementations; likewise.
 
         Raises:
@@ -129,14 +147,18 @@ class TrialRunner:
                 raise _NotReadyError(error.what, fix=error.fix) from error
             return case.bundle(LibraryPick(image, scratch, limit, _NO_RECORD), {})
 
-        return self._guarded(case, image.configuration, load)
+        return self._guarded(case, image.configuration, load, way)
 
     def _guarded(
-        self, case: Case, parameters: Configuration, load: Callable[[TrialProcess], PlanBundle]
+        self,
+        case: Case,
+        parameters: Configuration,
+        load: Callable[[TrialProcess], PlanBundle],
+        way: Way,
     ) -> Trial:
         try:
             gpu = self._process()
-            trial = self._checked_and_timed(gpu, case, parameters, load(gpu))
+            trial = self._checked_and_timed(gpu, case, parameters, load(gpu), way)
         except _NotReadyError as error:
             return Trial(parameters, Status.REJECTED, (), error.what)
         except GpuTimeoutError as error:
@@ -150,18 +172,28 @@ class TrialRunner:
         return trial
 
     def _checked_and_timed(
-        self, gpu: TrialProcess, case: Case, parameters: Configuration, bundle: PlanBundle
+        self,
+        gpu: TrialProcess,
+        case: Case,
+        parameters: Configuration,
+        bundle: PlanBundle,
+        way: Way,
     ) -> Trial:
         (step,) = bundle.plan.steps
         runner = StepRunner(bundle, bundle.plan.free, gpu)
-        outcome = runner.check(step, case.memory, case.result)
-        if outcome.error is not None:
-            raise outcome.error
-        if not outcome.check.passed:
-            return Trial(parameters, Status.WRONG_RESULT, (), outcome.check.detail)
+        cases = [case]
+        if way.thorough and self._others is not None:
+            cases.append(self._others[step.operator.problem])
+        for each in cases:
+            outcome = runner.check(step, each.memory, each.result)
+            if outcome.error is not None:
+                raise outcome.error
+            if not outcome.check.passed:
+                return Trial(parameters, Status.WRONG_RESULT, (), outcome.check.detail)
+        regime = way.regime or self._regime
         with runner.placed(step, runner.images(step, case.memory)) as placed:
             regions = [Region(address, size) for address, size in placed.allocations.items()]
-            timing = gpu.measure(placed.works, regions, self._regime, self._patience)
+            timing = gpu.measure(placed.works, regions, regime, self._patience)
         return Trial(parameters, Status.OK, timing.seconds)
 
     def _process(self) -> TrialProcess:

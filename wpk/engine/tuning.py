@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,19 +100,20 @@ def tune_model(
     make = find_searcher(tuning.searcher)
     named = selected_problems(lowered.program.operators, tuning.operators)
 
-    def cases() -> dict[Problem, Case]:
+    def cases(seed: int) -> dict[Problem, Case]:
         tell("computing references", 0, 1)
-        made = make_cases(lowered, plan, setting, tuning.seed)
+        made = make_cases(lowered, plan, setting, seed)
         tell("computing references", 1, 1)
         return made
 
+    first, second = (Cases(partial(cases, tuning.seed + number)) for number in range(2))
     tasks = [t for t in _tasks(plan, found, setting.target, make) if t.problem in named]
     setup = Setup(
         setting.target.name, setting.target.arch, load_nvrtc().identity, tuning.gpu.driver
     )
     with (
         TuningStore(tuning.store) as store,
-        TrialRunner(Cases(cases), regime, open_gpu=open_gpu) as runner,
+        TrialRunner(first, regime, second, open_gpu=open_gpu) as runner,
     ):
         argv = ["wpk", "optimize", plan.provenance.model]
         run = tuning.run or store.begin_run(argv, tuning.seed)

@@ -9,7 +9,7 @@ import pytest
 from wpk.problems import Matmul
 from wpk.search.store_key import StoreKey
 from wpk.search.store_lookup import look_up
-from wpk.search.store_record import RunState
+from wpk.search.store_record import RunState, Stage
 from wpk.search.store_summary import summarize
 from wpk.search.tune import tune
 from wpk.search.tune_record import Request, Stop
@@ -31,7 +31,7 @@ def test_the_best_of_all_that_was_tried_wins(
     assert tuned.compared
     assert len(tuned.finalists) == 3
     assert len(tuned.best.trial.seconds) == 2 * 2  # rounds of two repetitions
-    assert bench.runner.calls == [16, 8, 3, 3]
+    assert bench.runner.calls == [16, 8, 3, 3, 1]  # the last one in the other regime
     assert tuned.lookups[0].startswith("miss: no trial of problem")
 
 
@@ -41,7 +41,7 @@ def test_finalists_take_turns_at_going_first(
     bench = make_bench()
     bench.tune([bench.task(make_product(512, 512, 512))])
     a, b, c = (request.schedule for request in bench.runner.requests[24:27])
-    assert [request.schedule for request in bench.runner.requests[27:]] == [b, c, a]
+    assert [request.schedule for request in bench.runner.requests[27:30]] == [b, c, a]
 
 
 def test_every_trial_is_stored_before_the_next_is_measured(
@@ -152,7 +152,7 @@ def test_a_finalist_that_fails_makes_room_for_the_next(
     task = bench.task(make_product(512, 512, 512))
     (tuned,) = bench.tune([task])
     bad = bench.runner.requests[27].schedule
-    assert bench.runner.calls == [16, 8, 3, 3, 3, 3]
+    assert bench.runner.calls == [16, 8, 3, 3, 3, 3, 1]
     assert len(tuned.finalists) == 3
     assert bad not in [each.trial.schedule for each in tuned.finalists]
     known = look_up(
@@ -233,3 +233,29 @@ def test_a_runner_that_answers_for_another_schedule_is_a_bug(
     with pytest.raises(ValueError, match="asked to measure"):
         bench.tune([bench.task(make_product(512, 512, 512))])
     assert bench.search_trials() == 0
+
+
+def test_the_best_is_measured_once_in_the_other_regime_too(
+    make_bench: MakeBench, make_product: MakeProduct
+) -> None:
+    bench = make_bench()
+    task = bench.task(make_product(512, 512, 512))
+    (tuned,) = bench.tune([task])
+    last = bench.runner.requests[-1]
+    assert tuned.best is not None
+    assert (last.regime, last.stage) == (Regime.WARM, Stage.FINAL)
+    assert last.schedule == tuned.best.trial.schedule
+    assert [each.trial.schedule for each in tuned.elsewhere] == [last.schedule]
+    asked = len(bench.runner.requests)
+    (again,) = bench.tune([task])
+    assert len(bench.runner.requests) == asked
+    assert again.elsewhere == tuned.elsewhere
+
+
+def test_what_may_be_chosen_is_asked_for_as_such(
+    make_bench: MakeBench, make_product: MakeProduct
+) -> None:
+    bench = make_bench()
+    bench.tune([bench.task(make_product(512, 512, 512))])
+    stages = [request.stage for request in bench.runner.requests]
+    assert stages == [Stage.SEARCH] * 24 + [Stage.FINAL] * 7
