@@ -172,7 +172,8 @@ def rebuild(
         shapes: See there.
         skip_passes: See there.
         cache: Folder of compiled kernels; the user's cache folder by default.
-        check: Execute every kernel on the CPU and compare before anything is written.
+        check: Execute every operator and the whole engine on the CPU, and compare, before anything
+            is written.
         progress: Told of every stage.
 
     Raises:
@@ -190,8 +191,7 @@ def rebuild(
     bundle = assemble(lowered.program, found, Setting(gpu, locked.precision, origin))
     bundle = with_evidence(bundle, locked)
     if check:
-        checked(
-            bundle, lowered, path, progress, "cpu"
-        )  # the plan keeps the evidence that was locked
+        # The plan keeps the evidence that was locked, so that it is the same.
+        checked(bundle, lowered, path, progress, "cpu")
     write_plan(Path(output), bundle)
     return bundle

@@ -134,6 +134,17 @@ def test_options_that_contradict_each_other_are_wrong_usage(
     assert words in refused("optimize", model, *options, code=2)
 
 
+@pytest.mark.parametrize("option", ["-o", "--lock", "--report"])
+def test_a_folder_that_is_missing_is_refused_before_the_work(
+    refused: Command, model: Path, tmp_path: Path, option: str
+) -> None:
+    there, missing = tmp_path / "m.plan", tmp_path / "missing" / "m.json"
+    options = ["-o", missing] if option == "-o" else ["-o", there, option, missing]
+    command = ["optimize", model, "--target", "h200", "--cache", tmp_path / "cache", *options]
+    assert "cannot be written: No such file or directory" in refused(*command)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_preview_without_a_gpu_says_what_would_be_compiled(
     wpk: Command, model: Path, tmp_path: Path
 ) -> None:

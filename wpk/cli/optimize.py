@@ -83,7 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--check",
         choices=("on", "off"),
         default="on",
-        help="execute and compare every kernel on the CPU before the plan is written (default: on)",
+        help="execute and compare every operator before the plan is written, on the GPU where it "
+        "measured, else on the CPU (default: on)",
     )
     parser.add_argument(
         "--report",
@@ -110,9 +111,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Optimize, and print what was chosen."""
     from wpk.cli.progress import Progress
+    from wpk.engine.atomic_file import require_folder
     from wpk.report.formats import require_format
 
     _require_usage(arguments)
+    for path in (arguments.output, arguments.report, arguments.lock):
+        if path is not None:
+            require_folder(path)
     if arguments.report is not None:
         require_format(arguments.report)
     progress = Progress()

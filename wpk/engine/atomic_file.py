@@ -1,5 +1,6 @@
 """Write a file completely or not at all."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -41,6 +42,20 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
     finally:
         with suppress(FileNotFoundError):
             temporary.unlink()
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a path that nothing can be written to, before the work that is to be written.
+
+    Raises:
+        OutputError: Its folder is missing or not writable, or the path is a folder itself.
+    """
+    if path.is_dir():
+        raise _cannot_write(path, IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR)))
+    if not path.parent.is_dir():
+        raise _cannot_write(path, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+    if not os.access(path.parent, os.W_OK):
+        raise _cannot_write(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 def _cannot_write(path: Path, error: OSError) -> OutputError:
