@@ -1,6 +1,6 @@
 """From a template's whole space to the few schedules worth compiling.
 
-    space -> legal -> score keeps max(8, 1 %), at most 256 -> estimate ranks
+    space -> legal -> score keeps max(24, 3.5 %), at most 256 -> estimate ranks
 
 Scores without bank conflicts are upper limits of the scores with them, so conflicts are counted in
 the order of these limits, and only until no uncounted schedule can enter the kept ones any more.
@@ -29,7 +29,7 @@ from wpk.targets.target import Target
 MOST_SCORED = 100_000
 """Legal schedules that are scored at most; beyond, as many are drawn with a fixed seed."""
 
-LEAST_KEPT, MOST_KEPT, KEPT_SHARE = 8, 256, 0.01
+LEAST_KEPT, MOST_KEPT, KEPT_SHARE = 24, 256, 0.035
 
 _THINNING_SEED = 0
 _TIE_DIGITS = 9  # scores that agree to so many digits differ by rounding only
@@ -89,7 +89,7 @@ def score_one(
 
 
 def kept_count(legal: int) -> int:
-    """Schedules that the score leaves of so many legal ones: max(8, 1 %), at most 256."""
+    """Schedules that the score leaves of so many legal ones: max(24, 3.5 %), at most 256."""
     return min(legal, MOST_KEPT, max(LEAST_KEPT, round(KEPT_SHARE * legal)))
 
 

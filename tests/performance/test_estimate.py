@@ -7,8 +7,9 @@ import pytest
 
 from wpk.dtypes import Precision
 from wpk.performance.bound import Bound
-from wpk.performance.estimate import ACHIEVED_L2, OVERLAP, estimate
+from wpk.performance.estimate import estimate
 from wpk.performance.rates import FILL_CYCLES, SYNC_CYCLES
+from wpk.performance.waves import ACHIEVED_L2, OVERLAP
 from wpk.performance.work import Work
 from wpk.targets.registry import find_target
 
@@ -37,19 +38,20 @@ def test_of_two_with_the_same_worst_limit_the_one_with_smaller_others_is_faster(
 
 
 def test_stages_hide_the_latency_until_arithmetic_limits(make_work: Make) -> None:
-    # 39 cycles of arithmetic a step against 569 of latency: 15 stages hide it.
+    # 65 cycles a step of the unit and the schedulers against some 500 of latency.
     seconds = estimate(make_work(stages=[1, 2, 3, 15, 60], steps=100), NOTHING, H200)
     assert (np.diff(seconds) < 0).all()
-    assert seconds[0] > 2 * seconds[2]
-    assert seconds[3] < 1.2 * seconds[4]
+    assert seconds[0] > 1.5 * seconds[2]
+    assert seconds[3] < 1.1 * seconds[4]
 
 
 def test_one_block_more_than_a_wave_costs_another(make_work: Make) -> None:
     # 255 registers * 256 threads: one block an SM.
     work = make_work(blocks=[1, 132, 133, 264], threads=256, registers=250)
     seconds = estimate(work, NOTHING, H200)
-    assert seconds[0] == pytest.approx(seconds[1], rel=0.01)  # L2's traffic differs, nothing else
-    assert seconds[2] == pytest.approx(seconds[3], rel=0.01)
+    # L2's traffic differs, nothing else.
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.05)
+    assert seconds[2] == pytest.approx(seconds[3], rel=0.05)
     assert seconds[2] > 1.5 * (seconds[1] - H200.launch_seconds)
 
 
@@ -65,7 +67,8 @@ def test_l2_traffic_limits(make_work: Make) -> None:
 def test_what_exceeds_l2_crosses_global_memory(make_work: Make) -> None:
     large = Bound(0.0, "global memory", H200.l2_bytes + 4_464_000_000, 0)
     seconds = estimate(make_work(), large, H200)
-    assert seconds == pytest.approx([1.2e-6 + 1e-3], rel=1e-6)
+    # The grid's own microseconds overlap with the millisecond of global memory.
+    assert 1.2e-6 + 1e-3 <= seconds[0] < 1.001e-3 + 1.2e-6
 
 
 def test_conflicts_and_spent_registers_never_help(make_work: Make) -> None:

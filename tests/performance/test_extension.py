@@ -1,4 +1,4 @@
-"""The extension of PUL: tensor cores, L2, occupancy, padding."""
+"""The extension of PUL: tensor cores, L2, occupancy, latency, padding."""
 
 from collections.abc import Callable
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from wpk.dtypes import Precision
+from wpk.performance.bound import Bound
+from wpk.performance.estimate import estimate
 from wpk.performance.extension import extended_pul
 from wpk.performance.occupancy import resident_blocks
 from wpk.performance.work import Work
@@ -16,22 +18,15 @@ A100 = find_target("a100")
 Make = Callable[..., Work]
 
 
-def test_the_peak_is_that_of_the_unit_used(make_work: Make) -> None:
-    # 1e6 / 32e3 bytes = 31.25 operations a byte; L2 gives 1.01376e13 bytes a second.
-    ordinary = extended_pul(make_work(), 1.0, H200).l2_ratio
-    tensor = extended_pul(make_work(unit=Precision.FP16), 1.0, H200).l2_ratio
-    assert ordinary == 1.0
-    assert tensor == pytest.approx([31.25 * 5120 * 1.98e9 / 989.4e12])
-
-
-def test_other_warps_hide_latency(make_work: Make) -> None:
-    # 290 loads of 29 cycles: 8410 cycles; 100 operations a thread take a scheduler
-    # 100 * 32 / 256 * 4 = 50 cycles a warp. One block of 4 warps leaves one warp a scheduler.
-    # The shared memory's port is busy for 290 cycles of each warp, the unit for 12.5.
-    one = extended_pul(make_work(thread_loads=290, thread_flops=100, blocks=132), 1.0, H200)
-    assert one.hide_ratio == pytest.approx([50 / 8410], rel=1e-2)
-    many = extended_pul(make_work(thread_loads=290, thread_flops=100, blocks=132 * 16), 1.0, H200)
-    assert many.hide_ratio == pytest.approx([12.5 / 290], rel=1e-2)  # now the port is the limit
+def test_reach_is_the_operations_at_the_peak_over_the_time_of_the_grid(make_work: Make) -> None:
+    # One wave of one step: the operations take 505 cycles at most, the grid as long as it is
+    # estimated to, less the launch.
+    for unit, peak in ((None, 66.9e12), (Precision.FP16, 989.4e12)):
+        work = make_work(unit=unit, blocks=132, block_flops=256 * 505, steps=1)
+        seconds = estimate(work, Bound(0.0, "L2", 0, 0), H200) - H200.launch_seconds
+        expected = 132 * 256 * 505 / peak / seconds
+        assert extended_pul(work, 1.0, H200).reach_ratio == pytest.approx(expected)
+        assert 0 < expected[0] < 1
 
 
 def test_padding_lowers_the_score(make_work: Make) -> None:
@@ -73,18 +68,29 @@ def test_occupancy_is_the_least_that_a_resource_allows(
     assert resident_blocks(make_work(**given), H200) == resident
 
 
-def test_a_grid_of_small_blocks_leaves_schedulers_idle(make_work: Make) -> None:
-    # One warp a block: one block an SM feeds one of four schedulers; four blocks feed them all.
-    work = make_work(blocks=[132, 264, 132 * 4, 132 * 32], threads=32, registers=32)
-    assert extended_pul(work, 1.0, H200).feed_ratio.tolist() == [0.25, 0.5, 1.0, 1.0]
+def test_limits_that_do_not_bind_still_lower_the_score(make_work: Make) -> None:
+    # Arithmetic decides all of them; the others wait longer, load more, or work in more steps.
+    best = {"block_flops": 1e7, "blocks": 132, "steps": 10, "stages": 4, "thread_loads": 100}
+    for worse in (
+        {"stages": 2},
+        {"thread_loads": 1000},
+        {"steps": 40},
+        {"block_transactions": 4000},
+    ):
+        scores = [
+            extended_pul(make_work(**each), 1.0, H200).reach_ratio for each in (best, best | worse)
+        ]
+        assert 0.5 * scores[0] < scores[1] < scores[0]
 
 
-def test_stages_and_other_blocks_hide_global_latency(make_work: Make) -> None:
-    # 1e6 operations in 10 steps: 390.7 cycles a step, against 500 + 390.7 + 30 of latency.
-    busy = 1e5 / (66.9e12 / 132 / 1.98e9)
-    work = make_work(stages=[1, 2, 3, 1], blocks=[132, 132, 132, 264])
-    expected = [busy / (530 + busy), busy * 2 / (530 + busy), 1.0, 2 * busy / (530 + busy)]
-    assert extended_pul(work, 1.0, H200).fetch_ratio == pytest.approx(np.minimum(1, expected))
+def test_idle_sms_and_idle_schedulers_lower_the_score(make_work: Make) -> None:
+    work = make_work(blocks=[66, 132, 133], threads=256, registers=250, block_flops=1e7)
+    half, whole, one_more = extended_pul(work, 1.0, H200).reach_ratio
+    assert half == pytest.approx(0.5 * whole, rel=0.01)
+    assert one_more == pytest.approx(0.5 * whole, rel=0.02)
+    starved = make_work(threads=[32, 128], registers=32, block_flops=1e7, thread_loads=0)
+    one_warp, four_warps = extended_pul(starved, 1.0, H200).reach_ratio
+    assert one_warp < 0.3 * four_warps
 
 
 def test_every_factor_lies_between_0_and_1(make_work: Make) -> None:
@@ -101,23 +107,3 @@ def test_every_factor_lies_between_0_and_1(make_work: Make) -> None:
         factors = extended_pul(make_work(**drawn), 1e8, target, random.uniform(1, 32, 500))
         for values in (*vars(factors).values(), factors.score):
             assert ((values >= 0) & (values <= 1)).all()
-
-
-def test_the_worst_of_the_limits_that_act_at_once_decides(make_work: Make) -> None:
-    factors = extended_pul(make_work(blocks=66, thread_loads=2000, threads=64), 1e9, H200)
-    sm = min(factors.hide_ratio[0], factors.feed_ratio[0] * factors.fetch_ratio[0])
-    assert factors.score == pytest.approx([min(factors.l2_ratio[0], 0.5 * sm)])
-
-
-def test_idle_sms_leave_the_others_more_of_l2(make_work: Make) -> None:
-    # Half the SMs work at most at half the peak, which half of L2's bandwidth feeds.
-    work = make_work(blocks=66, block_flops=1e8, block_transactions=1e8 / 32 * 1.01376e13 / 66.9e12)
-    factors = extended_pul(work, 1e12, H200)
-    assert factors.l2_ratio == pytest.approx([1.0], rel=1e-6)
-    starved = extended_pul(
-        make_work(blocks=66, block_flops=1e8, block_transactions=2 * work.block_transactions[0]),
-        1e12,
-        H200,
-    )
-    assert starved.l2_ratio == pytest.approx([0.5], rel=1e-6)
-    assert starved.score == pytest.approx(factors.score, rel=0.05)

@@ -1,21 +1,15 @@
-"""PUL carried over to tensor cores, the L2 cache and occupancy: none of this is in the paper.
+"""PUL carried over to tensor cores, the L2 cache, occupancy and latency: none of this is in the paper.
 
-    score = UsefulRatio * FitRatio * min(L2Ratio, WBRatio * min(HideRatio, FeedRatio * FetchRatio))
+    score = UsefulRatio * FitRatio * ReachRatio
 
-The paper multiplies all its factors, as if limits that act at the same time were spent one after
-the other; of those the worst decides. What an SM reaches is multiplied with the share of SMs that
-work; L2's bandwidth is one for all of them, so it limits their sum.
+It stays what PUL is, a share of the peak, and each ratio has its counterpart:
 
-- L2Ratio replaces GMRatio: what several blocks load is served once by global memory and then by L2,
-  so a block's loads are held against L2's bandwidth; the peak is that of the unit that is used.
-- HideRatio replaces SMRatio: the paper lets only a thread's own work hide the latency of its shared
-  memory loads; here the other warps of the scheduler hide it too, an operation takes what the unit
-  needs for it instead of one cycle, and the bandwidth of shared memory (one pass a cycle and SM) is
-  a limit besides its latency, to which further passes add instead of multiplying it.
-- FetchRatio does for global memory's latency what SMRatio does for shared memory's: how much of it
-  the steps in flight and the resident blocks hide.
-- FeedRatio: the SM's schedulers that have a warp at all.
-- WBRatio is the paper's, corrected.
+- ReachRatio replaces GMRatio, SMRatio and WBRatio: the time of the blocks' operations at the peak of
+  the unit they use, over the time of the grid (`wpk.performance.waves`). The paper multiplies its
+  ratios, and each is 1 where its limit does not bind. Measured on an H200 at batch 1, where a grid
+  is a wave or two and a block some dozens of steps, limits that do not bind still cost: every step
+  waits, synchronises and issues its loads besides its operations. Ratios cut off at 1 see none of
+  that, and by them the fastest schedule lay beyond the first tenth of half the spaces.
 - UsefulRatio: operations that the problem needs / operations that the blocks do, padding included.
   Without it a tile that is mostly padding would score for its intensity.
 - An operation is at least one for each element that is loaded: copies compute nothing, but the
@@ -25,13 +19,13 @@ work; L2's bandwidth is one for all of them, so it limits their sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from wpk.performance.occupancy import WARP, resident_blocks
-from wpk.performance.pul import oitb, wb_ratio
-from wpk.performance.rates import SCHEDULERS, StepRates, unit_peak
+from wpk.performance.occupancy import resident_blocks
+from wpk.performance.rates import unit_peak
+from wpk.performance.waves import grid_limits, overlapped
 from wpk.performance.work import Floats, Work
 from wpk.targets.target import Target
 
@@ -40,20 +34,14 @@ from wpk.targets.target import Target
 class ExtendedPul:
     """The factors and the score, one entry a schedule, each between 0 and 1."""
 
-    l2_ratio: Floats
-    hide_ratio: Floats
-    fetch_ratio: Floats
-    feed_ratio: Floats
-    wb_ratio: Floats
+    reach_ratio: Floats
     useful_ratio: Floats
     fit_ratio: Floats
 
     @property
     def score(self) -> Floats:
-        """The upper limit of the share of the peak, see the module's equation."""
-        sm = np.minimum(self.hide_ratio, self.feed_ratio * self.fetch_ratio)
-        share = np.minimum(self.l2_ratio, self.wb_ratio * sm)
-        return self.useful_ratio * self.fit_ratio * share
+        """The share of the peak, see the module's equation."""
+        return self.useful_ratio * self.fit_ratio * self.reach_ratio
 
 
 def extended_pul(
@@ -72,37 +60,11 @@ def extended_pul(
     needed = operations or done.min()  # of a copy: what its leanest schedule counts
     useful = np.divide(needed, done, out=np.ones(done.shape), where=done > 0)
     loaded = work.block_transactions * target.transaction_bytes / work.element_bytes
-    counted = replace(
-        work,
-        block_flops=np.maximum(work.block_flops, loaded),
-        thread_flops=np.maximum(work.thread_flops, loaded / np.maximum(work.threads, 1)),
-    )
-    resident = resident_blocks(work, target)
-    # A grid smaller than what the SMs could hold leaves each its share.
-    held = np.clip(np.ceil(work.blocks / target.sm_count), 1, np.maximum(resident, 1))
-    rates = StepRates.of(counted, target)
-    busy = rates.arithmetic(held)
-    intensity = oitb(counted, target)
+    counted = work.blocks * np.maximum(work.block_flops, loaded)
+    fits = resident_blocks(work, target) > 0
+    taken = overlapped(*grid_limits(work, target, passes))
     return ExtendedPul(
-        l2_ratio=np.minimum(1.0, intensity * target.l2_bandwidth / unit_peak(work, target)),
-        hide_ratio=_hide_ratio(counted, held * rates.warps, target, passes),
-        fetch_ratio=busy / np.maximum(np.maximum(busy, rates.waiting()), 1e-30),
-        feed_ratio=rates.fed(held),
-        wb_ratio=wb_ratio(work.blocks, target.sm_count),
+        reach_ratio=np.minimum(1.0, counted / unit_peak(work, target) / taken),
         useful_ratio=np.minimum(1.0, useful),
-        fit_ratio=(resident > 0).astype(np.float64),
+        fit_ratio=fits.astype(np.float64),
     )
-
-
-def _hide_ratio(work: Work, warps: Floats, target: Target, passes: Floats | float) -> Floats:
-    operations_a_cycle = unit_peak(work, target) / (target.sm_count * target.clock)
-    # Cycles for which one warp's operations occupy the SM, and those for which its loads occupy
-    # the shared memory's one port.
-    computing = work.thread_flops * WARP / operations_a_cycle
-    loading = work.thread_loads * passes
-    # A scheduler has a quarter of the unit, so a warp's operations take it four times as long.
-    covered = computing * SCHEDULERS * np.maximum(1.0, warps / SCHEDULERS)
-    latency = work.thread_loads * (target.shared_latency + passes - 1)
-    worst = np.maximum(loading / np.maximum(computing, 1e-30), latency / np.maximum(covered, 1e-30))
-    ratio: Floats = 1.0 / np.maximum(1.0, worst)
-    return ratio

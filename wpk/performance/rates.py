@@ -13,14 +13,27 @@ from wpk.targets.target import Target
 SCHEDULERS = 4
 """Warp schedulers of an SM, each with a quarter of its units (Volta and later, whitepapers)."""
 
-FILL_CYCLES = 500
-"""Latency of a load: L2 hits take 263 cycles on an H100, misses 480 to 700 (arXiv 2402.13499)."""
+FILL_CYCLES = 300
+"""Latency of a load that L2 answers: 263 cycles on an H100 (arXiv 2402.13499), and a queue; fitted."""
 
-SYNC_CYCLES = 30
-"""A step's barrier and loop, assumed: a barrier alone takes about 20 (arXiv 1804.06826)."""
+SYNC_CYCLES = 140
+"""What a step adds that nothing hides: barrier, first shared memory loads, addresses; fitted."""
+
+LOAD_SLOTS = 1.5
+"""Issue slots of a shared memory load, with its share of addresses; fitted."""
+
+GATHER_SLOTS = 10.0
+"""Issue slots to bring 128 bytes from L2 to shared memory: bounds, addresses, both accesses; fitted.
+
+The four fitted numbers are those under which the estimates of 17 of the spaces in
+benchmarks/results/spaces.json, measured whole on an H200, differ least from the times; 11 were held
+out."""
 
 L2_PORT_BYTES = 64
 """Bytes an SM takes from L2 in a cycle (Volta and later; arXiv 1804.06826)."""
+
+_WARP_BYTES = 128.0
+"""Of a warp's load of a word a lane."""
 
 WARP_MMA_SHARE = 0.62
 """Share of Hopper's tensor peak that warp-wide products reach, wgmma aside (arXiv 2402.13499)."""
@@ -32,6 +45,7 @@ class StepRates:
 
     Attributes:
         operations: Of the SM's unit in a cycle.
+        slots: Issue slots of one step of a block besides its operations.
         flops: Of one step of a block.
         bytes: One step of a block takes from L2.
         loads: Shared memory loads of one step of a block, counted in warps.
@@ -40,6 +54,7 @@ class StepRates:
     """
 
     operations: float
+    slots: Floats
     flops: Floats
     bytes: Floats
     loads: Floats
@@ -54,11 +69,14 @@ class StepRates:
             peak *= WARP_MMA_SHARE
         warps = np.ceil(work.threads / WARP)
         steps = np.maximum(work.steps, 1)
+        moved = work.block_transactions * target.transaction_bytes / steps
+        loads = work.thread_loads * warps / steps
         return cls(
             operations=peak / (target.sm_count * target.clock),
+            slots=LOAD_SLOTS * loads + GATHER_SLOTS * moved / _WARP_BYTES,
             flops=work.block_flops / steps,
-            bytes=work.block_transactions * target.transaction_bytes / steps,
-            loads=work.thread_loads * warps / steps,
+            bytes=moved,
+            loads=loads,
             warps=warps,
             stages=np.maximum(work.stages, 1),
         )
@@ -69,8 +87,9 @@ class StepRates:
         return share
 
     def arithmetic(self, held: Floats) -> Floats:
-        """Cycles that one step of each of ``held`` blocks occupies the unit."""
-        cycles: Floats = held * self.flops / (self.operations * self.fed(held))
+        """Cycles that one step of each of ``held`` blocks occupies the schedulers and the unit."""
+        alone = self.flops / self.operations + self.slots / SCHEDULERS
+        cycles: Floats = held * alone / self.fed(held)
         return cycles
 
     def waiting(self) -> Floats:

@@ -1,0 +1,68 @@
+"""How long a grid of blocks takes: what score and estimate share.
+
+The form is that of Li et al. 2022 ("Towards an accurate latency model for CNN layers on GPUs",
+equations 1 and 2): a grid of tiles in waves. Their constants are fitted for each kernel; here most
+follow from the target, and four are fitted for all kernels together (`wpk.performance.rates`).
+
+    waves = sum over waves of  fill + steps * (step + sync) + fill
+    step  = | arithmetic, shared memory's port, L2's port, waiting |
+
+The first three of a step are the cycles that one step of all resident blocks occupies a resource of
+the SM; waiting is the latency of global memory as far as the stages do not hide it. ``|...|`` is a
+norm between the maximum and the sum: resources overlap, but not perfectly, so of two schedules with
+the same worst limit the one whose other limits are smaller is the faster.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wpk.performance.occupancy import resident_blocks
+from wpk.performance.rates import FILL_CYCLES, L2_PORT_BYTES, SYNC_CYCLES, StepRates
+from wpk.performance.work import Floats, Work
+from wpk.targets.target import Target
+
+ACHIEVED_L2 = 0.48
+"""Share of L2's peak that reading reaches: 4.9 of 10.1e12, measured on an H200 over 40 MB."""
+
+OVERLAP = 1.75
+"""Order of the norm: two equal limits cost 1.49 of one, a limit half as large 1.16; fitted as the
+constants of `wpk.performance.rates`."""
+
+
+def grid_limits(work: Work, target: Target, passes: Floats | float = 1.0) -> tuple[Floats, Floats]:
+    """Seconds that the waves take, and that L2 needs for what the blocks move; without the launch.
+
+    Waves are infinite where not one block fits an SM.
+    """
+    rates = StepRates.of(work, target)
+    resident = resident_blocks(work, target)
+    held = np.maximum(resident, 1)
+    full_waves = np.floor(work.blocks / (target.sm_count * held))
+    rest = work.blocks - full_waves * target.sm_count * held
+    left = np.maximum(1.0, np.ceil(rest / target.sm_count))
+    waves = full_waves * _wave(work, held, rates, passes)
+    waves = waves + np.where(rest > 0, _wave(work, left, rates, passes), 0.0)
+    moved = work.blocks * (work.block_transactions * target.transaction_bytes + work.store_bytes)
+    l2 = moved / (target.l2_bandwidth * ACHIEVED_L2)
+    return np.where(resident > 0, waves / target.clock, np.inf), l2
+
+
+def overlapped(*limits: Floats) -> Floats:
+    """What takes place at once takes this long together: a norm of order `OVERLAP`."""
+    worst = np.maximum(np.maximum.reduce(limits), 1e-30)
+    bounded = np.where(np.isinf(worst), 1.0, worst)  # infinite stays infinite, and no number
+    total: Floats = worst * sum((limit / bounded) ** OVERLAP for limit in limits) ** (1 / OVERLAP)
+    return total
+
+
+def _wave(work: Work, held: Floats, rates: StepRates, passes: Floats | float) -> Floats:
+    """Cycles of one wave with ``held`` blocks an SM."""
+    step = overlapped(
+        rates.arithmetic(held),
+        held * rates.loads * passes,
+        held * rates.bytes / L2_PORT_BYTES,
+        rates.waiting(),
+    )
+    cycles: Floats = 2 * FILL_CYCLES + np.maximum(work.steps, 1) * (step + SYNC_CYCLES)
+    return cycles
