@@ -11,9 +11,10 @@ import pytest
 import refill
 
 from wpk.cli.main import main
-from wpk.device.cuda import CudaDevice
+from wpk.engine.plan import LibraryChoice
 from wpk.engine.plan_file import read_plan
 from wpk.engine.times import time_engine
+from wpk.libraries.gpu import GpuDevice
 
 pytestmark = pytest.mark.gpu
 
@@ -26,7 +27,7 @@ def optimize(model: Path, plan: Path, *options: str) -> float:
 
 
 def test_measuring_beats_or_keeps_the_static_choice(
-    cuda: CudaDevice, tmp_path: Path, record: Callable[[str, object], None]
+    tmp_path: Path, record: Callable[[str, object], None]
 ) -> None:
     model = tmp_path / "resnet18.onnx"
     onnx.save(refill.refill("tv_resnet18.dynamo"), model)
@@ -36,7 +37,8 @@ def test_measuring_beats_or_keeps_the_static_choice(
     second = optimize(model, again, "--effort", "0", "--budget", "30s", "--check", "off")
     assert main(["verify", str(tuned), str(model), "--device", "gpu"]) == 0
     bundles = [read_plan(path) for path in (static, tuned, again)]
-    before, after = (time_engine(bundle, cuda).engine for bundle in bundles[:2])
+    with GpuDevice() as gpu:
+        before, after = (time_engine(bundle, gpu).engine for bundle in bundles[:2])
     evidence = [step.evidence for step in bundles[1].plan.steps]
     measured = [each.measurement for each in evidence if each.measurement is not None]
     record(
@@ -55,3 +57,7 @@ def test_measuring_beats_or_keeps_the_static_choice(
     assert all(m.median_seconds > e.bound_seconds for m, e in zip(measured, evidence, strict=True))
     assert after.median < before.median * (1 + before.noise + after.noise + 0.02)
     assert second < first
+    whole = bundles[1].plan.measurement
+    assert whole is not None
+    assert whole.plan.median_seconds == min(each.median_seconds for each in whole.variants)
+    assert any(isinstance(step.choice, LibraryChoice) for step in bundles[1].plan.steps)
