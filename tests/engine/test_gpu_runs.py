@@ -318,7 +318,7 @@ def test_refuses_outputs_in_the_memory_of_inputs(engine: Engine) -> None:
 def test_refuses_memory_that_is_no_gpus(engine: Engine, device: Streams) -> None:
     x = x_of(engine)
     device.elsewhere = {x.ctypes.data: None}
-    with pytest.raises(EngineError, match="which is no GPU's memory"):
+    with pytest.raises(EngineError, match="'x' lies in no GPU's memory"):
         engine.run({"x": Interface(x)})
 
 

@@ -1,42 +1,37 @@
 """Arrays of other libraries on a GPU: what ``__dlpack__`` and ``__cuda_array_interface__`` say of them.
 
 DLPack is asked first: it knows bfloat16 and the number of the GPU, and its producer makes the data
-ready for the stream that will read it. Nothing is copied.
+ready for the stream that will read it, or says which stream that has to wait for. Nothing is copied.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from wpk.device.dlpack import CUDA, CUDA_MANAGED, read_capsule
+from wpk.device.dlpack import CUDA, CUDA_MANAGED, DlpackTensor, exchange_of, read_capsule
 from wpk.device.streams import interface_handle
-from wpk.dtypes import DType, from_numpy
+from wpk.dtypes import from_numpy
 from wpk.errors import EngineError
 
 
-@dataclass(frozen=True)
-class ForeignArray:
+class ForeignArray(NamedTuple):
     """An array that lies on a GPU.
 
     Attributes:
         address: Of its first element.
-        dtype: Element type; None where wpk has none.
-        words: The type for messages.
+        kind: Element type: the value of a `DType`, or other words where wpk has none.
         shape: Extents.
         strides: In elements; None where it is dense in C's order.
         ordinal: Number of its GPU; None where the array does not say.
-        stream: Handle of the stream that its contents are written on; None where they are ready.
         read_only: Whether writing to it is forbidden.
     """
 
     address: int
-    dtype: DType | None
-    words: str
+    kind: str
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
     ordinal: int | None
-    stream: int | None
     read_only: bool
 
     @property
@@ -62,7 +57,7 @@ def lies_on_gpu(array: object) -> bool:
     return hasattr(array, "__cuda_array_interface__")
 
 
-def read_array(array: Any, name: str, stream: int) -> ForeignArray:
+def read_array(array: Any, name: str, stream: int) -> tuple[ForeignArray, int | None]:
     """Describe an array on a GPU.
 
     Args:
@@ -70,51 +65,61 @@ def read_array(array: Any, name: str, stream: int) -> ForeignArray:
         name: What messages call it.
         stream: Handle of the stream that its contents will be used on.
 
+    Returns:
+        The description, and the handle of a stream that the contents are written on and that ours has
+        to wait for; None where its library has seen to that.
+
     Raises:
-        EngineError: Its library does not give it away, e.g. because gradients are recorded.
+        EngineError: It is on the host, or its library does not give it away.
     """
     try:
+        exchange = exchange_of(type(array))
+        if exchange is not None:
+            tensor, theirs = exchange.read(array)
+            return _described(tensor), theirs
         if hasattr(array, "__dlpack_device__"):
-            return _from_dlpack(array, stream)
+            tensor = read_capsule(array.__dlpack__(stream=interface_handle(stream)))
+            return _described(tensor), None
         return _from_interface(array.__cuda_array_interface__)
-    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever its library raises
+        if not lies_on_gpu(array):
+            raise EngineError(
+                f"'{name}' is a {type(array).__name__} on the host, and the run is one on GPU arrays",
+                fix="give all inputs and outputs on the GPU (engine.upload makes inputs), or only "
+                "NumPy inputs, without outputs and stream",
+            ) from error
         raise EngineError(
             f"'{name}' is a {type(array).__name__} that cannot be shared: {error}",
             fix="give an array on the GPU without gradients, e.g. tensor.detach()",
         ) from error
 
 
-def _from_dlpack(array: Any, stream: int) -> ForeignArray:
-    tensor = read_capsule(array.__dlpack__(stream=interface_handle(stream)))
+def _described(tensor: DlpackTensor) -> ForeignArray:
+    kind, ordinal = tensor.device
+    if kind not in (CUDA, CUDA_MANAGED):
+        raise ValueError("it is not on a GPU")
     return ForeignArray(
-        tensor.address,
-        tensor.dtype,
-        tensor.words if tensor.dtype is None else str(tensor.dtype),
-        tensor.shape,
-        tensor.strides,
-        tensor.device[1],
-        None,
-        read_only=False,
+        tensor.address, tensor.kind, tensor.shape, tensor.strides, ordinal, read_only=False
     )
 
 
-def _from_interface(interface: dict[str, Any]) -> ForeignArray:
+def _from_interface(interface: dict[str, Any]) -> tuple[ForeignArray, int | None]:
     """The interface's version 3, of which version 2 is a part."""
     address, read_only = interface["data"]
-    kind = np.dtype(interface["typestr"])
+    kind, item = _kind_of(interface["typestr"])
     strides = interface.get("strides")
     if strides is not None:
         # A stride that is no multiple of the element becomes none of a dense array.
-        strides = tuple(s // kind.itemsize if s % kind.itemsize == 0 else 0 for s in strides)
+        strides = tuple(s // item if s % item == 0 else 0 for s in strides)
     if interface.get("mask") is not None:
         raise ValueError("it has a mask")
-    return ForeignArray(
-        address,
-        from_numpy(kind),
-        str(kind),
-        tuple(interface["shape"]),
-        strides,
-        None,
-        interface.get("stream"),
-        bool(read_only),
-    )
+    array = ForeignArray(address, kind, tuple(interface["shape"]), strides, None, bool(read_only))
+    return array, interface.get("stream")
+
+
+@lru_cache(maxsize=64)
+def _kind_of(typestr: str) -> tuple[str, int]:
+    """Element type in words, and its size."""
+    numpy = np.dtype(typestr)
+    dtype = from_numpy(numpy)
+    return (str(numpy) if dtype is None else dtype.value), numpy.itemsize

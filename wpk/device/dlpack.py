@@ -1,12 +1,13 @@
-"""DLPack without a library: read a capsule, and make one (DLPack 0.8, ``dlpack.h``).
+"""DLPack without a library: read a tensor, and make a capsule of one (``dlpack.h``, 0.8 and 1.3).
 
 Capsules are those of the unversioned protocol, called ``dltensor``, which every producer and consumer
-of today speaks.
+of today speaks. Types that offer DLPack 1.3's C functions are read through these, which is faster and
+tells the producer's stream.
 """
 
 import ctypes
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from wpk.dtypes import DType
 
@@ -28,7 +29,7 @@ _CODES = {
     DType.INT64: (_INT, 64),
     DType.BOOL: (_BOOL, 8),
 }
-_DTYPES = {code: dtype for dtype, code in _CODES.items()}
+_KINDS = {(*code, 1): dtype.value for dtype, code in _CODES.items()}
 
 
 class _Tensor(ctypes.Structure):
@@ -54,6 +55,24 @@ class _Managed(ctypes.Structure):
     )
 
 
+class _Exchange(ctypes.Structure):
+    """``DLPackExchangeAPI``."""
+
+    _fields_ = (
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("older", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("to_managed", ctypes.c_void_p),
+        ("from_managed", ctypes.c_void_p),
+        ("to_tensor", ctypes.c_void_p),
+        ("stream", ctypes.c_void_p),
+    )
+
+
+_TO_TENSOR = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
+_STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.c_void_p)
+
 _api = ctypes.pythonapi
 _pointer = _api.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
@@ -69,23 +88,20 @@ _dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ch
 )
 
 
-@dataclass(frozen=True)
-class DlpackTensor:
-    """What a capsule says.
+class DlpackTensor(NamedTuple):
+    """What a tensor says of itself.
 
     Attributes:
         address: Of the first element.
         device: Type and number of the device.
-        dtype: Element type; None where wpk has none.
-        words: The type as DLPack says it, for messages.
+        kind: Element type: the value of a `DType`, or DLPack's own words where wpk has none.
         shape: Extents.
         strides: In elements; None where it is dense in C's order.
     """
 
     address: int
     device: tuple[int, int]
-    dtype: DType | None
-    words: str
+    kind: str
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
 
@@ -96,14 +112,45 @@ def read_capsule(capsule: object) -> DlpackTensor:
     Raises:
         ValueError: It is no unconsumed capsule of DLPack.
     """
-    tensor = _Managed.from_address(_pointer(capsule, _NAME)).tensor
-    rank = tensor.ndim
-    kind = (tensor.code, tensor.bits) if tensor.lanes == 1 else None
+    return _read(_Managed.from_address(_pointer(capsule, _NAME)).tensor)
+
+
+class DlpackExchange:
+    """The C functions of a type of arrays."""
+
+    def __init__(self, table: _Exchange) -> None:
+        """Take the functions of a table of version 1, which has both."""
+        self._to_tensor, self._stream = _TO_TENSOR(table.to_tensor), _STREAM(table.stream)
+
+    def read(self, array: object) -> tuple[DlpackTensor, int]:
+        """An array, and the handle of the stream that its producer works on at the moment.
+
+        Raises:
+            Exception: The producer's, where it does not give the array away.
+        """
+        tensor, stream = _Tensor(), ctypes.c_void_p()
+        self._to_tensor(array, ctypes.addressof(tensor))
+        self._stream(tensor.device_type, tensor.device_id, ctypes.addressof(stream))
+        return _read(tensor), stream.value or 0
+
+
+@lru_cache(maxsize=64)
+def exchange_of(kind: type) -> DlpackExchange | None:
+    """The C functions that a type of arrays offers, or None."""
+    capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
+    if type(capsule).__name__ != "PyCapsule":
+        return None
+    table = _Exchange.from_address(_pointer(capsule, b"dlpack_exchange_api"))
+    usable = table.major == 1 and table.to_tensor and table.stream
+    return DlpackExchange(table) if usable else None
+
+
+def _read(tensor: _Tensor) -> DlpackTensor:
+    rank, kind = tensor.ndim, (tensor.code, tensor.bits, tensor.lanes)
     return DlpackTensor(
         (tensor.data or 0) + tensor.byte_offset,
         (tensor.device_type, tensor.device_id),
-        None if kind is None else _DTYPES.get(kind),
-        f"DLPack type {tensor.code} of {tensor.bits} bits x {tensor.lanes}",
+        _KINDS.get(kind) or "DLPack's type {} of {} bits x {}".format(*kind),
         tuple(tensor.shape[:rank]),
         tuple(tensor.strides[:rank]) if tensor.strides else None,
     )

@@ -6,6 +6,7 @@ cuda-bindings (extra ``gpu``) works on the context that is current, which is pyc
 
 import weakref
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from wpk.errors import EngineError, LaunchError
@@ -57,7 +58,7 @@ class CudaGraph:
         Raises:
             LaunchError: It cannot be started, or something before it failed.
         """
-        self._start(self._driver.CUstream(stream))
+        self._start(_stream(stream))
 
     def _start(self, stream: Any) -> None:
         launched = self._driver.cuGraphLaunch(self._executable, stream)
@@ -82,13 +83,13 @@ class CudaMark:
 
     def record(self, stream: int) -> None:
         """See `wpk.device.streams.Mark.record`."""
-        answer = self._driver.cuEventRecord(self._event, self._driver.CUstream(stream))
+        answer = self._driver.cuEventRecord(self._event, _stream(stream))
         if answer[0]:
             checked("mark a stream", answer)
 
     def hold(self, stream: int) -> None:
         """See `wpk.device.streams.Mark.hold`."""
-        answer = self._driver.cuStreamWaitEvent(self._driver.CUstream(stream), self._event, 0)
+        answer = self._driver.cuStreamWaitEvent(_stream(stream), self._event, 0)
         if answer[0]:
             checked("order two streams", answer)
 
@@ -97,6 +98,11 @@ class CudaMark:
         answer = self._driver.cuEventSynchronize(self._event)
         if answer[0]:
             checked("finish its work", answer)
+
+
+@lru_cache(maxsize=64)
+def _stream(handle: int) -> Any:
+    return bindings().CUstream(handle)
 
 
 def checked(what: str, answer: tuple[Any, ...]) -> Any:

@@ -53,8 +53,13 @@ class Binding:
         return self._starts[value.buffer] + value.offset
 
 
-_Key = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
+BindingKey = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
 """Sizes, and addresses of memory that is not the engine's."""
+
+
+def binding_key(dims: Mapping[str, int], external: Mapping[str, int]) -> BindingKey:
+    """What a binding is kept by."""
+    return tuple(sorted(dims.items())), tuple(external.items())
 
 
 class Bindings:
@@ -80,7 +85,7 @@ class Bindings:
         """
         self._plan, self._device, self._settle = plan, device, settle
         self._memory = _Memory(plan, device, weights)
-        self._bound: dict[_Key, Binding] = {}
+        self._bound: dict[BindingKey, Binding] = {}
 
     def at(self, dims: Mapping[str, int], external: Mapping[str, int] = _NOTHING) -> Binding:
         """The binding for an assignment of the free dimensions.
@@ -93,11 +98,17 @@ class Bindings:
         Raises:
             PlanError: The plan's kernels cannot address memory of this size.
         """
-        key = (tuple(sorted(dims.items())), tuple(external.items()))
-        bound = self._bound.pop(key, None)
+        key = binding_key(dims, external)
+        bound = self.kept(key)
         if bound is None:
-            bound = self._make(dims, external)
-        self._bound[key] = bound
+            bound = self._bound[key] = self._make(dims, external)
+        return bound
+
+    def kept(self, key: BindingKey) -> Binding | None:
+        """The binding that has this key, if it is still there."""
+        bound = self._bound.pop(key, None)
+        if bound is not None:
+            self._bound[key] = bound  # the last one used
         return bound
 
     def _make(self, dims: Mapping[str, int], external: Mapping[str, int]) -> Binding:

@@ -2,8 +2,8 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Self, overload
 
@@ -72,10 +72,8 @@ class Engine:
         """
         self.plan: Plan = bundle.plan
         self.device = device
-        self._lock = threading.RLock()
         self._weights: dict[str, int] = {}
         self._weight_bytes = 0
-        self._is_closed = False
         if not _executes(self.plan, device):
             raise EngineError(
                 f"the plan was compiled for {self.plan.arch}, and the GPU is {device.name}",
@@ -83,9 +81,8 @@ class Engine:
             )
         sources = regenerate(bundle.plan) if device.executes_source else _stored(bundle)
         streams = device if isinstance(device, StreamDevice) else None
-        self._active: Callable[[], AbstractContextManager[object]]
-        self._active = streams.active if streams else nullcontext
-        with self._active():
+        self._turn = _Turn(streams)
+        with self._turn:
             self._bindings = Bindings(self.plan, device, self._weights, self._wait)
             self._runs = GpuRuns(self.plan, streams, self._bindings) if streams else None
             try:
@@ -150,7 +147,7 @@ class Engine:
                 or the engine was closed.
             LaunchError: A kernel failed; after an asynchronous run a later call says so.
         """
-        with self._in_use():
+        with self._turn:
             on_gpu = outputs is not None or stream is not None
             if on_gpu or any(map(lies_on_gpu, inputs.values())):
                 return self._on_streams().run(inputs, outputs, stream)
@@ -180,7 +177,7 @@ class Engine:
         Raises:
             EngineError: Names, types or shapes do not fit, or the engine is on no GPU.
         """
-        with self._in_use():
+        with self._turn:
             arrays, _ = bind_inputs(self.plan, inputs)
             return self._on_streams().upload(arrays)
 
@@ -190,7 +187,7 @@ class Engine:
         Raises:
             LaunchError: One failed.
         """
-        with self._in_use():
+        with self._turn:
             self._wait()
 
     @property
@@ -205,15 +202,15 @@ class Engine:
         Raises:
             EngineError: A size is none that the plan allows, or needs more memory than there is.
         """
-        with self._in_use():
+        with self._turn:
             return self._bindings.at({**self.plan.free, **(dims or {})})
 
     def close(self) -> None:
         """Give all device memory back, once runs have ended; the engine cannot run afterwards."""
-        with self._lock:
-            self._is_closed = True
+        with self._turn.lock:
+            self._turn.is_over = True
             # A device that was closed has ended them; one where a kernel failed runs nothing more.
-            with suppress(EngineError, LaunchError), self._active():
+            with suppress(EngineError, LaunchError), self._turn.active():
                 self._wait()
             if self._runs is not None:
                 self._runs.close()
@@ -229,15 +226,6 @@ class Engine:
     def __exit__(self, *error: object) -> None:
         """Close."""
         self.close()
-
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        """One thread at a time, with the device's context."""
-        with self._lock:
-            if self._is_closed:
-                raise EngineError("the engine was closed", fix="load the plan again")
-            with self._active():
-                yield
 
     def _wait(self) -> None:
         if self._runs is not None:
@@ -256,6 +244,37 @@ class Engine:
         self._weights[name] = address = self.device.allocate(size)
         self._weight_bytes += size
         self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
+
+
+class _Turn:
+    """Entered around what a thread does with an engine: one at a time, with the device's context."""
+
+    def __init__(self, device: StreamDevice | None) -> None:
+        self.lock = threading.RLock()
+        self.is_over = False
+        self._device = device
+        self._entered: list[AbstractContextManager[object]] = []
+
+    def active(self) -> AbstractContextManager[object]:
+        return nullcontext() if self._device is None else self._device.active()
+
+    def __enter__(self) -> None:
+        self.lock.acquire()
+        try:
+            if self.is_over:
+                raise EngineError("the engine was closed", fix="load the plan again")
+            context = self.active()
+            context.__enter__()
+            self._entered.append(context)
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._entered.pop().__exit__(None, None, None)
+        finally:
+            self.lock.release()
 
 
 def _executes(plan: Plan, device: Device) -> bool:

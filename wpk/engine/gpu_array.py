@@ -28,6 +28,7 @@ class GpuArray:
         dtype: NumPy's element type.
         address: Of its first element, a multiple of 256.
         nbytes: Its size.
+        description: As `wpk.device.arrays.read_array` describes others.
     """
 
     def __init__(
@@ -50,22 +51,21 @@ class GpuArray:
         self._device, self._kind, self._ready = device, dtype, ready
         self._stream = device.stream
         self.address = device.allocate(max(self.nbytes, _ALIGNMENT))
-        self._description = ForeignArray(
-            self.address,
-            dtype,
-            str(dtype),
-            shape,
-            strides=None,
-            ordinal=device.ordinal,
-            stream=None,
-            read_only=False,
+        self.description = ForeignArray(
+            self.address, dtype.value, shape, None, device.ordinal, read_only=False
         )
         weakref.finalize(self, _release, device, self.address, ready)
 
-    def described(self, stream: int) -> ForeignArray:
-        """As `wpk.device.arrays.read_array` describes others, ready for a stream by its handle."""
-        self._ready.hold(stream)
-        return self._description
+    def described(self, stream: int, waited_for: Mark) -> ForeignArray:
+        """As `wpk.device.arrays.read_array` describes others.
+
+        Args:
+            stream: Handle of the stream that waits until it is written.
+            waited_for: A mark that the stream waits for anyway.
+        """
+        if self._ready is not waited_for:
+            self._ready.hold(stream)
+        return self.description
 
     def written_on(self, stream: int) -> None:
         """Note the stream, by its handle, that the contents are written on."""

@@ -1,23 +1,28 @@
-"""Runs on arrays that lie on the GPU: used where they are, on the caller's stream, without waiting."""
+"""Runs on arrays that lie on the GPU: used where they are, on the caller's stream, without waiting.
+
+What was found out about a set of arrays is kept by their descriptions, so that a run on arrays that
+were seen before costs little more than the start of its graph.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from math import prod
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.arrays import ForeignArray, lies_on_gpu, read_array
+from wpk.device.arrays import ForeignArray, read_array
 from wpk.device.streams import (
     LEGACY_STREAM,
     Mark,
     StreamDevice,
     StreamReplay,
+    interface_handle,
     stream_handle,
 )
 from wpk.dims import evaluate
-from wpk.engine.bindings import Binding, Bindings
+from wpk.engine.bindings import BindingKey, Bindings, binding_key
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.inputs import bind_shape, require_names
 from wpk.engine.plan import Plan, Port
@@ -30,10 +35,25 @@ ALIGNMENT = 16
 _RESULTS_KEPT = 4
 """Sizes whose own output arrays are kept."""
 
-_PLACES_KEPT = 64
-"""Addresses that are known to be good; more than the bindings that use them."""
+_SETS_KEPT = 64
+"""Sets of arrays that were found good; more than the bindings that use them."""
 
+_Arrays = tuple[ForeignArray, ...]
 _Dims = tuple[tuple[str, int], ...]
+
+
+class _Copy(NamedTuple):
+    source: int
+    target: int
+    size: int
+
+
+class _Start(NamedTuple):
+    """What a run on a set of arrays does, around the binding with this key."""
+
+    before: tuple[_Copy, ...]
+    binding: BindingKey
+    after: tuple[_Copy, ...]
 
 
 class GpuRuns:
@@ -49,9 +69,9 @@ class GpuRuns:
         """
         self._plan, self._device, self._bindings = plan, device, bindings
         self._done: Mark = device.make_mark()  # kept behind the last run
-        self._ports = (*plan.inputs, *plan.outputs)
-        self._good: dict[tuple[_Dims, tuple[int, ...]], None] = {}
-        self._direct: dict[_Dims, frozenset[str]] = {}
+        self._theirs: Mark = device.make_mark()
+        self._sizes: dict[_Arrays, _Dims] = {}
+        self._starts: dict[tuple[_Arrays, _Arrays], _Start] = {}
         self._results: dict[_Dims, dict[str, GpuArray]] = {}
 
     @property
@@ -73,26 +93,33 @@ class GpuRuns:
         """
         device = self._device
         handle = device.stream if stream is None else stream_handle(stream)
-        dims: dict[str, int] = {}
-        addresses = self._addresses("inputs", self._plan.inputs, inputs, handle, dims)
-        given: Mapping[str, Any] = self._own(dims) if outputs is None else outputs
+        read = self._read("inputs", self._plan.inputs, inputs, handle)
+        sizes = self._sizes.get(read)
+        if sizes is None:
+            sizes = self._sizes_of(read)
         if outputs is None:
-            addresses += [given[port.name].address for port in self._plan.outputs]
-        else:
-            addresses += self._addresses("outputs", self._plan.outputs, outputs, handle, dims)
-        places = dict(zip((port.name for port in self._ports), addresses, strict=True))
-        bound, copied = self._bound(places, dims)
-        self._done.hold(handle)  # the arena is still used by the run before
-        for port in (port for port in self._plan.inputs if port.name in copied):
-            self._copy(handle, places[port.name], bound.address(port.name), port, dims)
-        cast("StreamReplay", bound.replay).replay_on(handle)
-        for port in (port for port in self._plan.outputs if port.name in copied):
-            self._copy(handle, bound.address(port.name), places[port.name], port, dims)
-        self._done.record(handle)
-        if outputs is None:
-            for array in given.values():
+            results = self._own(sizes)
+            given: dict[str, Any] = dict(results)
+            written = tuple(array.description for array in results.values())
+            for array in results.values():
                 array.written_on(handle)
-        return dict(given)
+        else:
+            given = dict(outputs)
+            written = self._read("outputs", self._plan.outputs, outputs, handle)
+        start = self._starts.get((read, written))
+        bound = None if start is None else self._bindings.kept(start.binding)
+        if start is None or bound is None:
+            start = self._prepare(read, written, dict(sizes))
+            bound = self._bindings.kept(start.binding)
+            assert bound is not None  # it was made just now
+        self._done.hold(handle)  # the arena is still used by the run before
+        for copy in start.before:
+            device.copy_on(handle, *copy)
+        cast("StreamReplay", bound.replay).replay_on(handle)
+        for copy in start.after:
+            device.copy_on(handle, *copy)
+        self._done.record(handle)
+        return given
 
     def upload(self, arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, GpuArray]:
         """Copies of inputs on the GPU; they have been checked.
@@ -119,113 +146,103 @@ class GpuRuns:
         """Forget everything; arrays that the caller holds stay."""
         self._results.clear()
 
-    def _addresses(
-        self,
-        what: str,
-        ports: Sequence[Port],
-        arrays: Mapping[str, object],
-        handle: int,
-        dims: dict[str, int],
-    ) -> list[int]:
-        """Check arrays, and order their contents before the stream."""
-        require_names(what, ports, arrays)
-        addresses = []
+    def _read(
+        self, what: str, ports: Sequence[Port], arrays: Mapping[str, Any], handle: int
+    ) -> _Arrays:
+        """Describe arrays, and order what writes them before the stream."""
+        if len(arrays) != len(ports) or any(port.name not in arrays for port in ports):
+            require_names(what, ports, arrays)
+        found = []
         for port in ports:
             array = arrays[port.name]
-            if not lies_on_gpu(array):
-                raise EngineError(
-                    f"'{port.name}' is a {type(array).__name__} on the host, and the run is one on "
-                    "GPU arrays",
-                    fix="give all inputs and outputs on the GPU (engine.upload makes inputs), or "
-                    "only NumPy inputs, without outputs and stream",
-                )
-            read = (
-                array.described(handle)
-                if isinstance(array, GpuArray)
-                else read_array(array, port.name, handle)
-            )
-            self._require(port, read, writes=what == "outputs")
-            bind_shape(port, read.shape, dims)
-            if read.stream is not None:
-                self._order(read.stream, handle)
-            addresses.append(read.address)
-        return addresses
+            if isinstance(array, GpuArray):
+                found.append(array.described(handle, self._done))
+                continue
+            read, theirs = read_array(array, port.name, handle)
+            if theirs is not None:
+                self._order(interface_handle(theirs), interface_handle(handle))
+            found.append(read)
+        return tuple(found)
 
-    def _require(self, port: Port, array: ForeignArray, *, writes: bool) -> None:
+    def _order(self, theirs: int, handle: int) -> None:
+        """What their stream was given is done before what ours will be given."""
+        if theirs == handle or (theirs == LEGACY_STREAM and handle == self._device.stream):
+            return  # our stream waits for the legacy one by itself
+        self._theirs.record(theirs)
+        self._theirs.hold(handle)
+
+    def _sizes_of(self, read: _Arrays) -> _Dims:
+        """The free dimensions' sizes; arrays that do not fit are refused."""
+        dims: dict[str, int] = {}
+        for port, array in zip(self._plan.inputs, read, strict=True):
+            self._require(port, array)
+            bind_shape(port, array.shape, dims)
+        _forget_first(self._sizes, _SETS_KEPT)
+        sizes = self._sizes[read] = tuple(sorted(dims.items()))
+        return sizes
+
+    def _require(self, port: Port, array: ForeignArray) -> None:
         wrong = fix = ""
-        if array.dtype is not port.dtype:
-            wrong, fix = f"has type {array.words}, expected {port.dtype}", "convert it first"
+        if array.kind != port.dtype.value:
+            wrong, fix = f"has type {array.kind}, expected {port.dtype}", "convert it first"
         elif not array.is_dense:
             wrong = f"is not dense: shape {list(array.shape)}, strides {array.strides}"
             fix = "make it contiguous in C's order first, e.g. tensor.contiguous()"
         elif array.address % ALIGNMENT:
             wrong = f"lies at {array.address:#x}, no multiple of {ALIGNMENT} bytes"
             fix = "give an array with an allocation of its own, not a slice of another"
-        elif writes and array.read_only:
-            wrong, fix = "may not be written to", "give an output that may"
-        elif array.ordinal not in (None, self._device.ordinal):
-            wrong = f"lies on GPU {array.ordinal}, the engine on GPU {self._device.ordinal}"
-            fix = "give arrays on the engine's GPU"
+        else:
+            ordinal = array.ordinal
+            found = self._device.located(array.address) if ordinal is None else ordinal
+            if found != self._device.ordinal:
+                where = "in no GPU's memory" if found is None else f"on GPU {found}"
+                wrong = f"lies {where}, the engine on GPU {self._device.ordinal}"
+                fix = "give arrays on the engine's GPU"
         if wrong:
             raise EngineError(f"'{port.name}' {wrong}", fix=fix)
 
-    def _order(self, theirs: int, handle: int) -> None:
-        """What their stream was given is done before what ours will be given."""
-        if theirs == handle or (theirs == LEGACY_STREAM and handle == self._device.stream):
-            return  # our stream waits for the legacy one by itself
-        mark = self._device.make_mark()
-        mark.record(theirs)
-        mark.hold(handle)
-
-    def _own(self, dims: Mapping[str, int]) -> dict[str, GpuArray]:
+    def _own(self, sizes: _Dims) -> dict[str, GpuArray]:
         """The engine's output arrays at a size."""
-        key = tuple(sorted(dims.items()))
-        arrays = self._results.pop(key, None)
+        arrays = self._results.pop(sizes, None)
         if arrays is None:
-            while len(self._results) >= _RESULTS_KEPT:
-                del self._results[next(iter(self._results))]
+            _forget_first(self._results, _RESULTS_KEPT)
+            dims = dict(sizes)
             arrays = {
-                port.name: GpuArray(
-                    self._device,
-                    tuple(evaluate(size, dims) for size in port.shape),
-                    port.dtype,
-                    self._done,
-                )
+                port.name: GpuArray(self._device, _shape(port, dims), port.dtype, self._done)
                 for port in self._plan.outputs
             }
-        self._results[key] = arrays
+        self._results[sizes] = arrays
         return arrays
 
-    def _bound(
-        self, places: Mapping[str, int], dims: Mapping[str, int]
-    ) -> tuple[Binding, frozenset[str]]:
-        """The binding for these arrays, and the names of those that are copied from or to."""
-        key = tuple(sorted(dims.items()))
-        good = key, tuple(places.values())
-        if good not in self._good:
-            self._check_places(places, dims)
-            while len(self._good) >= _PLACES_KEPT:
-                del self._good[next(iter(self._good))]
-            self._good[good] = None
-        direct = self._direct.get(key)
-        if direct is None:
-            direct = self._direct[key] = replaceable(self._plan, dims)
+    def _prepare(self, read: _Arrays, written: _Arrays, dims: dict[str, int]) -> _Start:
+        """Check and bind a set of arrays."""
+        for port, array in zip(self._plan.outputs, written, strict=True):
+            self._require(port, array)
+            bind_shape(port, array.shape, dims)
+            if array.read_only:
+                raise EngineError(
+                    f"'{port.name}' may not be written to", fix="give an output that may"
+                )
+        ports = (*self._plan.inputs, *self._plan.outputs)
+        places = {p.name: a.address for p, a in zip(ports, (*read, *written), strict=True)}
+        sizes = {port.name: prod(_shape(port, dims)) * port.dtype.bytes for port in ports}
+        self._require_apart(places, sizes)
+        direct = replaceable(self._plan, dims)
         external = {name: place for name, place in places.items() if name in direct}
         bound = self._bindings.at(dims, external)
-        return bound, frozenset(places) - direct if len(external) < len(places) else frozenset()
+        moved = [name for name in places if name not in direct]
+        ins = [name for name in moved if name in {port.name for port in self._plan.inputs}]
+        start = _Start(
+            tuple(_Copy(places[n], bound.address(n), sizes[n]) for n in ins),
+            binding_key(dims, external),
+            tuple(_Copy(bound.address(n), places[n], sizes[n]) for n in moved if n not in ins),
+        )
+        _forget_first(self._starts, _SETS_KEPT)
+        self._starts[read, written] = start
+        return start
 
-    def _check_places(self, places: Mapping[str, int], dims: Mapping[str, int]) -> None:
-        sizes = {port.name: _bytes(port, dims) for port in self._ports}
+    def _require_apart(self, places: Mapping[str, int], sizes: Mapping[str, int]) -> None:
         outputs = {port.name for port in self._plan.outputs}
-        for name, place in places.items():
-            found = self._device.located(place)
-            if found != self._device.ordinal:
-                where = "no GPU's memory" if found is None else f"GPU {found}"
-                raise EngineError(
-                    f"'{name}' lies at {place:#x}, which is {where}, and the engine is on GPU "
-                    f"{self._device.ordinal}",
-                    fix="give arrays on the engine's GPU",
-                )
         for one, other in combinations(places, 2):
             low, high = sorted((one, other), key=lambda name: places[name])
             if {one, other} & outputs and places[low] + sizes[low] > places[high]:
@@ -234,11 +251,12 @@ class GpuRuns:
                     fix="give each output memory of its own",
                 )
 
-    def _copy(
-        self, stream: int, source: int, target: int, port: Port, dims: Mapping[str, int]
-    ) -> None:
-        self._device.copy_on(stream, source, target, _bytes(port, dims))
+
+def _shape(port: Port, dims: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(evaluate(size, dims) for size in port.shape)
 
 
-def _bytes(port: Port, dims: Mapping[str, int]) -> int:
-    return prod(evaluate(size, dims) for size in port.shape) * port.dtype.bytes
+def _forget_first(kept: dict[Any, Any], most: int) -> None:
+    """Make room for one more."""
+    while len(kept) >= most:
+        del kept[next(iter(kept))]
