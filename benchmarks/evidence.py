@@ -67,7 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for row, record in _measured(unfinished, options.store, seats(options.gpu)):
                 results.add(row.name, record | about)
         except KeyboardInterrupt:
-            print("\ninterrupted; finished rows are kept", file=sys.stderr)
+            _say("interrupted; finished rows are kept")
+            _tell(results, options.only)
             return INTERRUPTED
     return _tell(results, options.only)
 
@@ -90,7 +91,7 @@ def _measured(
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(f"{text}\n")  # at once: rows on several GPUs speak at the same time
 
 
 def measure(row: Row, store: Path, seat: Seat, stop: threading.Event) -> Record:

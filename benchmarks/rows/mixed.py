@@ -47,24 +47,31 @@ def _measure(network: str, precision: str, batch: int, context: Context) -> Outc
     check = ["--check", "on" if batch == 1 else "off"]
     context.wpk(*command, *shapes, *check, "--effort", "1", "--budget", _BUDGET)
     bundle = read_plan(plan)
-    measured = bundle.plan.measurement
+    judged = judge(bundle.plan.measurement)
+    right, error = _compare(bundle, model)
+    figures = judged.figures | {"onnx_runtime": error, "right": right}
+    return Outcome(judged.passed and right, judged.summary, figures)
+
+
+def judge(measured: EngineMeasurement | None) -> Outcome:
+    """Whether the chosen engine is as fast as the library's, given the noise of both.
+
+    Raises:
+        RowError: No engine of a library's operators was measured.
+    """
     library = None if measured is None else measured.variant("library")
     if measured is None or library is None:
         raise RowError("no engine of a library's operators was measured")
-    right, error = _compare(bundle, model)
     ratio = measured.plan.speedup_over(library)
-    figures = _figures(measured) | {"speedup": asdict(ratio), "onnx_runtime": error}
     times = ", ".join(f"{v.name} {microseconds(v.median_seconds)}" for v in measured.variants)
     summary = f"{times}; {measured.chosen} is {ratio.median:.2f} times as fast as library"
-    return Outcome(right and ratio.high >= 1.0, summary, figures)
-
-
-def _figures(measured: EngineMeasurement) -> dict[str, object]:
-    return {
+    figures = {
         "chosen": measured.chosen,
         "undone": list(measured.undone),
         "variants": {variant.name: asdict(variant) for variant in measured.variants},
+        "speedup": asdict(ratio),
     }
+    return Outcome(ratio.high >= 1.0, summary, figures)
 
 
 def _compare(bundle: PlanBundle, model: Path) -> tuple[bool, str]:
