@@ -82,7 +82,7 @@ def executes(arch: str, capability: tuple[int, int]) -> bool:
     return built[0] == capability[0] and built[1] <= capability[1]
 
 
-def read_driver_version(cuda_api: str) -> str:
+def read_driver_version(cuda_api: str, version_file: Path = _VERSION_FILE) -> str:
     """The driver's own version, e.g. ``580.159.03``.
 
     The kernel module says it in ``/proc``; where that is hidden (WSL, some sandboxes), ``nvidia-smi``
@@ -90,9 +90,10 @@ def read_driver_version(cuda_api: str) -> str:
 
     Args:
         cuda_api: That version, e.g. ``13.0``.
+        version_file: Where the kernel module says it.
     """
     try:
-        found = _VERSION.search(_VERSION_FILE.read_text())
+        found = _VERSION.search(version_file.read_text())
     except OSError:
         found = _VERSION.search(_ask_nvidia_smi())
     return found.group() if found else f"CUDA {cuda_api}"
