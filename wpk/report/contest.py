@@ -82,9 +82,14 @@ def why_words(measured: Measurement, *, undone: bool = False, engine: str = "") 
     parts = [_against_rival(measured)]
     if undone:
         parts.append("in the whole engine its rival did not pay, and was undone")
-    elif engine in _FASTEST_ENGINES:
+    elif engine in _FASTEST_ENGINES and not _fastest_alone(measured):
         parts.append(f"the whole engine was fastest with {_FASTEST_ENGINES[engine]}")
     return "; ".join(parts)
+
+
+def _fastest_alone(measured: Measurement) -> bool:
+    rival = measured.runner_up
+    return rival is None or measured.median_seconds <= rival.median_seconds
 
 
 def _against_rival(measured: Measurement) -> str:

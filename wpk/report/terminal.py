@@ -133,9 +133,8 @@ def _spills(facts: ReportFacts) -> list[str]:
 
 def _checks(facts: ReportFacts) -> list[str]:
     good = sum(operator.state == "ok" for operator in facts.operators)
-    lines = [
-        f"checks     {good} of {len(facts.operators)} operators executed on {facts.checked_on or 'no device'} and right"
-    ]
+    where = f" on {visible(facts.checked_on)}" if facts.checked_on else ""
+    lines = [f"checks     {good} of {len(facts.operators)} operators executed{where} and right"]
     if not facts.checks:
         return [*lines, "checks     the whole engine was not compared: written with --check off"]
     return lines + [

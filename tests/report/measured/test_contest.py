@@ -75,6 +75,7 @@ def test_says_that_the_whole_engine_decided(engine: str, words: str) -> None:
     why = why_words(against(LIBRARY, OWN), engine=engine)
     assert f"; the whole engine was fastest with {words}" in why
     assert "whole engine" not in why_words(against(LIBRARY, OWN), engine="mixed")
+    assert "whole engine" not in why_words(against(OWN, LIBRARY), engine=engine)
 
 
 def test_one_candidate_may_have_several_roles() -> None:

@@ -133,10 +133,11 @@ def precision_section(facts: ReportFacts) -> Html:
 def checks_section(facts: ReportFacts) -> Html:
     """Checks of the whole engine, and how the operators' own are to be read."""
     good = sum(operator.state == "ok" for operator in facts.operators)
+    where = f" on {facts.checked_on}" if facts.checked_on else ""
     words = (
-        f"{good} of {len(facts.operators)} operators were executed alone on "
-        f"{facts.checked_on or 'no device'} and agree with a float64 reference, each element within a tolerance derived from its "
-        "precision. The whole engine:"
+        f"{good} of {len(facts.operators)} operators were executed alone{where} and agree with a "
+        "float64 reference, each element within a tolerance derived from its precision. The whole "
+        "engine:"
     )
     refusal = tag(
         "p", f"This installation would not execute the plan on the CPU: {facts.cpu_refusal}"
