@@ -7,8 +7,8 @@ from functools import partial
 import faulty_kernels
 
 from rows.base import Context, Outcome, Row
-from wpk.device.process import GpuProcess
 from wpk.engine.trials import Candidate, TrialRunner
+from wpk.libraries.process import TrialProcess
 from wpk.trial import Regime, Status
 
 _LIMIT_SECONDS = 3.0
@@ -28,7 +28,7 @@ def _kit(context: Context) -> Outcome:
         "too large a block": kit.too_large_a_block(),
     }
     figures = {}
-    open_gpu = partial(GpuProcess, limit_seconds=_LIMIT_SECONDS)
+    open_gpu = partial(TrialProcess, limit_seconds=_LIMIT_SECONDS)
     with TrialRunner(kit.cases(), Regime.WARM, open_gpu=open_gpu) as runner:
         for fault, candidate in candidates.items():
             trial, after = runner.trial(candidate), runner.trial(kit.good)
