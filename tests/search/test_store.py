@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from wpk.problems import Matmul
-from wpk.search.store import TuningStore
+from wpk.search.store import LONGEST_GAP, MODELS, TuningStore
 from wpk.search.store_key import Setup, StoreKey, problem_digest
 from wpk.search.store_lookup import look_up
 from wpk.search.store_record import RunRequest, RunState, Stage
@@ -218,6 +218,28 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(
         assert opened.runs() == (run,)
         assert look_up(opened, key, COLD).hit
         assert opened.begin_run([], 0, REQUEST).request == REQUEST
+
+
+def test_what_a_run_spent_is_its_search_without_the_time_it_was_interrupted(
+    store: TuningStore, key: StoreKey
+) -> None:
+    run, other = store.begin_run([], 0).id, store.begin_run([], 0).id
+    for each, searcher, stage in (
+        (run, MODELS, Stage.SEARCH),
+        (run, "genetic", Stage.SEARCH),
+        (run, "ppo", Stage.SEARCH),
+        (run, "ppo", Stage.FINAL),
+        (other, "ppo", Stage.SEARCH),
+    ):
+        store.record(each, key, ok(8, 1e-6), COLD, stage, searcher)
+    moments = (100.0, 101.0, 103.0 + LONGEST_GAP, 104.0 + LONGEST_GAP, 200.0)
+    with store.writing() as connection:
+        for number, at in enumerate(moments, start=1):
+            connection.execute("UPDATE trials SET at = ? WHERE number = ?", (at, number))
+    assert store.spent(run) == (2, 1.0)
+    assert store.spent(other) == (1, 0.0)
+    assert store.pace("h200") == pytest.approx(1.0)  # of gaps of 1 s and 1 s
+    assert store.pace("a100") is None
 
 
 def test_an_unknown_run_is_refused_naming_the_latest(store: TuningStore) -> None:

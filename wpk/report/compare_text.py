@@ -2,7 +2,7 @@
 
 from wpk.engine.measurement import Ratio
 from wpk.problems.signs import TIMES
-from wpk.report.compare import ESTIMATED, Comparison, Pair, Side
+from wpk.report.compare import ESTIMATED, MEASURED, Comparison, Pair, Side
 from wpk.report.table import format_table
 from wpk.report.visible import visible
 
@@ -93,13 +93,16 @@ def _words(comparison: Comparison) -> str:
     pairs = comparison.pairs
     same = sum(pair.same_choice for pair in pairs)
     alone = sum(pair.first is None or pair.second is None for pair in pairs)
-    told = [pair.speedup for pair in pairs if pair.speedup is not None]
+    told = [pair.speedup for pair in pairs if pair.speedup and pair.compared == MEASURED]
     faster = sum(ratio.low > 1 for ratio in told)
     slower = sum(ratio.high < 1 for ratio in told)
-    lines = [
-        f"{same} of {len(pairs)} operators are computed by the same kernels; {alone} have no partner",
-        f"B is faster in {faster}, slower in {slower}, even in {len(told) - faster - slower}",
-    ]
+    lines = [f"{same} of {len(pairs)} operators have the same choice; {alone} have no partner"]
+    if told:
+        even = len(told) - faster - slower
+        lines += [
+            f"beyond noise B is faster in {faster}, slower in {slower}, even in {even}",
+            "each plan's times were measured when it was written, not side by side with the other's",
+        ]
     if any(pair.compared == ESTIMATED for pair in pairs):
         lines.append("~ a time that models predict; nothing was measured")
     return "\n".join(lines)
