@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from wpk.device.facts import DeviceFacts
 from wpk.device.presence import GpuFacts
 from wpk.engine import measuring
 from wpk.engine.measuring import plan_tuning, target_here
@@ -81,3 +83,18 @@ def test_the_target_here_is_the_one_of_that_name(here: Callable[..., None]) -> N
     here(None)
     with pytest.raises(TargetError, match="the GPU of this machine, and there is none"):
         target_here()
+
+
+def test_a_gpu_that_is_not_what_the_table_says_is_named(
+    here: Callable[..., None], caplog: pytest.LogCaptureFixture
+) -> None:
+    target = find_target("h200")
+    same = DeviceFacts(
+        target.sm_count, target.clock, target.l2_bytes, target.max_shared_block, 141 << 30
+    )
+    for facts, said in [(same, []), (replace(same, l2_bytes=30 << 20), ["31457280 bytes of L2"])]:
+        caplog.clear()
+        here(replace(H200, facts=facts))
+        plan_tuning(target, "auto", 1, None, 0, STORE)
+        assert len(caplog.messages) == len(said)
+        assert all(words in caplog.text for words in said)

@@ -1,7 +1,9 @@
 """Decide whether to measure, and on what."""
 
+import logging
 from pathlib import Path
 
+from wpk.device.facts import differences
 from wpk.device.presence import GpuFacts, read_gpu
 from wpk.engine.tuning import Tuning
 from wpk.errors import EngineError, LaunchError, TargetError
@@ -12,6 +14,8 @@ from wpk.targets.table import TARGETS
 from wpk.targets.target import Target
 
 STATIC, AUTO = "static", "auto"
+
+_log = logging.getLogger(__name__)
 
 
 def target_here() -> Target:
@@ -70,7 +74,11 @@ def plan_tuning(
             f"the GPU of this machine is {gpu.name}, and the plan is for {target.name}",
             fix="choose --target auto to measure here, or --search static",
         )
-    return Tuning(search, *limits, seed, store, gpu, operators) if here else None
+    if not here:
+        return None
+    for difference in () if gpu.facts is None else differences(gpu.facts, target):
+        _log.warning("%s has %s as %s is known to have", gpu.name, difference, target.name)
+    return Tuning(search, *limits, seed, store, gpu, operators)
 
 
 def setup_here() -> tuple[str, str] | None:
