@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from wpk.engine.plan import Check
 from wpk.problems.signs import DASH
 from wpk.report.facts import OperatorFacts, ReportFacts
-from wpk.report.measured import estimate_cell, measured_cell, measured_lines, measured_tables
+from wpk.report.measured import (
+    estimate_cell,
+    estimate_words,
+    measured_cell,
+    measured_lines,
+    measured_tables,
+)
 from wpk.report.precision_words import precision_sentences
 from wpk.report.table import byte_size
 from wpk.report.visible import visible
@@ -53,7 +59,10 @@ def _sums(facts: ReportFacts) -> str:
             f"{len(facts.nodes)} ONNX nodes became {len(facts.operators)} operators in "
             f"{facts.launches} launches{library}."
         ),
-        f"Sum of bounds {facts.bound_us:.2f} µs, sum of estimates {facts.estimate_us:.2f} µs.",
+        (
+            f"Sum of bounds {facts.bound_us:.2f} µs, sum of estimates {facts.estimate_us:.2f} µs "
+            f"({estimate_words(facts)})."
+        ),
         *(f"{line[0].upper()}{line[1:]}" for line in measured_lines(facts)),
         (
             f"Weights {byte_size(memory.weight_bytes)}, activations "

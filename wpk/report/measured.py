@@ -43,6 +43,13 @@ def estimate_cell(operator: OperatorFacts) -> str:
     return DASH if operator.is_library else f"{operator.estimate_us:.2f}"
 
 
+def estimate_words(facts: ReportFacts) -> str:
+    """That the sum of estimates is no measurement, and what it leaves out."""
+    if not facts.library_steps:
+        return "predicted, not measured"
+    return f"predicted, not measured, without the {facts.library_steps} library steps"
+
+
 def measured_cell(operator: OperatorFacts) -> str:
     """``7.12 ±0.3%`` in microseconds; empty where nothing was measured."""
     measured = operator.measurement

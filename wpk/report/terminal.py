@@ -8,6 +8,7 @@ from wpk.report.gather import gather
 from wpk.report.measured import (
     any_measured,
     estimate_cell,
+    estimate_words,
     measured_cell,
     measured_lines,
     measured_tables,
@@ -105,7 +106,7 @@ def _sums(facts: ReportFacts) -> str:
         f"operators  {len(facts.operators)}, {facts.launches} kernel launches{library}",
         (
             f"time       bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
-            f"{facts.estimate_us:.2f} µs (predicted, not measured)"
+            f"{facts.estimate_us:.2f} µs ({estimate_words(facts)})"
         ),
         *(f"time       {visible(line)}" for line in measured_lines(facts)),
         (

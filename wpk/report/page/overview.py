@@ -2,7 +2,7 @@
 
 from wpk.problems.signs import DASH
 from wpk.report.facts import ReportFacts
-from wpk.report.measured import any_measured, measured_engine, measured_sum
+from wpk.report.measured import any_measured, estimate_words, measured_engine, measured_sum
 from wpk.report.page.graph import kinds_of
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.measured import is_measured
@@ -59,7 +59,7 @@ def tiles(facts: ReportFacts) -> Html:
     entries = (
         *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
         *([("Measured", *measured_sum(facts))] if any_measured(facts) else []),
-        ("Estimate", f"{facts.estimate_us:.1f} µs", "sum over operators; predicted, not measured"),
+        ("Estimate", f"{facts.estimate_us:.1f} µs", f"sum over operators; {estimate_words(facts)}"),
         ("Bound", f"{facts.bound_us:.2f} µs", "sum over operators; nothing can beat it"),
         (
             "Launches",
