@@ -45,7 +45,7 @@ class AutoSearch(SpaceSearcher[S]):
         return self._searchers[0].converged
 
     @property
-    def proposer(self) -> str:
+    def own_name(self) -> str:
         """That of the two whose turn it was."""
         return self._proposer
 

@@ -31,6 +31,12 @@ MOST_SCORED = 100_000
 
 LEAST_KEPT, MOST_KEPT, KEPT_SHARE = 24, 256, 0.035
 
+PROMISING = 8
+"""Of the kept ones, so many with the least estimates are measured before a searcher proposes others.
+
+On 28 whole spaces measured on an H200 the best of them is within 6 % of the best of all, the first 8
+that a searcher draws within 11 % (geometric means)."""
+
 _THINNING_SEED = 0
 _TIE_DIGITS = 9  # scores that agree to so many digits differ by rounding only
 

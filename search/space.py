@@ -36,10 +36,15 @@ class SearchSpace(Generic[S]):
         values: For each parameter, the values that the schedules use, rising.
         genomes: For each row its genome: (rows, parameters) of indices into ``values``.
         features: What is searched for, as named numbers (see `problem_features`).
+        promising: So many first rows are worth trying before a searcher proposes its own.
     """
 
     def __init__(
-        self, schedule_type: type[S], columns: Columns, features: Mapping[str, float]
+        self,
+        schedule_type: type[S],
+        columns: Columns,
+        features: Mapping[str, float],
+        promising: int = 0,
     ) -> None:
         """Index the schedules.
 
@@ -47,6 +52,7 @@ class SearchSpace(Generic[S]):
             schedule_type: What the rows are instances of.
             columns: The legal schedules, each once.
             features: The problem in numbers.
+            promising: How many of the first a model thinks best.
 
         Raises:
             ScheduleError: There are no schedules.
@@ -54,6 +60,7 @@ class SearchSpace(Generic[S]):
         self._schedule_type = schedule_type
         self.names = tuple(field.name for field in fields(schedule_type))
         self.features = dict(features)
+        self.promising = promising
         table = np.stack([columns[name] for name in self.names], axis=1)
         if not len(table):
             raise ScheduleError(

@@ -6,6 +6,8 @@ import abc
 from collections.abc import Sequence
 from typing import TypeVar, final
 
+import numpy as np
+
 from wpk.schedules.template import Schedule
 from wpk.search.base import Searcher
 from wpk.search.ledger import Ledger
@@ -15,8 +17,15 @@ from wpk.trial import Trial
 S = TypeVar("S", bound=Schedule)
 
 
+MODEL = "estimate"
+"""Who proposed a schedule that the space calls promising."""
+
+
 class SpaceSearcher(Searcher[S]):
     """A searcher of one space. Subclasses choose rows and learn from costs.
+
+    The rows that the space calls promising come first: their outcomes are worth more to any method
+    than those of as many random ones.
 
     Attributes:
         space: What is searched.
@@ -30,20 +39,29 @@ class SpaceSearcher(Searcher[S]):
         """Begin a search; with a ledger, one that keeps out of the way of those who share it."""
         self.space = space
         self.ledger = Ledger(space) if ledger is None else ledger
+        self._is_model = False
 
     @final
     def ask(self, count: int) -> list[S]:
         """See `Searcher.ask`."""
         rows: list[int] = []
         while len(rows) < count and not self.ledger.taken.all():
-            row = self.propose()
+            promising = np.flatnonzero(~self.ledger.taken[: self.space.promising])
+            self._is_model = bool(len(promising))
+            row = int(promising[0]) if self._is_model else self.propose()
             self.ledger.taken[row] = True
             rows.append(row)
         return [self.space.schedule(row) for row in rows]
 
     @property
+    @final
     def proposer(self) -> str:
         """See `Searcher.proposer`."""
+        return MODEL if self._is_model else self.own_name
+
+    @property
+    def own_name(self) -> str:
+        """Name of the method that `propose` last followed."""
         return self.method
 
     @final

@@ -27,7 +27,7 @@ from wpk.search.budget import Budget, Effort
 from wpk.search.features import problem_features
 from wpk.search.model_search import Compiler, Found
 from wpk.search.registry import MakeSearcher, find_searcher
-from wpk.search.shortlist import Shortlist
+from wpk.search.shortlist import PROMISING, Shortlist
 from wpk.search.space import SearchSpace
 from wpk.search.static_search import Choice
 from wpk.search.store import MODELS, TuningStore
@@ -227,7 +227,8 @@ def _contender(problem: Problem, offer: Shortlist, make: MakeSearcher) -> Conten
     def begin(seed: int) -> Any:
         kept = [scored.schedule.columns() for scored in offer.ranked]
         columns = {name: np.concatenate([each[name] for each in kept]) for name in kept[0]}
-        space = SearchSpace(template.schedule_type, columns, problem_features(problem))
+        features = problem_features(problem)
+        space = SearchSpace(template.schedule_type, columns, features, PROMISING)
         return make(space, seed)
 
     return Contender(template.name, str(template.version), begin)

@@ -11,6 +11,7 @@ import pytest
 from wpk.errors import ScheduleError, WpkError
 from wpk.search.registry import SEARCHERS, MakeSearcher, find_searcher
 from wpk.search.replay import Recording, best_so_far, replay
+from wpk.search.space import SearchSpace
 from wpk.trial import Status, Trial
 
 LEARNING = ["auto", "genetic", "ppo", "evolution"]
@@ -37,6 +38,20 @@ def test_asks_for_exactly_as_many_as_wanted(
     make: MakeSearcher, small: Recording, budget: int
 ) -> None:
     assert len(replay(make(small.space, 1), small, budget)) == budget
+
+
+def test_what_the_space_calls_promising_comes_first(make: MakeSearcher, bowl: Recording) -> None:
+    columns = dict(zip(bowl.space.names, bowl.space.parameters(np.arange(1536)).T, strict=True))
+    columns = {name: values.astype(np.int64) for name, values in columns.items()}
+    space = SearchSpace(type(bowl.space.schedule(0)), columns, bowl.features, promising=5)
+    searcher = make(space, 1)
+    first = searcher.ask(3)
+    searcher.tell([bowl.trial(space.schedule(3))])  # known from elsewhere: not asked for again
+    assert searcher.proposer == "estimate"
+    assert [*first, *searcher.ask(1)] == [space.schedule(row) for row in (0, 1, 2, 4)]
+    asked = searcher.ask(40)
+    assert searcher.proposer != "estimate"
+    assert len({*first, *asked}) == 43
 
 
 def test_an_exhausted_searcher_stays_exhausted(make: MakeSearcher, small: Recording) -> None:
