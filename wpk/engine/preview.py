@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from wpk.build.nvrtc import load_nvrtc
 from wpk.engine.selection import selected_problems
 from wpk.engine.tuning import Tuning
+from wpk.libraries.cudnn_problems import why_not
 from wpk.lowering.program import Operator
 from wpk.problems import Problem
 from wpk.progress import Progress
@@ -30,6 +31,7 @@ class PreviewedProblem:
         measured: Whether it would be measured.
         known: Schedules of it that the tuning store has trials of.
         fresh: Schedules that would be measured at most, without comparing the best in the end.
+        library: Whether cuDNN has operators like it; what it offers is known on the GPU only.
     """
 
     problem: Problem
@@ -38,6 +40,7 @@ class PreviewedProblem:
     measured: bool
     known: int
     fresh: int
+    library: bool
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Preview:
         problems: In order of their first operator.
         tuning: How it would be tuned; None where the models alone choose.
         pace: Seconds that a trial took on average in the tuning store; None where it has none.
-        seconds: Estimated time of tuning; None where there is no pace to estimate it with.
+        seconds: Estimated time of measuring generated kernels; None where there is no pace to estimate it with.
         limit: What tuning may take at most; None for no limit.
     """
 
@@ -101,6 +104,7 @@ def preview_of(
             measured=problem in named,
             known=known.get(problem, 0),
             fresh=_fresh(prepared, known.get(problem, 0), tuning) if problem in named else 0,
+            library=problem in named and why_not(problem) is None,
         )
         for problem, prepared in found
     )

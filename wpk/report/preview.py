@@ -6,6 +6,8 @@ from wpk.report.table import format_table
 from wpk.report.visible import visible
 from wpk.search.static_search import FINALISTS
 
+_ALL = 1000  # an effort that allows so many of a library's implementations means all
+
 _NAME, _WORK = 40, 44
 
 
@@ -65,7 +67,14 @@ def _search(preview: Preview) -> list[str]:
         time = "unknown: the tuning store has no trial of this target to estimate it with"
     else:
         time = f"about {preview.seconds:.0f} s, at {preview.pace:.2f} s a trial in the tuning store"
-    return [
+    asked = sum(each.library for each in preview.problems)
+    best = f"its best {tuning.effort.library}" if tuning.effort.library < _ALL else "all it has"
+    lines = [
         f"search     {tuning.searcher}: up to {fresh} schedules to measure, {rounds}; {known} are known",
         f"time       {time}; limit: {limit}",
     ]
+    if asked:
+        lines.append(
+            f"library    beside that cuDNN, where it is installed, for {asked} problems: {best} for each"
+        )
+    return lines
