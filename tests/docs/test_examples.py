@@ -152,7 +152,7 @@ def test_the_commands_and_the_code_of_the_readme_run(tmp_path: Path) -> None:
         _wpk(tmp_path, *line.split())
     assert (tmp_path / "model.html").is_file()
     assert (tmp_path / "y.npz").is_file()
-    (code,) = _blocks(ROOT / "README.md", "python")
+    code, _ = _blocks(ROOT / "README.md", "python")  # the second needs a GPU: tests/gpu
     code += "\nassert outputs['output'].shape == (1, 3, 4, 4)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False

@@ -298,6 +298,23 @@ def test_refuses_tensors_on_the_host_and_slices(cuda: CudaDevice, plan: Path, to
             engine.run({"x": torch.zeros(4, 64)}, stream=torch.cuda.current_stream())
 
 
+def test_the_readmes_example_runs(tmp_path: Path, torch: Any) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    _, code = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    text = """
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[1, 3, 224, 224] input) => (float[1, 3, 224, 224] output) {
+            output = Relu (input)
+        }
+    """
+    plan_of(text, tmp_path)
+    code += "\nassert scores.shape == (1, 3, 224, 224)"
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "MiB on the device" in done.stdout
+
+
 def test_running_costs_little_more_than_its_graph(
     cuda: CudaDevice, tmp_path: Path, torch: Any, record: Callable[[str, object], None]
 ) -> None:
