@@ -233,13 +233,16 @@ def test_closing_in_any_order_is_safe(plan: Path) -> None:
     """In a process of its own, because what goes wrong would take this one with it."""
     program = f"""
         import threading
+        from pathlib import Path
+
         import numpy as np
+
         import wpk
         from wpk.engine.engine import Engine
         from wpk.engine.plan_file import read_plan
         from wpk.libraries.gpu import GpuDevice
 
-        bundle = read_plan({str(plan)!r})
+        bundle = read_plan(Path({str(plan)!r}))
         x = np.ones((3, 64), np.float32)
         device = GpuDevice()
         first, second = Engine(bundle, device), Engine(bundle, device)

@@ -1,7 +1,8 @@
 """Time a plan on a GPU: the whole engine, and every operator.
 
 The engine's time is that of one CUDA graph between events on the GPU, one inference after another;
-`started and awaited` is what the caller's clock sees. Operators are timed alone, their operands in L2.
+`started and awaited` is what the clock of a caller with arrays on the GPU sees. Operators are timed
+alone, their operands in L2.
 
 Example:
     wpk bench resnet18.plan --json
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from wpk.device.cuda import CudaDevice
     from wpk.engine.plan import Plan
     from wpk.engine.times import EngineTimes
 
@@ -42,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     with GpuDevice() as device:
         times = time_engine(bundle, device)
         if arguments.json:
-            print(json.dumps(_data(bundle.plan, times, device.name, device.driver), indent=1))
+            print(json.dumps(_data(bundle.plan, times, device), indent=1))
         else:
             print(_tables(bundle.plan, times, device.name))
     return 0
@@ -50,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
     from wpk.device.timing import quantile
+    from wpk.report.gather import made_by
     from wpk.report.table import format_table
 
     rows = []
@@ -57,9 +60,9 @@ def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
         timing, evidence = times.operators[step.operator.name], step.evidence
         cells = [evidence.bound_seconds, evidence.estimate_seconds, timing.median]
         rows.append(
-            [step.operator.name, *map(_us, cells), f"±{timing.noise:.1%}", step.choice.template]
+            [step.operator.name, *map(_us, cells), f"±{timing.noise:.1%}", made_by(step)[0]]
         )
-    header = ["operator alone", "bound µs", "estimate µs", "median µs", "noise", "template"]
+    header = ["operator alone", "bound µs", "estimate µs", "median µs", "noise", "made by"]
     whole = [
         [name, *(_us(quantile(samples, part)) for part in (0.5, 0.99)), len(samples)]
         for name, samples in (
@@ -71,15 +74,19 @@ def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
         (
             format_table(header, rows),
             format_table(["whole engine", "median µs", "p99 µs", "samples"], whole),
-            f"measured on {device}, {plan.precision}, {plan.free or 'fixed sizes'}",
+            f"measured on {device}, {plan.precision}, {plan.free or 'fixed sizes'}; {times.memory}",
         )
     )
 
 
-def _data(plan: "Plan", times: "EngineTimes", device: str, driver: str) -> dict[str, Any]:
+def _data(plan: "Plan", times: "EngineTimes", device: "CudaDevice") -> dict[str, Any]:
+    from dataclasses import asdict
+
     return {
-        "device": device,
-        "cuda_driver_api": driver,
+        "device": device.name,
+        "driver": device.driver,
+        "cuda_driver_api": device.cuda_api,
+        "memory": asdict(times.memory),
         "model": plan.provenance.model,
         "precision": plan.precision.value,
         "free": plan.free,

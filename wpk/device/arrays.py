@@ -73,7 +73,7 @@ def read_array(array: Any, name: str, stream: int) -> tuple[ForeignArray, int | 
         EngineError: It is on the host, or its library does not give it away.
     """
     try:
-        exchange = exchange_of(type(array))
+        exchange = exchange_of(array.__class__)
         if exchange is not None:
             tensor, theirs = exchange.read(array)
             return _described(tensor), theirs
