@@ -117,6 +117,9 @@ def test_bench_prints_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFix
     data = json.loads(capsys.readouterr().out)
     assert len(data["engine"]["seconds"]) >= 200
     assert data["engine"]["median"] <= data["engine"]["p99"]
+    assert data["memory"]["total_bytes"] > 0
     assert set(data["operators_alone"]) == {s.operator.name for s in read_plan(plan).plan.steps}
     assert main(["bench", str(plan)]) == 0
-    assert "whole engine" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "whole engine" in out
+    assert "MiB on the device" in out

@@ -65,18 +65,23 @@ class CurrentContext:
             EngineError: It was closed.
         """
         self._lock.acquire()
-        if self._context is None:
+        try:
+            if self._context is None:
+                raise EngineError(
+                    f"{self._name} was closed", fix="open the device again, and load the plan on it"
+                )
+            self._context.push()
+        except BaseException:
             self._lock.release()
-            raise EngineError(
-                f"{self._name} was closed", fix="open the device again, and load the plan on it"
-            )
-        self._context.push()
+            raise
         return self
 
     def __exit__(self, *error: object) -> None:
         """Make current what was before."""
-        self._pop()
-        self._lock.release()
+        try:
+            self._pop()
+        finally:
+            self._lock.release()
 
 
 def pycuda_driver() -> Any:
