@@ -4,17 +4,19 @@
     {"schedule": [128, 64, 32], "seconds": [1.25e-05, 1.27e-05], "status": "ok"}
     {"schedule": [256, 64, 32], "seconds": [], "status": "compile_failed"}
 
-The header first, then a line a schedule with its parameters' values in the header's order.
+The header first, then a line a schedule with its parameters' values in the header's order. A file whose
+name ends in ``.xz`` is compressed.
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Sequence
 from dataclasses import dataclass, make_dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -23,6 +25,8 @@ from wpk.schedules.template import Schedule
 from wpk.search.base import Searcher
 from wpk.search.space import SearchSpace
 from wpk.trial import Status, Trial
+
+COMPRESSED = ".xz"
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,8 @@ def write_recording(recording: Recording, path: Path) -> None:
         row: dict[str, object] = {"schedule": [value for _, value in trial.schedule]}
         row |= {"seconds": list(trial.seconds), "status": trial.status.value}
         lines.append(json.dumps(row | ({"detail": trial.detail} if trial.detail else {})))
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data = ("\n".join(lines) + "\n").encode()
+    path.write_bytes(lzma.compress(data) if path.suffix == COMPRESSED else data)
 
 
 def read_recording(path: Path) -> Recording:
@@ -129,7 +134,7 @@ def read_recording(path: Path) -> Recording:
     """
     number = 0
     try:
-        with path.open(encoding="utf-8") as file:
+        with _opened(path) as file:
             header = json.loads(file.readline())
             names = tuple(str(name) for name in header["parameters"])
             trials = []
@@ -143,11 +148,17 @@ def read_recording(path: Path) -> Recording:
                 parameters=names,
                 trials=tuple(trials),
             )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, lzma.LZMAError) as error:
         raise ScheduleError(
             f"line {number + 1} of the recording {path} cannot be read: {error!r}",
             fix="if the writing was cut off, delete the last line; else record again",
         ) from error
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix == COMPRESSED:
+        return lzma.open(path, "rt", encoding="utf-8")
+    return path.open(encoding="utf-8")
 
 
 def _trial(names: tuple[str, ...], row: dict[str, Any]) -> Trial:

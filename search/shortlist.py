@@ -34,7 +34,7 @@ LEAST_KEPT, MOST_KEPT, KEPT_SHARE = 24, 256, 0.035
 PROMISING = 8
 """Of the kept ones, so many with the least estimates are measured before a searcher proposes others.
 
-On 28 whole spaces measured on an H200 the best of them is within 6 % of the best of all, the first 8
+On 27 whole spaces measured on an H200 the best of them is within 6 % of the best of all, the first 8
 that a searcher draws within 11 % (geometric means)."""
 
 _THINNING_SEED = 0

@@ -25,9 +25,9 @@ LOAD_SLOTS = 1.5
 GATHER_SLOTS = 10.0
 """Issue slots to bring 128 bytes from L2 to shared memory: bounds, addresses, both accesses; fitted.
 
-The four fitted numbers are those under which the estimates of 17 of the spaces in
-benchmarks/results/spaces.json, measured whole on an H200, differ least from the times; 11 were held
-out."""
+The four fitted numbers are those under which the estimates of 16 problems whose whole spaces were
+measured on an H200 (tests/replay) differ least from the times; 11 were held out
+(benchmarks/study_problems.py)."""
 
 L2_PORT_BYTES = 64
 """Bytes an SM takes from L2 in a cycle (Volta and later; arXiv 1804.06826)."""

@@ -11,6 +11,16 @@ from wpk.trial import Status, Trial
 
 REPLAY = Path(__file__).parents[2] / "replay"
 
+BEDS = (
+    "attention_128.fp32-gemm_simt",
+    "conv2.fp32-conv_simt",
+    "mobilenet_1x1_56.fp32-conv_simt",
+    "resnet_1x1_7.fp32-conv_simt",
+    "resnet_3x3_7.fp16-conv_simt",
+    "small_3x3_32.fp16-conv_simt",
+)
+"""Of the recordings of 2000 schedules and more, some of every kind of problem."""
+
 
 def _record(
     axes: Sequence[int],
@@ -58,5 +68,5 @@ def bowl() -> Recording:
 
 @pytest.fixture(scope="session")
 def beds() -> list[Recording]:
-    """The recordings of tests/replay."""
-    return [read_recording(path) for path in sorted(REPLAY.glob("*.jsonl"))]
+    """Some recordings of tests/replay."""
+    return [read_recording(REPLAY / f"{name}.jsonl.xz") for name in BEDS]
