@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from wpk.engine.assembly import Setting, assemble
 from wpk.engine.cache_folder import CacheFolder
 from wpk.engine.check import checked
 from wpk.engine.confirmation import confirmed
+from wpk.engine.devices import open_for_checks
+from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.lock import read_lock
 from wpk.engine.locked import Asked, find_locked, require_fit, require_target, with_evidence
 from wpk.engine.measuring import plan_tuning
@@ -22,6 +25,7 @@ from wpk.engine.runs import WhatToBuild, asked_of, entered, find_run, find_same_
 from wpk.engine.selection import require_measuring, selected_problems
 from wpk.engine.target_choice import choose_target
 from wpk.engine.tuning import tune_model
+from wpk.execution import Device
 from wpk.lowering.model import lower_model
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
@@ -92,20 +96,26 @@ def optimize(
     problems = [operator.problem for operator in lowered.program.operators]
     selected_problems(lowered.program.operators, operators)  # refused before anything is compiled
     setting = Setting(gpu, Precision(precision), provenance(path, lowered, shapes, skip_passes))
-    with CompilePool(gpu.arch, cache=places.kernels) as pool:
+    with CompilePool(gpu.arch, cache=places.kernels) as pool, GpuLease() as lease:
         found = search_model(problems, TEMPLATES, gpu, pool.compile, progress)
         bundle = assemble(lowered.program, found, setting)
         if tuning is not None:
             with entered(tuning, request, earlier, on_run) as how:
                 found = tune_model(
-                    lowered, bundle.plan, found, setting, pool.compile, how, progress
+                    lowered, bundle.plan, found, setting, pool.compile, how, progress, lease
                 )
-                bundle = confirmed(lowered.program, bundle, found, setting, progress)
-    if check:
-        where = "cpu" if tuning is None else "gpu"
-        bundle = checked(bundle, lowered, path, progress, where)
+                process = lease.process()
+                bundle = confirmed(lowered.program, bundle, found, setting, process, progress)
+        if check:
+            with _checker(lease, measured=tuning is not None) as device:
+                bundle = checked(bundle, lowered, path, device, progress)
     write_plan(Path(output), bundle)
     return bundle
+
+
+def _checker(lease: GpuLease, *, measured: bool) -> AbstractContextManager[Device]:
+    """What executes a plan to check it: the GPU that measured it, else the CPU."""
+    return nullcontext(lease.process()) if measured else open_for_checks("cpu")
 
 
 def preview(
@@ -191,7 +201,7 @@ def rebuild(
     bundle = assemble(lowered.program, found, Setting(gpu, locked.precision, origin))
     bundle = with_evidence(bundle, locked)
     if check:
-        # The plan keeps the evidence that was locked, so that it is the same.
-        checked(bundle, lowered, path, progress, "cpu")
+        with open_for_checks("cpu") as device:  # the plan keeps the evidence that was locked
+            checked(bundle, lowered, path, device, progress)
     write_plan(Path(output), bundle)
     return bundle

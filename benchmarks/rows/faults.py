@@ -7,6 +7,7 @@ from functools import partial
 import faulty_kernels
 
 from rows.base import Context, Outcome, Row
+from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.trials import Candidate, TrialRunner
 from wpk.libraries.process import TrialProcess
 from wpk.trial import Regime, Status
@@ -28,8 +29,8 @@ def _kit(context: Context) -> Outcome:
         "too large a block": kit.too_large_a_block(),
     }
     figures = {}
-    open_gpu = partial(TrialProcess, limit_seconds=_LIMIT_SECONDS)
-    with TrialRunner(kit.cases(), Regime.WARM, open_gpu=open_gpu) as runner:
+    with GpuLease(partial(TrialProcess, limit_seconds=_LIMIT_SECONDS)) as lease:
+        runner = TrialRunner(lease, kit.cases(), Regime.WARM)
         for fault, candidate in candidates.items():
             trial, after = runner.trial(candidate), runner.trial(kit.good)
             refused = trial.status is not Status.OK and after.status is Status.OK

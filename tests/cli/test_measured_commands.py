@@ -14,11 +14,9 @@ from wpk.device.presence import GpuFacts
 from wpk.device.rotation import Region
 from wpk.engine import measuring
 from wpk.engine.cache_folder import CacheFolder
-from wpk.engine.check import checked
-from wpk.engine.confirmation import confirmed
+from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.plan import LibraryChoice, Plan
 from wpk.engine.plan_file import read_plan
-from wpk.engine.tuning import tune_model
 from wpk.execution import BoundLaunch, Work
 from wpk.search.store import TuningStore
 from wpk.search.store_record import Run, RunState
@@ -56,9 +54,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     stand_in = Gpu()
     facts = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", 60 * 2**20)
     monkeypatch.setattr(measuring, "read_gpu", lambda: facts)
-    monkeypatch.setattr(pipeline, "tune_model", partial(tune_model, open_gpu=stand_in.open))
-    monkeypatch.setattr(pipeline, "confirmed", partial(confirmed, open_gpu=stand_in.open))
-    monkeypatch.setattr(pipeline, "checked", lambda *rest: checked(*rest[:4], "cpu"))
+    monkeypatch.setattr(pipeline, "GpuLease", partial(GpuLease, stand_in.open))
     return stand_in
 
 

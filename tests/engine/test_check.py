@@ -36,7 +36,7 @@ def run(bundle: PlanBundle, model: Path) -> Verification:
 def test_a_right_plan_passes_and_carries_its_evidence(
     bundle: PlanBundle, small_model: Path
 ) -> None:
-    plan = checked(bundle, lowered(bundle, small_model), small_model, silent, "cpu").plan
+    plan = checked(bundle, lowered(bundle, small_model), small_model, Emulator(), silent).plan
     assert [check.name for check in plan.checks] == [
         *(f"ONNX Runtime, seed {seed}, batch 1" for seed in range(3)),
         "ONNX Runtime, seed 0, batch 3",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import faulty_kernels
@@ -12,6 +12,7 @@ from faulty_kernels import AFTER, Kit
 
 from wpk.device.rotation import Region
 from wpk.emulator.mode import CHECKING
+from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.trials import TrialRunner, Way
 from wpk.execution import BoundCall, Pointer, Work
 from wpk.trial import Regime, Status
@@ -42,14 +43,19 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
 
 
 @pytest.fixture
-def runner(kit: Kit) -> TrialRunner:
+def lease() -> Iterator[GpuLease]:
     opened.clear()
-    return TrialRunner(kit.cases(), Regime.WARM, open_gpu=_open)  # type: ignore[arg-type]
+    with GpuLease(_open) as lease:  # type: ignore[arg-type]
+        yield lease
+
+
+@pytest.fixture
+def runner(kit: Kit, lease: GpuLease) -> TrialRunner:
+    return TrialRunner(lease, kit.cases(), Regime.WARM)
 
 
 def test_a_right_candidate_is_timed(kit: Kit, runner: TrialRunner) -> None:
-    with runner:
-        trials = [runner.trial(kit.good) for _ in range(2)]
+    trials = [runner.trial(kit.good) for _ in range(2)]
     assert [trial.status for trial in trials] == [Status.OK] * 2
     assert trials[0].cost == 2e-6
     assert trials[0].schedule == kit.good.finalist.scored.schedule.parameters()
@@ -60,9 +66,8 @@ def test_a_right_candidate_is_timed(kit: Kit, runner: TrialRunner) -> None:
 def test_a_wrong_candidate_is_not_timed_and_the_next_one_is_untouched(
     kit: Kit, runner: TrialRunner, fault: str
 ) -> None:
-    with runner:
-        trial = runner.trial(kit.with_statement(AFTER[fault]))
-        after = runner.trial(kit.good)
+    trial = runner.trial(kit.with_statement(AFTER[fault]))
+    after = runner.trial(kit.good)
     assert trial.status in (Status.WRONG_RESULT, Status.LAUNCH_FAILED), trial
     assert trial.cost == float("inf")
     assert trial.detail
@@ -71,19 +76,18 @@ def test_a_wrong_candidate_is_not_timed_and_the_next_one_is_untouched(
 
 
 def test_a_kernel_that_does_nothing_is_wrong_everywhere(kit: Kit, runner: TrialRunner) -> None:
-    with runner:
-        trial = runner.trial(kit.doing_nothing())
+    trial = runner.trial(kit.doing_nothing())
     assert trial.status is Status.WRONG_RESULT
     total = faulty_kernels.ELEMENTS
     assert f"{total} of {total} elements are wrong" in trial.detail
 
 
-def test_what_may_be_chosen_is_checked_at_a_second_seed(kit: Kit) -> None:
+def test_what_may_be_chosen_is_checked_at_a_second_seed(kit: Kit, lease: GpuLease) -> None:
     (problem, case), *_ = kit.cases().items()
     others = {problem: replace(case, result=None)}  # another truth: it cannot be met as well
     thorough = Way(thorough=True)
-    with TrialRunner(kit.cases(), Regime.WARM, others, open_gpu=_open) as runner:  # type: ignore[arg-type]
-        assert runner.trial(kit.good).status is Status.OK
-        assert runner.trial(kit.good, thorough).status is Status.WRONG_RESULT
-    with TrialRunner(kit.cases(), Regime.WARM, kit.cases(), open_gpu=_open) as runner:  # type: ignore[arg-type]
-        assert runner.trial(kit.good, thorough).status is Status.OK
+    runner = TrialRunner(lease, kit.cases(), Regime.WARM, others)
+    assert runner.trial(kit.good).status is Status.OK
+    assert runner.trial(kit.good, thorough).status is Status.WRONG_RESULT
+    runner = TrialRunner(lease, kit.cases(), Regime.WARM, kit.cases())
+    assert runner.trial(kit.good, thorough).status is Status.OK

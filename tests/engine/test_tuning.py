@@ -16,6 +16,7 @@ from wpk.device.presence import GpuFacts
 from wpk.device.rotation import Region
 from wpk.dtypes import Precision
 from wpk.engine.assembly import Setting, assemble
+from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.plan import PlanBundle, Provenance
 from wpk.engine.plan_file import read_plan, write_plan
 from wpk.engine.tuning import Tuning, deciding_regime, tune_model
@@ -68,7 +69,7 @@ class Bench:
         gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
         tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
         measured.clear()
-        with self.pool:
+        with self.pool, GpuLease(lambda: DummyGpu(_clock)) as lease:  # type: ignore[arg-type,return-value]
             found = tune_model(
                 self.lowered,
                 self.static.plan,
@@ -77,7 +78,7 @@ class Bench:
                 self.pool.compile,
                 replace(tuning, **changes),  # type: ignore[arg-type]
                 tell,
-                lambda: DummyGpu(_clock),  # type: ignore[arg-type,return-value]
+                lease,
             )
         return found, assemble(self.lowered.program, found, self.setting)
 

@@ -9,8 +9,9 @@ import faulty_kernels
 import pytest
 from faulty_kernels import AFTER, ON_THE_GPU_ONLY, Kit
 
-from wpk.device.process import GpuProcess
+from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.trials import TrialRunner
+from wpk.libraries.process import TrialProcess
 from wpk.trial import Regime, Status
 
 pytestmark = pytest.mark.gpu
@@ -36,9 +37,8 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
 
 @pytest.fixture(scope="module")
 def runner(kit: Kit) -> Iterator[TrialRunner]:
-    open_gpu = partial(GpuProcess, limit_seconds=3.0)
-    with TrialRunner(kit.cases(), Regime.WARM, open_gpu=open_gpu) as made:
-        yield made
+    with GpuLease(partial(TrialProcess, limit_seconds=3.0)) as lease:
+        yield TrialRunner(lease, kit.cases(), Regime.WARM)
 
 
 @pytest.mark.parametrize("fault", EXPECTED)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from multiprocessing.connection import Connection
 
 from wpk.device.guarded import GuardedCudaDevice
 from wpk.device.measure import measure
 from wpk.device.step_times import step_seconds
 from wpk.errors import WpkError
+from wpk.execution import Replay, Work
 
 _ORPHAN_GRACE_SECONDS = 10
 
@@ -29,13 +31,45 @@ class Call:
     limit_seconds: float
 
 
+class _Served:
+    """The device and what was captured on it, answering one call after another."""
+
+    def __init__(self, device: GuardedCudaDevice) -> None:
+        self._device = device
+        self._captured: dict[int, Replay] = {}
+        self._numbers = count()
+
+    def answer(self, call: Call) -> object:
+        device, arguments = self._device, call.arguments
+        match call.method:
+            case "facts":
+                return device.name, device.capability, device.driver, device.cuda_api, device.facts
+            case "measure":
+                return measure(device, *arguments)  # type: ignore[arg-type]
+            case "step_seconds":
+                return step_seconds(device, *arguments)  # type: ignore[arg-type]
+            case "capture":
+                return self._capture(*arguments)  # type: ignore[arg-type]
+            case "replay":
+                return self._captured[arguments[0]].replay()  # type: ignore[index]
+        return getattr(device, call.method)(*arguments)
+
+    def _capture(self, works: Sequence[Work], unused: Sequence[int]) -> int:
+        """The number of a new graph; those that nobody can replay any more go."""
+        for number in unused:
+            del self._captured[number]
+        number = next(self._numbers)
+        self._captured[number] = self._device.capture(works)
+        return number
+
+
 def serve(
     connection: Connection,
     ordinal: int,
     open_device: Callable[[int], GuardedCudaDevice] = GuardedCudaDevice,
 ) -> None:
     """Answer calls until the other end closes; errors are answers."""
-    device: GuardedCudaDevice | None = None
+    served: _Served | None = None
     while True:
         try:
             call: Call = connection.recv()
@@ -45,8 +79,8 @@ def serve(
         signal.alarm(int(call.limit_seconds) + _ORPHAN_GRACE_SECONDS)
         answer: object
         try:
-            device = device or open_device(ordinal)
-            answer = _answer(device, call)
+            served = served or _Served(open_device(ordinal))
+            answer = served.answer(call)
         except WpkError as error:
             answer = error
         signal.alarm(0)
@@ -54,16 +88,6 @@ def serve(
             connection.send(answer)
         except BrokenPipeError:
             return
-
-
-def _answer(device: GuardedCudaDevice, call: Call) -> object:
-    if call.method == "facts":
-        return device.name, device.capability, device.driver, device.cuda_api, device.facts
-    if call.method == "measure":
-        return measure(device, *call.arguments)  # type: ignore[arg-type]
-    if call.method == "step_seconds":
-        return step_seconds(device, *call.arguments)  # type: ignore[arg-type]
-    return getattr(device, call.method)(*call.arguments)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import importlib.util
 from dataclasses import dataclass
+from functools import cache
 
 from wpk.device.facts import DeviceFacts
 from wpk.device.process import GpuProcess
@@ -29,8 +30,9 @@ class GpuFacts:
     cuda_api: str = ""
 
 
+@cache
 def read_gpu() -> GpuFacts:
-    """The first GPU of this machine.
+    """The first GPU of this machine, asked once.
 
     Raises:
         EngineError: There is none, or pycuda is not installed.
@@ -42,6 +44,4 @@ def read_gpu() -> GpuFacts:
             fix="pip install 'wpk[gpu]' (it needs the CUDA toolkit), or choose --search static",
         )
     with GpuProcess() as gpu:
-        return GpuFacts(
-            gpu.name, gpu.capability, gpu.driver, gpu.l2_bytes, gpu.facts, gpu.cuda_api
-        )
+        return GpuFacts(gpu.name, gpu.capability, gpu.driver, gpu.l2_bytes, gpu.facts, gpu.cuda_api)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import weakref
 from collections.abc import Sequence
 from multiprocessing.connection import Pipe
 from typing import Any, Self, cast
@@ -18,7 +19,7 @@ from wpk.device.facts import DeviceFacts
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience, Timing
 from wpk.errors import LaunchError, WpkError
-from wpk.execution import Bytes, Image, OneByOne, Work
+from wpk.execution import Bytes, Image, Replay, Work
 from wpk.trial import Regime
 
 _START_SECONDS = 60.0
@@ -55,6 +56,7 @@ class GpuProcess:
             LaunchError: The child did not start.
         """
         self.limit_seconds = limit_seconds
+        self._unused: list[int] = []
         self._connection, theirs = Pipe()
         with theirs:
             self._child = (
@@ -132,9 +134,17 @@ class GpuProcess:
         """See `CudaDevice.launch`."""
         self._call("launch", work)
 
-    def capture(self, works: Sequence[Work]) -> OneByOne:
-        """Work to be started together, in a call each."""
-        return OneByOne(self, works)
+    def capture(self, works: Sequence[Work]) -> Replay:
+        """See `CudaDevice.capture`; the graph is the child's."""
+        unused = [self._unused.pop() for _ in range(len(self._unused))]
+        number = cast("int", self._call("capture", tuple(works), unused))
+        replay = _RemoteReplay(self, number)
+        weakref.finalize(replay, self._unused.append, number)  # no call: it may come amid another
+        return replay
+
+    def replay(self, number: int) -> None:
+        """Start what was captured under a number."""
+        self._call("replay", number)
 
     def synchronize(self) -> None:
         """See `CudaDevice.synchronize`."""
@@ -179,3 +189,14 @@ class GpuProcess:
         if isinstance(answer, WpkError):
             raise answer
         return answer
+
+
+class _RemoteReplay:
+    """A graph in the child."""
+
+    def __init__(self, gpu: GpuProcess, number: int) -> None:
+        self._gpu, self._number = gpu, number
+
+    def replay(self) -> None:
+        """Start it."""
+        self._gpu.replay(self._number)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wpk.engine.devices import open_for_checks
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.engine.model_check import ModelReference, check_outputs
@@ -53,15 +52,14 @@ class Verification:
 
 
 def checked(
-    bundle: PlanBundle, lowered: LoweredModel, model: Path, progress: Progress, device_name: str
+    bundle: PlanBundle, lowered: LoweredModel, model: Path, device: Device, progress: Progress
 ) -> PlanBundle:
-    """The plan with the evidence of its checks, executed on ``cpu`` or ``gpu``.
+    """The plan with the evidence of its checks, executed on a device.
 
     Raises:
         VerificationError: A check failed.
     """
-    with open_for_checks(device_name) as device:
-        outcome = verify(bundle, lowered, model, device, SEEDS, progress)
+    outcome = verify(bundle, lowered, model, device, SEEDS, progress)
     require_passed(outcome)
     steps = tuple(
         replace(step, evidence=replace(step.evidence, checks=outcome.of(step.operator.name)))

@@ -11,7 +11,6 @@ from wpk.engine.inputs import random_inputs
 from wpk.engine.measured_evidence import with_measurement
 from wpk.engine.measurement import EngineMeasurement, EngineVariant
 from wpk.engine.plan import LibraryChoice, PlanBundle
-from wpk.engine.trials import OpenGpu
 from wpk.libraries.process import TrialProcess
 from wpk.lowering.program import Program
 from wpk.problems import Problem
@@ -26,32 +25,28 @@ _PATIENCE = Patience(least=5, most=21, noise=0.005, seconds=0.5)
 _LIMIT_SECONDS = 60.0
 
 
-def _open() -> TrialProcess:
-    return TrialProcess(limit_seconds=_LIMIT_SECONDS)
-
-
 def confirmed(
     program: Program,
     static: PlanBundle,
     found: Found,
     setting: Setting,
+    gpu: TrialProcess,
     tell: Progress,
-    open_gpu: OpenGpu = _open,
 ) -> PlanBundle:
     """The fastest whole engine; it says what it was compared with.
 
-    What the models chose (``models``), generated kernels only (``generated``), the library wherever
-    it can (``library``), and of each operator the fastest alone (``mixed``) are timed among their
-    neighbours, step by step. Where an operator's substitution does not pay there, it is undone
-    (``revised``). Then all engines take turns, one inference after another, and the fastest is kept.
+    Engines take turns, one inference after another: what the models chose (``models``), generated
+    kernels only (``generated``), the library wherever it can (``library``), of each operator the
+    fastest alone (``mixed``), and that with the weakest substitutions undone, a quarter at a time
+    (``undone 1/4``, …): a kernel that is faster alone need not be so among its neighbours.
 
     Args:
         program: The model.
         static: The plan that the models chose.
         found: The outcome of tuning.
         setting: What plans are written for.
+        gpu: Executes all of them.
         tell: Told of the progress.
-        open_gpu: Starts a process that executes all of them.
 
     Raises:
         LaunchError: A kernel failed.
@@ -61,63 +56,54 @@ def confirmed(
     tell(stage, 0, 1)
     steps = tuple(with_measurement(step, found) for step in static.plan.steps)
     plans = {"models": replace(static, plan=replace(static.plan, steps=steps))}
-
-    def add(name: str, picks: frozenset[Problem]) -> str:
-        return _add(plans, name, assemble(program, replace(found, picks=picks), setting))
-
-    with open_gpu() as gpu:
-        names = [add("generated", frozenset()), add("library", frozenset(found.library))]
-        add("mixed", found.picks)
-        among = {name: _step_times(gpu, bundle) for name, bundle in plans.items()}
-        generated, library = (_sums(plans[name], among[name]) for name in names)
-        revised = frozenset(p for p in found.library if library[p] < generated[p])
-        name = add("revised", revised)
-        among[name] = among.get(name) or _step_times(gpu, plans[name])
-        samples = _side_by_side(gpu, plans)
-    tell(stage, 1, 1)
+    substituted = _weakest_first(found)
+    wanted = {
+        "generated": frozenset[Problem](),
+        "library": frozenset(found.library),
+        "mixed": found.picks,
+        **{name: found.picks | set(substituted[:count]) for name, count in _undoing(substituted)},
+    }
+    for name, picks in wanted.items():
+        _add(plans, name, assemble(program, replace(found, picks=picks), setting))
+    gpu.limit_seconds = _LIMIT_SECONDS
+    samples = _side_by_side(gpu, plans)
     best = min(samples, key=lambda name: quantile(samples[name], 0.5))
     variants = tuple(_variant(name, plans[name], samples[name]) for name in plans)
-    undone = _undone(program, found, revised) if best == "revised" else ()
-    chosen = _with_step_times(plans[best], among[best], quantile(samples[best], 0.5))
+    undone = _names(program, substituted[: dict(_undoing(substituted)).get(best, 0)])
+    chosen = _with_step_times(gpu, plans[best], quantile(samples[best], 0.5))
+    tell(stage, 1, 1)
     measurement = EngineMeasurement(variants, best, undone)
     return replace(chosen, plan=replace(chosen.plan, measurement=measurement))
 
 
-def _add(plans: dict[str, PlanBundle], name: str, bundle: PlanBundle) -> str:
-    """Take a plan up, unless one is there that does the same; the name that it has."""
+def _add(plans: dict[str, PlanBundle], name: str, bundle: PlanBundle) -> None:
+    """Take a plan up, unless one is there that does the same."""
     choices = [step.choice for step in bundle.plan.steps]
-    for known, each in plans.items():
-        if choices == [step.choice for step in each.plan.steps]:
-            return known
-    plans[name] = bundle
-    return name
+    if all(choices != [step.choice for step in each.plan.steps] for each in plans.values()):
+        plans[name] = bundle
 
 
-def _sums(bundle: PlanBundle, times: Sequence[float]) -> dict[Problem, float]:
-    """Seconds that all operators of a problem take together."""
-    sums: dict[Problem, float] = {}
-    for step, seconds in zip(bundle.plan.steps, times, strict=True):
-        sums[step.operator.problem] = sums.get(step.operator.problem, 0.0) + seconds
-    return sums
+def _weakest_first(found: Found) -> list[Problem]:
+    """Problems of which generated kernels took the library's place, least gain first."""
+
+    def gain(problem: Problem) -> float:
+        tuned = found.tuned[problem]
+        generated, library = tuned.best_of(library=False), tuned.best_of(library=True)
+        if generated is None or library is None:
+            raise ValueError("a substitution has both")
+        return library.trial.cost / generated.trial.cost
+
+    return sorted((p for p in found.library if p not in found.picks), key=gain)
 
 
-def _undone(program: Program, found: Found, revised: frozenset[Problem]) -> tuple[str, ...]:
-    """Operators that another family computes than is the fastest alone; the weakest wins first."""
-    changed = sorted(revised ^ found.picks, key=lambda problem: _advantage(found, problem))
-    return tuple(
-        operator.name
-        for problem in changed
-        for operator in program.operators
-        if operator.problem == problem
-    )
+def _undoing(substituted: Sequence[Problem]) -> list[tuple[str, int]]:
+    """Names of plans, and how many substitutions are undone for each."""
+    return [(f"undone {part}/4", len(substituted) * part // 4) for part in (1, 2, 3)]
 
 
-def _advantage(found: Found, problem: Problem) -> float:
-    """How many times as long the slower family takes alone."""
-    tuned = found.tuned[problem]
-    bests = (tuned.best_of(library=False), tuned.best_of(library=True))
-    costs = [each.trial.cost for each in bests if each is not None]
-    return max(costs) / min(costs)
+def _names(program: Program, problems: Sequence[Problem]) -> tuple[str, ...]:
+    """Operators of problems, in the problems' order."""
+    return tuple(o.name for each in problems for o in program.operators if o.problem == each)
 
 
 def _side_by_side(
@@ -143,12 +129,6 @@ def _ready(bundle: PlanBundle, gpu: TrialProcess) -> Engine:
     return engine
 
 
-def _step_times(gpu: TrialProcess, bundle: PlanBundle) -> tuple[float, ...]:
-    """Seconds of each step among its neighbours, and of the mark after it."""
-    with _ready(bundle, gpu) as engine:
-        return gpu.step_seconds(engine.bind().steps)
-
-
 def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
     low, high = noise_band(seconds)
     library = sum(isinstance(step.choice, LibraryChoice) for step in bundle.plan.steps)
@@ -156,8 +136,10 @@ def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineV
     return EngineVariant(name, quantile(seconds, 0.5), low, high, library, generated)
 
 
-def _with_step_times(bundle: PlanBundle, times: Sequence[float], whole: float) -> PlanBundle:
+def _with_step_times(gpu: TrialProcess, bundle: PlanBundle, whole: float) -> PlanBundle:
     """The plan with each step's time in the engine; the marks between steps are taken out evenly."""
+    with _ready(bundle, gpu) as engine:
+        times = gpu.step_seconds(engine.bind().steps)
     mark = max(0.0, sum(times) - whole) / len(times)
     steps = []
     for step, seconds in zip(bundle.plan.steps, times, strict=True):

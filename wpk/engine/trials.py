@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
 
 from wpk.build.compiled import CompiledKernel
 from wpk.device.errors import GpuTimeoutError, TrampledError
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience
 from wpk.engine.cases import Case
+from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.operator_check import StepRunner
 from wpk.engine.plan import PlanBundle
 from wpk.errors import EngineError, LaunchError
@@ -21,8 +21,6 @@ from wpk.search.library_pick import LibraryPick
 from wpk.search.record import SearchRecord
 from wpk.search.static_search import Choice, Finalist
 from wpk.trial import Regime, Status, Trial
-
-OpenGpu = Callable[[], TrialProcess]
 
 _NO_RECORD = SearchRecord((), (), ())
 
@@ -57,49 +55,31 @@ SEARCHING = Way()
 
 
 class TrialRunner:
-    """Checks and times candidates one at a time, in one process that is replaced when it is lost.
-
-    Use it as a context manager.
-    """
+    """Checks and times candidates one at a time, in a process that is replaced when it is lost."""
 
     def __init__(
         self,
+        lease: GpuLease,
         cases: Mapping[Problem, Case],
         regime: Regime,
         others: Mapping[Problem, Case] | None = None,
         patience: Patience | None = None,
-        open_gpu: OpenGpu = TrialProcess,
     ) -> None:
         """Describe the runner; the process starts with the first trial.
 
         Args:
+            lease: The process.
             cases: What the candidates of each problem are checked and timed on.
             regime: State of the caches that counts.
             others: The same at another seed, for what may be chosen; None to check on one seed only.
             patience: How long to sample.
-            open_gpu: Starts a process.
         """
-        self._cases, self._regime, self._others = cases, regime, others
-        self._patience, self._open = patience or Patience(), open_gpu
-        self._gpu: TrialProcess | None = None
-
-    def __enter__(self) -> Self:
-        """Nothing to do."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """End the process."""
-        self.close()
-
-    def close(self) -> None:
-        """End the process; another trial would start a new one."""
-        if self._gpu is not None:
-            self._gpu.close()
-            self._gpu = None
+        self._lease, self._cases, self._others = lease, cases, others
+        self._regime, self._patience = regime, patience or Patience()
 
     def offer(self, problem: Problem) -> LibraryOffer:
         """What libraries propose for a problem."""
-        return self._process().offer(problem)
+        return self._lease.process().offer(problem)
 
     def prepare(self, image: LibraryImage) -> int:
         """Make a library's implementation ready; the bytes of scratch memory that it needs.
@@ -107,7 +87,7 @@ class TrialRunner:
         Raises:
             EngineError: It cannot be made ready.
         """
-        return self._process().prepare(image)
+        return self._lease.process().prepare(image)
 
     def trial(self, candidate: Candidate, way: Way = SEARCHING) -> Trial:
         """The outcome of one schedule.
@@ -157,7 +137,7 @@ class TrialRunner:
         way: Way,
     ) -> Trial:
         try:
-            gpu = self._process()
+            gpu = self._lease.process()
             trial = self._checked_and_timed(gpu, case, parameters, load(gpu), way)
         except _NotReadyError as error:
             return Trial(parameters, Status.REJECTED, (), error.what)
@@ -168,7 +148,7 @@ class TrialRunner:
         except LaunchError as error:
             trial = Trial(parameters, Status.LAUNCH_FAILED, (), error.what)
         if trial.status is not Status.OK:
-            self.close()
+            self._lease.drop()
         return trial
 
     def _checked_and_timed(
@@ -195,9 +175,3 @@ class TrialRunner:
             regions = [Region(address, size) for address, size in placed.allocations.items()]
             timing = gpu.measure(placed.works, regions, regime, self._patience)
         return Trial(parameters, Status.OK, timing.seconds)
-
-    def _process(self) -> TrialProcess:
-        if self._gpu is None or not self._gpu.is_alive:
-            self.close()
-            self._gpu = self._open()
-        return self._gpu

@@ -14,11 +14,11 @@ from wpk.device.timing import noise_band
 from wpk.engine.assembly import Setting
 from wpk.engine.bench import Bench
 from wpk.engine.cases import Case, Cases, make_cases
+from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.plan import Plan
 from wpk.engine.selection import selected_problems
-from wpk.engine.trials import OpenGpu, TrialRunner
+from wpk.engine.trials import TrialRunner
 from wpk.libraries.cudnn_problems import ALIGNMENT
-from wpk.libraries.process import TrialProcess
 from wpk.lowering.model import LoweredModel
 from wpk.lowering.program import Program
 from wpk.problems import Problem
@@ -74,7 +74,7 @@ def tune_model(
     compiler: Compiler,
     tuning: Tuning,
     tell: Tell,
-    open_gpu: OpenGpu = TrialProcess,
+    lease: GpuLease,
 ) -> Found:
     """The choices with the fastest correct schedule of each problem.
 
@@ -89,7 +89,7 @@ def tune_model(
         compiler: Compiles kernels.
         tuning: How to tune.
         tell: Told of the progress.
-        open_gpu: Starts a process that executes candidates.
+        lease: The process that executes candidates.
 
     Raises:
         KeyboardInterrupt: All trials up to then are in the store; the same command goes on from there.
@@ -111,10 +111,8 @@ def tune_model(
     setup = Setup(
         setting.target.name, setting.target.arch, load_nvrtc().identity, tuning.gpu.driver
     )
-    with (
-        TuningStore(tuning.store) as store,
-        TrialRunner(first, regime, second, open_gpu=open_gpu) as runner,
-    ):
+    runner = TrialRunner(lease, first, regime, second)
+    with TuningStore(tuning.store) as store:
         argv = ["wpk", "optimize", plan.provenance.model]
         run = tuning.run or store.begin_run(argv, tuning.seed)
         bench = Bench(setting.target, compiler, runner)
