@@ -2,75 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from fused_convolutions import BIAS, CONVOLUTIONS, RESIDUAL, fused_convolution
 
 from wpk.device.cuda import CudaDevice
 from wpk.dtypes import DType, Precision
 from wpk.errors import LaunchError
-from wpk.expression import Acc, Apply, Expression, Operand, Scalar, apply
+from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
 from wpk.libraries.definition import Computable
 from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.reference import Case, random_case, worst_error
 from wpk.lowering.elementwise_ops import express
-from wpk.problems import Convolution, Epilogue, Matmul, Normalisation, Problem, Tensor
+from wpk.problems import Epilogue, Matmul, Normalisation, Problem, Tensor
 from wpk.problems.normalisation import NormKind
 
 pytestmark = pytest.mark.gpu
 
 MOST = 6
 """Proposals that a test builds of each problem: compiling takes a second each."""
-
-
-def _image(dtype: DType, c: int, h: int, w: int) -> Tensor:
-    return Tensor(dtype, (h * w * c, 1, w * c, c))
-
-
-def _convolution(
-    precision: Precision = Precision.FP16,
-    expression: Expression = Acc(),  # noqa: B008 - frozen
-    **changes: Any,
-) -> Convolution:
-    """3×3 over 64 channels of 14² with a bias as operand 0 and a residual as operand 1, as used."""
-    given: dict[str, Any] = {
-        "n": 2,
-        "c": 64,
-        "h": 14,
-        "w": 14,
-        "k": 64,
-        "p": 14,
-        "q": 14,
-        "filter": (3, 3),
-        "stride": (1, 1),
-        "dilation": (1, 1),
-        "pad": (1, 1),
-        "groups": 1,
-        "transposed": False,
-        **changes,
-    }
-    given["n"] = Extent(given["n"])
-    dtype = precision.storage
-    y = _image(dtype, given["k"], given["p"], given["q"])
-    used = 1 + max((int(leaf) for leaf in _operands(expression)), default=-1)
-    operands = (Tensor(dtype, (0, 1, 0, 0)), y)[:used]
-    x = _image(dtype, given["c"], given["h"], given["w"])
-    return Convolution(
-        precision=precision, x=x, y=y, epilogue=Epilogue(expression, operands), **given
-    )
-
-
-def _operands(expression: Expression) -> Iterator[int]:
-    match expression:
-        case Operand(index):
-            yield index
-        case Apply(_, arguments):
-            for argument in arguments:
-                yield from _operands(argument)
 
 
 def _matmul(precision: Precision, batch: tuple[int, int], constant: bool) -> Matmul:
@@ -86,20 +40,6 @@ def _matmul(precision: Precision, batch: tuple[int, int], constant: bool) -> Mat
     return Matmul(
         precision, (Extent(batch[0]), heads), Extent(m), n, k, a, b, constant, y, epilogue
     )
-
-
-BIAS = apply("Add", Acc(), Operand(0))
-RESIDUAL = apply("Relu", apply("Add", BIAS, Operand(1)))
-
-CONVOLUTIONS: dict[str, Callable[[Precision], Convolution]] = {
-    "bare": lambda p: _convolution(p),
-    "bias relu": lambda p: _convolution(p, apply("Relu", BIAS)),
-    "bias residual relu": lambda p: _convolution(p, RESIDUAL),
-    "stride 2": lambda p: _convolution(p, apply("Relu", BIAS), p=7, q=7, stride=(2, 2)),
-    "asymmetric": lambda p: _convolution(p, BIAS, p=13, q=14, pad=(0, 1)),
-    "grouped": lambda p: _convolution(p, BIAS, groups=2),
-    "dilated": lambda p: _convolution(p, BIAS, dilation=(2, 2), pad=(2, 2)),
-}
 
 
 @pytest.fixture(name="library", scope="module")
@@ -118,7 +58,7 @@ def test_computes_fused_convolutions(
 
 
 def test_computes_transposed_convolutions(cuda: CudaDevice, library: Cudnn) -> None:
-    _right(cuda, library, _convolution(transposed=True, stride=(2, 2), p=28, q=28))
+    _right(cuda, library, fused_convolution(transposed=True, stride=(2, 2), p=28, q=28))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +73,7 @@ def test_computes_activations(
     cuda: CudaDevice, library: Cudnn, operator: str, attributes: dict[str, float]
 ) -> None:
     expression = express(operator, [apply("Mul", BIAS, Scalar(0.06))], attributes)
-    _right(cuda, library, _convolution(Precision.FP16, expression))
+    _right(cuda, library, fused_convolution(Precision.FP16, expression))
 
 
 @pytest.mark.parametrize("batch", [(1, 1), (3, 1), (2, 4)])
@@ -161,11 +101,11 @@ def test_computes_normalisations(
 
 def test_strict_fp32_is_never_tf32(cuda: CudaDevice, library: Cudnn) -> None:
     """Tf32 errs by a hundred times of what fp32 allows, so one such engine would show."""
-    problem = _convolution(Precision.FP32)
+    problem = fused_convolution(Precision.FP32)
     ready = _ready(library, problem)
     _, errors = _errors(cuda, problem, ready)
     assert max(errors) <= 1.0, dict(zip((c.name for c in ready), errors, strict=True))
-    tf32 = _convolution(Precision.TF32)
+    tf32 = fused_convolution(Precision.TF32)
     case = random_case(problem, 0)
     with Operands(cuda, tf32, case) as operands:
         results = [operands.run(candidate) for candidate in _ready(library, tf32)]
@@ -173,7 +113,7 @@ def test_strict_fp32_is_never_tf32(cuda: CudaDevice, library: Cudnn) -> None:
 
 
 def test_a_captured_candidate_gives_the_same(cuda: CudaDevice, library: Cudnn) -> None:
-    problem = _convolution(Precision.FP16, RESIDUAL)
+    problem = fused_convolution(Precision.FP16, RESIDUAL)
     candidate = _ready(library, problem)[0]
     case = random_case(problem, 1)
     with Operands(cuda, problem, case) as operands, Workspace(cuda, [candidate]) as workspace:
@@ -185,7 +125,7 @@ def test_a_captured_candidate_gives_the_same(cuda: CudaDevice, library: Cudnn) -
 
 
 def test_refuses_addresses_that_are_not_aligned(cuda: CudaDevice, library: Cudnn) -> None:
-    problem = _convolution()
+    problem = fused_convolution()
     candidate = _ready(library, problem)[0]
     with Operands(cuda, problem, random_case(problem, 0)) as operands:
         pointers = operands.pointers(candidate)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_cudnn import CONVOLUTIONS
+from fused_convolutions import CONVOLUTIONS
 
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience

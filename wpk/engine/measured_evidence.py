@@ -75,7 +75,16 @@ def _is_library(tried: Tried) -> bool:
 def _contestants(tuned: Tuned) -> list[Contestant]:
     """The finalists, and the best of a family that has none among them; the fastest first."""
     ran = [each for each in tuned.finalists if each.trial.status is Status.OK]
-    found = [_contestant(each, side_by_side=tuned.compared) for each in ran]
+    elsewhere = {
+        (e.template, e.trial.schedule): e.trial.cost for e in tuned.elsewhere if e.trial.seconds
+    }
+    found = [
+        replace(
+            _contestant(each, side_by_side=tuned.compared),
+            elsewhere_seconds=elsewhere.get((each.template, each.trial.schedule)),
+        )
+        for each in ran
+    ]
     for library in (False, True):
         if not any(each.is_library is library for each in found):
             tried = tuned.library if library else tuned.tried

@@ -42,6 +42,8 @@ class Contestant:
         samples: How many.
         side_by_side: Whether it was measured in turns with the other finalists, at the end; else
             its time is what the search saw.
+        elsewhere_seconds: Median in the other regime of the caches; None where it was not measured
+            there.
     """
 
     maker: str
@@ -53,6 +55,7 @@ class Contestant:
     high_seconds: float
     samples: int
     side_by_side: bool
+    elsewhere_seconds: float | None = None
 
     @property
     def noise(self) -> float:

@@ -49,7 +49,8 @@ def normalise(x: Array, problem: Normalisation) -> Array:
     """The rows, with mean 0 where the kind asks for it, and with mean square 1."""
     centred = problem.kind is NormKind.LAYER
     d = x - x.mean(axis=-1, keepdims=True) if centred else x
-    return d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + problem.epsilon)
+    scaled: Array = d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + problem.epsilon)
+    return scaled
 
 
 def convolve(x: Array, w: Array, problem: Convolution) -> Array:

@@ -6,8 +6,9 @@ from wpk.report.contest import candidate_words, ratio_words, roles, tally_words,
 from wpk.report.facts import OperatorFacts
 from wpk.report.measured import distance_words, in_engine_words, measured_sentence
 from wpk.report.page.markup import Html, joined, tag
+from wpk.trial import Regime
 
-_COLUMNS = ("", "Candidate", "Median µs", "Speedup of the choice")
+_COLUMNS = ("", "Candidate", "{regime} µs", "{other} µs", "Speedup of the choice")
 
 
 def contest_part(operator: OperatorFacts, measured: Measurement) -> Html:
@@ -15,7 +16,12 @@ def contest_part(operator: OperatorFacts, measured: Measurement) -> Html:
     shown = roles(measured)
     slowest = max(each.high_seconds for _, each in shown)
     rows = [_row(role, each, measured.chosen, slowest) for role, each in shown]
-    head = tag("thead", tag("tr", *(tag("th", label, scope="col") for label in _COLUMNS)))
+    regime = Regime(measured.regime)
+    other = Regime.COLD if regime is Regime.WARM else Regime.WARM
+    labels = (
+        label.format(regime=regime.capitalize(), other=other.capitalize()) for label in _COLUMNS
+    )
+    head = tag("thead", tag("tr", *(tag("th", label, scope="col") for label in labels)))
     where = (
         f"Alone {measured.median_seconds * 1e6:.2f} µs, in the engine {in_engine_words(measured)} µs"
         if measured.in_engine_seconds is not None
@@ -43,6 +49,9 @@ def _row(role: str, each: Contestant, chosen: Contestant, slowest: float) -> Htm
         tag("th", role, scope="row"),
         tag("td", candidate_words(each)),
         tag("td", _band(each, slowest), time_words(each.median_seconds, each.noise), apart),
+        tag(
+            "td", DASH if each.elsewhere_seconds is None else f"{each.elsewhere_seconds * 1e6:.2f}"
+        ),
         tag("td", speedup),
     )
 
