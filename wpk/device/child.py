@@ -51,7 +51,8 @@ class _Served:
             case "capture":
                 return self._capture(*arguments)  # type: ignore[arg-type]
             case "replay":
-                return self._captured[arguments[0]].replay()  # type: ignore[index]
+                self._captured[arguments[0]].replay()  # type: ignore[index]
+                return None
         return getattr(device, call.method)(*arguments)
 
     def _capture(self, works: Sequence[Work], unused: Sequence[int]) -> int:
