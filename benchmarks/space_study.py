@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 sys.path.insert(0, str(Path(__file__).parent))  # Python's safe path leaves a script's folder out
 
@@ -88,7 +88,7 @@ def record(row: str, workers: int, folder: Path) -> str:
                     trials[candidate] = bench.trial(candidate, ROUGH)
                 else:
                     trials[candidate] = outcome
-        trials |= _again(bench, trials)
+        trials |= retime(bench, trials)
         device = bench.device
     for space in spaces:
         found = tuple(_rounded(trials[candidate]) for candidate in space.candidates)
@@ -118,7 +118,14 @@ def _compiled(
             yield candidate, Trial(candidate.parameters, outcome.status, (), why)
 
 
-def _again(bench: Bench, trials: dict[Candidate, Trial]) -> dict[Candidate, Trial]:
+class Timer(Protocol):
+    """What `retime` needs of a bench."""
+
+    def trial(self, candidate: Candidate, patience: Patience) -> Trial:
+        """See `Bench.trial`."""
+
+
+def retime(bench: Timer, trials: dict[Candidate, Trial]) -> dict[Candidate, Trial]:
     """The fastest, timed in rounds; each begins with another one, so that no place is favoured."""
     ran = [candidate for candidate in trials if trials[candidate].status is Status.OK]
     finalists = sorted(ran, key=lambda candidate: trials[candidate].cost)[:FINALISTS]
