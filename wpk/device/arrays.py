@@ -75,8 +75,8 @@ def read_array(array: Any, name: str, stream: int) -> tuple[ForeignArray, int | 
     try:
         exchange = exchange_of(array.__class__)
         if exchange is not None:
-            tensor, theirs = exchange.read(array)
-            return _described(tensor), theirs
+            tensor = exchange.read(array)
+            return _described(tensor), exchange.stream(tensor.device)
         if hasattr(array, "__dlpack_device__"):
             tensor = read_capsule(array.__dlpack__(stream=interface_handle(stream)))
             return _described(tensor), None

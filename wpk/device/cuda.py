@@ -6,7 +6,7 @@ primary one, so other libraries in the process share it.
 
 import weakref
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Self
 
 import numpy as np
@@ -16,10 +16,15 @@ from wpk.device.context import CurrentContext, pycuda_driver, retain
 from wpk.device.facts import DeviceFacts, read_driver_version, read_facts
 from wpk.device.graph import CudaGraph, CudaMark, bindings, checked
 from wpk.device.kernels import CudaKernels
+from wpk.device.memory import CudaMemory, located
+from wpk.device.streams import LEGACY_STREAM
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import BoundCall, Image, KernelsOnly, LibraryImage, Replay, Work
 
 Bytes = NDArray[np.uint8]
+
+_NON_BLOCKING = 1
+"""``CU_STREAM_NON_BLOCKING``: pycuda has no name for it."""
 
 
 class CudaDevice(KernelsOnly):
@@ -34,7 +39,7 @@ class CudaDevice(KernelsOnly):
         cuda_api: Version of CUDA that the driver supports, e.g. ``13.0``.
         driver: The driver's own version, e.g. ``580.159.03``.
         facts: Numbers of the GPU, read off the driver.
-        stream: Handle of the stream that all work is put on, for libraries that put theirs there too.
+        stream: Handle of the device's own stream, which launches and replays go to.
     """
 
     executes_source = False
@@ -65,11 +70,13 @@ class CudaDevice(KernelsOnly):
         self.facts: DeviceFacts = read_facts(self._cuda, device)
         self._context = CurrentContext(self._cuda, context, self.name)
         self._kernels = CudaKernels(self._cuda, self.name)
-        self._allocations: dict[int, Any] = {}
+        self._memory = CudaMemory(self._cuda, self.name)
         self._children: weakref.WeakSet[CudaGraph | CudaMark] = weakref.WeakSet()
         with self._context:
-            # It waits for copies of memory and they for it, so calls take effect in order.
-            self._streams = [self._cuda.Stream()]
+            # The first waits for copies of memory and they for it, so calls take effect in order.
+            # Graphs are captured on the second, which does not: another thread's copy would break off
+            # a capture on the first.
+            self._streams = [self._cuda.Stream(), self._cuda.Stream(_NON_BLOCKING)]
             self._events = [self._cuda.Event(), self._cuda.Event()]
         self.stream = int(self._streams[0].handle)
         self._leave = weakref.finalize(
@@ -78,7 +85,7 @@ class CudaDevice(KernelsOnly):
             self._context,
             self._children,
             self._kernels,
-            self._allocations,
+            self._memory,
             (self._events, self._streams),
         )
 
@@ -98,6 +105,14 @@ class CudaDevice(KernelsOnly):
     def l2_bytes(self) -> int:
         """Size of the L2 cache."""
         return self.facts.l2_bytes
+
+    @property
+    def work_stream(self) -> int:
+        """Handle of the stream that work is put on now, for libraries that put theirs there too.
+
+        The device's own, or the one that a graph is being captured on.
+        """
+        return int(self._streams[0].handle)
 
     def active(self) -> AbstractContextManager[object]:
         """While entered, this thread's context is the device's, and other threads wait.
@@ -126,22 +141,13 @@ class CudaDevice(KernelsOnly):
             EngineError: There is not enough memory.
         """
         with self._context:
-            try:
-                allocation = self._cuda.mem_alloc(size)
-            except self._cuda.MemoryError as error:
-                free, total = self._cuda.mem_get_info()
-                raise EngineError(
-                    f"{self.name} has no {size} bytes left: {free} of {total} are free",
-                    fix="free memory on the GPU, or run a smaller batch",
-                ) from error
-            self._allocations[int(allocation)] = allocation
-            return int(allocation)
+            return self._memory.allocate(size)
 
     def free(self, address: int) -> None:
         """Give an allocation back; that of a device that was closed is free already."""
         if self._context.is_open:
             with self._context:
-                self._allocations.pop(address).free()
+                self._memory.free(address)
 
     def write(self, address: int, data: Bytes) -> None:
         """Copy bytes to the GPU."""
@@ -186,7 +192,11 @@ class CudaDevice(KernelsOnly):
                 self.launch(work)
 
         with self._context:
-            graph = CudaGraph(self.stream, enqueue)
+            self._streams.reverse()
+            try:
+                graph = CudaGraph(self.work_stream, enqueue, replays_on=self.stream)
+            finally:
+                self._streams.reverse()
         self._children.add(graph)
         return graph
 
@@ -210,16 +220,15 @@ class CudaDevice(KernelsOnly):
                 raise self._failed(error) from error
 
     def settle(self) -> None:
-        """Wait for all work on the device, whatever stream it is on.
+        """Wait for copies, and for work on all streams that take turns with them.
 
         Raises:
             LaunchError: A kernel failed.
         """
+        driver = bindings()
         with self._context:
-            try:
-                self._cuda.Context.synchronize()
-            except self._cuda.Error as error:
-                raise self._failed(error) from error
+            # Not the whole context: that may not be waited for while another thread captures.
+            checked("finish its work", driver.cuStreamSynchronize(driver.CUstream(LEGACY_STREAM)))
 
     def seconds(self, replay: Replay) -> float:
         """Time of a replay between two events on the GPU, after everything started before.
@@ -258,16 +267,8 @@ class CudaDevice(KernelsOnly):
 
     def located(self, address: int) -> int | None:
         """Number of the GPU that an address lies on; None where it is no GPU's memory."""
-        driver = bindings()
-        kinds = driver.CUpointer_attribute
         with self._context:
-            status, kind = driver.cuPointerGetAttribute(
-                kinds.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address
-            )
-            if int(status) or kind == driver.CUmemorytype.CU_MEMORYTYPE_HOST:
-                return None
-            wanted = kinds.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-            return int(checked("find memory", driver.cuPointerGetAttribute(wanted, address)))
+            return located(address)
 
     def _failed(self, error: Exception) -> LaunchError:
         return LaunchError(
@@ -280,16 +281,18 @@ def _leave(
     context: CurrentContext,
     children: "weakref.WeakSet[CudaGraph | CudaMark]",
     kernels: CudaKernels,
-    allocations: dict[int, Any],
+    memory: CudaMemory,
     others: tuple[list[Any], ...],
 ) -> None:
     with context:
-        bindings().cuCtxSynchronize()  # whatever became of it, nothing runs any more
+        for child in list(children):
+            if isinstance(child, CudaMark):
+                with suppress(LaunchError):  # whatever became of it, it does not run any more
+                    child.wait()
         for child in list(children):
             child.close()
         kernels.clear()
-        while allocations:
-            allocations.popitem()[1].free()
+        memory.clear()
         for each in others:
             each.clear()
     context.close()

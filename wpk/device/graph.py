@@ -15,29 +15,32 @@ from wpk.errors import EngineError, LaunchError
 class CudaGraph:
     """What a function put on a stream, as one thing that starts with a single call."""
 
-    def __init__(self, stream: int, enqueue: Callable[[], None]) -> None:
+    def __init__(
+        self, stream: int, enqueue: Callable[[], None], *, replays_on: int | None = None
+    ) -> None:
         """Capture.
 
         Args:
             stream: Handle of the stream that ``enqueue`` works on.
             enqueue: Puts launches on the stream; nothing executes while it does.
+            replays_on: Handle of the stream that replays go to; ``stream`` itself by default.
 
         Raises:
             EngineError: cuda-bindings is not installed.
             LaunchError: Something cannot be captured.
         """
         self._driver = bindings()
-        self._stream = self._driver.CUstream(stream)
+        self._stream = _stream(stream if replays_on is None else replays_on)
         mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        checked("begin a graph", self._driver.cuStreamBeginCapture(self._stream, mode))
+        checked("begin a graph", self._driver.cuStreamBeginCapture(_stream(stream), mode))
         try:
             enqueue()
         except BaseException:
-            _, graph = self._driver.cuStreamEndCapture(self._stream)
-            if int(graph):
+            _, graph = self._driver.cuStreamEndCapture(_stream(stream))
+            if graph is not None and int(graph):  # none is left of one that was broken off
                 self._driver.cuGraphDestroy(graph)
             raise
-        graph = checked("end a graph", self._driver.cuStreamEndCapture(self._stream))
+        graph = checked("end a graph", self._driver.cuStreamEndCapture(_stream(stream)))
         try:
             self._executable = checked("make a graph", self._driver.cuGraphInstantiate(graph, 0))
         finally:
@@ -45,7 +48,7 @@ class CudaGraph:
         self.close = weakref.finalize(self, self._driver.cuGraphExecDestroy, self._executable)
 
     def replay(self) -> None:
-        """Start it on the stream it was captured on; it may still run when this returns.
+        """Start it; it may still run when this returns.
 
         Raises:
             LaunchError: It cannot be started, or something before it failed.

@@ -68,7 +68,7 @@ class StreamDevice(Device, Protocol):
         """Start to copy bytes on a stream."""
 
     def settle(self) -> None:
-        """Wait for all work on the device, whatever stream it is on.
+        """Wait for copies, and for work on all streams that take turns with them.
 
         Raises:
             LaunchError: A kernel failed.

@@ -68,6 +68,10 @@ class GpuRuns:
             bindings: Of the plan on the device.
         """
         self._plan, self._device, self._bindings = plan, device, bindings
+        self._names = {
+            "inputs": {port.name for port in plan.inputs},
+            "outputs": {port.name for port in plan.outputs},
+        }
         self._done: Mark = device.make_mark()  # kept behind the last run
         self._theirs: Mark = device.make_mark()
         self._sizes: dict[_Arrays, _Dims] = {}
@@ -150,17 +154,18 @@ class GpuRuns:
         self, what: str, ports: Sequence[Port], arrays: Mapping[str, Any], handle: int
     ) -> _Arrays:
         """Describe arrays, and order what writes them before the stream."""
-        if len(arrays) != len(ports) or any(port.name not in arrays for port in ports):
+        if arrays.keys() != self._names[what]:
             require_names(what, ports, arrays)
-        found = []
+        found, ordered = [], None
         for port in ports:
             array = arrays[port.name]
             if isinstance(array, GpuArray):
                 found.append(array.described(handle, self._done))
                 continue
             read, theirs = read_array(array, port.name, handle)
-            if theirs is not None:
+            if theirs not in (None, ordered):
                 self._order(interface_handle(theirs), interface_handle(handle))
+                ordered = theirs
             found.append(read)
         return tuple(found)
 

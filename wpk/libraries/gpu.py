@@ -57,7 +57,7 @@ class Libraries:
                 f"library call {call.image[:12]} is started but not loaded",
                 fix="this is a bug in the code that loads a plan",
             )
-        candidate.run(call.pointers, call.workspace, self._device.stream)
+        candidate.run(call.pointers, call.workspace, self._device.work_stream)
 
     def _prepare(self, image: LibraryImage) -> CudnnCandidate:
         cudnn = self._library()
