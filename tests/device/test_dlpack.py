@@ -12,7 +12,8 @@ import pytest
 from wpk.device.dlpack import DlpackTensor, exchange_of, make_capsule, read_capsule
 from wpk.dtypes import DType
 
-NAME = b"dltensor"
+USED = b"used_dltensor"
+NAME, EXCHANGE = b"dltensor", b"dlpack_exchange_api"
 api = ctypes.pythonapi
 api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 api.PyCapsule_GetPointer.argtypes = (ctypes.py_object, ctypes.c_char_p)
@@ -61,7 +62,7 @@ def test_a_consumer_gives_the_owner_back_by_the_deleter() -> None:
     place = api.PyCapsule_GetPointer(capsule, NAME)
     deleter = ctypes.c_void_p.from_address(place + TENSOR.size + 8).value
     assert deleter is not None
-    api.PyCapsule_SetName(capsule, b"used_dltensor")
+    api.PyCapsule_SetName(capsule, USED)
     del capsule
     assert seen() is not None
     ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(place)
@@ -70,7 +71,7 @@ def test_a_consumer_gives_the_owner_back_by_the_deleter() -> None:
 
 def test_refuses_what_is_no_capsule_or_was_used() -> None:
     capsule = make_capsule(0x1000, 0, DType.FP32, (1,), Owner())
-    api.PyCapsule_SetName(capsule, b"used_dltensor")
+    api.PyCapsule_SetName(capsule, USED)
     with pytest.raises(ValueError, match="incorrect name"):
         read_capsule(capsule)
     api.PyCapsule_SetName(capsule, NAME)
@@ -104,7 +105,7 @@ def table(major: int) -> ctypes.Array[ctypes.c_char]:
 
 def test_reads_through_the_c_functions_where_a_type_offers_them() -> None:
     kept = table(1)
-    capsule = api.PyCapsule_New(ctypes.addressof(kept), b"dlpack_exchange_api", None)
+    capsule = api.PyCapsule_New(ctypes.addressof(kept), EXCHANGE, None)
     kind = type("Kind", (Offered,), {"__dlpack_c_exchange_api__": capsule})
     exchange = exchange_of(kind)
     assert exchange is not None
@@ -114,7 +115,7 @@ def test_reads_through_the_c_functions_where_a_type_offers_them() -> None:
 
 def test_leaves_c_functions_of_another_version_alone() -> None:
     kept = table(2)
-    capsule = api.PyCapsule_New(ctypes.addressof(kept), b"dlpack_exchange_api", None)
+    capsule = api.PyCapsule_New(ctypes.addressof(kept), EXCHANGE, None)
     assert exchange_of(type("Kind", (), {"__dlpack_c_exchange_api__": capsule})) is None
     assert exchange_of(type("Kind", (), {"__dlpack_c_exchange_api__": 12345})) is None
     assert exchange_of(type("Kind", (), {})) is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import struct
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -142,6 +143,39 @@ class Dlpack:
         return make_capsule(self.array.ctypes.data, self.ordinal, dtype, shape, self.array)
 
 
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)
+def to_tensor(given: Exchanged, out: int) -> int:
+    shape = ctypes.addressof(given.shape)
+    fields = (given.array.ctypes.data, 2, 0, len(given.shape), 2, 32, 1, shape, 0, 0)
+    ctypes.memmove(out, struct.pack("=Q3i2BH3Q", *fields), 48)
+    return 0
+
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.c_void_p)
+def current_stream(device: int, ordinal: int, out: int) -> int:
+    ctypes.c_void_p.from_address(out).value = 9
+    return 0
+
+
+def exchange_table() -> ctypes.Array[ctypes.c_char]:
+    functions = [ctypes.cast(f, ctypes.c_void_p).value for f in (to_tensor, current_stream)]
+    return ctypes.create_string_buffer(struct.pack("=2I6Q", 1, 3, 0, 0, 0, 0, *functions))
+
+
+class Exchanged:
+    """An array, fp32, that offers DLPack's C functions; its library works on stream 9."""
+
+    table, name = exchange_table(), b"dlpack_exchange_api"  # a capsule keeps neither
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    __dlpack_c_exchange_api__ = new(("PyCapsule_New", ctypes.pythonapi))(
+        ctypes.addressof(table), name, None
+    )
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+
+
 @pytest.fixture
 def device() -> Streams:
     return Streams()
@@ -170,7 +204,7 @@ def test_the_device_is_one_with_streams(device: Streams) -> None:
     assert not isinstance(Emulator(), StreamDevice)
 
 
-@pytest.mark.parametrize("kind", [Interface, Dlpack])
+@pytest.mark.parametrize("kind", [Interface, Dlpack, Exchanged])
 def test_arrays_are_read_and_written_where_they_lie(
     engine: Engine, device: Streams, kind: type
 ) -> None:
@@ -204,6 +238,19 @@ def test_a_run_waits_for_the_one_before_and_for_what_the_array_waits_for(
     )  # legacy: waits by itself
     ours = device.stream
     assert device.log == [("hold", ours), ("replay", ours), ("record", ours)]
+
+
+def test_a_library_is_asked_once_a_run_which_stream_it_works_on(
+    engine: Engine, device: Streams
+) -> None:
+    x, y = x_of(engine), y_of()
+    engine.run({"x": Exchanged(x)}, outputs={"y": Exchanged(y)}, stream=9)
+    device.log.clear()
+    engine.run({"x": Exchanged(x)}, outputs={"y": Exchanged(y)}, stream=5)
+    assert device.log == [("record", 9), ("hold", 5), ("hold", 5), ("replay", 5), ("record", 5)]
+    device.log.clear()
+    engine.run({"x": Exchanged(x)}, outputs={"y": Exchanged(y)}, stream=9)
+    assert device.log == [("hold", 9), ("replay", 9), ("record", 9)]
 
 
 def test_a_run_on_the_host_waits_for_runs_on_streams(engine: Engine, device: Streams) -> None:

@@ -57,13 +57,16 @@ def lies_on_gpu(array: object) -> bool:
     return hasattr(array, "__cuda_array_interface__")
 
 
-def read_array(array: Any, name: str, stream: int) -> tuple[ForeignArray, int | None]:
+def read_array(
+    array: Any, name: str, stream: int, asked: set[type]
+) -> tuple[ForeignArray, int | None]:
     """Describe an array on a GPU.
 
     Args:
         array: What `lies_on_gpu`.
         name: What messages call it.
         stream: Handle of the stream that its contents will be used on.
+        asked: Types whose library has said for this run what stream it works on; added to.
 
     Returns:
         The description, and the handle of a stream that the contents are written on and that ours has
@@ -76,7 +79,11 @@ def read_array(array: Any, name: str, stream: int) -> tuple[ForeignArray, int | 
         exchange = exchange_of(array.__class__)
         if exchange is not None:
             tensor = exchange.read(array)
-            return _described(tensor), exchange.stream(tensor.device)
+            described = _described(tensor)
+            if array.__class__ in asked:
+                return described, None
+            asked.add(array.__class__)
+            return described, exchange.stream(tensor.device)
         if hasattr(array, "__dlpack_device__"):
             tensor = read_capsule(array.__dlpack__(stream=interface_handle(stream)))
             return _described(tensor), None
@@ -95,12 +102,10 @@ def read_array(array: Any, name: str, stream: int) -> tuple[ForeignArray, int | 
 
 
 def _described(tensor: DlpackTensor) -> ForeignArray:
-    kind, ordinal = tensor.device
+    address, (kind, ordinal), dtype, shape, strides = tensor
     if kind not in (CUDA, CUDA_MANAGED):
         raise ValueError("it is not on a GPU")
-    return ForeignArray(
-        tensor.address, tensor.kind, tensor.shape, tensor.strides, ordinal, read_only=False
-    )
+    return ForeignArray(address, dtype, shape, strides, ordinal, False)
 
 
 def _from_interface(interface: dict[str, Any]) -> tuple[ForeignArray, int | None]:

@@ -18,7 +18,7 @@ CUDA = 2
 CUDA_MANAGED = 13
 """``kDLCUDAManaged``."""
 
-_NAME = b"dltensor"
+_NAME = b"dltensor"  # a capsule keeps no copy of its name
 _INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
 _CODES = {
     DType.FP32: (_FLOAT, 32),

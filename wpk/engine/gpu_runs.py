@@ -97,7 +97,8 @@ class GpuRuns:
         """
         device = self._device
         handle = device.stream if stream is None else stream_handle(stream)
-        read = self._read("inputs", self._plan.inputs, inputs, handle)
+        asked: set[type] = set()
+        read = self._read("inputs", self._plan.inputs, inputs, handle, asked)
         sizes = self._sizes.get(read)
         if sizes is None:
             sizes = self._sizes_of(read)
@@ -109,7 +110,7 @@ class GpuRuns:
                 array.written_on(handle)
         else:
             given = dict(outputs)
-            written = self._read("outputs", self._plan.outputs, outputs, handle)
+            written = self._read("outputs", self._plan.outputs, outputs, handle, asked)
         start = self._starts.get((read, written))
         bound = None if start is None else self._bindings.kept(start.binding)
         if start is None or bound is None:
@@ -151,7 +152,12 @@ class GpuRuns:
         self._results.clear()
 
     def _read(
-        self, what: str, ports: Sequence[Port], arrays: Mapping[str, Any], handle: int
+        self,
+        what: str,
+        ports: Sequence[Port],
+        arrays: Mapping[str, Any],
+        handle: int,
+        asked: set[type],
     ) -> _Arrays:
         """Describe arrays, and order what writes them before the stream."""
         if arrays.keys() != self._names[what]:
@@ -162,7 +168,7 @@ class GpuRuns:
             if isinstance(array, GpuArray):
                 found.append(array.described(handle, self._done))
                 continue
-            read, theirs = read_array(array, port.name, handle)
+            read, theirs = read_array(array, port.name, handle, asked)
             if theirs not in (None, ordered):
                 self._order(interface_handle(theirs), interface_handle(handle))
                 ordered = theirs
