@@ -161,6 +161,7 @@ def study(row: str, recordings: Sequence[Recording]) -> dict[str, Any]:
         "kept_share": kept.share,
         "kept_best_over_best": kept.loss,
         "holds_winner": kept.holds_winner,
+        "first_by_estimate_over_best": kept.kept[0].cost / kept.fastest.cost,
         "best_of_first_8_by_estimate_over_best": first / kept.fastest.cost,
         "needed": needed_shares(ROWS[row], winner, high),
     }

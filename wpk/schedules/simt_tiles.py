@@ -77,7 +77,11 @@ class SimtInputs:
 
 
 def axes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
-    """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out."""
+    """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out.
+
+    Ties between estimates fall to what comes first: padding, which spares conflicts between stores
+    that the models do not count (on an H200 it was the faster in 70 to 99 % of otherwise equal pairs).
+    """
     return {
         "block_m": up_to((8, 16, 32, 64, 128), rows),
         "block_n": up_to((8, 16, 32, 64, 128), columns),
@@ -85,7 +89,7 @@ def axes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
         "thread_m": (1, 2, 4, 8),
         "thread_n": (1, 2, 4, 8),
         "row_major": (0, 1),
-        "padding": (0, 4),
+        "padding": (4, 0),
         "prefetch": (0, 1),
     }
 
