@@ -181,12 +181,16 @@ class ProblemTuning:
         return Stop.OUT_OF_BUDGET if late or self.measured >= limits.trials else None
 
     def _try_library(self, rival: Rival) -> None:
-        """Measure the implementations that the library thinks best and the store does not know."""
-        name = rival.name
-        wanted = rival.configurations[: self._session.effort.library]
-        fresh = [(name, each) for each in wanted if (name, each) not in self._known]
-        for template, trial in self._measured(fresh, Stage.SEARCH):
-            self._note(template, Known(trial))
+        """Try the implementations that the library thinks best, but those that it never makes ready."""
+        tried = 0
+        for configuration in rival.configurations:
+            name = rival.name, configuration
+            if tried == self._session.effort.library or self._session.clock() >= self._limits.end:
+                return
+            if name not in self._known:
+                for template, trial in self._measured([name], Stage.SEARCH):
+                    self._note(template, Known(trial))
+            tried += self._known[name].trial.status is not Status.REJECTED
 
     def _is_rival(self, template: str) -> bool:
         return self._rival is not None and template == self._rival.name

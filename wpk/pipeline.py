@@ -17,6 +17,7 @@ from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.lock import read_lock
 from wpk.engine.locked import Asked, find_locked, require_fit, require_target, with_evidence
 from wpk.engine.measuring import plan_tuning
+from wpk.engine.offers import Offers
 from wpk.engine.origin import model_digest, provenance
 from wpk.engine.plan import PlanBundle
 from wpk.engine.plan_file import write_plan
@@ -96,13 +97,18 @@ def optimize(
     problems = [operator.problem for operator in lowered.program.operators]
     selected_problems(lowered.program.operators, operators)  # refused before anything is compiled
     setting = Setting(gpu, Precision(precision), provenance(path, lowered, shapes, skip_passes))
-    with CompilePool(gpu.arch, cache=places.kernels) as pool, GpuLease() as lease:
+    with (
+        CompilePool(gpu.arch, cache=places.kernels) as pool,
+        GpuLease() as lease,
+        Offers(lease, problems if tuning is not None else ()) as offers,
+    ):
         found = search_model(problems, TEMPLATES, gpu, pool.compile, progress)
         bundle = assemble(lowered.program, found, setting)
         if tuning is not None:
             with entered(tuning, request, earlier, on_run) as how:
                 found = tune_model(
-                    lowered, bundle.plan, found, setting, pool.compile, how, progress, lease
+                    *(lowered, bundle.plan, found, setting),
+                    *(pool.compile, how, progress, lease, offers),
                 )
                 process = lease.process()
                 bundle = confirmed(lowered.program, bundle, found, setting, process, progress)

@@ -22,6 +22,7 @@ from wpk.engine.check import verify
 from wpk.engine.confirmation import confirmed
 from wpk.engine.devices import open_for_checks
 from wpk.engine.gpu_lease import GpuLease
+from wpk.engine.offers import Offers
 from wpk.engine.plan import LibraryChoice, PlanBundle, Provenance
 from wpk.engine.plan_checks import check_plan
 from wpk.engine.plan_file import read_plan, write_plan
@@ -74,8 +75,8 @@ class Bench:
         gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
         tuning = Tuning("random", EFFORT, None, 0, store / "trials.sqlite", gpu)
         arguments = (self.lowered, self.static.plan, self.found, self.setting, self.pool.compile)
-        with self.pool, GpuLease(open_gpu) as lease:
-            return tune_model(*arguments, tuning, silent, lease)
+        with self.pool, GpuLease(open_gpu) as lease, Offers(lease, self.found.choices) as offers:
+            return tune_model(*arguments, tuning, silent, lease, offers)
 
     def plan(self, found: Found) -> PlanBundle:
         return assemble(self.lowered.program, found, self.setting)

@@ -17,6 +17,7 @@ from wpk.device.rotation import Region
 from wpk.dtypes import Precision
 from wpk.engine.assembly import Setting, assemble
 from wpk.engine.gpu_lease import GpuLease
+from wpk.engine.offers import Offers
 from wpk.engine.plan import PlanBundle, Provenance
 from wpk.engine.plan_file import read_plan, write_plan
 from wpk.engine.tuning import Tuning, deciding_regime, tune_model
@@ -69,7 +70,12 @@ class Bench:
         gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
         tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
         measured.clear()
-        with self.pool, GpuLease(lambda: DummyGpu(_clock)) as lease:  # type: ignore[arg-type,return-value]
+        problems = [step.operator.problem for step in self.static.plan.steps]
+        with (
+            self.pool,
+            GpuLease(lambda: DummyGpu(_clock)) as lease,  # type: ignore[arg-type,return-value]
+            Offers(lease, problems) as offers,
+        ):
             found = tune_model(
                 self.lowered,
                 self.static.plan,
@@ -79,6 +85,7 @@ class Bench:
                 replace(tuning, **changes),  # type: ignore[arg-type]
                 tell,
                 lease,
+                offers,
             )
         return found, assemble(self.lowered.program, found, self.setting)
 

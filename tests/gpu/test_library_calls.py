@@ -49,14 +49,16 @@ def test_what_is_offered_can_be_made_again_is_right_and_takes_time(
     assert offer.configurations, offer.refusals
     assert len(set(offer.configurations)) == len(offer.configurations)
     right = 0
-    for configuration in offer.configurations[:MOST]:
+    for configuration in offer.configurations:
         image = LibraryImage(offer.library, offer.version, problem, configuration)
         try:
             scratch = process.prepare(image)
         except EngineError:
-            continue  # some that the heuristics name are not compiled for this GPU
+            continue  # it is not compiled for this GPU, or not precise enough
         _check_and_time(process, problem, image, scratch)
         right += 1
+        if right == MOST:
+            break
     assert right
 
 

@@ -13,7 +13,6 @@ from wpk.engine.operator_check import StepRunner
 from wpk.engine.plan import PlanBundle
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Configuration, KernelImage, LibraryImage
-from wpk.libraries.offer import LibraryOffer
 from wpk.libraries.process import TrialProcess
 from wpk.performance.bound import bound
 from wpk.problems import Problem
@@ -76,10 +75,6 @@ class TrialRunner:
         """
         self._lease, self._cases, self._others = lease, cases, others
         self._regime, self._patience = regime, patience or Patience()
-
-    def offer(self, problem: Problem) -> LibraryOffer:
-        """What libraries propose for a problem."""
-        return self._lease.process().offer(problem)
 
     def prepare(self, image: LibraryImage) -> int:
         """Make a library's implementation ready; the bytes of scratch memory that it needs.

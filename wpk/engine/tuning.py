@@ -15,6 +15,7 @@ from wpk.engine.assembly import Setting
 from wpk.engine.bench import Bench
 from wpk.engine.cases import Case, Cases, make_cases
 from wpk.engine.gpu_lease import GpuLease
+from wpk.engine.offers import Offers
 from wpk.engine.plan import Plan
 from wpk.engine.selection import selected_problems
 from wpk.engine.trials import TrialRunner
@@ -75,6 +76,7 @@ def tune_model(
     tuning: Tuning,
     tell: Tell,
     lease: GpuLease,
+    offers: Offers,
 ) -> Found:
     """The choices with the fastest correct schedule of each problem.
 
@@ -90,6 +92,7 @@ def tune_model(
         tuning: How to tune.
         tell: Told of the progress.
         lease: The process that executes candidates.
+        offers: What libraries offer for the model's problems.
 
     Raises:
         KeyboardInterrupt: All trials up to then are in the store; the same command goes on from there.
@@ -108,6 +111,7 @@ def tune_model(
 
     first, second = (Cases(partial(cases, tuning.seed + number)) for number in range(2))
     tasks = [t for t in _tasks(plan, found, setting.target, make) if t.problem in named]
+    tasks = _with_rivals(tasks, lowered.program, offers, tell)
     setup = Setup(
         setting.target.name, setting.target.arch, load_nvrtc().identity, tuning.gpu.driver
     )
@@ -120,7 +124,7 @@ def tune_model(
         _measure_static(
             {task.problem: found.choices[task.problem] for task in tasks}, session, tell
         )
-        tuned = tune(_with_rivals(tasks, lowered.program, runner, tell), session, _Reporter(tell))
+        tuned = tune(tasks, session, _Reporter(tell))
         outcomes = [_Outcome(each) for each in tuned.values()]
         choices = {
             each.problem: bench.choice(found, each.tuned, each.generated)
@@ -186,22 +190,19 @@ def _tasks(plan: Plan, found: Found, target: Target, make: MakeSearcher) -> list
     ]
 
 
-def _with_rivals(
-    tasks: Sequence[Task], program: Program, runner: TrialRunner, tell: Tell
-) -> list[Task]:
+def _with_rivals(tasks: Sequence[Task], program: Program, offers: Offers, tell: Tell) -> list[Task]:
     """The tasks with what libraries offer for them."""
     stage = "asking libraries"
+    tell(stage, 0, 1)
     found = []
-    for done, task in enumerate(tasks):
-        tell(stage, done, len(tasks))
-        offer = runner.offer(task.problem)
-        reason = _why_not_there(program, task.problem)
+    for task in tasks:
+        offer, reason = offers.of(task.problem), _why_not_there(program, task.problem)
         if reason is None:
             rival = Rival(offer.library, offer.version, offer.configurations, offer.refusals)
         else:
             rival = Rival(offer.library, offer.version, (), (reason,))
         found.append(replace(task, rival=rival))
-    tell(stage, len(tasks), len(tasks))
+    tell(stage, 1, 1)
     return found
 
 

@@ -107,3 +107,17 @@ def test_one_that_is_not_installed_says_so(bench: Any, task: Task) -> None:
     assert tuned.library == ()
     assert tuned.refusals == ("cuDNN is not installed",)
     assert tuned.best is not None
+
+
+def test_those_that_are_never_made_ready_take_no_place(bench: Any, task: Task) -> None:
+    def reject(request: Request) -> Trial | None:
+        if request.schedule == ENGINES[0]:
+            return Trial(request.schedule, Status.REJECTED, (), "not for this GPU")
+        return _answer(request)
+
+    bench.runner.spoil = reject
+    (tuned,) = bench.tune([task])
+    assert [each.trial.schedule for each in tuned.library] == list(ENGINES[:3])
+    asked = len(bench.runner.requests)
+    bench.tune([task])
+    assert len(bench.runner.requests) == asked
