@@ -9,18 +9,18 @@ from pathlib import Path
 from export import NETWORKS
 
 from rows.base import Context, Outcome, Row, RowError, microseconds
-from wpk.device.cuda import CudaDevice
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.engine.measurement import EngineMeasurement
 from wpk.engine.model_check import ModelReference, check_outputs
 from wpk.engine.plan import PlanBundle
 from wpk.engine.plan_file import read_plan
+from wpk.libraries.gpu import GpuDevice
 
 PRECISIONS = ("fp32", "fp16")
 BATCHES = (1, 32)
 
-_BUDGET = "90s"
+_BUDGET = "45s"
 """Of measuring: a row has compiling and checking to do beside it."""
 
 
@@ -76,7 +76,7 @@ def judge(measured: EngineMeasurement | None) -> Outcome:
 
 def _compare(bundle: PlanBundle, model: Path) -> tuple[bool, str]:
     """Whether the engine gives what ONNX Runtime gives, and its error in words."""
-    with CudaDevice() as device, Engine(bundle, device) as engine:
+    with GpuDevice() as device, Engine(bundle, device) as engine:
         inputs = random_inputs(bundle.plan, 0)
         reference = ModelReference(model)
         check = check_outputs(engine.run, reference, inputs, bundle.plan.precision, "seed 0")

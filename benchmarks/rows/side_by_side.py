@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from wpk.device.cuda import CudaDevice
 from wpk.device.timing import Patience, Subject, Timing, time_side_by_side
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.engine.plan_file import read_plan
+from wpk.libraries.gpu import GpuDevice
 from wpk.trial import Regime
 
 _PATIENCE = Patience(least=50, most=500, noise=0.002, seconds=2.0)
@@ -19,7 +19,7 @@ _PATIENCE = Patience(least=50, most=500, noise=0.002, seconds=2.0)
 def time_plans(paths: Sequence[Path]) -> list[Timing]:
     """One inference after another of each plan, in turns."""
     with ExitStack() as held:
-        device = held.enter_context(CudaDevice())
+        device = held.enter_context(GpuDevice())
         subjects = []
         for path in paths:
             engine = held.enter_context(Engine(read_plan(path), device))

@@ -17,7 +17,7 @@ FREE_BATCHES = (1, 8)
 EMULATED = ("tv_resnet18.dynamo", "tv_mobilenet_v2.dynamo")
 """Networks whose measured plans are also verified on the CPU."""
 
-_BUDGET = "15s"
+_BUDGET = "10s"
 """Of measuring: here the numbers of what was chosen count, not how good the choice is."""
 
 
