@@ -69,9 +69,9 @@ class Kept:
             found = shortlist(problem, TEMPLATE_OF[recording.template], TARGET, limit)
             kept += [(s.estimate, trials[s.schedule.parameters()]) for s in found.ranked]
         kept.sort(key=lambda each: each[0])
-        trials = [trial for recording in recordings for trial in recording.trials]
-        fastest = min(trials, key=lambda trial: trial.cost)
-        return cls(row, limit, len(trials), tuple(trial for _, trial in kept), fastest)
+        every = [trial for recording in recordings for trial in recording.trials]
+        fastest = min(every, key=lambda trial: trial.cost)
+        return cls(row, limit, len(every), tuple(trial for _, trial in kept), fastest)
 
     @property
     def share(self) -> float:

@@ -57,7 +57,8 @@ def search(recordings: Sequence[Recording], make: MakeSearcher) -> Floats:
         for place, recording in enumerate(recordings)
     ]
     best = np.asarray([recording.best for recording in recordings])
-    return np.asarray(curves) / best[:, None, None]
+    ratios: Floats = np.asarray(curves) / best[:, None, None]
+    return ratios
 
 
 def gain(random: Floats, other: Floats) -> dict[str, Any]:
