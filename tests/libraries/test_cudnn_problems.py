@@ -190,4 +190,3 @@ def test_carries_the_plain_ones(problem: Problem) -> None:
 def test_refuses_sizes_that_are_decided_when_the_engine_runs() -> None:
     free = replace(CONVOLUTION, n=Extent(2, "batch"))
     assert "batch is free" in (why_not(free) or "")
-
