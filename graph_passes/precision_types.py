@@ -99,8 +99,12 @@ def why_not_typed(node: gs.Node, opset: int, dtype: DType) -> str | None:
 
 
 def typed_inputs(node: gs.Node, opset: int) -> list[bool]:
-    """Say for each input whether it is fp32 and follows the node's type (scales of Resize do not)."""
-    if is_op(node, "Cast"):
+    """Say for each input whether it is fp32 and follows the node's type.
+
+    Scales of Resize do not, and neither does what is only asked for its shape: a cast for that
+    reader alone would keep the cast from becoming part of the others.
+    """
+    if is_op(node, "Cast", "Shape", "Size"):
         return [False]
     schema = onnx.defs.get_schema(node.op, opset, "")
     names = {c.type_param_str for c in schema.type_constraints}

@@ -8,15 +8,20 @@
 The last form is what exporters write around attention: [1, 12, 64, 64] to [12, 64, 64] and back.
 """
 
+import math
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
-from wpk.graph_passes.query import dims, live_nodes, made_by, static_shape
+from wpk.graph_passes.query import Dims, dims, live_nodes, made_by
 from wpk.graph_passes.reshape_target import reshape_target
 
 RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+
+# Stands for every size of the free dimension; a prime, so that it divides into nothing by accident.
+_MANY = 1_000_003
 
 
 class ReshapeChains(GraphPass):
@@ -100,8 +105,9 @@ def _merge_around_transpose(editor: GraphEditor, node: gs.Node) -> bool:
     first = made_by(transpose.inputs[0], *RESHAPES) if transpose is not None else None
     if transpose is None or first is None:
         return False
-    source, merged = static_shape(first.inputs[0]), static_shape(first.outputs[0])
-    output, perm = static_shape(node.outputs[0]), permutation(transpose)
+    source = _sizes(dims(first.inputs[0]))
+    merged = _sizes(dims(first.outputs[0]), source)
+    output, perm = _sizes(dims(node.outputs[0]), source), permutation(transpose)
     if source is None or merged is None or output is None or perm is None:
         return False
     groups = _merged_groups(source, merged)
@@ -113,6 +119,23 @@ def _merge_around_transpose(editor: GraphEditor, node: gs.Node) -> bool:
     new = editor.add("Transpose", [first.inputs[0]], like=node.outputs[0], attrs={"perm": order})
     editor.replace(node.outputs[0], new)
     return True
+
+
+def _sizes(shape: Dims | None, source: list[int] | None = None) -> list[int] | None:
+    """Return a shape in numbers, `_MANY` for the free dimension; None if it does not say them.
+
+    One open dimension follows from ``source``, which has as many elements.
+    """
+    if shape is None or len({dim for dim in shape if isinstance(dim, str)}) > 1:
+        return None
+    sizes = [_MANY if isinstance(dim, str) else dim for dim in shape]
+    known = [size for size in sizes if size is not None]
+    if len(known) == len(sizes):
+        return known
+    rest = math.prod(known)
+    if source is None or len(known) + 1 < len(sizes) or not rest or math.prod(source) % rest:
+        return None
+    return [math.prod(source) // rest if size is None else size for size in sizes]
 
 
 def _merged_groups(source: list[int], merged: list[int]) -> list[list[int]] | None:

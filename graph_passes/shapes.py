@@ -3,6 +3,10 @@
 Wraps `onnx.shape_inference` on a copy of the graph without its weights: only constants small enough
 to be shape arithmetic keep their values, the others enter as typed inputs, so that inference costs
 milliseconds whatever the model weighs. Local functions are inferred through.
+
+Inference loses a symbol in arithmetic: Reshape([batch, 6, 8], [-1, 6, 2, 4]) gets an open dimension.
+So where dimensions stay open it runs again with a number in the symbol's place; a dimension that
+comes out as that number is the symbol.
 """
 
 import onnx
@@ -13,6 +17,10 @@ from onnx import shape_inference
 # Larger constants cannot decide a shape that wpk carries.
 MAX_SHAPE_VALUES = 1024
 
+# Stands for the free dimension: a prime above every size in a model that could cut it off, so that
+# nothing but the dimension itself comes out as this number; 64 bits hold its product with a tensor.
+_PROBE = 1_000_003
+
 
 def infer_shapes(graph: gs.Graph) -> None:
     """Fill in dtype and shape of every tensor of ``graph`` that inference can decide.
@@ -21,14 +29,44 @@ def infer_shapes(graph: gs.Graph) -> None:
     ones, which are dropped. A tensor that inference says nothing about keeps what it had. Nothing
     is raised for a node that inference cannot follow: its outputs stay as they were.
     """
-    model = shape_inference.infer_shapes(_skeleton(graph), strict_mode=False, data_prop=True)
-    known = set(_symbols(graph.inputs))
-    inferred = {info.name: info for info in [*model.graph.value_info, *model.graph.output]}
-    for node in graph.nodes:
-        for tensor in node.outputs:
-            info = inferred.get(tensor.name)
-            if info is not None and isinstance(tensor, gs.Variable):
-                _refine(tensor, info.type, known)
+    skeleton = _skeleton(graph)
+    inferred, known = _inferred(skeleton), set(_symbols(graph.inputs))
+    made = [t for node in graph.nodes for t in node.outputs if isinstance(t, gs.Variable)]
+    for tensor in made:
+        if tensor.name in inferred:
+            _refine(tensor, inferred[tensor.name], known)
+    if len(known) == 1 and any(None in (tensor.shape or ()) for tensor in made):
+        symbol = known.pop()
+        probed = _inferred(_sized(skeleton, symbol))
+        for tensor in made:
+            if None in (tensor.shape or ()) and tensor.name in probed:
+                _name_probes(tensor, probed[tensor.name], symbol)
+
+
+def _inferred(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
+    """Types of the tensors that ONNX's inference knows, by name."""
+    result = shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
+    return {info.name: info.type for info in [*result.graph.value_info, *result.graph.output]}
+
+
+def _sized(model: onnx.ModelProto, symbol: str) -> onnx.ModelProto:
+    """Write `_PROBE` for ``symbol`` into the model's inputs."""
+    for info in model.graph.input:
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param == symbol:
+                dim.dim_value = _PROBE
+    return model
+
+
+def _name_probes(tensor: gs.Variable, proto: onnx.TypeProto, symbol: str) -> None:
+    """Name the open dimensions that are the free one."""
+    sizes = [dim.dim_value for dim in proto.tensor_type.shape.dim]
+    if len(sizes) != len(tensor.shape):
+        return
+    tensor.shape = [
+        symbol if dim is None and size == _PROBE else dim
+        for dim, size in zip(tensor.shape, sizes, strict=True)
+    ]
 
 
 def _skeleton(graph: gs.Graph) -> onnx.ModelProto:

@@ -5,7 +5,11 @@ from pathlib import Path
 import handwritten
 import pytest
 
+import wpk
 from wpk.cli.main import main
+from wpk.dtypes import Precision
+from wpk.engine.inputs import random_inputs
+from wpk.engine.model_check import ModelReference, check_outputs
 
 SAMPLE = {
     "grouped_dilated": "fp32",
@@ -26,6 +30,7 @@ SAMPLE = {
     "bert_with_mask": "bf16",
     "fire_and_inception": "tf32",
     "mobilenet_v3": "fp16",
+    "distilbert_attention": "fp32",
 }
 """One precision each; the other three are marked exhaustive."""
 
@@ -50,3 +55,17 @@ def test_hand_written_network_is_right_at_batch_1_and_3(
     command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
     assert main([*command, "--precision", precision]) == 0
     assert main(["verify", str(plan), str(model), "--device", "cpu"]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_heads_of_a_free_batch_agree_with_onnx_runtime(tmp_path: Path, precision: str) -> None:
+    model, plan = handwritten.write("distilbert_attention", tmp_path), tmp_path / "network.plan"
+    command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
+    assert main([*command, "--precision", precision]) == 0
+    reference = ModelReference(model)
+    with wpk.load(plan, device="cpu") as engine:
+        for batch in (1, 3, 8):
+            inputs = random_inputs(engine.plan, 1, {"N": batch})
+            check = check_outputs(engine.run, reference, inputs, Precision(precision), str(batch))
+            assert check.passed, check.detail

@@ -290,3 +290,13 @@ def test_says_which_operator_it_does_not_know(load):
         ("Own", "Own is not a standard operator"),
         ("Unheard", "Unheard is not an operator of opset 20"),
     }
+
+
+@pytest.mark.parametrize("precision", LOW)
+def test_what_is_asked_for_its_shape_is_not_cast_for_that(load, precision):
+    text = f"""{H} g (float[N, 4, 6] x, float[6, 6] w) => (float[N, 4, 6] y, int64[3] s) {{
+        m = MatMul(x, w)  s = Shape(x)  y = Relu(m) }}"""
+    graph, _ = agree(load, text, precision, "w", passes=(FuseOperators(),))
+    (shape,) = [node for node in graph.nodes if node.op == "Shape"]
+    assert shape.inputs[0] is graph.inputs[0]
+    assert "Cast" not in [node.op for node in graph.nodes]

@@ -80,3 +80,19 @@ def test_refuses_two_free_dimensions_that_move(refusals):
         a = Unsqueeze(x, one)  y = Unsqueeze(a, zero) }}"""
     (reason,) = refusals(text, ReshapeChains())
     assert "no constant target reshapes ['n', 'm', 4] to" in reason
+
+
+def test_heads_are_turned_in_one_transpose_at_every_batch(prove):
+    text = f"""{H} g (float[n, 2, 3, 4] x) => (float[n, 2, 4, 3] y)
+        <int64[3] merged = {{-1, 3, 4}}, int64[4] back = {{-1, 2, 4, 3}}> {{
+        a = Reshape(x, merged)  b = Transpose <perm = [0, 2, 1]> (a)  y = Reshape(b, back) }}"""
+    assert prove(text, ReshapeChains(), batches=(1, 3, 8)).ops == ["Transpose"]
+
+
+@pytest.mark.parametrize("back", ["3, 4, -1", "-1, 6, 4, 1"])
+def test_keeps_another_split_of_a_free_batch(refusals, back):
+    rank = len(back.split(","))
+    text = f"""{H} g (float[n, 2, 3, 4] x) => (float[{", ".join("pqrs"[:rank])}] y)
+        <int64[3] merged = {{-1, 3, 4}}, int64[{rank}] back = {{{back}}}> {{
+        a = Reshape(x, merged)  b = Transpose <perm = [0, 2, 1]> (a)  y = Reshape(b, back) }}"""
+    assert refusals(text, ReshapeChains()) == []

@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx_graphsurgeon as gs
+import pytest
 
 from wpk.graph_passes.shapes import infer_shapes
 
@@ -70,3 +71,46 @@ g (float[2, 3] x) => (float[5] y) { y = custom.Mystery(x) }
 """)
     infer_shapes(graph)
     assert graph.outputs[0].shape == [5]
+
+
+RESHAPED = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[batch, 6, 8] x) => (OUTPUT)
+  <int64[4] heads = {-1, 6, 2, 4}, int64[3] flat = {-1, 6, 4}, int64[4] back = {-1, 2, 6, 4},
+   int64[1] zero = {0}, int64[1] one = {1}, int64[1] many = {4096}> { BODY }"""
+
+
+@pytest.mark.parametrize(
+    ("body", "output", "shapes"),
+    [
+        ("y = Reshape(x, heads)", "float[n, 6, 2, 4] y", [["batch", 6, 2, 4]]),
+        (
+            "a = Transpose<perm = [0, 2, 1]>(x)  b = Reshape(a, flat)  y = Reshape(b, back)",
+            "float[n, 2, 6, 4] y",
+            [["batch", 8, 6], [None, 6, 4], ["batch", 2, 6, 4]],
+        ),
+        (
+            """a = Shape(x)  b = Gather(a, zero)  c = Mul(b, one)
+               d = Concat<axis = 0>(c, one, one)  y = Expand(x, d)""",
+            "float[n, 6, 8] y",
+            [[3], [1], [1], [3], ["batch", 6, 8]],
+        ),
+    ],
+)
+def test_the_free_batch_is_recognised_behind_arithmetic(load, body, output, shapes):
+    graph = load(RESHAPED.replace("OUTPUT", output).replace("BODY", body))
+    _forget(graph)
+    infer_shapes(graph)
+    assert [node.outputs[0].shape for node in graph.nodes] == shapes
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["y = Slice(x, zero, many, zero)", "y = Slice(x, one, many, zero)", "y = Concat<axis=0>(x, x)"],
+)
+def test_a_batch_that_was_cut_or_joined_is_not_the_free_one(load, body):
+    graph = load(RESHAPED.replace("OUTPUT", "float[n, 6, 8] y").replace("BODY", body))
+    _forget(graph)
+    infer_shapes(graph)
+    assert graph.outputs[0].shape[0] != "batch"
+    assert graph.outputs[0].shape[1:] == [6, 8]
