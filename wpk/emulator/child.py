@@ -112,8 +112,9 @@ class EmulatorProcess(KernelsOnly):
         return cast("int", self._call("allocate", (size,)))
 
     def free(self, address: int) -> None:
-        """See `Emulator.free`."""
-        self._call("free", (address,))
+        """See `Emulator.free`. The memory of a child that has ended is free already."""
+        if self._child.poll() is None:
+            self._call("free", (address,))
 
     def write(self, address: int, data: Bytes) -> None:
         """See `Emulator.write`."""
