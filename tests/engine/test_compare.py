@@ -6,7 +6,7 @@ import pytest
 
 from wpk.dtypes import Precision
 from wpk.engine.compare import compare
-from wpk.engine.model_check import LIMITS, check_outputs, output_error
+from wpk.engine.model_check import LIMITS, OutputError, check_outputs, output_error
 
 TOLERANCE = np.full(3, 0.1)
 
@@ -98,3 +98,20 @@ def test_a_whole_engine_fails_beyond_its_limit(precision: Precision) -> None:
     assert not engine(limit.worst * 1.1, 1)
     assert engine(limit.median * 0.9, 101)
     assert not engine(limit.median * 1.1, 101)
+
+
+def test_what_rounding_alone_does_to_a_model_is_allowed_twice() -> None:
+    right = np.ones(101, np.float32)
+    own = OutputError(median=1e-2, worst=8e-2)
+
+    def engine(offset: float, rounded: OutputError | None) -> bool:
+        y = right + np.float32(offset)
+        run = (lambda _: {"y": y}), (lambda _: {"y": right})
+        given = None if rounded is None else {"y": rounded}
+        return check_outputs(*run, {}, Precision.FP16, "test", given).passed
+
+    assert not engine(1.5e-2, None)
+    assert engine(1.5e-2, own)
+    assert not engine(2.5e-2, own)
+    assert not engine(1.5e-2, OutputError(np.inf, np.inf))
+    assert not engine(1.5e-2, OutputError(0.0, 0.0))

@@ -55,6 +55,7 @@ def check_operators(
     inputs: Mapping[str, Array],
     dims: Mapping[str, int],
     device: Device,
+    memory: dict[str, Array],
     progress: Progress,
 ) -> Iterator[OperatorCheck]:
     """Yield the outcome of every step.
@@ -65,12 +66,12 @@ def check_operators(
         inputs: The model's inputs.
         dims: Values of the free dimensions.
         device: Executes the kernels.
+        memory: Filled with the reference's tensors as they lie in memory, rounded.
         progress: Told of every step.
     """
     steps = bundle.plan.steps
     by_call = {step.operator.call: step for step in steps if step.operator.call}
     runner = StepRunner(bundle, dims, device)
-    memory: dict[str, Array] = {}
     done = 0
     for result in reference.run(inputs, memory):
         step = by_call.get(result.node)
