@@ -25,7 +25,7 @@ from wpk.engine.preview import Preview, preview_of
 from wpk.engine.runs import WhatToBuild, asked_of, entered, find_run, find_same_run
 from wpk.engine.selection import require_measuring, selected_problems
 from wpk.engine.target_choice import choose_target
-from wpk.engine.tuning import tune_model
+from wpk.engine.tuning import Means, tune_model
 from wpk.execution import Device
 from wpk.lowering.model import lower_model
 from wpk.progress import Progress, silent
@@ -106,10 +106,8 @@ def optimize(
         bundle = assemble(lowered.program, found, setting)
         if tuning is not None:
             with entered(tuning, request, earlier, on_run) as how:
-                found = tune_model(
-                    *(lowered, bundle.plan, found, setting),
-                    *(pool.compile, how, progress, lease, offers),
-                )
+                means = Means(pool.compile, lease, offers)
+                found = tune_model(lowered, bundle.plan, found, setting, means, how, progress)
                 process = lease.process()
                 bundle = confirmed(lowered.program, bundle, found, setting, process, progress)
         if check:

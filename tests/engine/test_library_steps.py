@@ -26,7 +26,7 @@ from wpk.engine.offers import Offers
 from wpk.engine.plan import LibraryChoice, PlanBundle, Provenance
 from wpk.engine.plan_checks import check_plan
 from wpk.engine.plan_file import read_plan, write_plan
-from wpk.engine.tuning import Tuning, tune_model
+from wpk.engine.tuning import Means, Tuning, tune_model
 from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.lowering.model import lower_model
@@ -74,9 +74,10 @@ class Bench:
     def tune(self, open_gpu: Callable[[], Any], store: Path) -> Found:
         gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
         tuning = Tuning("random", EFFORT, None, 0, store / "trials.sqlite", gpu)
-        arguments = (self.lowered, self.static.plan, self.found, self.setting, self.pool.compile)
+        given = self.lowered, self.static.plan, self.found, self.setting
         with self.pool, GpuLease(open_gpu) as lease, Offers(lease, self.found.choices) as offers:
-            return tune_model(*arguments, tuning, silent, lease, offers)
+            means = Means(self.pool.compile, lease, offers)
+            return tune_model(*given, means, tuning, silent)
 
     def plan(self, found: Found) -> PlanBundle:
         return assemble(self.lowered.program, found, self.setting)

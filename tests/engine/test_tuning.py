@@ -20,7 +20,7 @@ from wpk.engine.gpu_lease import GpuLease
 from wpk.engine.offers import Offers
 from wpk.engine.plan import PlanBundle, Provenance
 from wpk.engine.plan_file import read_plan, write_plan
-from wpk.engine.tuning import Tuning, deciding_regime, tune_model
+from wpk.engine.tuning import Means, Tuning, deciding_regime, tune_model
 from wpk.errors import EngineError
 from wpk.execution import BoundLaunch, Work
 from wpk.lowering.model import LoweredModel, lower_model
@@ -76,17 +76,10 @@ class Bench:
             GpuLease(lambda: DummyGpu(_clock)) as lease,  # type: ignore[arg-type,return-value]
             Offers(lease, problems) as offers,
         ):
-            found = tune_model(
-                self.lowered,
-                self.static.plan,
-                self.found,
-                self.setting,
-                self.pool.compile,
-                replace(tuning, **changes),  # type: ignore[arg-type]
-                tell,
-                lease,
-                offers,
-            )
+            means = Means(self.pool.compile, lease, offers)
+            how = replace(tuning, **changes)  # type: ignore[arg-type]
+            given = self.lowered, self.static.plan, self.found, self.setting
+            found = tune_model(*given, means, how, tell)
         return found, assemble(self.lowered.program, found, self.setting)
 
 

@@ -67,16 +67,29 @@ class Tuning:
     run: Run | None = None
 
 
+@dataclass(frozen=True)
+class Means:
+    """What measuring takes.
+
+    Attributes:
+        compiler: Compiles kernels.
+        lease: The process that executes candidates.
+        offers: What libraries offer for the model's problems.
+    """
+
+    compiler: Compiler
+    lease: GpuLease
+    offers: Offers
+
+
 def tune_model(
     lowered: LoweredModel,
     plan: Plan,
     found: Found,
     setting: Setting,
-    compiler: Compiler,
+    means: Means,
     tuning: Tuning,
     tell: Tell,
-    lease: GpuLease,
-    offers: Offers,
 ) -> Found:
     """The choices with the fastest correct schedule of each problem.
 
@@ -88,11 +101,9 @@ def tune_model(
         plan: Its plan by the static search.
         found: The static search's choices, and what the templates have to offer.
         setting: What plans are written for.
-        compiler: Compiles kernels.
+        means: What measuring takes.
         tuning: How to tune.
         tell: Told of the progress.
-        lease: The process that executes candidates.
-        offers: What libraries offer for the model's problems.
 
     Raises:
         KeyboardInterrupt: All trials up to then are in the store; the same command goes on from there.
@@ -111,15 +122,15 @@ def tune_model(
 
     first, second = (Cases(partial(cases, tuning.seed + number)) for number in range(2))
     tasks = [t for t in _tasks(plan, found, setting.target, make) if t.problem in named]
-    tasks = _with_rivals(tasks, lowered.program, offers, tell)
+    tasks = _with_rivals(tasks, lowered.program, means.offers, tell)
     setup = Setup(
         setting.target.name, setting.target.arch, load_nvrtc().identity, tuning.gpu.driver
     )
-    runner = TrialRunner(lease, first, regime, second)
+    runner = TrialRunner(means.lease, first, regime, second)
     with TuningStore(tuning.store) as store:
         argv = ["wpk", "optimize", plan.provenance.model]
         run = tuning.run or store.begin_run(argv, tuning.seed)
-        bench = Bench(setting.target, compiler, runner)
+        bench = Bench(setting.target, means.compiler, runner)
         session = Session(store, run, setup, regime, tuning.effort, tuning.budget, bench)
         _measure_static(
             {task.problem: found.choices[task.problem] for task in tasks}, session, tell
