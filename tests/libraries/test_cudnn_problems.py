@@ -169,7 +169,7 @@ REFUSED: dict[str, Problem] = {
         NORM, epilogue=replace(NORM.epilogue, operands=(Tensor(FP16, (0, 8, 1)),) * 2)
     ),
     "do not follow each other evenly": replace(NORM, inputs=(Tensor(FP16, (30, 8, 1)),)),
-    "no operation for elementwise": Elementwise(
+    "not for elementwise": Elementwise(
         Extent(2), (2, 3), Operand(0), (Tensor(FP16, (3, 1)),), Tensor(FP16, (3, 1))
     ),
 }

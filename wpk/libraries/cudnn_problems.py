@@ -40,7 +40,7 @@ def why_not(problem: Problem) -> str | None:
             return _why_not_norm(problem) or _why_not_output(problem.y)
         case _:
             kind = type(problem).__name__.lower()
-            return f"cuDNN's Python graphs have no operation for {kind}"
+            return f"cuDNN is asked for convolutions, products and normalisations, not for {kind}"
     return (
         specific
         or _why_not_output(problem.y)
