@@ -37,15 +37,16 @@ def infer_shapes(graph: gs.Graph) -> None:
             _refine(tensor, inferred[tensor.name], known)
     if len(known) == 1 and any(None in (tensor.shape or ()) for tensor in made):
         symbol = known.pop()
-        probed = _inferred(_sized(skeleton, symbol))
+        # Without values of shape arithmetic: Range(batch) would become a million of them.
+        probed = _inferred(_sized(skeleton, symbol), data_prop=False)
         for tensor in made:
             if None in (tensor.shape or ()) and tensor.name in probed:
                 _name_probes(tensor, probed[tensor.name], symbol)
 
 
-def _inferred(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
+def _inferred(model: onnx.ModelProto, *, data_prop: bool = True) -> dict[str, onnx.TypeProto]:
     """Types of the tensors that ONNX's inference knows, by name."""
-    result = shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
+    result = shape_inference.infer_shapes(model, strict_mode=False, data_prop=data_prop)
     return {info.name: info.type for info in [*result.graph.value_info, *result.graph.output]}
 
 

@@ -89,15 +89,9 @@ g (float[batch, 6, 8] x) => (OUTPUT)
             "float[n, 2, 6, 4] y",
             [["batch", 8, 6], [None, 6, 4], ["batch", 2, 6, 4]],
         ),
-        (
-            """a = Shape(x)  b = Gather(a, zero)  c = Mul(b, one)
-               d = Concat<axis = 0>(c, one, one)  y = Expand(x, d)""",
-            "float[n, 6, 8] y",
-            [[3], [1], [1], [3], ["batch", 6, 8]],
-        ),
     ],
 )
-def test_the_free_batch_is_recognised_behind_arithmetic(load, body, output, shapes):
+def test_the_free_batch_is_recognised_behind_reshapes(load, body, output, shapes):
     graph = load(RESHAPED.replace("OUTPUT", output).replace("BODY", body))
     _forget(graph)
     infer_shapes(graph)
