@@ -5,6 +5,7 @@
 Needs no GPU. A problem's space is that of all its templates. The kept set holds the winner where the
 noise band of its fastest schedule reaches that of the fastest of all. ``needed`` is the share of the
 winner's template that would have to be kept by the score, by the paper's PUL and by the estimate.
+A parameter that templates were given after a recording stays at 1 throughout.
 """
 
 import argparse
@@ -30,10 +31,12 @@ from wpk.performance.extension import extended_pul
 from wpk.performance.pul import pul
 from wpk.performance.work import Floats
 from wpk.schedules.registry import TEMPLATE_OF
+from wpk.schedules.template import Schedule
 from wpk.search.replay import Recording, read_recording
 from wpk.search.shortlist import shortlist
 from wpk.search.static_search import FINALISTS
 from wpk.targets.registry import find_target
+from wpk.targets.target import Target
 from wpk.trial import Trial
 
 TARGET = find_target("h200")
@@ -66,8 +69,8 @@ class Kept:
         kept: list[tuple[float, Trial]] = []
         for recording in recordings:
             trials = {trial.schedule: trial for trial in recording.trials}
-            found = shortlist(problem, TEMPLATE_OF[recording.template], TARGET, limit)
-            kept += [(s.estimate, trials[s.schedule.parameters()]) for s in found.ranked]
+            found = shortlist(problem, as_recorded(recording), TARGET, limit)
+            kept += [(s.estimate, trials[_of(recording, s.schedule)]) for s in found.ranked]
         kept.sort(key=lambda each: each[0])
         every = [trial for recording in recordings for trial in recording.trials]
         fastest = min(every, key=lambda trial: trial.cost)
@@ -90,6 +93,23 @@ class Kept:
         return noise_band(best.seconds)[0] <= noise_band(self.fastest.seconds)[1]
 
 
+def as_recorded(recording: Recording) -> Template:
+    """The recording's template over the parameters that it had: those that came later stay at 1."""
+    template = TEMPLATE_OF[recording.template]
+
+    def axes(_self: Template, problem: Row, target: Target) -> dict[str, tuple[int, ...]]:
+        today = template.axes(problem, target)
+        return {name: v if name in recording.parameters else (1,) for name, v in today.items()}
+
+    restricted: Template = type("Recorded", (type(template),), {"axes": axes})()
+    return restricted
+
+
+def _of(recording: Recording, schedule: Schedule) -> tuple[tuple[str, int], ...]:
+    """A schedule's parameters as the recording names it."""
+    return tuple(p for p in schedule.parameters() if p[0] in recording.parameters)
+
+
 def read_all(folder: Path) -> dict[str, list[Recording]]:
     """The recordings of a folder, by row.
 
@@ -99,8 +119,7 @@ def read_all(folder: Path) -> dict[str, list[Recording]]:
     found: dict[str, list[Recording]] = {}
     for path in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.xz")]):
         recording = read_recording(path)
-        template = TEMPLATE_OF[recording.template]
-        _, columns = template.space(ROWS[recording.problem], TARGET)
+        _, columns = as_recorded(recording).space(ROWS[recording.problem], TARGET)
         names = recording.parameters
         today = set(zip(*(columns[name].tolist() for name in names), strict=True))
         if today != {tuple(value for _, value in trial.schedule) for trial in recording.trials}:
@@ -113,11 +132,11 @@ def read_all(folder: Path) -> dict[str, list[Recording]]:
 
 def needed_shares(problem: Row, recording: Recording, limit: float) -> dict[str, float]:
     """By which share of the template's schedules each order reaches one within a time."""
-    template = TEMPLATE_OF[recording.template]
+    template = as_recorded(recording)
     _, columns = template.space(problem, TARGET)
     schedules = [template.schedule(columns, row) for row in range(len(recording.trials))]
     trials = {trial.schedule: trial.cost for trial in recording.trials}
-    good = np.asarray([trials[s.parameters()] for s in schedules]) <= limit
+    good = np.asarray([trials[_of(recording, s)] for s in schedules]) <= limit
     costs = _shared_costs(problem, template, schedules)
     passes = np.asarray([cost.passes for cost in costs])
     conflicts = np.asarray([cost.coefficient for cost in costs])

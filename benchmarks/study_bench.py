@@ -1,8 +1,11 @@
 """Check and time single schedules of one problem, in a process that each of them may ruin."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
+import numpy as np
 from study_problems import Row, Template
 
 from wpk.device.cuda import CudaDevice
@@ -14,7 +17,15 @@ from wpk.dims import evaluate
 from wpk.errors import LaunchError
 from wpk.execution import BoundArgument, BoundLaunch, KernelImage, Pointer
 from wpk.kernel_source import KernelSource
-from wpk.launch import Argument, InputArgument, Launch, OutputArgument, SizeArgument
+from wpk.launch import (
+    Argument,
+    CounterArgument,
+    InputArgument,
+    Launch,
+    OutputArgument,
+    SizeArgument,
+    WorkspaceArgument,
+)
 from wpk.libraries.execution import Operands
 from wpk.libraries.reference import random_case, worst_error
 from wpk.schedules import packings
@@ -92,9 +103,13 @@ class Bench:
         gpu.load(KernelImage(source.digest, source, self.kernels[source.digest]))
         constant = self._constant(gpu, candidate.packing)
         device = cast("CudaDevice", gpu)  # which the operands take for their memory alone
-        with Operands(device, self._problem, self._case) as operands:
+        with (
+            Operands(device, self._problem, self._case) as operands,
+            _scratch(gpu, candidate.launch) as scratch,
+        ):
             first, _, *others = operands.inputs
-            launch = _bound(candidate.launch, (first, constant, *others, operands.output))
+            pointers = (first, constant, *others, operands.output)
+            launch = _bound(candidate.launch, pointers, scratch)
             operands.poison()
             gpu.launch(launch)
             error = worst_error(operands.result(), self._case)
@@ -128,16 +143,37 @@ class Bench:
         self._packed.clear()
 
 
-def _bound(launch: Launch, pointers: tuple[int, ...]) -> BoundLaunch:
+@contextmanager
+def _scratch(gpu: GpuProcess, launch: Launch) -> Iterator[dict[type, int]]:
+    """Addresses of a launch's workspace and of its counters, as long as it lasts."""
+    places: dict[type, int] = {}
+    try:
+        for argument in launch.arguments:
+            match argument:
+                case WorkspaceArgument(size):
+                    places[WorkspaceArgument] = gpu.allocate(evaluate(size, {}))
+                case CounterArgument(count):
+                    zeros = np.zeros(evaluate(count, {}), np.int32).view(np.uint8)
+                    places[CounterArgument] = gpu.allocate(zeros.nbytes)
+                    gpu.write(places[CounterArgument], zeros)
+        yield places
+    finally:
+        for address in places.values():
+            gpu.free(address)
+
+
+def _bound(launch: Launch, pointers: tuple[int, ...], scratch: Mapping[type, int]) -> BoundLaunch:
     x, y, z = (evaluate(size, {}) for size in launch.grid)
     return BoundLaunch(
         *(launch.kernel, launch.entry, (x, y, z), launch.block, launch.cluster),
-        *(launch.shared_bytes, tuple(_argument(a, pointers) for a in launch.arguments)),
+        *(launch.shared_bytes, tuple(_argument(a, pointers, scratch) for a in launch.arguments)),
         launch.attributes,
     )
 
 
-def _argument(argument: Argument, pointers: tuple[int, ...]) -> BoundArgument:
+def _argument(
+    argument: Argument, pointers: tuple[int, ...], scratch: Mapping[type, int]
+) -> BoundArgument:
     match argument:
         case InputArgument(index):
             return Pointer(pointers[index])
@@ -145,4 +181,6 @@ def _argument(argument: Argument, pointers: tuple[int, ...]) -> BoundArgument:
             return Pointer(pointers[-1])
         case SizeArgument(expression):
             return evaluate(expression, {})
+        case WorkspaceArgument() | CounterArgument():
+            return Pointer(scratch[type(argument)])
     raise SystemExit(f"no template of the study takes {argument}")

@@ -52,7 +52,24 @@ class WorkspaceArgument:
     bytes: DimExpr
 
 
-Argument = InputArgument | SizeArgument | TensorMapArgument | OutputArgument | WorkspaceArgument
+@dataclass(frozen=True)
+class CounterArgument:
+    """Pointer to ``count`` int32 that are zero before the launch, and that it leaves zero.
+
+    Launches that follow each other may share them.
+    """
+
+    count: DimExpr
+
+
+Argument = (
+    InputArgument
+    | SizeArgument
+    | TensorMapArgument
+    | OutputArgument
+    | WorkspaceArgument
+    | CounterArgument
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +82,8 @@ class Launch:
         grid: Blocks along x, y, z.
         block: Threads along x, y, z.
         shared_bytes: Dynamic shared memory of a block.
-        arguments: Kernel arguments in order: inputs, sizes, tensor maps, outputs, workspace.
+        arguments: Kernel arguments in order: inputs, sizes, tensor maps, outputs, workspace,
+            counters.
         cluster: Blocks of a thread-block cluster along x, y, z.
         attributes: Launch attributes by name, e.g. ``programmatic_dependent_launch``.
     """
@@ -86,4 +104,11 @@ class Launch:
             raise ValueError(f"{self.entry}: arguments out of order: {self.arguments}")
 
 
-_ORDER = [InputArgument, SizeArgument, TensorMapArgument, OutputArgument, WorkspaceArgument]
+_ORDER = [
+    InputArgument,
+    SizeArgument,
+    TensorMapArgument,
+    OutputArgument,
+    WorkspaceArgument,
+    CounterArgument,
+]

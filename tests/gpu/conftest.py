@@ -19,7 +19,13 @@ from wpk.build.pool import CompilePool
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.engine.assembly import Setting, assemble
-from wpk.engine.binding import StepAddresses, bind_step, element_bytes, workspace_bytes
+from wpk.engine.binding import (
+    StepAddresses,
+    bind_step,
+    counter_bytes,
+    element_bytes,
+    workspace_bytes,
+)
 from wpk.engine.plan import PlanBundle, Provenance, Step
 from wpk.engine.weights_file import array_bytes
 from wpk.execution import Device, KernelImage
@@ -95,14 +101,21 @@ def build_cases(
 
 
 def _pick(prepared: Prepared, count: int) -> list[Finalist]:
-    """Schedules of every template from all over its legal space, the same at every call."""
+    """Schedules of every template from all over its legal space, the same at every call.
+
+    Where reductions can be split, one schedule splits, however the draw falls.
+    """
     picked = []
     for each in prepared.shortlists:
         template: ScheduleTemplate[Problem, Schedule] = each.template
         _, columns = template.space(prepared.problem, prepared.target)
         rows = len(next(iter(columns.values())))
         rng = np.random.default_rng(rows)
-        for row in sorted({int(r) for r in rng.choice(rows, min(count, rows), replace=False)}):
+        drawn = {int(r) for r in rng.choice(rows, min(count, rows), replace=False)}
+        split = np.flatnonzero(columns.get("split", np.ones(rows)) > 1)
+        if split.size:
+            drawn.add(int(rng.choice(split)))
+        for row in sorted(drawn):
             schedule = template.schedule(columns, row)
             scored = Scored(template.name, schedule, 0.0, 0.0, each.ranked[0].shared, 0.0)
             picked.append(
@@ -142,6 +155,9 @@ def run_step(case: Case, device: Device, seed: int = 0) -> NDArray[np.generic]:
             addresses[key], np.full_like(data, _POISON) if name in step.operator.outputs else data
         )
     workspace = device.allocate(max(workspace_bytes(step, dims), _ALIGNMENT))
+    zeros = np.zeros(max(counter_bytes(step, dims), _ALIGNMENT), np.uint8)
+    counters = device.allocate(zeros.size)
+    device.write(counters, zeros)
 
     def address(name: str) -> int:
         if name in plan.weights:
@@ -153,12 +169,16 @@ def run_step(case: Case, device: Device, seed: int = 0) -> NDArray[np.generic]:
         element_bytes(plan, step),
         tuple(map(address, step.operator.outputs)),
         workspace,
+        counters,
     )
     for launch in bind_step(step, bound, dims):
         device.launch(launch)
+    assert not device.read(counters, zeros.size).any(), (
+        f"{case}: counters are zero between launches"
+    )
     output = plan.values[step.operator.outputs[0]]
     memory = device.read(addresses[output.buffer], sizes[output.buffer])
-    for each in (*addresses.values(), workspace):
+    for each in (*addresses.values(), workspace, counters):
         device.free(each)
     whole = memory[: memory.size // output.dtype.bytes * output.dtype.bytes]
     result: NDArray[np.generic] = whole.view(output.dtype.numpy)

@@ -20,6 +20,9 @@ from wpk.execution import Device
 SCHEDULES = 4
 """Schedules of each template for each problem."""
 
+REPETITIONS = 10
+"""Runs of a split reduction: blocks end in another order each time."""
+
 ACCUMULATION = 2.0**-18
 """Error of an fp32 sum, relative to the largest output: tensor cores cut the bits of aligned products
 that fall off (at most 2^-22 a step), and special functions differ by a few 2^-24."""
@@ -47,8 +50,32 @@ def test_kernels_agree_with_the_emulator(
             error = _error(run_case(case, cuda), run_case(case, emulator), dtype)
             rows.append({"case": str(case), "template": case.template, "error": error})
     record(f"agreement.{precision.value}", _summary(rows))
+    split = {case.template for case in chosen if _split(case) > 1}
+    cores = ("simt",) if precision is Precision.FP32 else ("simt", "mma")
+    assert split == {f"{kind}_{core}" for kind in ("conv", "gemm") for core in cores}
     wrong = [row for row in rows if not row["error"] <= 1.0]
     assert not wrong, f"{len(wrong)} of {len(rows)}: {json.dumps(wrong[:5], indent=1)}"
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_split_reductions_repeat_bit_for_bit(
+    cuda: Device,
+    cases: Callable[..., list[Any]],
+    run_case: Callable[..., Any],
+    load_case: Callable[..., None],
+    precision: Precision,
+) -> None:
+    """Whichever block is last adds the parts in the same order."""
+    for case in [each for each in cases(precision, SCHEDULES) if _split(each) > 1]:
+        load_case(case, cuda)
+        first = run_case(case, cuda).tobytes()
+        different = sum(run_case(case, cuda).tobytes() != first for _ in range(REPETITIONS))
+        assert not different, f"{case}: {different} of {REPETITIONS} runs differ"
+
+
+def _split(case: Any) -> int:
+    """Blocks that share a reduction; 1 in templates that do not split."""
+    return int(dict(case.step.choice.schedule).get("split", 1))
 
 
 def _error(actual: Any, expected: Any, dtype: DType) -> float:

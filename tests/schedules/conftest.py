@@ -14,7 +14,14 @@ from wpk.emulator.memory import guarded
 from wpk.emulator.mode import CHECKING, FAST
 from wpk.emulator.native import Statistics, launch_kernel
 from wpk.expression import evaluate
-from wpk.launch import InputArgument, Launch, OutputArgument, SizeArgument
+from wpk.launch import (
+    CounterArgument,
+    InputArgument,
+    Launch,
+    OutputArgument,
+    SizeArgument,
+    WorkspaceArgument,
+)
 from wpk.problems import Convolution, Matmul, Tensor
 from wpk.schedules import packings
 
@@ -50,7 +57,8 @@ class Execution:
     ) -> Array:
         """The output over its domain ``shape``, in float64.
 
-        The output's padding must come back zero, and what lies between rows untouched.
+        The output's padding must come back zero, and what lies between rows untouched; counters are
+        zero again.
         """
         y = problem.y
         output = guarded(np.zeros(_span(y, shape), y.dtype.numpy))
@@ -68,6 +76,7 @@ class Execution:
         self, library: Any, launch: Launch, inputs: list[Array], output: Array, dims: dict[str, int]
     ) -> None:
         arguments: list[Any] = []
+        counters = np.zeros(0, np.int32)
         for argument in launch.arguments:
             match argument:
                 case InputArgument(index):
@@ -76,6 +85,14 @@ class Execution:
                     arguments.append(dim_expressions.evaluate(expression, dims))
                 case OutputArgument():
                     arguments.append(output)
+                case WorkspaceArgument(size):
+                    scratch = np.zeros(dim_expressions.evaluate(size, dims), np.uint8)
+                    scratch[...] = _POISON
+                    arguments.append(guarded(scratch))
+                case CounterArgument(count):
+                    zeros = np.zeros(dim_expressions.evaluate(count, dims), np.int32)
+                    counters = guarded(zeros)
+                    arguments.append(counters)
                 case _:
                     raise NotImplementedError(argument)
         x, y, z = (dim_expressions.evaluate(extent, dims) for extent in launch.grid)
@@ -83,6 +100,7 @@ class Execution:
         self.statistics = launch_kernel(
             library, launch.entry, (x, y, z), launch.block, launch.shared_bytes, arguments, mode
         )
+        assert not counters.any(), "counters are zero between launches"
 
 
 @pytest.fixture(params=[False, True], ids=["fast", "checking"])

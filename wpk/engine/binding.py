@@ -16,6 +16,7 @@ from wpk.execution import (
 )
 from wpk.launch import (
     Argument,
+    CounterArgument,
     InputArgument,
     Launch,
     OutputArgument,
@@ -25,15 +26,26 @@ from wpk.launch import (
 )
 from wpk.lowering.memory import MemoryPlan, plan_memory
 
+_COUNTER_BYTES = 4
+
 
 @dataclass(frozen=True)
 class StepAddresses:
-    """Where a step's operands lie, and the element size of its inputs."""
+    """Where a step's operands lie, and the element size of its inputs.
+
+    Attributes:
+        inputs: Address of each input.
+        element_bytes: Of each input.
+        outputs: Address of each output.
+        workspace: Address of scratch memory (`workspace_bytes`).
+        counters: Address of memory that is zero (`counter_bytes`).
+    """
 
     inputs: tuple[int, ...]
     element_bytes: tuple[int, ...]
     outputs: tuple[int, ...]
     workspace: int
+    counters: int
 
 
 def library_images(plan: Plan) -> Iterator[LibraryImage]:
@@ -60,15 +72,17 @@ def workspace_bytes(step: Step, dims: Mapping[str, int]) -> int:
     """Bytes of scratch memory that a step asks for: the most of its launches, or a library's."""
     if isinstance(step.choice, LibraryChoice):
         return step.choice.workspace_bytes
+    asked = (a for launch in step.launches for a in launch.arguments)
     return max(
-        (
-            evaluate(argument.bytes, dims)
-            for launch in step.launches
-            for argument in launch.arguments
-            if isinstance(argument, WorkspaceArgument)
-        ),
-        default=0,
+        (evaluate(a.bytes, dims) for a in asked if isinstance(a, WorkspaceArgument)), default=0
     )
+
+
+def counter_bytes(step: Step, dims: Mapping[str, int]) -> int:
+    """Bytes of counters that a step's launches find zero and leave zero: the most of them."""
+    asked = (a for launch in step.launches for a in launch.arguments)
+    counts = (evaluate(a.count, dims) for a in asked if isinstance(a, CounterArgument))
+    return max(counts, default=0) * _COUNTER_BYTES
 
 
 def bind_step(step: Step, addresses: StepAddresses, dims: Mapping[str, int]) -> tuple[Work, ...]:
@@ -115,3 +129,5 @@ def _argument(
             return Pointer(addresses.outputs[index])
         case WorkspaceArgument():
             return Pointer(addresses.workspace)
+        case CounterArgument():
+            return Pointer(addresses.counters)

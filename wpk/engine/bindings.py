@@ -2,7 +2,16 @@
 
 from collections.abc import Callable, Mapping
 
-from wpk.engine.binding import StepAddresses, arena, bind_step, element_bytes, workspace_bytes
+import numpy as np
+
+from wpk.engine.binding import (
+    StepAddresses,
+    arena,
+    bind_step,
+    counter_bytes,
+    element_bytes,
+    workspace_bytes,
+)
 from wpk.engine.plan import Plan
 from wpk.engine.plan_checks import check_sizes
 from wpk.execution import Device, Replay, Work
@@ -43,6 +52,7 @@ class Binding:
                 element_bytes(plan, step),
                 tuple(self.address(name) for name in step.operator.outputs),
                 where.workspace,
+                where.counters,
             )
             self.steps.append(bind_step(step, addresses, dims))
         self.replay: Replay = device.capture([each for step in self.steps for each in step])
@@ -124,7 +134,7 @@ class Bindings:
 
     @property
     def held_bytes(self) -> tuple[int, int]:
-        """Bytes that the arena and the workspace take on the device now."""
+        """Bytes that the arena and the workspace with its counters take on the device now."""
         return self._memory.held_bytes
 
     def close(self) -> None:
@@ -134,41 +144,45 @@ class Bindings:
 
 
 class _Memory:
-    """The arena and the workspace on the device, and where the weights lie."""
+    """The arena, the workspace and counters on the device, and where the weights lie."""
 
     def __init__(self, plan: Plan, device: Device, weights: Mapping[str, int]) -> None:
         self.weights = weights
-        self.arena = self.workspace = 0
+        self.arena = self.workspace = self.counters = 0
         self._plan, self._device = plan, device
-        self._sizes = (0, 0)
+        self._sizes = (0, 0, 0)
 
     def plan(self, dims: Mapping[str, int]) -> MemoryPlan:
         return arena(self._plan, dims)
 
-    def needed(self, dims: Mapping[str, int]) -> tuple[int, int]:
-        """Bytes of the arena and of the workspace."""
+    def needed(self, dims: Mapping[str, int]) -> tuple[int, int, int]:
+        """Bytes of the arena, of the workspace and of the counters."""
         scratch = max((workspace_bytes(step, dims) for step in self._plan.steps), default=0)
-        return self.plan(dims).arena_bytes, scratch
+        counters = max((counter_bytes(step, dims) for step in self._plan.steps), default=0)
+        return self.plan(dims).arena_bytes, scratch, counters
 
     def holds(self, dims: Mapping[str, int]) -> bool:
         pairs = zip(self.needed(dims), self._sizes, strict=True)
-        return bool(self.arena and self.workspace) and all(n <= s for n, s in pairs)
+        return bool(self.arena) and all(n <= s for n, s in pairs)
 
     def grow(self, dims: Mapping[str, int]) -> None:
-        sizes = tuple(max(pair) for pair in zip(self.needed(dims), self._sizes, strict=True))
+        pairs = zip(self.needed(dims), self._sizes, strict=True)
+        arena_bytes, scratch, counters = (max(*pair, _ALIGNMENT) for pair in pairs)
         self.free()
-        self.arena = self._device.allocate(max(sizes[0], _ALIGNMENT))
-        self.workspace = self._device.allocate(max(sizes[1], _ALIGNMENT))
-        self._sizes = (sizes[0], sizes[1])
+        self.arena = self._device.allocate(arena_bytes)
+        self.workspace = self._device.allocate(scratch)
+        self.counters = self._device.allocate(counters)
+        self._device.write(self.counters, np.zeros(counters, np.uint8))
+        self._sizes = (arena_bytes, scratch, counters)
 
     @property
     def held_bytes(self) -> tuple[int, int]:
-        arena_bytes, scratch = (max(size, _ALIGNMENT) for size in self._sizes)
-        return arena_bytes if self.arena else 0, scratch if self.workspace else 0
+        arena_bytes, scratch, counters = self._sizes
+        return arena_bytes, scratch + counters
 
     def free(self) -> None:
-        for address in (self.arena, self.workspace):
+        for address in (self.arena, self.workspace, self.counters):
             if address:
                 self._device.free(address)
-        self.arena = self.workspace = 0
-        self._sizes = (0, 0)
+        self.arena = self.workspace = self.counters = 0
+        self._sizes = (0, 0, 0)

@@ -10,7 +10,7 @@ class MemoryUse:
     Attributes:
         weight_bytes: Weights, as kernels read them.
         arena_bytes: Activations; grows with the largest size that was run.
-        workspace_bytes: Scratch memory of operators.
+        workspace_bytes: Scratch memory of operators, and their counters.
         output_bytes: Output arrays that the engine keeps for runs on GPU arrays.
     """
 

@@ -1,7 +1,7 @@
 """Execute every operator alone on the reference's values at its inputs, and compare.
 
-What a kernel should not touch is checked too: its output is poisoned before, its padding must be
-zero and everything else in its buffers unchanged after.
+What a kernel should not touch is checked too: its output is poisoned before, its padding and its
+counters must be zero and everything else in its buffers unchanged after.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +13,13 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wpk.dims import DimExpr, evaluate
-from wpk.engine.binding import StepAddresses, bind_step, element_bytes, workspace_bytes
+from wpk.engine.binding import (
+    StepAddresses,
+    bind_step,
+    counter_bytes,
+    element_bytes,
+    workspace_bytes,
+)
 from wpk.engine.compare import Comparison, compare
 from wpk.engine.float64_nodes import Array
 from wpk.engine.footprint import Access, accesses
@@ -94,11 +100,13 @@ class Placed:
     Attributes:
         works: The step's launches, or its call of a library.
         buffers: Addresses of the buffers' images by name.
+        counters: Address of its counters.
         allocations: Bytes of every allocation by its address.
     """
 
     works: tuple[Work, ...]
     buffers: dict[str, int]
+    counters: int
     allocations: dict[int, int]
 
 
@@ -123,7 +131,7 @@ class StepRunner:
         expected = output.elements().copy()
         output.poison()
         try:
-            after = self.execute(step, before)
+            after, counting = self.execute(step, before)
         except LaunchError as error:
             outcome = _outcome(step, False, error.what, float("inf"))
             return replace(outcome, error=error)
@@ -133,7 +141,7 @@ class StepRunner:
             found = compare(written.elements(), expected, None)
         else:
             found = self.compare(target, after[target.buffer], result)
-        outcome = _judge(step, found, stray, written.dirty_padding())
+        outcome = _judge(step, found, stray, written.dirty_padding(), counting)
         if isinstance(step.choice, LibraryChoice) and self.device.executes_source:
             return _by_definition(step.choice, outcome)
         return outcome
@@ -154,15 +162,22 @@ class StepRunner:
                 elements[...] = memory[value.name].reshape(elements.shape)
         return image
 
-    def execute(self, step: Step, images: Mapping[str, Bytes]) -> dict[str, Bytes]:
-        """Run the step's launches on copies of the images; give them back as they are after."""
+    def execute(self, step: Step, images: Mapping[str, Bytes]) -> tuple[dict[str, Bytes], int]:
+        """Run the step's launches on copies of the images.
+
+        Returns:
+            The images as they are after, and how many counters were left that are not zero.
+        """
         with self.placed(step, images) as placed:
             for work in placed.works:
                 self.device.launch(work)
-            return {
+            after = {
                 name: self.device.read(placed.buffers[name], image.size)
                 for name, image in images.items()
             }
+            size = placed.allocations[placed.counters]
+            counters = self.device.read(placed.counters, size)
+            return after, int(np.count_nonzero(counters.view(np.int32)))
 
     @contextmanager
     def placed(self, step: Step, images: Mapping[str, Bytes]) -> Iterator["Placed"]:
@@ -183,8 +198,10 @@ class StepRunner:
                 element_bytes(self.plan, step),
                 tuple(self.address(n, where) for n in step.operator.outputs),
                 place(scratch),
+                place(np.zeros(max(counter_bytes(step, self.dims), _ALIGNMENT), np.uint8)),
             )
-            yield Placed(bind_step(step, addresses, self.dims), where, allocated)
+            works = bind_step(step, addresses, self.dims)
+            yield Placed(works, where, addresses.counters, allocated)
         finally:
             for address in allocated:
                 device.free(address)
@@ -266,7 +283,7 @@ def _bits(array: Array) -> np.dtype[np.unsignedinteger]:
     return np.dtype(f"u{array.itemsize}")
 
 
-def _judge(step: Step, found: Comparison, stray: int, padding: int) -> OperatorCheck:
+def _judge(step: Step, found: Comparison, stray: int, padding: int, counting: int) -> OperatorCheck:
     faults = []
     if not found.passed:
         faults.append(f"{found.wrong} of {found.total} elements are wrong: {found.example}")
@@ -274,6 +291,8 @@ def _judge(step: Step, found: Comparison, stray: int, padding: int) -> OperatorC
         faults.append(f"{stray} bytes outside the output were written")
     if padding:
         faults.append(f"{padding} elements of padding are not zero")
+    if counting:
+        faults.append(f"{counting} counters were not left zero: the next launch would go wrong")
     detail = "; ".join(faults) or f"worst error {found.worst:.3f} of the tolerance"
     return _outcome(step, not faults, detail, found.worst)
 

@@ -11,6 +11,7 @@ from wpk.engine.measurement_checks import check_measurements
 from wpk.engine.plan import LibraryChoice, Plan, Port, Step
 from wpk.errors import EngineError
 from wpk.launch import (
+    CounterArgument,
     InputArgument,
     Launch,
     OutputArgument,
@@ -219,6 +220,8 @@ def _check_launch(plan: Plan, launch: Launch, inputs: int, dims: dict[str, int],
                 _within(f"{field}.expression", evaluate(expression, dims), -(2**31), 2**31 - 1)
             case WorkspaceArgument(size):
                 _within(f"{field}.bytes", evaluate(size, dims), 0, MAX_BYTES)
+            case CounterArgument(size):
+                _within(f"{field}.count", evaluate(size, dims), 0, 2**31 - 1)
 
 
 def _fits(path: str, needed: int, room: int) -> None:

@@ -1,6 +1,7 @@
 // A block's part of a batch of matrix products: which matrices it reads, which tile it computes.
 //
-// Grid: x counts tiles of rows, then the batch (outer, middle); y tiles of columns.
+// Grid: x counts tiles of rows, then the batch (outer, middle); y tiles of columns; z parts of the reduction
+// (split_k.cuh).
 #pragma once
 
 #include <wpk/kernels/dims.cuh>

@@ -34,6 +34,7 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
 // WPK_EXPORT(name): makes kernel `name` callable by the emulator; nothing on the GPU.
 // WPK_DEVICE: a function of the device, always inlined.
 // WPK_UNROLL: before a loop whose trip count is a constant.
+// WPK_KEEP_LOOP: before a loop that would only take registers if it were unrolled.
 // WPK_GRID_CONSTANT: before a `const` struct parameter whose address the kernel takes (tensor maps).
 // WPK_SHARED(T, name): declares `T* name`, the dynamic shared memory, 1024-byte aligned.
 #if WPK_ON_GPU
@@ -41,6 +42,7 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
 #define WPK_EXPORT(name)
 #define WPK_DEVICE __device__ __forceinline__
 #define WPK_UNROLL _Pragma("unroll")
+#define WPK_KEEP_LOOP _Pragma("unroll 1")
 #define WPK_GRID_CONSTANT __grid_constant__
 #define WPK_SHARED(T, name)                                              \
     extern __shared__ __align__(1024) unsigned char wpk_shared_memory[]; \
@@ -54,6 +56,7 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
     }
 #define WPK_DEVICE inline __attribute__((always_inline))
 #define WPK_UNROLL
+#define WPK_KEEP_LOOP
 #define WPK_GRID_CONSTANT
 #define WPK_SHARED(T, name) T* const name = reinterpret_cast<T*>(wpk_emulator_thread->block->shared)
 #endif

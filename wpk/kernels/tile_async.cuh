@@ -26,12 +26,12 @@ class AsyncLoader
     using Tile = SwizzledTile<RowBytes>;
 
 public:
-    // The tile's first row is `firstRow` of the source; its first column is 0.
-    WPK_DEVICE AsyncLoader(const Source& source, int firstRow)
+    // The first tile begins at row `firstRow` and column `firstColumn` of the source.
+    WPK_DEVICE AsyncLoader(const Source& source, int firstRow, int firstColumn)
         : source_(source),
           row_(static_cast<int>(threadIdx.x) / kCopiesARow),
           byte_(static_cast<int>(threadIdx.x) % kCopiesARow * CopyBytes),
-          column_(source.column(byte_ / static_cast<int>(sizeof(T))))
+          column_(source.column(firstColumn + byte_ / static_cast<int>(sizeof(T))))
     {
         WPK_UNROLL
         for (int i = 0; i < kCount; ++i)
@@ -87,9 +87,9 @@ class AsyncDepthLoader
     using Tile = SwizzledTile<RowBytes>;
 
 public:
-    // The tile's first column is `firstColumn` of the source; its first row is 0.
-    WPK_DEVICE AsyncDepthLoader(const Source& source, int firstColumn)
-        : source_(source), firstColumn_(firstColumn), depth_(0)
+    // The first tile begins at column `firstColumn` and row `firstRow` of the source.
+    WPK_DEVICE AsyncDepthLoader(const Source& source, int firstColumn, int firstRow)
+        : source_(source), firstColumn_(firstColumn), depth_(firstRow)
     {
     }
 

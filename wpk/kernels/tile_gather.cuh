@@ -27,8 +27,8 @@ class GatherLoader
     static constexpr int kRowsKept = kRowRepeats ? 1 : kCount;
 
 public:
-    // The tile's first row is `firstRow` of the source; its first column is 0.
-    WPK_DEVICE GatherLoader(const Source& source, int firstRow) : source_(source), depth_(0)
+    // The first tile begins at row `firstRow` and column `firstColumn` of the source.
+    WPK_DEVICE GatherLoader(const Source& source, int firstRow, int firstColumn) : source_(source), depth_(firstColumn)
     {
         WPK_UNROLL
         for (int i = 0; i < kRowsKept; ++i)

@@ -4,11 +4,13 @@ The form is that of Li et al. 2022 ("Towards an accurate latency model for CNN l
 equations 1 and 2): a grid of tiles in waves. Their constants are fitted for each kernel; here most
 follow from the target, and four are fitted for all kernels together (`wpk.performance.rates`).
 
-    waves = sum over waves of  fill + steps * (step + sync) + fill
+    waves = sum over waves of  fill + steps * (step + sync) + fill + tail
     step  = | arithmetic, shared memory's port, L2's port, waiting |
 
 The first three of a step are the cycles that one step of all resident blocks occupies a resource of
-the SM; waiting is the latency of global memory as far as the stages do not hide it. ``|...|`` is a
+the SM; waiting is the latency of global memory as far as the stages do not hide it. The tail is that
+of a split reduction (`wpk.schedules.split`): partial sums are written and counted, and the last block
+of a tile reads them all. ``|...|`` is a
 norm between the maximum and the sum: resources overlap, but not perfectly, so of two schedules with
 the same worst limit the one whose other limits are smaller is the faster.
 """
@@ -21,6 +23,12 @@ from wpk.performance.occupancy import resident_blocks
 from wpk.performance.rates import FILL_CYCLES, L2_PORT_BYTES, SYNC_CYCLES, StepRates
 from wpk.performance.work import Floats, Work
 from wpk.targets.target import Target
+
+_MEETING_TRIPS = 4
+"""Round trips to L2 in which the blocks of a tile meet: writing and its fence, counting, reading."""
+
+_THREAD_BYTES = 256
+"""Bytes of partial sums that a thread asks for at a time (split_k.cuh)."""
 
 ACHIEVED_L2 = 0.48
 """Share of L2's peak that reading reaches: 4.9 of 10.1e12, measured on an H200 over 40 MB."""
@@ -65,4 +73,15 @@ def _wave(work: Work, held: Floats, rates: StepRates, passes: Floats | float) ->
         rates.waiting(),
     )
     cycles: Floats = 2 * FILL_CYCLES + np.maximum(work.steps, 1) * (step + SYNC_CYCLES)
-    return cycles
+    return cycles + _tail(work)
+
+
+def _tail(work: Work) -> Floats:
+    """Cycles from a block's last step to the sum of all parts of its tile; 0 where there are none.
+
+    Round trips for the writes that the fence waits for, for the count, and for what is read first; and
+    all parts through the port of one SM, as far as its threads ask for enough at a time.
+    """
+    rate = np.minimum(L2_PORT_BYTES, work.threads * _THREAD_BYTES / FILL_CYCLES)
+    read = work.combined_bytes / rate
+    return np.where(read > 0, _MEETING_TRIPS * FILL_CYCLES + read, 0.0)

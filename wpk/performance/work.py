@@ -31,6 +31,8 @@ class Work:
         store_bytes: Bytes that a block writes to global memory.
         steps: Dependent load-compute iterations of a block (1 where everything is loaded at once).
         stages: Iterations whose loads are in flight at once (1: no prefetching).
+        combined_bytes: Partial sums that one block reads and adds after its steps, where a
+            reduction is split among blocks; 0 where it is not. One number is that of all.
     """
 
     unit: Precision | None
@@ -46,6 +48,7 @@ class Work:
     store_bytes: Floats
     steps: Floats
     stages: Floats
+    combined_bytes: Floats | float = 0.0
 
 
 @dataclass(frozen=True)

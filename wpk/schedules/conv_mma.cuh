@@ -1,9 +1,10 @@
 // Convolution on the tensor cores as an implicit matrix product: rows are output pixels (n, p, q),
 // columns filters of a group, the reduction runs over (r, s, channel).
 //
-// Grid: tiles of rows, tiles of columns, groups. Problem and Schedule are named by conv_mma.py.
+// Grid: tiles of rows, tiles of columns, groups and the parts of each (split_k.cuh). Problem and Schedule are named by conv_mma.py.
 #pragma once
 
+#include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_async.cuh>
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_mma.cuh>
@@ -32,7 +33,7 @@ struct ConvInputLoader<Problem, Shape, true>
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void convMma(Inputs<2 + Problem::Operands::count> inputs, int n, void* y)
+WPK_DEVICE void convMma(Inputs<2 + Problem::Operands::count> inputs, int n, void* y, const Partials& partials = {})
 {
     using T = typename Problem::Multiply;
     using Shape = MmaShape<T, Schedule, false>;
@@ -45,7 +46,9 @@ WPK_DEVICE void convMma(Inputs<2 + Problem::Operands::count> inputs, int n, void
     using Fragments = MmaFragments<T, Shape, false, kRoundA, false>;
     WPK_SHARED(unsigned char, shared);
 
-    const int group = static_cast<int>(blockIdx.z);
+    constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
+    const SplitRange<Schedule::split, ceilDivide(kReduction, Shape::blockK)> range;
+    const int group = range.outer;
     const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     const int rows = n * (Problem::p * Problem::q);
@@ -53,12 +56,13 @@ WPK_DEVICE void convMma(Inputs<2 + Problem::Operands::count> inputs, int n, void
         static_cast<const typename Problem::X*>(inputs.at[0]) + group * (Problem::c * Problem::x_c);
     const Stored* const filters =
         static_cast<const Stored*>(inputs.at[1]) + static_cast<int64>(group) * Problem::k * Problem::depth;
-    LoaderA loaderA({input, rows}, firstRow);
-    LoaderB loaderB({filters, Problem::k}, firstFilter);
+    LoaderA loaderA({input, rows}, firstRow, range.first * Shape::blockK);
+    LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     float acc[Shape::tilesM][Shape::tilesN][4] = {};
-    constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
-    multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, ceilDivide(kReduction, Shape::blockK));
+    multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, range.count);
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
+        return;
 
     const int valid = (group + 1) * Problem::k;
     const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;

@@ -15,7 +15,8 @@ from wpk.problems.convolution import Convolution
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.split import split_constraints
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
@@ -27,7 +28,7 @@ class ConvMmaTemplate(SingleKernelTemplate[Convolution, MmaSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in tf32, fp16 and bf16."""
 
     name: ClassVar[str] = "conv_mma"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Convolution
     schedule_type = MmaSchedule
 
@@ -44,11 +45,16 @@ class ConvMmaTemplate(SingleKernelTemplate[Convolution, MmaSchedule]):
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
         del target  # its limits are constraints
         rows = problem.n.value * problem.p * problem.q
-        return mma_tiles.axes(rows, problem.k // problem.groups, problem.precision)
+        columns = problem.k // problem.groups
+        return mma_tiles.axes(rows, columns, _view(problem).reduction, problem.precision)
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
-        return mma_tiles.constraints(_inputs(problem), target)
+        view = _view(problem)
+        return (
+            *mma_tiles.constraints(_inputs(problem), target),
+            *split_constraints(lambda c: view.product(c, target), problem.groups, target),
+        )
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -70,6 +76,7 @@ class ConvMmaTemplate(SingleKernelTemplate[Convolution, MmaSchedule]):
     def kernel(self, problem: Convolution, schedule: MmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         view = _view(problem)
+        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         return Kernel(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
@@ -77,9 +84,10 @@ class ConvMmaTemplate(SingleKernelTemplate[Convolution, MmaSchedule]):
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
-            grid=view.grid(schedule.block_m, schedule.block_n),
+            grid=grid,
             threads=schedule.threads,
             shared_bytes=int(mma_tiles.shared_bytes(schedule.columns(), _inputs(problem))[0]),
+            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
         )
 
 

@@ -1,9 +1,10 @@
 // Convolution in fp32 on the ordinary cores as an implicit matrix product (see conv_mma.cuh); tensors of
 // any floating type, products and sums in fp32.
 //
-// Grid: tiles of rows, tiles of columns, groups. Problem and Schedule are named by conv_simt.py.
+// Grid: tiles of rows, tiles of columns, groups and the parts of each (split_k.cuh). Problem and Schedule are named by conv_simt.py.
 #pragma once
 
+#include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_simt.cuh>
 
@@ -11,7 +12,7 @@ namespace wpk
 {
 
 template <class Problem, class Schedule>
-WPK_DEVICE void convSimt(Inputs<2 + Problem::Operands::count> inputs, int n, void* y)
+WPK_DEVICE void convSimt(Inputs<2 + Problem::Operands::count> inputs, int n, void* y, const Partials& partials = {})
 {
     using X = typename Problem::X;
     using W = typename Problem::W;
@@ -26,19 +27,23 @@ WPK_DEVICE void convSimt(Inputs<2 + Problem::Operands::count> inputs, int n, voi
     using LoaderB = GatherLoader<Filters, SinkB, Shape::blockN, Shape::blockK, Shape::threads, kVectorW, false>;
     WPK_SHARED(unsigned char, shared);
 
-    const int group = static_cast<int>(blockIdx.z);
+    constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
+    const SplitRange<Schedule::split, ceilDivide(kReduction, Shape::blockK)> range;
+    const int group = range.outer;
     const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     const int rows = n * (Problem::p * Problem::q);
     const W* const filters =
         static_cast<const W*>(inputs.at[1]) + static_cast<int64>(group) * Problem::k * Problem::depth;
-    LoaderA loaderA({static_cast<const X*>(inputs.at[0]) + group * (Problem::c * Problem::x_c), rows}, firstRow);
-    LoaderB loaderB({filters, Problem::k}, firstFilter);
+    const X* const input = static_cast<const X*>(inputs.at[0]) + group * (Problem::c * Problem::x_c);
+    LoaderA loaderA({input, rows}, firstRow, range.first * Shape::blockK);
+    LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     const SimtThread<Shape> thread;
     float acc[Shape::threadM][Shape::threadN] = {};
-    constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
-    multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, ceilDivide(kReduction, Shape::blockK));
+    multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, range.count);
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
+        return;
 
     const int valid = (group + 1) * Problem::k;
     const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;

@@ -12,7 +12,8 @@ from wpk.problems.convolution import Convolution
 from wpk.schedules import simt_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.split import split_constraints
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
@@ -25,7 +26,7 @@ class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_simt"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Convolution
     schedule_type = SimtSchedule
 
@@ -41,11 +42,15 @@ class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
         del target  # its limits are constraints
         rows = problem.n.value * problem.p * problem.q
-        return simt_tiles.axes(rows, problem.k // problem.groups)
+        return simt_tiles.axes(rows, problem.k // problem.groups, _view(problem, _VECTOR).reduction)
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
-        return simt_tiles.constraints(_inputs(problem), target)
+        view = _view(problem, _VECTOR)
+        return (
+            *simt_tiles.constraints(_inputs(problem), target),
+            *split_constraints(lambda c: view.product(c, target), problem.groups, target),
+        )
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -66,6 +71,7 @@ class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
     def kernel(self, problem: Convolution, schedule: SimtSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         view = _view(problem, schedule.run_n)
+        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         return Kernel(
             members={
                 "W": Type(problem.precision.storage.c_name),
@@ -73,9 +79,10 @@ class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
-            grid=view.grid(schedule.block_m, schedule.block_n),
+            grid=grid,
             threads=schedule.threads,
             shared_bytes=int(simt_tiles.shared_bytes(schedule.columns())[0]),
+            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
         )
 
 

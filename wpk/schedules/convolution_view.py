@@ -92,10 +92,10 @@ class ConvolutionView:
         exact = self.problem.c // self.problem.groups % self.vector == 0
         return f"krsc_pad{1 if exact else self.vector}"
 
-    def grid(self, block_m: int, block_n: int) -> Grid:
-        """Tiles of rows, tiles of columns, groups."""
+    def grid(self, block_m: int, block_n: int, split: int) -> Grid:
+        """Tiles of rows, tiles of columns, groups and the parts of each."""
         tiles = ceil_div(self.rows.expression, block_m)
-        return tiles, -(-self.stored_columns // block_n), self.problem.groups
+        return tiles, -(-self.stored_columns // block_n), self.problem.groups * split
 
     def product(self, columns: Columns, target: Target) -> TiledProduct:
         """The convolution as blocks of tiles.
@@ -112,8 +112,8 @@ class ConvolutionView:
         return TiledProduct(
             element_bytes=problem.x.dtype.bytes,
             store_bytes=problem.y.dtype.bytes,
-            blocks=tiles * problem.groups,
-            steps=np.ceil(self.reduction / block_k),
+            tiles=tiles * problem.groups,
+            tile_steps=np.ceil(self.reduction / block_k),
             transactions=filters + self._transactions(block_m, block_k, target),
         )
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <wpk/kernels/matrix_block.cuh>
+#include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_async.cuh>
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_mma.cuh>
@@ -54,7 +55,7 @@ struct OperandLoader<Loading::gathered, Source, Across, Stored, Rows, Depth, Thr
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count> inputs, int leading, void* y)
+WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count> inputs, int leading, void* y, const Partials& partials = {})
 {
     using T = typename Problem::Multiply;
     using A = typename Problem::A;
@@ -77,11 +78,15 @@ WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count> inputs, int leading
     WPK_SHARED(unsigned char, shared);
 
     const MatrixBlock<Problem, Shape> block(inputs, leading);
-    typename LoadA::Type loaderA({block.a, block.m}, block.firstRow);
-    typename LoadB::Type loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn);
+    const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;
+    const int firstDepth = range.first * Shape::blockK;
+    typename LoadA::Type loaderA({block.a, block.m}, block.firstRow, firstDepth);
+    typename LoadB::Type loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
 
     float acc[Shape::tilesM][Shape::tilesN][4] = {};
-    multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, ceilDivide(Problem::k, Shape::blockK));
+    multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, range.count);
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
+        return;
     storeTiles<Problem, Shape>(acc, shared, block.rows, inputs.at + 2, y, block.firstRow, block.m, block.firstColumn,
         Problem::n, Problem::n + Problem::y_padding);
 }

@@ -9,7 +9,8 @@ from wpk.problems.matmul import Matmul
 from wpk.schedules import mma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.split import split_constraints
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
@@ -21,7 +22,7 @@ class GemmMmaTemplate(SingleKernelTemplate[Matmul, MmaSchedule]):
     """Matrix products in tf32, fp16 and bf16, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_mma"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Matmul
     schedule_type = MmaSchedule
 
@@ -37,11 +38,15 @@ class GemmMmaTemplate(SingleKernelTemplate[Matmul, MmaSchedule]):
     def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
         del target  # its limits are constraints
-        return mma_tiles.axes(problem.m.value, problem.n, problem.precision)
+        return mma_tiles.axes(problem.m.value, problem.n, problem.k, problem.precision)
 
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
-        return mma_tiles.constraints(_inputs(problem), target)
+        view = MatmulView(problem)
+        return (
+            *mma_tiles.constraints(_inputs(problem), target),
+            *split_constraints(lambda c: view.product(c, target), 1, target),
+        )
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -63,6 +68,7 @@ class GemmMmaTemplate(SingleKernelTemplate[Matmul, MmaSchedule]):
     def kernel(self, problem: Matmul, schedule: MmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         view = MatmulView(problem)
+        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         return Kernel(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
@@ -71,9 +77,10 @@ class GemmMmaTemplate(SingleKernelTemplate[Matmul, MmaSchedule]):
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
-            grid=view.grid(schedule.block_m, schedule.block_n),
+            grid=grid,
             threads=schedule.threads,
             shared_bytes=int(mma_tiles.shared_bytes(schedule.columns(), _inputs(problem))[0]),
+            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
         )
 
 

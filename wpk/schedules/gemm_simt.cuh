@@ -5,6 +5,7 @@
 #pragma once
 
 #include <wpk/kernels/matrix_block.cuh>
+#include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/tile_gather.cuh>
 #include <wpk/kernels/tile_simt.cuh>
 
@@ -12,7 +13,7 @@ namespace wpk
 {
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmSimt(Inputs<2 + Problem::Operands::count> inputs, int leading, void* y)
+WPK_DEVICE void gemmSimt(Inputs<2 + Problem::Operands::count> inputs, int leading, void* y, const Partials& partials = {})
 {
     using A = typename Problem::A;
     using B = typename Problem::B;
@@ -28,12 +29,16 @@ WPK_DEVICE void gemmSimt(Inputs<2 + Problem::Operands::count> inputs, int leadin
     WPK_SHARED(unsigned char, shared);
 
     const MatrixBlock<Problem, Shape> block(inputs, leading);
-    LoaderA loaderA({block.a, block.m}, block.firstRow);
-    LoaderB loaderB({block.b, Problem::n}, block.firstColumn);
+    const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;
+    const int firstDepth = range.first * Shape::blockK;
+    LoaderA loaderA({block.a, block.m}, block.firstRow, firstDepth);
+    LoaderB loaderB({block.b, Problem::n}, block.firstColumn, firstDepth);
 
     const SimtThread<Shape> thread;
     float acc[Shape::threadM][Shape::threadN] = {};
-    multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, ceilDivide(Problem::k, Shape::blockK));
+    multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, range.count);
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
+        return;
     storeSimtTile<Problem, Shape>(acc, thread, block.rows, inputs.at + 2, y, block.firstRow, block.m, block.firstColumn,
         Problem::n, Problem::n + Problem::y_padding);
 }

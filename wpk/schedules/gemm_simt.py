@@ -8,7 +8,8 @@ from wpk.problems.matmul import Matmul
 from wpk.schedules import simt_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.split import split_constraints
 from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
@@ -20,7 +21,7 @@ class GemmSimtTemplate(SingleKernelTemplate[Matmul, SimtSchedule]):
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_simt"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Matmul
     schedule_type = SimtSchedule
 
@@ -35,11 +36,15 @@ class GemmSimtTemplate(SingleKernelTemplate[Matmul, SimtSchedule]):
     def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
         del target  # its limits are constraints
-        return simt_tiles.axes(problem.m.value, problem.n)
+        return simt_tiles.axes(problem.m.value, problem.n, problem.k)
 
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
-        return simt_tiles.constraints(_inputs(problem), target)
+        view = _view(problem, _VECTOR)
+        return (
+            *simt_tiles.constraints(_inputs(problem), target),
+            *split_constraints(lambda c: view.product(c, target), 1, target),
+        )
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -59,13 +64,15 @@ class GemmSimtTemplate(SingleKernelTemplate[Matmul, SimtSchedule]):
     def kernel(self, problem: Matmul, schedule: SimtSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         view = _view(problem, schedule.run_n)
+        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         return Kernel(
             members=view.members(),
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
-            grid=view.grid(schedule.block_m, schedule.block_n),
+            grid=grid,
             threads=schedule.threads,
             shared_bytes=int(simt_tiles.shared_bytes(schedule.columns())[0]),
+            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
         )
 
 

@@ -70,11 +70,11 @@ class MatmulView:
         """Columns that are written: n and y's padding."""
         return self.problem.n + self.problem.y.padding
 
-    def grid(self, block_m: int, block_n: int) -> Grid:
-        """Tiles of rows times the batch; tiles of columns."""
+    def grid(self, block_m: int, block_n: int, split: int) -> Grid:
+        """Tiles of rows times the batch; tiles of columns; parts of the reduction."""
         p = self.problem
         tiles = product(ceil_div(p.m.expression, block_m), p.batch[0].expression)
-        return product(tiles, p.batch[1]), -(-self.stored_columns // block_n), 1
+        return product(tiles, p.batch[1]), -(-self.stored_columns // block_n), split
 
     def product(self, columns: Columns, target: Target) -> TiledProduct:
         """The product as blocks of tiles; every step loads both."""
@@ -86,8 +86,8 @@ class MatmulView:
         return TiledProduct(
             element_bytes=problem.a.dtype.bytes,
             store_bytes=problem.y.dtype.bytes,
-            blocks=batch * tiles,
-            steps=np.ceil(problem.k / block_k),
+            tiles=batch * tiles,
+            tile_steps=np.ceil(problem.k / block_k),
             transactions=rows + self._transactions(block_n, block_k, target, of_b=True),
         )
 

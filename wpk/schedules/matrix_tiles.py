@@ -13,6 +13,7 @@ from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
 _MAX_REGISTERS = 255
+_PARTIAL_BYTES = 4.0  # of a sum that is not complete: fp32
 
 Cost = Callable[[Columns], Floats]
 """What each schedule takes of something."""
@@ -46,35 +47,43 @@ class TiledProduct:
     Attributes:
         element_bytes: Bytes of an input element.
         store_bytes: Bytes of an output element.
-        blocks: Thread blocks of the grid.
-        steps: Steps of the reduction.
+        tiles: Tiles of the output, over all groups or matrices: a block for each of its parts.
+        tile_steps: Steps of the reduction of a tile, all its parts together.
         transactions: Global memory transactions of a block in one step.
     """
 
     element_bytes: int
     store_bytes: int
-    blocks: Floats
-    steps: Floats
+    tiles: Floats
+    tile_steps: Floats
     transactions: Floats
 
     def work(self, columns: Columns, costs: TileCosts) -> Work:
-        """What DeepCuts tables 6 to 8 count for it: tiles in full, both loaded at every step."""
+        """What DeepCuts tables 6 to 8 count for it: tiles in full, both loaded at every step.
+
+        A tile's blocks share its steps, and its store; each writes its part of the sums, and one
+        of them reads all parts.
+        """
         block_m, block_n, block_k = block_tile(columns)
-        block_flops = matmul_flops(block_m, block_k * self.steps, block_n)
+        parts = columns["split"].astype(np.float64)
+        steps = np.ceil(self.tile_steps / parts)
+        block_flops = matmul_flops(block_m, block_k * steps, block_n)
+        partial = np.where(parts > 1, block_m * block_n * _PARTIAL_BYTES, 0.0)
         return Work(
             unit=costs.unit,
             element_bytes=self.element_bytes,
-            blocks=self.blocks,
+            blocks=self.tiles * parts,
             threads=costs.threads,
             shared_bytes=costs.shared_bytes,
             registers=costs.registers,
             block_flops=block_flops,
             thread_flops=block_flops / costs.threads,
-            block_transactions=self.steps * self.transactions,
-            thread_loads=self.steps * costs.loads,
-            store_bytes=block_m * block_n * float(self.store_bytes),
-            steps=self.steps,
+            block_transactions=steps * self.transactions,
+            thread_loads=steps * costs.loads,
+            store_bytes=block_m * block_n * float(self.store_bytes) / parts + partial,
+            steps=steps,
             stages=costs.stages,
+            combined_bytes=parts * partial,
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from wpk.dtypes import DType, Precision
 from wpk.performance.work import Columns, Floats, SharedAccess
 from wpk.schedules.matrix_tiles import TileCosts, target_constraints, up_to, words
+from wpk.schedules.split import split_axis, sum_registers
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
 
@@ -37,6 +38,7 @@ class MmaSchedule(Schedule):
         warps_m: Warps along the rows; each has ``block_m / warps_m`` of them.
         warps_n: Warps along the columns.
         stages: Tiles of the ring; ``stages - 1`` are in flight (prefetching).
+        split: Blocks that share the reduction of a tile.
     """
 
     block_m: int
@@ -45,6 +47,7 @@ class MmaSchedule(Schedule):
     warps_m: int
     warps_n: int
     stages: int
+    split: int = 1
 
     @property
     def threads(self) -> int:
@@ -92,16 +95,19 @@ class _Loader:
     position_registers: int
 
 
-def axes(rows: int, columns: int, precision: Precision) -> dict[str, tuple[int, ...]]:
+def axes(
+    rows: int, columns: int, reduction: int, precision: Precision
+) -> dict[str, tuple[int, ...]]:
     """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out."""
-    element = precision.storage.bytes
+    block_k = tuple(row_bytes // precision.storage.bytes for row_bytes in (32, 64, 128))
     return {
         "block_m": up_to((16, 32, 64, 128, 256), rows),
         "block_n": up_to((16, 32, 64, 128, 256), columns),
-        "block_k": tuple(row_bytes // element for row_bytes in (32, 64, 128)),
+        "block_k": block_k,
         "warps_m": (1, 2, 4, 8),
         "warps_n": (1, 2, 4),
         "stages": (2, 3, 4, 5),
+        "split": split_axis(reduction, block_k[0]),
     }
 
 
@@ -127,12 +133,13 @@ def shared_bytes(columns: Columns, inputs: MmaInputs) -> Floats:
 
 
 def registers(columns: Columns, inputs: MmaInputs) -> Floats:
-    """Accumulators, two sets of fragments, what the loaders hold, and the rest."""
+    """Accumulators, two sets of fragments, what the loaders hold, and the rest; or a split's sum."""
     warp_m = columns["block_m"] // columns["warps_m"]
     warp_n = columns["block_n"] // columns["warps_n"]
     fragments = 2 * (warp_m / 4 + warp_n / 4)
     held = sum((_held_registers(columns, loader, inputs) for loader in inputs.loaders()), 0.0)
-    return accumulators(columns) + fragments + held + _OTHER_REGISTERS
+    product = accumulators(columns) + fragments + held + _OTHER_REGISTERS
+    return np.maximum(product, sum_registers(accumulators(columns), threads(columns), columns))
 
 
 def _held_registers(columns: Columns, loader: "_Loader", inputs: MmaInputs) -> Floats:

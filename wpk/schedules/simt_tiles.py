@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats, SharedAccess
 from wpk.schedules.matrix_tiles import TileCosts, target_constraints, up_to, words
+from wpk.schedules.split import split_axis, sum_registers
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
 
@@ -18,6 +19,7 @@ _MAX_ACCUMULATORS = 64
 _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 30  # addresses and counters, read from ptxas reports of both templates
 _FLOAT = 4
+_BLOCK_K = (8, 16, 32)
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class SimtSchedule(Schedule):
         row_major: 1: the rows' tile lies pixel by pixel; 0: channel by channel, as the columns'.
         padding: Floats after each line of the tiles.
         prefetch: 1: the next tile is loaded during the computation.
+        split: Blocks that share the reduction of a tile.
     """
 
     block_m: int
@@ -47,6 +50,7 @@ class SimtSchedule(Schedule):
     row_major: int
     padding: int
     prefetch: int
+    split: int = 1
 
     @property
     def threads(self) -> int:
@@ -76,7 +80,7 @@ class SimtInputs:
     b_bytes: int
 
 
-def axes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
+def axes(rows: int, columns: int, reduction: int) -> dict[str, tuple[int, ...]]:
     """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out.
 
     Ties between estimates fall to what comes first: padding, which spares conflicts between stores
@@ -85,12 +89,13 @@ def axes(rows: int, columns: int) -> dict[str, tuple[int, ...]]:
     return {
         "block_m": up_to((8, 16, 32, 64, 128), rows),
         "block_n": up_to((8, 16, 32, 64, 128), columns),
-        "block_k": (8, 16, 32),
+        "block_k": _BLOCK_K,
         "thread_m": (1, 2, 4, 8),
         "thread_n": (1, 2, 4, 8),
         "row_major": (0, 1),
         "padding": (4, 0),
         "prefetch": (0, 1),
+        "split": split_axis(reduction, _BLOCK_K[0]),
     }
 
 
@@ -113,14 +118,16 @@ def shared_bytes(columns: Columns) -> Floats:
 
 
 def registers(columns: Columns, inputs: SimtInputs) -> Floats:
-    """Accumulators, operands of a step, values under way with their rows, and the rest."""
+    """Accumulators, operands of a step, values under way, and the rest; or a split's sum."""
     thread_m, thread_n = columns["thread_m"], columns["thread_n"]
     operands = thread_m * np.where(columns["row_major"] == 1, 4, 2) + thread_n * 2
     held = sum(
         (columns[side] * columns["block_k"] / threads(columns) * (size / 4 + 1 / vector))
         for side, vector, size in _sides(inputs)
     )
-    return thread_m * thread_n + operands + held + float(_OTHER_REGISTERS)
+    product = thread_m * thread_n + operands + held + float(_OTHER_REGISTERS)
+    accumulators = (thread_m * thread_n).astype(np.float64)
+    return np.maximum(product, sum_registers(accumulators, threads(columns), columns))
 
 
 def _sides(inputs: SimtInputs) -> tuple[tuple[str, int, int], tuple[str, int, int]]:

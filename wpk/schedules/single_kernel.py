@@ -7,11 +7,41 @@ from typing import Generic, final
 from wpk.dims import DimExpr, ceil_div, product
 from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
-from wpk.launch import Argument, InputArgument, Launch, OutputArgument, SizeArgument
+from wpk.launch import (
+    Argument,
+    CounterArgument,
+    InputArgument,
+    Launch,
+    OutputArgument,
+    SizeArgument,
+    WorkspaceArgument,
+)
 from wpk.schedules.template import P, S, ScheduleTemplate
 from wpk.schedules.unit import Members, kernel_source
 
 Grid = tuple[DimExpr, DimExpr, DimExpr]
+
+
+@dataclass(frozen=True)
+class Partials:
+    """Memory for partial sums (``wpk::Partials`` of split_k.cuh).
+
+    Attributes:
+        bytes: Of the sums of all blocks.
+        tiles: Tiles of the output, each with a counter.
+    """
+
+    bytes: DimExpr
+    tiles: DimExpr
+
+    @classmethod
+    def of(cls, grid: Grid, tile_elements: int, split: int) -> "Partials | None":
+        """What a grid needs whose z axis counts ``split`` parts of each tile; None for whole ones."""
+        if split == 1:
+            return None
+        x, y, z = grid
+        blocks = product(x, product(y, z))
+        return cls(product(blocks, tile_elements * 4), product(x, product(y, ceil_div(z, split))))
 
 
 @dataclass(frozen=True)
@@ -25,6 +55,7 @@ class Kernel:
         grid: Blocks.
         threads: Threads of a block.
         shared_bytes: Dynamic shared memory of a block.
+        partials: Where its blocks meet, if reductions are split among them.
     """
 
     members: Members
@@ -33,6 +64,7 @@ class Kernel:
     grid: Grid
     threads: int
     shared_bytes: int = 0
+    partials: Partials | None = None
 
 
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
@@ -49,10 +81,16 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
-        """One launch of inputs, run-time extent and output."""
+        """One launch of inputs, run-time extent, output, and memory for partial sums."""
         kernel = self.kernel(problem, schedule)
         source = self._source(kernel, schedule)
         inputs: list[Argument] = [InputArgument(index) for index in range(kernel.inputs)]
+        scratch: tuple[Argument, ...] = ()
+        if kernel.partials is not None:
+            scratch = (
+                WorkspaceArgument(kernel.partials.bytes),
+                CounterArgument(kernel.partials.tiles),
+            )
         return (
             Launch(
                 kernel=source.digest,
@@ -60,12 +98,24 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                 grid=kernel.grid,
                 block=(kernel.threads, 1, 1),
                 shared_bytes=kernel.shared_bytes,
-                arguments=(*inputs, SizeArgument(kernel.leading.expression), OutputArgument(0)),
+                arguments=(
+                    *inputs,
+                    SizeArgument(kernel.leading.expression),
+                    OutputArgument(0),
+                    *scratch,
+                ),
             ),
         )
 
     def _source(self, kernel: Kernel, schedule: S) -> KernelSource:
-        return kernel_source(self.name, kernel.members, schedule, kernel.inputs, kernel.threads)
+        return kernel_source(
+            self.name,
+            kernel.members,
+            schedule,
+            kernel.inputs,
+            kernel.threads,
+            partials=kernel.partials is not None,
+        )
 
 
 def linear_grid(leading: Extent, items: int, block_items: int) -> Grid:

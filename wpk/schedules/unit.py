@@ -42,7 +42,13 @@ def fp32_bits(value: float) -> int:
 
 
 def kernel_source(
-    template: str, problem: Members, schedule: Schedule, inputs: int, threads: int
+    template: str,
+    problem: Members,
+    schedule: Schedule,
+    inputs: int,
+    threads: int,
+    *,
+    partials: bool = False,
 ) -> KernelSource:
     """The unit of a kernel ``wpk_<template>(inputs..., int n, void* y)``.
 
@@ -52,12 +58,18 @@ def kernel_source(
         schedule: Its parameters are the members of ``Schedule``.
         inputs: Number of pointers to inputs.
         threads: Threads of a block.
+        partials: Whether it also takes memory for partial sums and counters of their tiles.
     """
     entry = f"wpk_{template}"
     head, *tail = template.split("_")
     function = head + "".join(part.capitalize() for part in tail)
     names = [f"x{index}" for index in range(inputs)]
-    parameters = ", ".join([*(f"const void* {name}" for name in names), "int n", "void* y"])
+    shared = ["parts", "counters"] if partials else []
+    parameters = ", ".join(
+        [*(f"const void* {name}" for name in names), "int n", "void* y"]
+        + [f"void* {name}" for name in shared]
+    )
+    meeting = f", {{{', '.join(shared)}}}" if partials else ""
     text = (
         f"#include <wpk/schedules/{template}.cuh>\n\n"
         "namespace {\n"
@@ -65,7 +77,7 @@ def kernel_source(
         f"{_struct('Schedule', dict(schedule.parameters()))}"
         "}  // namespace\n\n"
         f"WPK_KERNEL({threads}) {entry}({parameters}) {{\n"
-        f"  wpk::{function}<Problem, Schedule>({{{{{', '.join(names)}}}}}, n, y);\n"
+        f"  wpk::{function}<Problem, Schedule>({{{{{', '.join(names)}}}}}, n, y{meeting});\n"
         "}\n"
         f"WPK_EXPORT({entry})\n"
     )

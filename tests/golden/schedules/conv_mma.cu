@@ -40,6 +40,7 @@ struct Schedule {
   static constexpr int warps_m = 4;
   static constexpr int warps_n = 2;
   static constexpr int stages = 3;
+  static constexpr int split = 1;
 };
 }  // namespace
 

@@ -42,6 +42,7 @@ struct Schedule {
   static constexpr int row_major = 1;
   static constexpr int padding = 4;
   static constexpr int prefetch = 1;
+  static constexpr int split = 1;
 };
 }  // namespace
 

@@ -35,6 +35,7 @@ struct Schedule {
   static constexpr int warps_m = 4;
   static constexpr int warps_n = 2;
   static constexpr int stages = 3;
+  static constexpr int split = 1;
 };
 }  // namespace
 

@@ -1,0 +1,128 @@
+// A matrix product whose reduction is split among blocks: each multiplies a range of the steps, writes its sums to
+// memory, and the last block of a tile adds the parts, always in the same order, so that a result does not depend
+// on who was last.
+//
+// The parts are counted along the grid's z axis, fastest: blockIdx.z = outer * Split + part.
+#pragma once
+
+#include <wpk/kernels/arrival.cuh>
+
+namespace wpk
+{
+
+// Where parts meet; given only to kernels that split.
+struct Partials
+{
+    void* tiles = nullptr;    // fp32 sums: a tile of every block
+    void* counters = nullptr; // an int for every tile of the output, zero between launches
+};
+
+// This block's part of a reduction of Steps steps. With a Split of 1 it is all of it, known at compile time.
+template <int Split, int Steps>
+struct SplitRange
+{
+    static_assert(Split == 1 || (Split > 1 && Split <= Steps), "every part of the reduction has a step");
+
+    int part, outer;  // of blockIdx.z
+    int first, count; // steps
+
+    WPK_DEVICE SplitRange()
+        : part(Split == 1 ? 0 : static_cast<int>(blockIdx.z) % Split),
+          outer(static_cast<int>(blockIdx.z) / Split),
+          first(part * (Steps / Split) + minOf(part, Steps % Split)),
+          count(Steps / Split + (part < Steps % Split ? 1 : 0))
+    {
+    }
+
+    // Adds the parts of all blocks of the tile. False in every block but the one whose `accumulators` (an array of
+    // floats of any rank) then hold the sum. `shared` is free for the block to use.
+    template <int Threads, class Accumulators>
+    WPK_DEVICE bool sum(Accumulators& accumulators, unsigned char* shared, const Partials& partials) const
+    {
+        if constexpr (Split > 1)
+        {
+            constexpr int kCount = sizeof(Accumulators) / sizeof(float);
+            auto& values = reinterpret_cast<float(&)[kCount]>(accumulators);
+            const int tile = (outer * static_cast<int>(gridDim.y) + static_cast<int>(blockIdx.y))
+                                 * static_cast<int>(gridDim.x)
+                             + static_cast<int>(blockIdx.x);
+            float* const parts = static_cast<float*>(partials.tiles) + tile * (int64(Split) * kCount * Threads);
+            write<Threads>(values, parts + part * (kCount * Threads));
+            if (!arriveLast(static_cast<int*>(partials.counters) + tile, Split, reinterpret_cast<int*>(shared)))
+                return false;
+            add<Threads>(values, parts);
+        }
+        return true;
+    }
+
+private:
+    static constexpr int kRegisters = 16384; // for values under way, in a block: a quarter of an SM's
+
+    // Threads keep their values in vectors, and vectors of neighbouring threads lie side by side.
+    template <int Count>
+    static constexpr int width = minOf(Count, 4);
+
+    template <int Threads, int Count>
+    static WPK_DEVICE void write(const float (&values)[Count], float* to)
+    {
+        constexpr int V = width<Count>;
+        static_assert(Count % V == 0, "accumulators are whole vectors");
+        WPK_UNROLL
+        for (int i = 0; i < Count; i += V)
+        {
+            Vector<float, V> vector;
+            WPK_UNROLL
+            for (int e = 0; e < V; ++e)
+                vector[e] = values[i + e];
+            store<float, V>(to + i * Threads + static_cast<int>(threadIdx.x) * V, vector);
+        }
+    }
+
+    // The first part, then the second, and so on: each thread what threads of its number wrote. Loads of kUnderWay
+    // values go out together, of several parts or of a piece of one: fewer where accumulators or many threads leave
+    // few registers.
+    template <int Threads, int Count>
+    static WPK_DEVICE void add(float (&values)[Count], const float* parts)
+    {
+        constexpr int kUnderWay = minOf(Count <= 32 ? 64 : 32, kRegisters / Threads);
+        constexpr int kAhead = minOf(Split, maxOf(1, kUnderWay / Count)), kPiece = minOf(Count, kUnderWay);
+        static_assert(Count % kPiece == 0, "accumulators are whole pieces");
+        WPK_KEEP_LOOP
+        for (int begin = 0; begin < Split; begin += kAhead)
+        {
+            WPK_UNROLL
+            for (int piece = 0; piece < Count; piece += kPiece)
+                addPiece<Threads, kAhead, kPiece>(values, piece, parts, begin);
+        }
+    }
+
+    template <int Threads, int Parts, int Piece, int Count>
+    static WPK_DEVICE void addPiece(float (&values)[Count], int piece, const float* parts, int begin)
+    {
+        constexpr int V = width<Count>;
+        Vector<float, V> loaded[Parts][Piece / V];
+        WPK_UNROLL
+        for (int p = 0; p < Parts; ++p)
+        {
+            const float* const from = parts + minOf(begin + p, Split - 1) * (Count * Threads) + piece * Threads;
+            WPK_UNROLL
+            for (int i = 0; i < Piece; i += V)
+                loaded[p][i / V] = loadFresh<float, V>(from + i * Threads + static_cast<int>(threadIdx.x) * V);
+        }
+        WPK_UNROLL
+        for (int p = 0; p < Parts; ++p)
+        {
+            WPK_UNROLL
+            for (int i = 0; i < Piece; ++i)
+            {
+                const float value = loaded[p][i / V][i % V];
+                if (begin + p == 0)
+                    values[piece + i] = value;
+                else if (begin + p < Split)
+                    values[piece + i] += value;
+            }
+        }
+    }
+};
+
+} // namespace wpk

@@ -1,0 +1,56 @@
+"""Reductions split among blocks: what the schedules of all matrix-like templates share (split_k.cuh)."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from wpk.performance.work import Columns, Floats
+from wpk.schedules.matrix_tiles import TiledProduct, words
+from wpk.schedules.template import Constraint
+from wpk.targets.target import Target
+
+_PARTS = (1, 2, 3, 4, 6, 8, 9, 12, 16)
+_MAX_GRID_Z = 65535
+_ADDRESSES = 12  # registers besides; read from ptxas reports
+
+USEFUL_BLOCKS_SM = 4
+"""Blocks of a split reduction for each SM at most: more parts only add partial sums to move."""
+
+
+def split_axis(reduction: int, least_step: int) -> tuple[int, ...]:
+    """Parts to try for a reduction whose steps take ``least_step`` elements at least."""
+    steps = -(-reduction // least_step)
+    return tuple(parts for parts in _PARTS if parts == 1 or parts <= steps)
+
+
+def sum_registers(accumulators: Floats, threads: Floats, columns: Columns) -> Floats:
+    """Registers of a thread while it adds parts (SplitRange::add); 0 where there are none."""
+    under_way = np.minimum(np.where(accumulators <= 32, 64.0, 32.0), 16384 / np.maximum(threads, 1))
+    return np.where(columns["split"] > 1, accumulators + under_way + _ADDRESSES, 0.0)
+
+
+def split_constraints(
+    product: Callable[[Columns], TiledProduct], groups: int, target: Target
+) -> Sequence[Constraint]:
+    """The static_assert of SplitRange, and what a grid holds and an SM can use.
+
+    Args:
+        product: The problem as blocks, without regard to their parts.
+        groups: What the grid's z axis counts besides parts.
+        target: The GPU.
+    """
+    most = USEFUL_BLOCKS_SM * target.sm_count
+    return (
+        Constraint(
+            lambda c: (c["split"] == 1) | (c["split"] <= product(c).tile_steps),
+            words("the reduction has fewer steps of {block_k} than {split} parts"),
+        ),
+        Constraint(
+            lambda c: (c["split"] == 1) | (product(c).tiles * c["split"] <= most),
+            words(f"{{split}} parts a tile are more blocks than the target's {most} useful ones"),
+        ),
+        Constraint(
+            lambda c: np.asarray((c["split"] == 1) | (c["split"] * groups <= _MAX_GRID_Z)),
+            words(f"{{split}} parts of {groups} groups, a grid of the target holds {_MAX_GRID_Z}"),
+        ),
+    )
