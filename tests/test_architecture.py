@@ -29,6 +29,7 @@ FLOORS = [
         "launch",
         "problems",
         "progress",
+        "tensor_maps",
         "trial",
     },
     {"targets"},

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from wpk.codec import encode
 from wpk.errors import EngineError, LaunchError
 from wpk.kernel_source import KernelSource
+from wpk.launch import Im2col
 from wpk.problems import Problem
 
 Bytes = NDArray[np.uint8]
@@ -79,8 +80,9 @@ class TensorMap:
         element_bytes: Size of an element.
         shape: In elements, innermost first.
         strides: In bytes, of all dimensions but the innermost.
-        box: In elements, innermost first.
+        box: In elements, innermost first; in im2col mode the channels of a pixel, and the pixels.
         swizzle: 0, 32, 64 or 128 bytes.
+        im2col: The pixels that a copy takes; None where it takes a box of the tensor.
     """
 
     address: int
@@ -89,6 +91,7 @@ class TensorMap:
     strides: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int
+    im2col: Im2col | None = None
 
 
 BoundArgument = Pointer | TensorMap | int

@@ -4,6 +4,13 @@ from dataclasses import dataclass, field
 
 from wpk.dims import DimExpr
 
+EARLY_LAUNCH = "early_launch"
+"""Launch attribute: blocks may start before the launch in front has ended, up to where they wait for it
+(wpk/kernels/early_launch.cuh). Where launches run one after the other it changes nothing."""
+
+ATTRIBUTES = (EARLY_LAUNCH,)
+"""Every name that `Launch.attributes` may hold."""
+
 
 @dataclass(frozen=True)
 class InputArgument:
@@ -20,15 +27,39 @@ class SizeArgument:
 
 
 @dataclass(frozen=True)
+class Im2col:
+    """How a tensor map walks over pixels: the im2col mode of ``cuTensorMapEncodeIm2col``.
+
+    The tensor has channels, one to three spatial dimensions and images; tuples hold a number for each
+    spatial dimension, innermost (W) first. A copy takes pixels one after the other, W before H before D
+    before images, where the first pixel of a window may lie: from ``lower`` to the extent - 1 +
+    ``upper``. For a filter of R taps with dilation d and padding p before and q after, that is
+    ``lower = -p`` and ``upper = q - (R - 1) d``; the copy itself is given the tap's place in the window.
+
+    Attributes:
+        lower: First pixel of the box.
+        upper: Last pixel of the box, counted from the last pixel of the tensor.
+        steps: From one pixel to the next: the convolution's strides.
+    """
+
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class TensorMapArgument:
     """A TMA descriptor (``CUtensorMap``) over the operator's ``inputs[index]``.
+
+    `wpk.tensor_maps` says what the hardware takes.
 
     Attributes:
         index: Operator input that the map reads.
         shape: Extents, innermost first.
         strides: Byte strides of all dimensions but the innermost.
-        box: Box extents, innermost first.
+        box: Box extents, innermost first; in im2col mode the channels of a pixel, and the pixels.
         swizzle: Bytes of the swizzle: 0, 32, 64 or 128.
+        im2col: The pixels that a copy takes; None where it takes a box of the tensor.
     """
 
     index: int
@@ -36,6 +67,7 @@ class TensorMapArgument:
     strides: tuple[DimExpr, ...]
     box: tuple[int, ...]
     swizzle: int
+    im2col: Im2col | None = None
 
 
 @dataclass(frozen=True)
@@ -84,8 +116,8 @@ class Launch:
         shared_bytes: Dynamic shared memory of a block.
         arguments: Kernel arguments in order: inputs, sizes, tensor maps, outputs, workspace,
             counters.
-        cluster: Blocks of a thread-block cluster along x, y, z.
-        attributes: Launch attributes by name, e.g. ``programmatic_dependent_launch``.
+        cluster: Blocks of a thread-block cluster along x, y, z; they divide the grid.
+        attributes: Launch attributes by name, out of `ATTRIBUTES`.
     """
 
     kernel: str

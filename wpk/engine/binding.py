@@ -124,6 +124,7 @@ def _argument(
                 tuple(evaluate(size, dims) for size in argument.strides),
                 argument.box,
                 argument.swizzle,
+                argument.im2col,
             )
         case OutputArgument(index):
             return Pointer(addresses.outputs[index])
