@@ -124,7 +124,8 @@ def _wanted(name: str, patterns: Sequence[str]) -> bool:
 
 def _about(commit: str | None, arguments: Sequence[str] | None) -> Record:
     given = sys.argv[1:] if arguments is None else arguments
-    command = " ".join(["python", "benchmarks/evidence.py", *given])
+    named = [Path(each).name if Path(each).is_absolute() else each for each in given]
+    command = " ".join(["python", "benchmarks/evidence.py", *named])
     return {"machine": machine(), "command": command, "commit": commit or _commit()}
 
 
