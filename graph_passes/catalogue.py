@@ -9,6 +9,7 @@ part of the patterns.
 from wpk.dtypes import DType, Precision
 from wpk.graph_passes.attention_scale import ScaleBehindProduct, ScaleIntoProjection
 from wpk.graph_passes.base import GraphPass
+from wpk.graph_passes.batch_in_front import BatchInFront
 from wpk.graph_passes.batch_norm import (
     BatchNormToAffine,
     FoldBatchNormAfter,
@@ -88,6 +89,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         PadIntoWindow(),
         ScaleIntoProjection(),
         ScaleBehindProduct(),
+        BatchInFront(),  # after the scales, which a transpose would part from their products
         ScaleThroughBias(),
         MatMulToGemm(),
         ConstantsIntoWeights(),

@@ -3,10 +3,13 @@
     MatMul(a, b), both of two dimensions        ->  Gemm(a, b)
     Gemm(Transpose(a), b), Gemm(a, Transpose(b))  ->  Gemm(a, b, transA, transB flipped)
     Reshape(Gemm(Reshape(x), W, c))             ->  MatMul(x, W') + c     around leading dimensions
+                                                    MatMul(Reshape(x), W') + c    where x has heads
 
 So two-dimensional products are Gemm, with their bias inside; products with more dimensions are
 MatMul, with an Add of a constant vector behind as their bias.
 """
+
+import math
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -84,13 +87,16 @@ def _why_not(graph: gs.Graph, first: gs.Node, gemm: gs.Node, last: gs.Node) -> s
     source, output = dims(first.inputs[0]), dims(last.outputs[0])
     if source is None or output is None or len(source) < 3:
         return f"'{first.inputs[0].name}' is not known to have more than two dimensions"
-    if not same_dims(source[:-1], output[:-1]):
-        return f"the leading dimensions change from {source[:-1]} to {output[:-1]}"
+    lead = len(output) - 1
+    if not same_dims(source[:lead], output[:lead]):
+        return f"the leading dimensions change from {source[:lead]} to {output[:lead]}"
     weight = floats(gemm.inputs[1])
     if weight is None:
         return f"weight '{gemm.inputs[1].name}' is not a constant of floats"
     inner, outer = weight.shape if not gemm.attrs.get("transB", 0) else weight.shape[::-1]
-    if (source[-1], output[-1]) != (inner, outer) or gemm.attrs.get("transA", 0):
+    rest = [size for size in source[lead:] if isinstance(size, int)]
+    joined = len(rest) == len(source) - lead and math.prod(rest) == inner
+    if not joined or output[-1] != outer or gemm.attrs.get("transA", 0):
         return "the reshapes take the last dimension apart"
     bias = given(gemm, 2)
     if bias is not None:
@@ -111,7 +117,7 @@ def _rewrite(editor: GraphEditor, first: gs.Node, gemm: gs.Node, last: gs.Node) 
     if alpha != 1.0:
         weight = (weight.astype(np.float64) * alpha).astype(weight.dtype)
     new = editor.constant(f"{old.name}_matrix", weight)
-    product = editor.add("MatMul", [first.inputs[0], new], like=output)
+    product = editor.add("MatMul", [_joined(editor, first, output), new], like=output)
     bias = given(gemm, 2)
     if bias is not None:
         vector = channel_vector(bias, 2, -1, output_channels(gemm))
@@ -119,3 +125,15 @@ def _rewrite(editor: GraphEditor, first: gs.Node, gemm: gs.Node, last: gs.Node) 
         constant = editor.constant(f"{bias.name}_vector", offsets.astype(weight.dtype))
         product = editor.add("Add", [product, constant], like=output)
     editor.replace(output, product)
+
+
+def _joined(editor: GraphEditor, first: gs.Node, output: gs.Tensor) -> gs.Tensor:
+    """The input with the dimensions of ``output`` but the last, and all others in one."""
+    source, lead = first.inputs[0], (dims(output) or [])[:-1]
+    shape = dims(source) or []
+    if len(shape) == len(lead) + 1:
+        return source
+    inner = math.prod(size for size in shape[len(lead) :] if isinstance(size, int))
+    target = [0 if isinstance(size, str) else size for size in lead]
+    sizes = editor.constant(f"{first.name}_joined", np.array([*target, inner], np.int64))
+    return editor.add("Reshape", [source, sizes], like=source, shape=[*lead, inner])

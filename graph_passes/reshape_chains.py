@@ -20,8 +20,8 @@ from wpk.graph_passes.reshape_target import reshape_target
 
 RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
-# Stands for every size of the free dimension; a prime, so that it divides into nothing by accident.
-_MANY = 1_000_003
+MANY = 1_000_003
+"""Stands for every size of the free dimension; a prime, so that it divides into nothing by accident."""
 
 
 class ReshapeChains(GraphPass):
@@ -105,9 +105,9 @@ def _merge_around_transpose(editor: GraphEditor, node: gs.Node) -> bool:
     first = made_by(transpose.inputs[0], *RESHAPES) if transpose is not None else None
     if transpose is None or first is None:
         return False
-    source = _sizes(dims(first.inputs[0]))
-    merged = _sizes(dims(first.outputs[0]), source)
-    output, perm = _sizes(dims(node.outputs[0]), source), permutation(transpose)
+    source = sizes_of(dims(first.inputs[0]))
+    merged = sizes_of(dims(first.outputs[0]), source)
+    output, perm = sizes_of(dims(node.outputs[0]), source), permutation(transpose)
     if source is None or merged is None or output is None or perm is None:
         return False
     groups = _merged_groups(source, merged)
@@ -121,21 +121,25 @@ def _merge_around_transpose(editor: GraphEditor, node: gs.Node) -> bool:
     return True
 
 
-def _sizes(shape: Dims | None, source: list[int] | None = None) -> list[int] | None:
-    """Return a shape in numbers, `_MANY` for the free dimension; None if it does not say them.
+def sizes_of(shape: Dims | None, source: list[int] | None = None) -> list[int] | None:
+    """Return a shape in numbers; None if it does not say them.
 
-    One open dimension follows from ``source``, which has as many elements.
+    A symbol is `MANY`. With ``source``, the sizes that a Reshape turns into this shape, the one
+    dimension that is not a number follows from them.
     """
-    if shape is None or len({dim for dim in shape if isinstance(dim, str)}) > 1:
+    if shape is None:
         return None
-    sizes = [_MANY if isinstance(dim, str) else dim for dim in shape]
-    known = [size for size in sizes if size is not None]
-    if len(known) == len(sizes):
+    known = [size for size in shape if isinstance(size, int)]
+    if len(known) == len(shape):
         return known
-    rest = math.prod(known)
-    if source is None or len(known) + 1 < len(sizes) or not rest or math.prod(source) % rest:
+    free = next(size for size in shape if not isinstance(size, int))
+    if len(known) + 1 < len(shape) or 0 in known or (source is None and free is None):
         return None
-    return [math.prod(source) // rest if size is None else size for size in sizes]
+    rest = math.prod(known)
+    if source is not None and math.prod(source) % rest:
+        return None
+    size = MANY if source is None else math.prod(source) // rest
+    return [dim if isinstance(dim, int) else size for dim in shape]
 
 
 def _merged_groups(source: list[int], merged: list[int]) -> list[list[int]] | None:

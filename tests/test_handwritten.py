@@ -31,6 +31,7 @@ SAMPLE = {
     "fire_and_inception": "tf32",
     "mobilenet_v3": "fp16",
     "distilbert_attention": "fp32",
+    "torch_attention": "fp16",
 }
 """One precision each; the other three are marked exhaustive."""
 
@@ -58,9 +59,12 @@ def test_hand_written_network_is_right_at_batch_1_and_3(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["distilbert_attention", "torch_attention"])
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_heads_of_a_free_batch_agree_with_onnx_runtime(tmp_path: Path, precision: str) -> None:
-    model, plan = handwritten.write("distilbert_attention", tmp_path), tmp_path / "network.plan"
+def test_heads_of_a_free_batch_agree_with_onnx_runtime(
+    tmp_path: Path, name: str, precision: str
+) -> None:
+    model, plan = handwritten.write(name, tmp_path), tmp_path / "network.plan"
     command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
     assert main([*command, "--precision", precision]) == 0
     reference = ModelReference(model)

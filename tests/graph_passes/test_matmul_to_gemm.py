@@ -65,6 +65,14 @@ def test_a_gemm_between_reshapes_works_in_more_dimensions(prove, gemm, weight, o
     assert prove(text, GemmBetweenReshapes(), constants="w b").ops == ops
 
 
+def test_heads_are_joined_before_a_gemm_between_reshapes(prove):
+    text = f"""{H} g (float[3, n, 2, 4] x, float[8, 5] w) => (float[3, n, 5] y)
+        <int64[2] flat = {{-1, 8}}, int64[3] back = {{3, -1, 5}}> {{
+        a = Reshape(x, flat)  c = Gemm(a, w)  y = Reshape(c, back) }}"""
+    proof = prove(text, GemmBetweenReshapes(), constants="w", batches=(1, 3, 8))
+    assert proof.ops == ["Reshape", "MatMul"]
+
+
 @pytest.mark.parametrize(
     ("body", "constants", "reason"),
     [
