@@ -1,7 +1,7 @@
 """The device that executes kernels on an NVIDIA GPU, through pycuda.
 
-pycuda (extra ``gpu``) owns context, memory, modules, streams and events. The context is the device's
-primary one, so other libraries in the process share it.
+pycuda (extra ``gpu``) owns context, memory, streams and events; kernels, graphs and tensor maps go through
+cuda-bindings. The context is the device's primary one, so other libraries in the process share it.
 """
 
 import weakref
@@ -69,7 +69,7 @@ class CudaDevice(KernelsOnly):
         self.driver = read_driver_version(self.cuda_api)
         self.facts: DeviceFacts = read_facts(self._cuda, device)
         self._context = CurrentContext(self._cuda, context, self.name)
-        self._kernels = CudaKernels(self._cuda, self.name)
+        self._kernels = CudaKernels(self.name)
         self._memory = CudaMemory(self._cuda, self.name)
         self._children: weakref.WeakSet[CudaGraph | CudaMark] = weakref.WeakSet()
         with self._context:
@@ -178,7 +178,7 @@ class CudaDevice(KernelsOnly):
             if isinstance(work, BoundCall):
                 self.call_library(work)
             else:
-                self._kernels.launch(work, self._streams[0])
+                self._kernels.launch(work, self.work_stream)
 
     def capture(self, works: Sequence[Work]) -> CudaGraph:
         """A CUDA graph of work that follows each other.

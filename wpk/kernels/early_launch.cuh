@@ -1,15 +1,14 @@
 // Early launch (sm_90): a kernel begins while the one in front of it still runs, and prepares what does not
 // depend on it. It is launched with the attribute "early_launch" (wpk/launch.py).
 //
-// The kernel in front is on the stream, so this covers every kernel before it too, provided that each of them
-// keeps the rules:
+// A kernel waits only for the one in front of it, which has waited in its turn; so all earlier kernels are covered
+// if each keeps the rules:
 // - Behind waitForPrevious lies everything that touches what earlier kernels touch: reading what they wrote,
 //   writing what they read or write (memory is used again: outputs, workspace, counters). In front of it lies
-//   what no kernel writes: weights, tensor maps, shared memory, barriers.
-// - Every kernel that is launched early waits, on every path, even where a thread has nothing to read: the next
-//   one only waits for this one's end, and that must not come before the end of all that lies in front. One
-//   thread of a block that waits holds the block's end back; others wait before they touch such memory, or meet
-//   that thread at a __syncthreads behind its wait.
+//   only what no kernel writes: weights, tensor maps; and shared memory.
+// - Every kernel that is launched early waits, on every path, even where it has nothing to read: otherwise it may
+//   end before the kernels in front of it, and the next one would take that end for theirs. A thread waits itself,
+//   or meets one that has waited at a __syncthreads before it touches such memory.
 #pragma once
 
 #include <wpk/kernels/portable.cuh>

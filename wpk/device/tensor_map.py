@@ -1,0 +1,88 @@
+"""Tensor maps as a GPU's tensor copies read them: descriptors that the driver encodes."""
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+from wpk.device.graph import bindings, checked
+from wpk.errors import LaunchError
+from wpk.execution import TensorMap
+from wpk.tensor_maps import faults
+
+DESCRIPTOR_BYTES = 128
+"""Size of a ``CUtensorMap``."""
+
+_KEPT = 4096
+"""Descriptors kept: more than the launches of an engine and of its copies that are measured."""
+
+
+@lru_cache(maxsize=_KEPT)
+def encode(tensor: TensorMap) -> bytes:
+    """The descriptor of a tensor map, made once for each address that it is moved to.
+
+    A launch copies it with the kernel's other parameters, and a graph keeps that copy.
+
+    Raises:
+        LaunchError: No such descriptor exists, or the driver makes none.
+        EngineError: cuda-bindings is not installed.
+    """
+    found = list(faults(tensor))
+    if found:
+        raise LaunchError(
+            "a tensor map cannot be made: "
+            + "; ".join(f"{field}: {what}" for field, what in found),
+            fix="this schedule should have been illegal: see the constraints of its template",
+        )
+    driver = bindings()
+    name = "cuTensorMapEncodeTiled" if tensor.im2col is None else "cuTensorMapEncodeIm2col"
+    made = checked("make a tensor map", getattr(driver, name)(*encoding(driver, tensor)))
+    return ctypes.string_at(int(made.getPtr()), DESCRIPTOR_BYTES)
+
+
+def encoding(driver: Any, tensor: TensorMap) -> tuple[Any, ...]:
+    """What ``cuTensorMapEncodeTiled`` takes or, in im2col mode, ``cuTensorMapEncodeIm2col``.
+
+    Elements are unsigned integers of their size: a copy moves bits, whatever they mean, and zero is
+    zero in every type.
+
+    Args:
+        driver: ``cuda.bindings.driver``.
+        tensor: Without faults.
+    """
+    kinds = driver.CUtensorMapDataType
+    kind = {
+        1: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT8,
+        2: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT16,
+        4: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT32,
+        8: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT64,
+    }[tensor.element_bytes]
+    swizzles = driver.CUtensorMapSwizzle
+    swizzle = {
+        0: swizzles.CU_TENSOR_MAP_SWIZZLE_NONE,
+        32: swizzles.CU_TENSOR_MAP_SWIZZLE_32B,
+        64: swizzles.CU_TENSOR_MAP_SWIZZLE_64B,
+        128: swizzles.CU_TENSOR_MAP_SWIZZLE_128B,
+    }[tensor.swizzle]
+    rank, mode = len(tensor.shape), tensor.im2col
+    wide, narrow = driver.cuuint64_t, driver.cuuint32_t
+    box: tuple[Any, ...]
+    if mode is None:
+        box = ([narrow(extent) for extent in tensor.box],)
+        steps = [1] * rank
+    else:
+        channels, pixels = tensor.box
+        box = (list(mode.lower), list(mode.upper), channels, pixels)
+        steps = [1, *mode.steps, 1]
+    return (
+        kind,
+        rank,
+        tensor.address,
+        [wide(extent) for extent in tensor.shape],
+        [wide(stride) for stride in tensor.strides],
+        *box,
+        [narrow(step) for step in steps],
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        swizzle,
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
