@@ -8,8 +8,9 @@ are 0 and 1. Then
     Reshape(x, [batch, 512])                          ->  Reshape(x, [0, 512])    batch = x.shape[0]
     Reshape(x, [n, 512]), n positive                  ->  Reshape(x, [-1, 512])
     Expand(x, [batch, 3]), x of shape [batch, ...]    ->  Expand(x, [1, 3])
+    Resize(x, sizes = [batch, c, 8, 8])               ->  Resize(x, scales = [1, 1, 2, 2])
 
-The last three make the chain that computed the target dead.
+The last four make the chain that computed the target dead.
 """
 
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from wpk.graph_passes.query import (
     rank,
     values,
 )
+from wpk.graph_passes.resize_target import rewrite_sizes
 
 Known = dict[str, Dims]
 
@@ -49,6 +51,8 @@ class ShapeArithmetic(GraphPass):
         for node in list(graph.nodes):
             if is_op(node, "Reshape", "Expand"):
                 result.rewritten += _rewrite_target(editor, node, known, result)
+            if is_op(node, "Resize"):
+                result.rewritten += rewrite_sizes(editor, node, known, result)
             if not is_op(node, *_RULES) or not node.outputs:
                 continue
             entries = _RULES[node.op](node, known)

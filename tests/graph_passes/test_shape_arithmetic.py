@@ -1,5 +1,6 @@
 """Computed shapes become constants; a free batch becomes 0, 1 or -1."""
 
+import numpy as np
 import pytest
 
 from wpk.graph_passes.shape_arithmetic import ShapeArithmetic
@@ -104,3 +105,25 @@ def test_refuses_two_free_dimensions(refusals, body, reason):
 def test_refuses_to_fold_a_graph_output(refusals):
     text = f"{H} g (float[2, 3] x) => (int64[2] y) {{ y = Shape(x) }}"
     assert refusals(text, ShapeArithmetic()) == ["'y' is a graph output"]
+
+
+RESIZE = f"""{H} g (float[n, 2, 4, 6] x) => (float[n, 2, p, q] y) <int64[2] size = {{SIZE}}> {{
+    s = Shape<end = 2>(x)  sizes = Concat<axis = 0>(s, size)
+    y = Resize<mode = "linear", coordinate_transformation_mode = "half_pixel">(x, , , sizes) }}"""
+
+
+@pytest.mark.parametrize("size", ["8, 12", "4, 6", "7, 9", "2, 3"])
+def test_sizes_of_a_resize_become_scales_for_every_batch(prove, size):
+    proof = prove(RESIZE.replace("SIZE", size), ShapeArithmetic(), batches=(1, 3))
+    assert proof.ops == ["Resize"]
+    height, width = (int(n) for n in size.split(","))
+    scales = np.array([1, 1, height / 4, width / 6], np.float32)
+    assert proof.node("Resize").inputs[2].values.tolist() == scales.tolist()
+
+
+def test_sizes_that_no_scales_give_stay(load):
+    graph = load(RESIZE.replace("float[n, 2, 4, 6]", "float[n, 2, 3, 6]").replace("SIZE", "5, 6"))
+    assert 3 * float(np.float32(5) / np.float32(3)) < 5
+    result = ShapeArithmetic()(graph)
+    reasons = [refusal.reason for refusal in result.refusals]
+    assert reasons == ["no constant scales resize 'x' to ['n', 2, 5, 6]"]
