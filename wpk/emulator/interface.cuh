@@ -120,6 +120,9 @@ extern "C"
     void wpk_emulator_wait_copies(int pending);
     // A vector access of `bytes` at `address`: alignment, and bank conflicts when it is shared memory.
     void wpk_emulator_access(const void* address, uint32_t bytes, uint32_t is_store);
+    // A __threadfence; and an atomicAdd of an integer, which counts what the block has written before.
+    void wpk_emulator_fence();
+    void wpk_emulator_count();
     void wpk_emulator_mbarrier_init(unsigned long barrier, int count);
     void wpk_emulator_mbarrier_arrive(unsigned long barrier, int transaction_bytes);
     void wpk_emulator_mbarrier_wait(unsigned long barrier, int parity);
@@ -142,6 +145,9 @@ static inline void __syncwarp(unsigned mask = 0xffffffffu)
 }
 static inline void __threadfence()
 {
+#if WPK_EMULATOR_CHECKS
+    wpk_emulator_fence();
+#endif
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -152,10 +158,16 @@ static inline float rsqrtf(float value)
 
 static inline int atomicAdd(int* target, int value)
 {
+#if WPK_EMULATOR_CHECKS
+    wpk_emulator_count();
+#endif
     return __atomic_fetch_add(target, value, __ATOMIC_RELAXED);
 }
 static inline unsigned atomicAdd(unsigned* target, unsigned value)
 {
+#if WPK_EMULATOR_CHECKS
+    wpk_emulator_count();
+#endif
     return __atomic_fetch_add(target, value, __ATOMIC_RELAXED);
 }
 static inline float atomicAdd(float* target, float value)

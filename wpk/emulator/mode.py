@@ -13,7 +13,8 @@ class Mode:
         late_copies: Asynchronous copies and products take effect only at the wait for them; until
             then their target holds NaN. Finds waits and commits that are missing or too weak.
         random_order: Warps and lanes run in a seeded random order and give way at memory accesses.
-            Finds missing barriers.
+            Finds missing barriers, and with them stores that are counted before other blocks can
+            see them.
         poison: Shared memory begins as NaN, and writes behind its end are reported.
         count_banks: Bank conflicts are counted (`Statistics`).
         guards: Every buffer lies between regions that fault, and begins as NaN.

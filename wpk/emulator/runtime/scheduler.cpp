@@ -135,6 +135,7 @@ void releaseBarrier(Worker& self)
 {
     self.barred = 0;
     self.progress++;
+    orderStores(self);
     for (Warp& warp : self.warps)
     {
         warp.runnable |= warp.barred;

@@ -77,6 +77,8 @@ struct FiberChecks
     std::vector<Copy> copies;
     std::vector<size_t> groups; // end of each committed group in `copies`
     std::vector<Access> accesses;
+    bool stored = false; // to global memory, since the last barrier and with no fence of its own after it
+    bool fenced = false; // since the last barrier
 };
 
 struct alignas(64) Fiber : emulated::Thread
@@ -139,6 +141,7 @@ struct Worker
     std::vector<Warp> warps;
     void* returnStack = nullptr; // of the worker itself, while a fiber runs
     uint32 live = 0, barred = 0;
+    bool unfenced = false; // a store to global memory lies before the last barrier, and no fence after it
     uint64 progress = 0, polledProgress = 0;
     uint32 idlePolls = 0;
     uint64 random = 1;
@@ -200,6 +203,10 @@ void countPhase(AccessKind kind, const uint32* offsets, int lanes, uint32 bytes)
 // Counts what the lanes of a warp have logged since its last rendezvous.
 void countAccesses(Warp& warp);
 void logAccess(const void* site, unsigned long address, uint32 bytes, AccessKind kind);
+
+// Notes a store; all stores lie before what follows a barrier.
+void noteStore(const void* address);
+void orderStores(Worker& worker);
 
 // Lands one pending tensor copy; false when there is none.
 bool landTensorCopy();

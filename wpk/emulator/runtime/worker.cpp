@@ -75,6 +75,7 @@ void beginBlock(Worker& self, uint64 number)
         static_cast<uint32>(number / launch.grid.x / launch.grid.y)};
     self.live = threads;
     self.barred = self.idlePolls = 0;
+    self.unfenced = false;
     self.random = (launch.seed + number) * 0x9e3779b97f4a7c15ull + 1;
     self.tensorCopies.clear();
     for (uint32 i = 0; i < self.warps.size(); ++i)
@@ -98,6 +99,7 @@ void beginBlock(Worker& self, uint64 number)
         checks.copies.clear();
         checks.groups.clear();
         checks.accesses.clear();
+        checks.stored = checks.fenced = false;
     }
     if (self.has(kPoison))
     {

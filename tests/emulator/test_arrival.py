@@ -1,0 +1,84 @@
+"""Blocks that count their arrivals: the last one finds what all wrote, and faults planted in it are seen."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import wpk.emulator
+from wpk.emulator.build import compile_unit
+from wpk.emulator.errors import EmulatorError
+from wpk.emulator.memory import guarded
+from wpk.emulator.mode import CHECKING, FAST, Mode
+from wpk.emulator.native import launch_kernel
+from wpk.kernel_source import KernelSource
+
+KERNEL = Path(__file__).parent / "kernels" / "split_sum.cu"
+HEADER = Path(wpk.emulator.__file__).parents[1] / "kernels" / "arrival.cuh"
+INCLUDE = "#include <wpk/kernels/arrival.cuh>"
+BLOCKS, ROWS = 7, 100
+
+both_modes = pytest.mark.parametrize("mode", [FAST, CHECKING], ids=["fast", "checking"])
+
+
+def _source(old: str = "", new: str = "") -> KernelSource:
+    """The kernel; with a fault, the header's text is edited and stands in its place."""
+    text = KERNEL.read_text(encoding="utf-8")
+    if old:
+        header = HEADER.read_text(encoding="utf-8").replace("#pragma once", "")
+        assert header.count(old) == 1, old
+        text = text.replace(INCLUDE, header.replace(old, new))
+    return KernelSource("split_sum", text)
+
+
+def _run(source: KernelSource, mode: Mode, launches: int = 1, seed: int = 0) -> bool:
+    """Whether every launch gave the right sums and left the counter zero."""
+    library = compile_unit(source, checking=mode.checking)
+    x = guarded(np.random.default_rng(seed).integers(-9, 9, (ROWS, 64)).astype(np.float32))
+    counter = guarded(np.zeros(1, np.int32))
+    right = True
+    for _ in range(launches):
+        y, parts = (guarded(np.full(n, np.nan, np.float32)) for n in (64, BLOCKS * 64))
+        arguments = [x, y, parts, counter, ROWS]
+        launch_kernel(
+            library, "split_sum", (BLOCKS, 1, 1), (64, 1, 1), 4, arguments, mode, seed=seed
+        )
+        right &= np.array_equal(y, x.sum(axis=0)) and not counter.any()
+    return right
+
+
+@both_modes
+def test_the_last_block_finds_what_all_wrote_launch_after_launch(mode: Mode) -> None:
+    for seed in range(5):
+        assert _run(_source(), mode, launches=3, seed=seed)
+
+
+@both_modes
+def test_a_counter_that_is_not_set_back_is_seen(mode: Mode) -> None:
+    source = _source("            *counter = 0;", "            {}")
+    assert not _run(source, mode)
+
+
+@both_modes
+def test_counting_one_arrival_too_few_is_seen(mode: Mode) -> None:
+    assert not _run(_source("== arrivals - 1", "== arrivals - 2"), mode)
+
+
+def test_a_missing_fence_is_seen_when_checking() -> None:
+    source = _source("        __threadfence(); // for the whole device to see, before the count\n")
+    with pytest.raises(EmulatorError, match="there is no __threadfence after a store"):
+        _run(source, CHECKING)
+
+
+def test_a_missing_barrier_is_seen_in_a_random_order() -> None:
+    source = _source(
+        "    __syncthreads(); // what the block has written comes before its arrival\n"
+    )
+    with pytest.raises(EmulatorError, match="no barrier after a store of thread"):
+        _run_often(source, CHECKING)
+
+
+def _run_often(source: KernelSource, mode: Mode) -> None:
+    """In several orders: a missing barrier shows where another thread is ahead of the one that counts."""
+    for seed in range(8):
+        _run(source, mode, seed=seed)
