@@ -164,15 +164,26 @@ def test_layouts_and_types(
     )
 
 
-def test_a_nan_reaches_every_window_that_holds_it(fast_execution: Any) -> None:
-    x = np.zeros((1, 1, 4, 4))
-    x[0, 0, 1, 1] = np.nan
-    tensor = channels_first(DType.FP32, 1, 4, 4)
-    problem = pooling(tensor, 1, (4, 4), (2, 2), pad=(0, 0), stride=(1, 1))
-    problem = replace(problem, y=channels_first(DType.FP32, 1, 2, 2))
+@pytest.mark.parametrize("place", range(9))
+def test_a_nan_reaches_every_window_that_holds_it(fast_execution: Any, place: int) -> None:
+    x = np.full((1, 1, 3, 4), [-np.inf, 1.0, 2.0, 3.0])
+    x[0, 0, place // 3, place % 3] = np.nan
+    tensor = channels_first(DType.FP32, 1, 3, 4)
+    problem = pooling(tensor, 1, (3, 4), (1, 2), pad=(0, 0), stride=(1, 1))
+    problem = replace(problem, pad_end=(0, 0), y=channels_first(DType.FP32, 1, 1, 2))
     memory = [fast_execution.memory(tensor, x)]
-    y = fast_execution.run(TEMPLATE, problem, VectorSchedule(1, 64), memory, (1, 1, 2, 2), {"n": 1})
-    assert np.isnan(y).all()
+    y = fast_execution.run(TEMPLATE, problem, VectorSchedule(1, 64), memory, (1, 1, 1, 2), {"n": 1})
+    assert np.isnan(y).tolist() == [[[[True, place % 3 > 0]]]]
+
+
+def test_the_maximum_of_negative_infinities_is_one(fast_execution: Any) -> None:
+    x = np.full((1, 1, 2, 2), -np.inf)
+    tensor = channels_first(DType.FP32, 1, 2, 2)
+    problem = pooling(tensor, 1, (2, 2), (1, 1), pad=(1, 1), stride=(2, 2))
+    problem = replace(problem, y=channels_first(DType.FP32, 1, 1, 1))
+    memory = [fast_execution.memory(tensor, x)]
+    y = fast_execution.run(TEMPLATE, problem, VectorSchedule(1, 64), memory, (1, 1, 1, 1), {"n": 1})
+    assert np.isneginf(y).all()
 
 
 def test_refuses_what_the_kernel_cannot_address() -> None:

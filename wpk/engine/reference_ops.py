@@ -73,5 +73,81 @@ def _crop(
     return halves, wanted
 
 
-REFERENCE_OPS: tuple[type[OpRun], ...] = (ConvTranspose,)
+class MaxPool(OpRun):
+    """Maximum over windows; onnx 1.23's leaves out NaN and fails where nothing else is in a window.
+
+    NaN propagates, as in PyTorch: ONNX does not say, and ONNX Runtime's answer depends on where in the
+    window it lies. A window that lies all in the padding has the lowest fp32 number, as in ONNX
+    Runtime. One output; attributes as ONNX's MaxPool.
+    """
+
+    op_domain = ""
+
+    def _run(
+        self,
+        x: Any,
+        auto_pad: str = "NOTSET",
+        ceil_mode: int = 0,
+        dilations: Any = None,
+        kernel_shape: Any = None,
+        pads: Any = None,
+        storage_order: int = 0,
+        strides: Any = None,
+    ) -> tuple[Any]:
+        del storage_order  # of the indices
+        rank = x.ndim - 2
+        stride, dilation = list(strides or [1] * rank), list(dilations or [1] * rank)
+        given = list(pads or [0] * 2 * rank)
+        axes = [
+            _pooled(n, (f - 1) * d + 1, s, (b, e), auto_pad, bool(ceil_mode))
+            for n, f, d, s, b, e in zip(
+                x.shape[2:], kernel_shape, dilation, stride, given[:rank], given[rank:], strict=True
+            )
+        ]
+        y = np.full((*x.shape[:2], *(count for count, _ in axes)), -np.inf, x.dtype)
+        filled = np.zeros(y.shape[2:], bool)
+        for tap in np.ndindex(*kernel_shape):
+            moves = [(t * d, s) for t, d, s in zip(tap, dilation, stride, strict=True)]
+            read, written = _tap(moves, axes, x.shape[2:])
+            y[(..., *written)] = np.maximum(y[(..., *written)], x[(..., *read)])
+            filled[written] = True
+        return (np.where(filled, y, np.asarray(np.finfo(np.float32).min, x.dtype)),)
+
+
+def _tap(
+    moves: list[tuple[int, int]], axes: list[tuple[int, int]], sizes: tuple[int, ...]
+) -> tuple[Any, Any]:
+    """Which inputs a tap of the window reads, and for which outputs; along each axis.
+
+    Args:
+        moves: The tap's distance from its window's start, and the windows' stride.
+        axes: Number of windows, and the padding before the first.
+        sizes: Of the input.
+    """
+    read, written = [], []
+    for (start, stride), (count, begin), size in zip(moves, axes, sizes, strict=True):
+        at = np.arange(count) * stride - begin + start
+        inside = (at >= 0) & (at < size)
+        read.append(at[inside])
+        written.append(np.flatnonzero(inside))
+    return np.ix_(*read), np.ix_(*written)
+
+
+def _pooled(
+    size: int, window: int, stride: int, pads: tuple[int, int], auto_pad: str, ceil: bool
+) -> tuple[int, int]:
+    """Number of windows along an axis, and the padding before it."""
+    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+        count = -(-size // stride)
+        total = max(0, (count - 1) * stride + window - size)
+        return count, total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
+    begin, end = (0, 0) if auto_pad == "VALID" else pads
+    room = size + begin + end - window
+    count = (-(-room // stride) if ceil else room // stride) + 1
+    if ceil and (count - 1) * stride >= size + begin:
+        count -= 1  # a window does not start in the padding behind
+    return count, begin
+
+
+REFERENCE_OPS: tuple[type[OpRun], ...] = (ConvTranspose, MaxPool)
 """Passed to every `onnx.reference.ReferenceEvaluator`."""

@@ -14,10 +14,11 @@ namespace wpk
 namespace detail
 {
 
-// What ONNX Runtime starts a maximum from, and so the maximum of a window that lies all in the padding.
+// The maximum of a window that lies all in the padding, as in ONNX Runtime.
 constexpr float kLowest = -3.402823466e38f;
 
-// NaN propagates, unlike fmaxf.
+// NaN propagates, as in PyTorch and unlike fmaxf. In ONNX Runtime it depends on where in the window it
+// lies; onnx's reference leaves it out.
 WPK_DEVICE float maximum(float a, float b)
 {
     return (a > b || isNan(a)) ? a : b;
@@ -51,7 +52,10 @@ WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid,
             WPK_UNROLL
             for (int v = 0; v < V; ++v)
             {
-                result[v] = Problem::isMax ? maximum(result[v], values[v]) : result[v] + values[v];
+                if constexpr (Problem::isMax)
+                    result[v] = counted == 1 ? values[v] : maximum(result[v], values[v]);
+                else
+                    result[v] += values[v];
             }
         }
     }
