@@ -23,7 +23,7 @@ from wpk.engine.plan_file import plan_text
 from wpk.errors import EngineError
 from wpk.search.store_key import problem_digest
 
-_WIDTH = 150
+_WIDTH = 180
 """Characters of a line within which values are not broken."""
 
 SCHEMA = 1

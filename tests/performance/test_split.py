@@ -1,0 +1,89 @@
+"""Where the models split a reduction among blocks, and where they leave it whole."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wpk.dtypes import Precision
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.performance.bound import bound
+from wpk.performance.estimate import estimate
+from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
+from wpk.search.static_search import prepare
+from wpk.targets.registry import find_target
+
+H200 = find_target("h200")
+
+
+def convolution(precision: Precision, channels: int, size: int, batch: int) -> Convolution:
+    """ResNet's 3 x 3 with bias and ReLU, channels last."""
+    image = Tensor(precision.storage, (size * size * channels, 1, size * channels, channels))
+    bias = apply("Relu", apply("Add", Acc(), Operand(0)))
+    epilogue = Epilogue(bias, (Tensor(precision.storage, (0, 1, 0, 0)),))
+    sizes = (Extent(batch), channels, size, size, channels, size, size)
+    pairs = ((3, 3), (1, 1), (1, 1), (1, 1))
+    return Convolution(precision, *sizes, *pairs, 1, False, image, image, epilogue)
+
+
+def product(precision: Precision, m: int, n: int, k: int) -> Matmul:
+    """Rows times a constant matrix."""
+    a, b, y = (Tensor(precision.storage, (0, 0, pitch, 1)) for pitch in (k, n, n))
+    sizes = ((Extent(1), 1), Extent(m), n, k)
+    return Matmul(precision, *sizes, a, b, True, y, Epilogue())
+
+
+def chosen_split(problem: Convolution | Matmul) -> int:
+    """Parts in the schedule that all templates' estimates put first."""
+    return int(prepare(problem, TEMPLATES, H200).finalists()[0].scored.schedule.split)
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_what_leaves_most_of_the_gpu_idle_is_split(precision: Precision) -> None:
+    assert chosen_split(convolution(precision, 512, 7, 1)) > 1
+    assert chosen_split(convolution(precision, 256, 14, 1)) > 1
+    assert chosen_split(product(precision, 1, 1000, 512)) > 1
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_what_fills_the_gpu_stays_whole(precision: Precision) -> None:
+    assert chosen_split(convolution(precision, 64, 56, 32)) == 1
+    assert chosen_split(product(precision, 8192, 4096, 1024)) == 1
+
+
+CASES = [
+    ("conv_mma", convolution(Precision.FP16, 512, 7, 1)),
+    ("conv_simt", convolution(Precision.FP32, 512, 7, 1)),
+    ("gemm_mma", product(Precision.BF16, 128, 768, 768)),
+    ("gemm_simt", product(Precision.FP32, 128, 768, 768)),
+]
+
+
+@pytest.mark.parametrize(("name", "problem"), CASES)
+def test_parts_share_the_steps_and_move_their_sums(name: str, problem: Any) -> None:
+    template = TEMPLATE_OF[name]
+    _, columns = template.space(problem, H200)
+    whole = {**columns, "split": np.ones_like(columns["split"])}
+    parts = columns["split"].astype(np.float64)
+    work, alone = (template.work(problem, each, H200) for each in (columns, whole))
+    tile = (columns["block_m"] * columns["block_n"]).astype(np.float64)
+    np.testing.assert_array_equal(work.blocks, alone.blocks * parts)
+    np.testing.assert_array_equal(work.steps, np.ceil(alone.steps / parts))
+    # Every part is written once and read once, in fp32; the tile itself is stored once.
+    split = parts > 1
+    np.testing.assert_array_equal(work.combined_bytes, np.where(split, 4 * tile * parts, 0.0))
+    stored = work.store_bytes * parts - np.where(split, 4 * tile * parts, 0.0)
+    np.testing.assert_allclose(stored, alone.store_bytes, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "problem"), CASES)
+def test_meeting_costs_time(name: str, problem: Any) -> None:
+    """The same blocks and steps take longer where they meet afterwards."""
+    template, limit = TEMPLATE_OF[name], bound(problem, H200)
+    _, columns = template.space(problem, H200)
+    rows = np.flatnonzero(columns["split"] == 4)
+    work = template.work(problem, {n: v[rows] for n, v in columns.items()}, H200)
+    unmet = type(work)(**{**vars(work), "combined_bytes": 0.0})
+    assert (estimate(work, limit, H200) > estimate(unmet, limit, H200)).all()
