@@ -7,6 +7,7 @@ from math import prod
 from wpk.dims import DimExpr, evaluate
 from wpk.engine.codec import wrong
 from wpk.engine.footprint import accesses, span_bytes
+from wpk.engine.launch_checks import check_extensions
 from wpk.engine.measurement_checks import check_measurements
 from wpk.engine.plan import LibraryChoice, Plan, Port, Step
 from wpk.errors import EngineError
@@ -30,7 +31,6 @@ _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_THREADS = 1024
 _MAX_SHARED_BYTES = 227 * 1024
-_MAX_CLUSTER = 16
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _ARCH = re.compile(r"sm_\d+[af]?")
@@ -152,8 +152,11 @@ def _check_step(plan: Plan, step: Step, dims: dict[str, int], path: str) -> None
         return
     if not step.launches:
         raise wrong(f"{path}.launches", "is empty")
+    rooms = [_room(plan, name, dims) for name in step.inputs]
     for index, launch in enumerate(step.launches):
-        _check_launch(plan, launch, len(inputs), dims, f"{path}.launches[{index}]")
+        field = f"{path}.launches[{index}]"
+        _check_launch(plan, launch, len(inputs), dims, field)
+        check_extensions(plan, step, launch, rooms, dims, field)
 
 
 def _check_call(plan: Plan, step: Step, choice: LibraryChoice, path: str) -> None:
@@ -203,11 +206,6 @@ def _check_launch(plan: Plan, launch: Launch, inputs: int, dims: dict[str, int],
         _within(f"{path}.block", count, 1, limit)
         threads *= count
     _within(f"{path}.block", threads, 1, _MAX_THREADS)
-    cluster = 1
-    for count in launch.cluster:
-        _within(f"{path}.cluster", count, 1, _MAX_CLUSTER)
-        cluster *= count
-    _within(f"{path}.cluster", cluster, 1, _MAX_CLUSTER)
     _within(f"{path}.shared_bytes", launch.shared_bytes, 0, _MAX_SHARED_BYTES)
     for index, argument in enumerate(launch.arguments):
         field = f"{path}.arguments[{index}]"
