@@ -7,7 +7,7 @@ namespace
 {
 constexpr int kThreads = 128;
 
-// Copies what a tensor copy has brought, swizzled as it lies, and before it the barrier's place.
+// Stores what a tensor copy has brought, as it lies.
 WPK_DEVICE void store(const unsigned char* box, unsigned char* y, int bytes)
 {
     for (int i = static_cast<int>(threadIdx.x); i < bytes; i += kThreads)
@@ -64,9 +64,9 @@ load_pixels(int w, int h, int right, int down, int bytes, WPK_GRID_CONSTANT cons
         wpk::arriveExpectBytes(barrier, bytes);
         asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
                      " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(box),
-                     "l"(&map), "r"(barrier), "r"(0), "r"(w), "r"(h), "r"(0), "h"(static_cast<short>(right)),
-                     "h"(static_cast<short>(down))
-                     : "memory");
+            "l"(&map), "r"(barrier), "r"(0), "r"(w), "r"(h), "r"(0), "h"(static_cast<short>(right)),
+            "h"(static_cast<short>(down))
+            : "memory");
     }
     __syncthreads();
     wpk::waitBarrier(barrier, 0);
@@ -86,8 +86,8 @@ WPK_KERNEL(kThreads) from_neighbour(const float* x, float* y)
     mine[threadIdx.x] = x[i];
     asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-                 : "=r"(address)
-                 : "r"(wpk::sharedAddress(mine + threadIdx.x)), "r"((rank + 1) % size));
+        : "=r"(address)
+        : "r"(wpk::sharedAddress(mine + threadIdx.x)), "r"((rank + 1) % size));
     asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
     y[i] = value;
     // A block's shared memory stays until all have read it.
