@@ -43,9 +43,9 @@ struct SplitRange
         {
             constexpr int kCount = sizeof(Accumulators) / sizeof(float);
             auto& values = reinterpret_cast<float(&)[kCount]>(accumulators);
-            const int tile = (outer * static_cast<int>(gridDim.y) + static_cast<int>(blockIdx.y))
-                                 * static_cast<int>(gridDim.x)
-                             + static_cast<int>(blockIdx.x);
+            const int tile =
+                (outer * static_cast<int>(gridDim.y) + static_cast<int>(blockIdx.y)) * static_cast<int>(gridDim.x)
+                + static_cast<int>(blockIdx.x);
             float* const parts = static_cast<float*>(partials.tiles) + tile * (int64(Split) * kCount * Threads);
             write<Threads>(values, parts + part * (kCount * Threads));
             if (!arriveLast(static_cast<int*>(partials.counters) + tile, Split, reinterpret_cast<int*>(shared)))

@@ -1,7 +1,8 @@
 // Convolution on the tensor cores as an implicit matrix product: rows are output pixels (n, p, q),
 // columns filters of a group, the reduction runs over (r, s, channel).
 //
-// Grid: tiles of rows, tiles of columns, groups and the parts of each (split_k.cuh). Problem and Schedule are named by conv_mma.py.
+// Grid: tiles of rows, tiles of columns, groups and the parts of each (split_k.cuh). Problem and Schedule
+// are named by conv_mma.py.
 #pragma once
 
 #include <wpk/kernels/split_k.cuh>

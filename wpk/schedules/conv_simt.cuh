@@ -1,7 +1,8 @@
 // Convolution in fp32 on the ordinary cores as an implicit matrix product (see conv_mma.cuh); tensors of
 // any floating type, products and sums in fp32.
 //
-// Grid: tiles of rows, tiles of columns, groups and the parts of each (split_k.cuh). Problem and Schedule are named by conv_simt.py.
+// Grid: tiles of rows, tiles of columns, groups and the parts of each (split_k.cuh). Problem and Schedule
+// are named by conv_simt.py.
 #pragma once
 
 #include <wpk/kernels/split_k.cuh>

@@ -55,7 +55,8 @@ struct OperandLoader<Loading::gathered, Source, Across, Stored, Rows, Depth, Thr
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmMma(Inputs<2 + Problem::Operands::count> inputs, int leading, void* y, const Partials& partials = {})
+WPK_DEVICE void gemmMma(
+    Inputs<2 + Problem::Operands::count> inputs, int leading, void* y, const Partials& partials = {})
 {
     using T = typename Problem::Multiply;
     using A = typename Problem::A;

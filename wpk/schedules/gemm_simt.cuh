@@ -13,7 +13,8 @@ namespace wpk
 {
 
 template <class Problem, class Schedule>
-WPK_DEVICE void gemmSimt(Inputs<2 + Problem::Operands::count> inputs, int leading, void* y, const Partials& partials = {})
+WPK_DEVICE void gemmSimt(
+    Inputs<2 + Problem::Operands::count> inputs, int leading, void* y, const Partials& partials = {})
 {
     using A = typename Problem::A;
     using B = typename Problem::B;
