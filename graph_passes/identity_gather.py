@@ -96,6 +96,8 @@ def _counted(tensor: gs.Tensor) -> _Counted | None:
         integral = np.issubdtype(constant.dtype, np.integer)
         return _Counted(0, constant.astype(np.int64), None) if integral else None
     node = producer(tensor)
+    if node is None:
+        return None
     if is_op(node, "Range"):
         return _range(node)
     if is_op(node, "Add", "Mul"):
@@ -118,14 +120,14 @@ def _range(node: gs.Node) -> _Counted | None:
 def _batch(tensor: gs.Tensor) -> str | None:
     """The free dimension whose size a tensor holds."""
     node = producer(tensor)
-    while is_op(node, "Squeeze", "Unsqueeze", "Cast", "Identity"):
+    while node is not None and is_op(node, "Squeeze", "Unsqueeze", "Cast", "Identity"):
         node = producer(node.inputs[0])
-    if is_op(node, "Gather") and integers(node.inputs[1]) == [0]:
-        node = made_by(node.inputs[0], "Shape")
-        ends_at = None if node is None else 1
-    else:
-        ends_at = node.attrs.get("end") if is_op(node, "Shape") else None
-    if node is None or ends_at != 1 or int(node.attrs.get("start", 0)) != 0:
+    picks_first = node is not None and is_op(node, "Gather") and integers(node.inputs[1]) == [0]
+    if node is not None and picks_first:
+        node = producer(node.inputs[0])
+    if node is None or not is_op(node, "Shape") or int(node.attrs.get("start", 0)) != 0:
+        return None
+    if not picks_first and node.attrs.get("end") != 1:
         return None
     first = (dims(node.inputs[0]) or [None])[0]
     return first if isinstance(first, str) else None

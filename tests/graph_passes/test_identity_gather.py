@@ -26,9 +26,16 @@ def test_a_range_over_the_batch_is_a_reshape(prove):
     assert proof.graph.nodes[-1].inputs[1].values.tolist() == [-1, 6, 1, 1]
 
 
+def test_the_batch_may_be_picked_from_a_whole_shape(prove):
+    picked = "t = Shape(x)  s = Gather(t, front)"
+    text = _free().replace("s = Shape<end = 1>(x)", picked)
+    assert prove(text, IdentityGather(), batches=(1, 3)).ops == ["Reshape", "Reshape"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        _free().replace("Shape<end = 1>(x)", "Shape<start = 1, end = 2>(x)"),
         _free(first="one"),
         _free(step=1),
         _free(columns="0, 1, 2, 3, 5, 4"),
