@@ -130,7 +130,7 @@ def _padded(graph: gs.Graph, movable: set[str]) -> frozenset[str]:
     for tensor in graph.tensors().values():
         if tensor.name not in movable or not tensor.shape or len(tensor.shape) < 3:
             continue
-        if not any(_is_convolution(node, functions) for node in tensor.outputs):
+        if not any(_takes_channels_last(node, tensor, functions) for node in tensor.outputs):
             continue
         dtype = element_type(tensor)
         if dtype.is_float and tensor.shape[-1] * dtype.bytes % ALIGNMENT:
@@ -138,9 +138,24 @@ def _padded(graph: gs.Graph, movable: set[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def _is_convolution(node: gs.Node, functions: dict[str, gs.Function]) -> bool:
-    nodes = functions[node.op].nodes if node.op in functions else [node]
-    return any(n.op == "Conv" and n.attrs.get("group", 1) == 1 for n in nodes)
+def _takes_channels_last(
+    node: gs.Node, tensor: gs.Tensor, functions: dict[str, gs.Function]
+) -> bool:
+    """Whether a convolution reads the tensor's last axis as its channels."""
+    function = functions.get(node.op)
+    if function is None:
+        return False
+    pairs = zip(function.inputs, node.inputs, strict=False)
+    names = {inner.name for inner, outer in pairs if outer is tensor}
+    for conv in [n for n in function.nodes if n.op == "Conv" and n.attrs.get("group", 1) == 1]:
+        made, channels = conv.inputs[0], 1
+        while made.inputs and made.inputs[0].op in ("Cast", "Transpose"):
+            perm = made.inputs[0].attrs.get("perm", ())
+            channels = perm[channels] if perm else channels
+            made = made.inputs[0].inputs[0]
+        if made.name in names and channels == len(tensor.shape) - 1:
+            return True
+    return False
 
 
 def _movable(graph: gs.Graph, plain: frozenset[str]) -> set[str]:
