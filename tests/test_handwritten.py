@@ -6,10 +6,10 @@ import handwritten
 import pytest
 
 import wpk
+from wpk.checks.model_check import ModelReference, check_outputs
 from wpk.cli.main import main
 from wpk.dtypes import Precision
 from wpk.engine.inputs import random_inputs
-from wpk.engine.model_check import ModelReference, check_outputs
 
 SAMPLE = {
     "grouped_dilated": "fp32",

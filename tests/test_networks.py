@@ -12,8 +12,8 @@ import refill
 import wpk
 from wpk.cli.main import main
 from wpk.engine.inputs import random_inputs
-from wpk.engine.plan import Plan
-from wpk.engine.plan_file import read_plan
+from wpk.plans.plan import Plan
+from wpk.plans.plan_file import read_plan
 from wpk.problems import Convolution, Elementwise, Matmul
 
 RESNETS = ("tv_resnet18.dynamo", "tv_resnet18.script", "tv_resnet50.dynamo")

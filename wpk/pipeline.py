@@ -7,31 +7,31 @@ from pathlib import Path
 from typing import Any
 
 from wpk.build.pool import CompilePool
+from wpk.checks.verification import checked
 from wpk.dtypes import Precision
-from wpk.engine.assembly import Setting, assemble
-from wpk.engine.cache_folder import CacheFolder
-from wpk.engine.check import checked
-from wpk.engine.confirmation import confirmed
 from wpk.engine.devices import open_for_checks
-from wpk.engine.gpu_lease import GpuLease
-from wpk.engine.lock import read_lock
-from wpk.engine.locked import Asked, find_locked, require_fit, require_target, with_evidence
-from wpk.engine.measuring import plan_tuning
-from wpk.engine.offers import Offers
-from wpk.engine.origin import model_digest, provenance
-from wpk.engine.plan import PlanBundle
-from wpk.engine.plan_file import write_plan
-from wpk.engine.preview import Preview, preview_of
-from wpk.engine.runs import WhatToBuild, asked_of, entered, find_run, find_same_run
-from wpk.engine.selection import require_measuring, selected_problems
-from wpk.engine.target_choice import choose_target
-from wpk.engine.tuning import Means, tune_model
 from wpk.execution import Device
 from wpk.lowering.model import lower_model
+from wpk.plans.assembly import Setting, assemble
+from wpk.plans.lock import read_lock
+from wpk.plans.locked import Asked, find_locked, require_fit, require_target, with_evidence
+from wpk.plans.origin import model_digest, provenance
+from wpk.plans.plan import PlanBundle
+from wpk.plans.plan_file import write_plan
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.model_search import search_model
 from wpk.search.store_record import Run
+from wpk.tuning.cache_folder import CacheFolder
+from wpk.tuning.confirmation import confirmed
+from wpk.tuning.gpu_lease import GpuLease
+from wpk.tuning.measuring import plan_tuning
+from wpk.tuning.model_tuning import Means, tune_model
+from wpk.tuning.offers import Offers
+from wpk.tuning.preview import Preview, preview_of
+from wpk.tuning.runs import WhatToBuild, asked_of, entered, find_run, find_same_run
+from wpk.tuning.selection import require_measuring, selected_problems
+from wpk.tuning.target_choice import choose_target
 
 Paths = str | os.PathLike[str]
 

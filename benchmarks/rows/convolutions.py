@@ -19,8 +19,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from rows.base import Context, Outcome, Row, RowError
-from wpk.engine.measurement import Measurement
-from wpk.engine.plan_file import read_plan
+from wpk.plans.measurement import Measurement
+from wpk.plans.plan_file import read_plan
 
 PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
 

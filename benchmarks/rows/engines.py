@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 import wpk
 from rows.base import Context, Outcome, Row, microseconds
+from wpk.checks.model_check import ModelReference, check_outputs
 from wpk.engine.inputs import random_inputs
-from wpk.engine.model_check import ModelReference, check_outputs
-from wpk.engine.plan import Check
-from wpk.engine.plan_file import read_plan
+from wpk.plans.plan import Check
+from wpk.plans.plan_file import read_plan
 
 NETWORKS = {
     "resnet18": "tv_resnet18.dynamo",

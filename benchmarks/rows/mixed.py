@@ -8,8 +8,8 @@ from functools import partial
 from export import NETWORKS
 
 from rows.base import Context, Outcome, Row, RowError, microseconds
-from wpk.engine.measurement import EngineMeasurement
-from wpk.engine.plan_file import read_plan
+from wpk.plans.measurement import EngineMeasurement
+from wpk.plans.plan_file import read_plan
 
 PRECISIONS = ("fp32", "fp16")
 BATCHES = (1, 32)

@@ -9,8 +9,8 @@ from pathlib import Path
 from wpk.device.timing import Patience, Subject, Timing, time_side_by_side
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
-from wpk.engine.plan_file import read_plan
 from wpk.libraries.gpu import GpuDevice
+from wpk.plans.plan_file import read_plan
 from wpk.trial import Regime
 
 _PATIENCE = Patience(least=50, most=500, noise=0.002, seconds=2.0)

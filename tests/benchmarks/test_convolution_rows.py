@@ -9,9 +9,9 @@ import pytest
 from rows.convolutions import LAYERS, figures_of, write_model
 
 from wpk.dtypes import Precision
-from wpk.engine.measurement import Contestant, Measurement
 from wpk.libraries.cudnn_problems import why_not
 from wpk.lowering.model import lower_model
+from wpk.plans.measurement import Contestant, Measurement
 from wpk.problems import Convolution
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from wpk.engine.cache_folder import CacheFolder
-from wpk.engine.plan_file import read_plan
+from wpk.plans.plan_file import read_plan
 from wpk.problems import Matmul
 from wpk.search.store import TuningStore
 from wpk.search.store_key import Setup, StoreKey
 from wpk.search.store_record import RunRequest, RunState
 from wpk.search.store_summary import summarize
 from wpk.trial import Regime, Status, Trial
+from wpk.tuning.cache_folder import CacheFolder
 
 Command = Callable[..., Any]
 

@@ -12,15 +12,15 @@ from dummy_gpu import DummyGpu, is_library
 from wpk import pipeline
 from wpk.device.presence import GpuFacts
 from wpk.device.rotation import Region
-from wpk.engine import measuring
-from wpk.engine.cache_folder import CacheFolder
-from wpk.engine.gpu_lease import GpuLease
-from wpk.engine.plan import LibraryChoice, Plan
-from wpk.engine.plan_file import read_plan
 from wpk.execution import BoundLaunch, Work
+from wpk.plans.plan import LibraryChoice, Plan
+from wpk.plans.plan_file import read_plan
 from wpk.search.store import TuningStore
 from wpk.search.store_record import Run, RunState
 from wpk.search.store_summary import summarize
+from wpk.tuning import measuring
+from wpk.tuning.cache_folder import CacheFolder
+from wpk.tuning.gpu_lease import GpuLease
 
 Command = Callable[..., Any]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from wpk.emulator.emulator import Emulator
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
-from wpk.engine.plan_file import read_plan
 from wpk.execution import BoundLaunch, OneByOne
+from wpk.plans.plan_file import read_plan
 
 
 class Accountant(Emulator):

@@ -25,10 +25,10 @@ from wpk.dtypes import from_numpy
 from wpk.emulator.emulator import Emulator
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
-from wpk.engine.plan_file import read_plan
 from wpk.errors import EngineError
 from wpk.execution import OneByOne, Work
 from wpk.pipeline import optimize
+from wpk.plans.plan_file import read_plan
 
 
 class Started(OneByOne):

@@ -7,20 +7,20 @@ import numpy as np
 import onnx
 import pytest
 
+from wpk.checks.verification import Verification, verify
 from wpk.dims import evaluate
 from wpk.emulator.emulator import Emulator
-from wpk.engine.binding import counter_bytes, workspace_bytes
-from wpk.engine.check import Verification, verify
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
-from wpk.engine.plan import PlanBundle, Step
-from wpk.engine.plan_checks import check_plan
-from wpk.engine.plan_file import read_plan
 from wpk.errors import PlanError
 from wpk.execution import BoundLaunch, Work
 from wpk.launch import CounterArgument
 from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
+from wpk.plans.binding import counter_bytes, workspace_bytes
+from wpk.plans.plan import PlanBundle, Step
+from wpk.plans.plan_checks import check_plan
+from wpk.plans.plan_file import read_plan
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -18,19 +18,19 @@ from wpk.build.nvrtc import load_nvrtc
 from wpk.build.pool import CompilePool
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
-from wpk.engine.assembly import Setting, assemble
-from wpk.engine.binding import (
+from wpk.execution import Device, KernelImage
+from wpk.lowering.model import lower_model
+from wpk.performance.bound import bound
+from wpk.plans.assembly import Setting, assemble
+from wpk.plans.binding import (
     StepAddresses,
     bind_step,
     counter_bytes,
     element_bytes,
     workspace_bytes,
 )
-from wpk.engine.plan import PlanBundle, Provenance, Step
-from wpk.engine.weights_file import array_bytes
-from wpk.execution import Device, KernelImage
-from wpk.lowering.model import lower_model
-from wpk.performance.bound import bound
+from wpk.plans.plan import PlanBundle, Provenance, Step
+from wpk.plans.weights_file import array_bytes
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.schedules.template import Schedule, ScheduleTemplate

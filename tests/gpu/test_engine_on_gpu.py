@@ -21,9 +21,9 @@ from wpk.device.timing import Patience
 from wpk.dtypes import Precision
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
-from wpk.engine.plan_file import read_plan
 from wpk.engine.times import time_engine
 from wpk.execution import Pointer
+from wpk.plans.plan_file import read_plan
 from wpk.trial import Regime
 
 pytestmark = pytest.mark.gpu

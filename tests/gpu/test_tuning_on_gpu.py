@@ -11,10 +11,10 @@ import pytest
 import refill
 
 from wpk.cli.main import main
-from wpk.engine.plan import LibraryChoice
-from wpk.engine.plan_file import read_plan
 from wpk.engine.times import time_engine
 from wpk.libraries.gpu import GpuDevice
+from wpk.plans.plan import LibraryChoice
+from wpk.plans.plan_file import read_plan
 
 pytestmark = pytest.mark.gpu
 

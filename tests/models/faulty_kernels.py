@@ -10,16 +10,16 @@ import onnx
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
 from wpk.dtypes import Precision
-from wpk.engine.assembly import Setting, assemble
-from wpk.engine.cases import Case, make_cases
-from wpk.engine.plan import Provenance
-from wpk.engine.trials import Candidate
 from wpk.kernel_source import KernelSource
 from wpk.lowering.model import lower_model
+from wpk.plans.assembly import Setting, assemble
+from wpk.plans.plan import Provenance
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.model_search import search_model
 from wpk.targets.registry import find_target
+from wpk.tuning.cases import Case, make_cases
+from wpk.tuning.trials import Candidate
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>

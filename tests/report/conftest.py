@@ -9,7 +9,10 @@ import pytest
 
 from wpk.build.resources import KernelResources
 from wpk.dtypes import Precision, from_numpy
-from wpk.engine.plan import (
+from wpk.lowering.memory import plan_memory
+from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.program import NodeRecord, Operator, Program
+from wpk.plans.plan import (
     SCHEMA,
     Check,
     Choice,
@@ -26,9 +29,6 @@ from wpk.engine.plan import (
     Step,
     Weight,
 )
-from wpk.lowering.memory import plan_memory
-from wpk.lowering.model import LoweredModel, lower_model
-from wpk.lowering.program import NodeRecord, Operator, Program
 from wpk.problems import Convolution, Matmul
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wpk.engine.codec import decode
-from wpk.engine.plan import PlanBundle
 from wpk.errors import EngineError
+from wpk.plans.codec import decode
+from wpk.plans.plan import PlanBundle
 from wpk.report.facts import ReportFacts
 from wpk.report.formats import require_format, write_report
 from wpk.report.gather import gather

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wpk.device.cuda import CudaDevice
-    from wpk.engine.plan import Plan
     from wpk.engine.times import EngineTimes
+    from wpk.plans.plan import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print."""
     import json
 
-    from wpk.engine.plan_file import read_plan
     from wpk.engine.times import time_engine
     from wpk.libraries.gpu import GpuDevice
+    from wpk.plans.plan_file import read_plan
 
     bundle = read_plan(arguments.plan)
     with GpuDevice() as device:

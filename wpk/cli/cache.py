@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wpk.engine.cache_folder import CacheFolder
+    from wpk.tuning.cache_folder import CacheFolder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the action says."""
-    from wpk.engine.cache_folder import CacheFolder
+    from wpk.tuning.cache_folder import CacheFolder
 
     _require_usage(arguments)
     _ACTIONS[arguments.action](CacheFolder(arguments.cache), arguments)
@@ -78,7 +78,7 @@ def _clear(places: "CacheFolder", arguments: argparse.Namespace) -> None:
 
 
 def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
-    from wpk.engine.atomic_file import atomic_file
+    from wpk.plans.atomic_file import atomic_file
     from wpk.search.store import TuningStore
     from wpk.search.store_summary import summarize
     from wpk.search.store_transfer import export_lines
@@ -92,10 +92,10 @@ def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
 
 
 def _import(places: "CacheFolder", arguments: argparse.Namespace) -> None:
-    from wpk.engine.measuring import setup_here
     from wpk.errors import EngineError
     from wpk.search.store import TuningStore
     from wpk.search.store_transfer import import_lines
+    from wpk.tuning.measuring import setup_here
 
     here = setup_here()  # None without a GPU: then no trial is more foreign than another
     try:

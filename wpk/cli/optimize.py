@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wpk.cli.progress import Progress
-    from wpk.engine.plan import PlanBundle
+    from wpk.plans.plan import PlanBundle
     from wpk.search.store_record import Run
 
 _HELP = "see wpk optimize --help"
@@ -111,7 +111,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Optimize, and print what was chosen."""
     from wpk.cli.progress import Progress
-    from wpk.engine.atomic_file import require_folder
+    from wpk.plans.atomic_file import require_folder
     from wpk.report.formats import require_format
 
     _require_usage(arguments)
@@ -206,7 +206,7 @@ def _preview(arguments: argparse.Namespace, progress: "Progress") -> int:
 
 
 def _write_others(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
-    from wpk.engine.lock import write_lock
+    from wpk.plans.lock import write_lock
     from wpk.report.formats import write_report
     from wpk.report.terminal import summary
 

@@ -27,11 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, and print every check."""
+    from wpk.checks.verification import require_passed, verify
     from wpk.cli.progress import Progress
-    from wpk.engine.check import require_passed, verify
     from wpk.engine.devices import open_for_checks
-    from wpk.engine.plan_file import read_plan
     from wpk.lowering.model import lower_model
+    from wpk.plans.plan_file import read_plan
     from wpk.report.table import format_table
 
     progress = Progress()

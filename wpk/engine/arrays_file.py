@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.engine.atomic_file import atomic_file
 from wpk.errors import EngineError
+from wpk.plans.atomic_file import atomic_file
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from wpk.engine.binding import (
+from wpk.execution import Device, Replay, Work
+from wpk.lowering.memory import MemoryPlan
+from wpk.plans.binding import (
     StepAddresses,
     arena,
     bind_step,
@@ -12,10 +14,8 @@ from wpk.engine.binding import (
     element_bytes,
     workspace_bytes,
 )
-from wpk.engine.plan import Plan
-from wpk.engine.plan_checks import check_sizes
-from wpk.execution import Device, Replay, Work
-from wpk.lowering.memory import MemoryPlan
+from wpk.plans.plan import Plan
+from wpk.plans.plan_checks import check_sizes
 
 _ALIGNMENT = 256
 _KEPT = 16

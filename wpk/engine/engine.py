@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from wpk.device.arrays import lies_on_gpu
 from wpk.device.facts import executes
 from wpk.device.streams import StreamDevice
-from wpk.engine.binding import library_images
 from wpk.engine.bindings import Binding, Bindings
 from wpk.engine.devices import open_device
 from wpk.engine.gpu_array import GpuArray
@@ -21,13 +20,14 @@ from wpk.engine.gpu_runs import GpuRuns
 from wpk.engine.inputs import bind_inputs
 from wpk.engine.memory_use import MemoryUse
 from wpk.engine.placement import footprint, from_memory, to_memory
-from wpk.engine.plan import Plan, PlanBundle
-from wpk.engine.plan_file import read_plan
 from wpk.engine.regenerate import regenerate
-from wpk.engine.weights_file import array_bytes
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
+from wpk.plans.binding import library_images
+from wpk.plans.plan import Plan, PlanBundle
+from wpk.plans.plan_file import read_plan
+from wpk.plans.weights_file import array_bytes
 
 _ALIGNMENT = 256
 

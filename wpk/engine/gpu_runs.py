@@ -25,9 +25,9 @@ from wpk.dims import evaluate
 from wpk.engine.bindings import BindingKey, Bindings, binding_key
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.inputs import bind_shape, require_names
-from wpk.engine.plan import Plan, Port
 from wpk.engine.port_memory import replaceable
 from wpk.errors import EngineError
+from wpk.plans.plan import Plan, Port
 
 ALIGNMENT = 16
 """Bytes that an address is a multiple of: kernels read and write so many at once."""

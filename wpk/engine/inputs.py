@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from wpk.dims import evaluate
 from wpk.dtypes import DType
-from wpk.engine.plan import Plan, Port
 from wpk.errors import EngineError
+from wpk.plans.plan import Plan, Port
 
 Arrays = dict[str, NDArray[np.generic]]
 

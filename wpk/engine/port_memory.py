@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from wpk.engine.placement import footprint
-from wpk.engine.plan import Plan, Port
+from wpk.plans.plan import Plan, Port
 
 
 def replaceable(plan: Plan, dims: Mapping[str, int]) -> frozenset[str]:

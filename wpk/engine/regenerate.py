@@ -5,9 +5,9 @@ template, problem and schedule. One digest proves that it is the source of the p
 """
 
 import wpk
-from wpk.engine.plan import Choice, Plan, Step
 from wpk.errors import PlanError
 from wpk.kernel_source import KernelSource
+from wpk.plans.plan import Choice, Plan, Step
 from wpk.schedules.registry import TEMPLATE_OF
 
 

@@ -4,7 +4,7 @@
 
 u_mul is the rounding of a factor as the multiplier sees it, 0 where the factors lie in memory with
 16 bits (their products are exact in fp32); the sum is fp32, u = 2^-24, with K terms, and on tensor
-cores each partial sum of eight is cut, not rounded (`wpk.engine.error_bounds` has the sources).
+cores each partial sum of eight is cut, not rounded (`wpk.checks.error_bounds` has the sources).
 """
 
 from collections.abc import Sequence
@@ -102,7 +102,7 @@ def _matmul(problem: Matmul, rng: np.random.Generator) -> tuple[tuple[Array, Arr
 
 
 def _normalisation(problem: Normalisation, rng: np.random.Generator) -> Case:
-    """Errors of mean, difference and scale to first order, as `wpk.engine.error_bounds` has them."""
+    """Errors of mean, difference and scale to first order, as `wpk.checks.error_bounds` has them."""
     shape = (*problem.outer, problem.cols)
     memory = _draw(rng, shape, problem.inputs[0].dtype)
     operands = _operands(problem, shape, rng)

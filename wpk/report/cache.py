@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from wpk.engine.cache_folder import CacheFolder
 from wpk.report.table import byte_size, format_table
 from wpk.report.visible import visible
 from wpk.search.store import TuningStore
 from wpk.search.store_record import Run
 from wpk.search.store_summary import Group, summarize
+from wpk.tuning.cache_folder import CacheFolder
 
 RUNS_SHOWN = 20
 """The latest runs are listed, the others counted."""

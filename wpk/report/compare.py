@@ -11,9 +11,9 @@ estimated by the models, which is no measurement and has no band of noise.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wpk.engine.measurement import EngineMeasurement, Ratio
-from wpk.engine.plan import LibraryChoice, Plan, Step
 from wpk.errors import EngineError
+from wpk.plans.measurement import EngineMeasurement, Ratio
+from wpk.plans.plan import LibraryChoice, Plan, Step
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words
 from wpk.report.words import schedule_words

@@ -7,8 +7,8 @@ What was measured is kept as the plan has it, in seconds.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wpk.engine.measurement import EngineMeasurement, Measurement, Ratio
-from wpk.engine.plan import Check, PassSummary
+from wpk.plans.measurement import EngineMeasurement, Measurement, Ratio
+from wpk.plans.plan import Check, PassSummary
 from wpk.report.contest_facts import ContestFacts
 from wpk.report.problem_facts import ProblemFacts
 

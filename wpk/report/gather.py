@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from wpk.dims import DimExpr, DimNode
 from wpk.dtypes import DType
-from wpk.engine.binding import arena, workspace_bytes
-from wpk.engine.plan import LibraryChoice, Plan, PlanBundle, Port, Step
 from wpk.engine.regenerate import regenerate
 from wpk.errors import PlanError
 from wpk.launch import Launch
 from wpk.lowering.memory import lifetimes
+from wpk.plans.binding import arena, workspace_bytes
+from wpk.plans.plan import LibraryChoice, Plan, PlanBundle, Port, Step
 from wpk.problems import Convolution, Matmul, Problem
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words

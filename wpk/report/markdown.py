@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from wpk.engine.plan import Check
+from wpk.plans.plan import Check
 from wpk.problems.signs import DASH
 from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.measured import (

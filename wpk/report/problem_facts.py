@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from wpk.engine.measurement import Measurement
+from wpk.plans.measurement import Measurement
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A plan in a terminal."""
 
-from wpk.engine.plan import LibraryChoice, Plan, PlanBundle
 from wpk.errors import EngineError
+from wpk.plans.plan import LibraryChoice, Plan, PlanBundle
 from wpk.problems.signs import DASH
 from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.gather import gather

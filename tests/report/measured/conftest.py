@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wpk.engine.measured_evidence import measurement_of
-from wpk.engine.measurement import EngineMeasurement, EngineVariant
-from wpk.engine.plan import Choice, LibraryChoice, PlanBundle, Step
 from wpk.libraries.offer import CUDNN
+from wpk.plans.measured_evidence import measurement_of
+from wpk.plans.measurement import EngineMeasurement, EngineVariant
+from wpk.plans.plan import Choice, LibraryChoice, PlanBundle, Step
 from wpk.problems import Convolution, Matmul
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather

@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from wpk.engine.codec import decode
-from wpk.engine.measurement import (
+from wpk.errors import EngineError
+from wpk.plans.codec import decode
+from wpk.plans.measurement import (
     GENERATED,
     Contestant,
     EngineMeasurement,
@@ -18,8 +19,7 @@ from wpk.engine.measurement import (
     Measurement,
     Tally,
 )
-from wpk.engine.plan import Plan, PlanBundle
-from wpk.errors import EngineError
+from wpk.plans.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
 from wpk.report.contest import candidate_words, contest_sentences, roles, tally_words, time_words
 from wpk.report.facts import ReportFacts

@@ -2,7 +2,7 @@
 
 import html
 
-from wpk.engine.plan import Check
+from wpk.plans.plan import Check
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
 from wpk.report.measured import any_measured, distance_words

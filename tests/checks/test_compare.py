@@ -1,0 +1,117 @@
+"""Elementwise comparison, and the error of whole outputs."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from wpk.checks.compare import compare
+from wpk.checks.model_check import LIMITS, OutputError, check_outputs, output_error
+from wpk.dtypes import Precision
+
+TOLERANCE = np.full(3, 0.1)
+
+
+def passes(actual: list[float], expected: list[float], dtype: object = np.float32) -> bool:
+    return compare(np.array(actual).astype(dtype), np.array(expected), TOLERANCE).passed
+
+
+def test_within_the_tolerance_passes() -> None:
+    assert passes([1.05, 2.0, 3.0], [1.0, 2.0, 3.0])
+    assert not passes([1.15, 2.0, 3.0], [1.0, 2.0, 3.0])
+
+
+def test_names_the_worst_element() -> None:
+    found = compare(
+        np.array([[1.0, 9.0]], np.float32), np.array([[1.0, 2.0]]), np.full((1, 2), 0.1)
+    )
+    assert (found.wrong, found.total) == (1, 2)
+    assert found.example == "[0, 1] is 9.0, expected 2.0"
+
+
+@pytest.mark.parametrize(
+    ("actual", "expected", "right"),
+    [
+        (np.nan, np.nan, True),
+        (np.inf, np.inf, True),
+        (-np.inf, -np.inf, True),
+        (-np.inf, np.inf, False),
+        (np.nan, 1.0, False),
+        (np.inf, 1.0, False),
+        (1.0, np.nan, False),
+        (1.0, np.inf, False),
+    ],
+)
+def test_what_is_not_finite_must_be_so_in_both(actual: float, expected: float, right: bool) -> None:
+    assert passes([actual, 0, 0], [expected, 0, 0]) is right
+
+
+def test_overflow_to_infinity_fits_a_value_beyond_the_type() -> None:
+    assert passes([np.inf, 0, 0], [70000.0, 0, 0], np.float16)
+    assert not passes([-np.inf, 0, 0], [70000.0, 0, 0], np.float16)
+    assert not passes([np.inf, 0, 0], [60000.0, 0, 0], np.float16)
+    assert passes([60000.0, 0, 0], [60000.0, 0, 0], np.float16)
+
+
+def test_bf16_is_compared_as_numbers() -> None:
+    assert passes([1.0, 2.0, 3.0], [1.0, 2.0, 3.05], ml_dtypes.bfloat16)
+
+
+def test_integers_must_be_equal() -> None:
+    assert compare(np.array([1, 2]), np.array([1, 2]), None).passed
+    assert compare(np.array([1, 2]), np.array([1, 3]), None).wrong == 1
+
+
+def test_errors_are_relative_to_the_rms() -> None:
+    expected = np.array([3.0, -4.0, 0.0, 0.0, 0.0])
+    rms = np.sqrt(25 / 5)
+    error = output_error(expected + np.array([0.1, 0, 0, 0.2, 0]), expected)
+    assert error.worst == pytest.approx(0.2 / rms)
+    assert error.median == 0.0
+
+
+def test_a_missing_nan_is_infinitely_wrong() -> None:
+    assert output_error(np.array([0.0, 1.0]), np.array([np.nan, 1.0])).worst == np.inf
+    assert output_error(np.array([np.nan, 1.0]), np.array([np.nan, 1.0])).worst == 0.0
+
+
+def test_an_output_of_zeros_must_be_zero() -> None:
+    assert output_error(np.zeros(3), np.zeros(3)).worst == 0.0
+    assert output_error(np.full(3, 1e-9), np.zeros(3)).worst == np.inf
+
+
+def test_another_shape_is_infinitely_wrong() -> None:
+    assert output_error(np.zeros((2, 1)), np.zeros((1, 2))).worst == np.inf
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_a_whole_engine_fails_beyond_its_limit(precision: Precision) -> None:
+    right = np.ones(101, np.float32)
+
+    def engine(offset: float, count: int) -> bool:
+        y = right.copy()
+        y[:count] += offset
+        check = check_outputs(lambda _: {"y": y}, lambda _: {"y": right}, {}, precision, "test")
+        return check.passed
+
+    limit = LIMITS[precision]
+    assert engine(limit.worst * 0.9, 1)
+    assert not engine(limit.worst * 1.1, 1)
+    assert engine(limit.median * 0.9, 101)
+    assert not engine(limit.median * 1.1, 101)
+
+
+def test_what_rounding_alone_does_to_a_model_is_allowed_twice() -> None:
+    right = np.ones(101, np.float32)
+    own = OutputError(median=1e-2, worst=8e-2)
+
+    def engine(offset: float, rounded: OutputError | None) -> bool:
+        y = right + np.float32(offset)
+        run = (lambda _: {"y": y}), (lambda _: {"y": right})
+        given = None if rounded is None else {"y": rounded}
+        return check_outputs(*run, {}, Precision.FP16, "test", given).passed
+
+    assert not engine(1.5e-2, None)
+    assert engine(1.5e-2, own)
+    assert not engine(2.5e-2, own)
+    assert not engine(1.5e-2, OutputError(np.inf, np.inf))
+    assert not engine(1.5e-2, OutputError(0.0, 0.0))

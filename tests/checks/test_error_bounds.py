@@ -1,0 +1,154 @@
+"""Error bounds: they hold for fp32 arithmetic, they are not generous, and every operator has one."""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from wpk.checks.bounded import Bounded, Call, rounding
+from wpk.checks.error_bounds import RULES, bound_error
+from wpk.checks.float64_nodes import NodeEvaluator
+from wpk.dtypes import DType
+from wpk.lowering import elementwise_ops, view_ops
+from wpk.lowering.anchors.registry import RULES as ANCHORS
+
+OPSETS = {"": 24}
+U = 2.0**-24
+
+
+def node(text: str) -> onnx.NodeProto:
+    """The one node of a graph's body, e.g. ``y = Relu(x)``."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 24]> g (float x) => (float y) {{ {text} }}'
+    )
+    return model.graph.node[0]
+
+
+def bounded(text: str, inputs: list[Bounded], u_mul: float = U) -> Bounded:
+    """The float64 result of a node with its bound."""
+    evaluate = NodeEvaluator(node(text), OPSETS)
+    outputs = evaluate([each.value for each in inputs])
+    return Bounded(outputs[0], bound_error(Call(evaluate, inputs, outputs, u_mul)))
+
+
+def in_fp32(text: str, arrays: list[np.ndarray]) -> np.ndarray:
+    """The node computed in fp32."""
+    proto = node(text)
+    names = list(dict.fromkeys(proto.input))
+    undefined = onnx.TypeProto()
+    graph = onnx.helper.make_graph(
+        [proto],
+        "g",
+        [onnx.helper.make_value_info(n, undefined) for n in names],
+        [onnx.helper.make_value_info(proto.output[0], undefined)],
+    )
+    feed = dict(zip(names, arrays, strict=True))
+    return np.asarray(ReferenceEvaluator(graph, opsets=OPSETS).run(None, feed)[0])
+
+
+def test_every_operator_that_lowering_carries_has_a_rule() -> None:
+    carried = {*ANCHORS, *elementwise_ops._RULES, "Cast", "Concat", "Split", "Constant"}
+    carried |= view_ops.OPERATORS
+    assert carried - set(RULES) == set()
+
+
+CASES = [
+    ("y = Conv <pads = [1, 1, 1, 1]> (x, w, b)", [(2, 5, 9, 9), (4, 5, 3, 3), (4,)]),
+    ("y = MatMul(x, w)", [(7, 300), (300, 5)]),
+    ("y = Gemm <alpha = -0.5, beta = 2.0> (x, w, b)", [(7, 30), (30, 5), (5,)]),
+    ("y = Softmax <axis = 1> (x)", [(9, 200)]),
+    ("y = LogSoftmax <axis = 1> (x)", [(9, 200)]),
+    ("y = LayerNormalization <axis = 1> (x, w, b)", [(9, 200), (200,), (200,)]),
+    ("y = GlobalAveragePool(x)", [(2, 5, 17, 13)]),
+    ("y = AveragePool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)", [(2, 5, 17, 13)]),
+    ("y = ReduceL2 <keepdims = 0> (x)", [(9, 200)]),
+    ("y = Gelu(x)", [(9, 200)]),
+    ("y = Erf(x)", [(9, 200)]),
+    ("y = Mul(x, w)", [(9, 200), (9, 200)]),
+    ("y = Div(x, w)", [(9, 200), (9, 200)]),
+    ("y = Sigmoid(x)", [(9, 200)]),
+]
+
+
+@pytest.mark.parametrize(("text", "shapes"), CASES)
+@pytest.mark.parametrize("seed", range(3))
+def test_fp32_arithmetic_stays_within_the_bound(
+    text: str, shapes: list[tuple[int, ...]], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    result = bounded(text, [Bounded(a.astype(np.float64)) for a in arrays])
+    assert result.error is not None
+    error = np.abs(in_fp32(text, arrays) - result.value)
+    allowed = result.error + rounding(result.value, DType.FP32)
+    assert (error <= allowed).all()
+
+
+@pytest.mark.parametrize(("text", "shapes"), CASES)
+def test_an_operand_rounded_to_bf16_breaks_the_bound(
+    text: str, shapes: list[tuple[int, ...]]
+) -> None:
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    result = bounded(text, [Bounded(a.astype(np.float64)) for a in arrays])
+    coarse = arrays[0].astype(ml_dtypes.bfloat16).astype(np.float32)
+    error = np.abs(in_fp32(text, [coarse, *arrays[1:]]) - result.value)
+    assert result.error is not None
+    assert (error > result.error + rounding(result.value, DType.FP32)).mean() > 0.3
+
+
+def test_a_product_has_the_design_s_bound() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((4, 50)), rng.standard_normal((50, 3))
+    result = bounded("y = MatMul(x, w)", [Bounded(x), Bounded(w)], u_mul=2.0**-11)
+    magnitudes = np.abs(x) @ np.abs(w)
+    expected = (4 * (2.0**-11 + U * np.sqrt(50)) + 50 / 8 * 2 * U) * magnitudes
+    np.testing.assert_allclose(result.error, expected, rtol=1e-12)
+
+
+def test_errors_pass_through_a_monotone_function() -> None:
+    x = np.array([-1.0, 0.05, 2.0])
+    error = np.full(3, 0.1)
+    result = bounded("y = Relu(x)", [Bounded(x, error)])
+    assert result.error is not None
+    np.testing.assert_allclose(result.error, [0.0, 0.1, 0.1], atol=1e-15)
+
+
+def test_errors_follow_a_transpose() -> None:
+    x, error = np.zeros((2, 3)), np.arange(6.0).reshape(2, 3)
+    result = bounded("y = Transpose(x)", [Bounded(x, error)])
+    assert result.error is not None
+    assert (result.error == error.T).all()
+
+
+def test_movement_is_exact() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    result = bounded("y = Transpose(x)", [Bounded(x)])
+    assert result.error is None
+
+
+def test_a_cast_to_fp16_costs_its_rounding() -> None:
+    x = np.array([1.0, 3.0])
+    result = bounded("y = Cast <to = 10> (x)", [Bounded(x)])
+    assert result.error is not None
+    np.testing.assert_allclose(result.error, 2.0**-11 * x + 2.0**-25)
+    assert (result.value == x).all()
+
+
+def test_a_masked_softmax_has_a_finite_bound() -> None:
+    x = np.array([[0.0, 1.0, -3.4e38], [0.0, -np.inf, 1.0]])
+    result = bounded("y = Softmax <axis = 1> (x)", [Bounded(x)])
+    assert result.error is not None
+    assert np.isfinite(result.error).all()
+    assert result.error.max() < 1e-5
+
+
+def test_a_comparison_near_its_threshold_may_flip() -> None:
+    x = np.array([0.0, 1.0])
+    inputs = [Bounded(x, np.full(2, 0.01)), Bounded(np.array([0.005, 0.005]))]
+    evaluate = NodeEvaluator(node("y = Less(x, w)"), OPSETS)
+    outputs = evaluate([each.value for each in inputs])
+    error = bound_error(Call(evaluate, inputs, outputs, U))
+    assert error is not None
+    assert error.tolist() == [1.0, 0.0]

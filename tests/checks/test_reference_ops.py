@@ -1,0 +1,92 @@
+"""Our reference operators agree with ONNX Runtime, and with onnx's own where that is right."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx.reference import ReferenceEvaluator
+
+from wpk.checks.reference_ops import REFERENCE_OPS
+
+
+def _model(group: int, attributes: str) -> onnx.ModelProto:
+    per_group = 4 // group
+    return onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2,6,5,7] x, float[6,{per_group},3,2] w, float[4] b) => (float[2,4,p,q] y)
+        {{ y = ConvTranspose<group={group}, {attributes}>(x, w, b) }}"""
+    )
+
+
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "strides=[2,3], pads=[1,0,0,1], output_padding=[1,2]",
+        "dilations=[2,1], strides=[1,2]",
+        "strides=[2,2], output_shape=[9,13]",
+        'strides=[2,2], auto_pad="SAME_LOWER"',
+    ],
+)
+def test_transposed_convolution(group: int, attributes: str) -> None:
+    model = _model(group, attributes)
+    rng = np.random.default_rng(0)
+    inputs = {
+        info.name: rng.standard_normal([d.dim_value for d in info.type.tensor_type.shape.dim])
+        for info in model.graph.input
+    }
+    narrow = {name: array.astype(np.float32) for name, array in inputs.items()}
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    expected = session.run(None, narrow)[0]
+    ours = ReferenceEvaluator(model, new_ops=list(REFERENCE_OPS)).run(None, narrow)[0]
+    assert ours.shape == expected.shape
+    # sums of at most 6 x 3 x 2 products of numbers near 1, in fp32
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=36 * 8 * 2**-24)
+
+
+MAX_POOL = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,3,8,9] x) => (float[2,3,p,q] y) { y = MaxPool<ATTRIBUTES>(x) }"""
+
+
+def _max_pool(attributes: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """ONNX Runtime's answer and ours."""
+    model = onnx.parser.parse_model(MAX_POOL.replace("ATTRIBUTES", attributes))
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    ours = ReferenceEvaluator(model, new_ops=list(REFERENCE_OPS)).run(None, {"x": x})[0]
+    return session.run(None, {"x": x})[0], ours
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]",
+        "kernel_shape=[3,2], strides=[1,2], pads=[0,1,2,0]",
+        "kernel_shape=[3,3], dilations=[2,1], pads=[1,1,0,1]",
+        "kernel_shape=[3,3], strides=[2,2], ceil_mode=1",
+        "kernel_shape=[2,2], strides=[3,3], pads=[1,1,1,1], ceil_mode=1",
+        'kernel_shape=[3,2], strides=[2,2], auto_pad="SAME_UPPER"',
+        'kernel_shape=[3,2], strides=[2,2], auto_pad="SAME_LOWER"',
+        'kernel_shape=[3,3], strides=[2,2], auto_pad="VALID"',
+        "kernel_shape=[2,2], dilations=[9,9], pads=[1,1,1,1]",
+    ],
+)
+def test_max_pool(attributes: str) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 8, 9)).astype(np.float32)
+    expected, ours = _max_pool(attributes, x)
+    np.testing.assert_array_equal(ours, expected, strict=True)
+
+
+def test_max_pool_passes_every_nan_on() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 8, 9)).astype(np.float32)
+    x[0] = np.nan
+    x[1, 0, 4, 4] = np.nan
+    x[1, 1] = -np.inf
+    _, ours = _max_pool("kernel_shape=[3,3], pads=[1,1,1,1]", x)
+    assert np.isnan(ours[0]).all()
+    assert np.isnan(ours[1, 0, 3:6, 3:6]).all()
+    assert np.isnan(ours[1]).sum() == 9
+    assert np.isneginf(ours[1, 1]).all()

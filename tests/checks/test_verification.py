@@ -1,0 +1,122 @@
+"""Verification: what passes, and that it can fail."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wpk.checks.verification import Verification, checked, require_passed, verify
+from wpk.emulator.emulator import Emulator
+from wpk.errors import VerificationError
+from wpk.lowering.model import LoweredModel, lower_model
+from wpk.plans.plan import PlanBundle
+from wpk.plans.plan_file import read_plan
+from wpk.plans.weights_file import array_digest
+from wpk.schedules.packings import pack
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """No progress."""
+
+
+@pytest.fixture
+def bundle(small_plan: Path) -> PlanBundle:
+    return read_plan(small_plan)
+
+
+def lowered(bundle: PlanBundle, model: Path) -> LoweredModel:
+    return lower_model(model, {}, bundle.plan.precision)
+
+
+def run(bundle: PlanBundle, model: Path) -> Verification:
+    return verify(bundle, lowered(bundle, model), model, Emulator(), 1, silent)
+
+
+def test_a_right_plan_passes_and_carries_its_evidence(
+    bundle: PlanBundle, small_model: Path
+) -> None:
+    plan = checked(bundle, lowered(bundle, small_model), small_model, Emulator(), silent).plan
+    assert [check.name for check in plan.checks] == [
+        *(f"ONNX Runtime, seed {seed}, batch 1" for seed in range(3)),
+        "ONNX Runtime, seed 0, batch 3",
+    ]
+    for step in plan.steps:
+        assert [check.passed for check in step.evidence.checks] == [True, True]
+
+
+def test_weights_of_another_seed_are_found(bundle: PlanBundle, other_model: Path) -> None:
+    outcome = run(bundle, other_model)
+    assert not outcome.passed
+    with pytest.raises(VerificationError, match="the numbers disagree"):
+        require_passed(outcome)
+
+
+def test_one_disturbed_weight_tensor_is_found(bundle: PlanBundle, small_model: Path) -> None:
+    name = next(n for n, w in bundle.plan.weights.items() if w.packing is not None)
+    array = bundle.weights[name].copy()
+    array[0, 0] += np.asarray(0.5).astype(array.dtype)
+    weight = replace(bundle.plan.weights[name], digest=array_digest(array))
+    plan = replace(bundle.plan, weights={**bundle.plan.weights, name: weight})
+    disturbed = replace(bundle, plan=plan, weights={**bundle.weights, name: array})
+    outcome = run(disturbed, small_model)
+    wrong = {each.name for each in outcome.operators if not each.check.passed}
+    readers = {step.operator.name for step in plan.steps if name in step.inputs}
+    assert wrong == readers
+
+
+def test_a_model_with_other_operators_is_refused(bundle: PlanBundle, small_model: Path) -> None:
+    model = lowered(bundle, small_model)
+    shorter = replace(model.program, operators=model.program.operators[:-1])
+    with pytest.raises(VerificationError, match="not made from this model: it has"):
+        verify(bundle, replace(model, program=shorter), small_model, Emulator(), 1, silent)
+
+
+class Sabotage(Emulator):
+    """An emulator that changes one thing after each launch."""
+
+    def __init__(self, damage: str) -> None:
+        super().__init__()
+        self.damage = damage
+
+    def launch(self, launch) -> None:  # type: ignore[no-untyped-def]
+        super().launch(launch)
+        output = launch.arguments[-1].address
+        value = self.read(output, 4)
+        if self.damage == "element":
+            self.write(output, value ^ 0x40)
+        elif self.damage == "nan":
+            self.write(output, value | 0xFF)
+
+
+@pytest.mark.parametrize("damage", ["element", "nan"])
+def test_a_wrong_element_is_found_in_every_operator(
+    bundle: PlanBundle, small_model: Path, damage: str
+) -> None:
+    model = lowered(bundle, small_model)
+    outcome = verify(bundle, model, small_model, Sabotage(damage), 1, silent)
+    assert not any(each.check.passed for each in outcome.operators)
+
+
+def test_writes_outside_the_output_are_found(bundle: PlanBundle, small_model: Path) -> None:
+    class Tramples(Emulator):
+        def launch(self, launch) -> None:  # type: ignore[no-untyped-def]
+            super().launch(launch)
+            first = launch.arguments[0].address
+            self.write(first, self.read(first, 1) ^ 1)
+
+    model = lowered(bundle, small_model)
+    outcome = verify(bundle, model, small_model, Tramples(), 1, silent)
+    found = [each.check.detail for each in outcome.operators]
+    assert all("1 bytes outside the output were written" in detail for detail in found[1:])
+
+
+def test_the_plan_holds_the_weights_of_the_model(bundle: PlanBundle, small_model: Path) -> None:
+    program = lowered(bundle, small_model).program
+    problems = {name: step.operator.problem for step in bundle.plan.steps for name in step.inputs}
+    for name in bundle.weights:
+        weight = bundle.plan.weights[name]
+        expected = program.constants[weight.constant]
+        if weight.packing is not None:
+            expected = pack(weight.packing, expected, problems[name])
+        assert (bundle.weights[name] == expected).all()

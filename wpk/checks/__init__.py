@@ -1,0 +1,1 @@
+"""Whether numbers are right: references, tolerances, operators alone and whole engines."""

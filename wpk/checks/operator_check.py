@@ -1,0 +1,310 @@
+"""Execute every operator alone on the reference's values at its inputs, and compare.
+
+What a kernel should not touch is checked too: its output is poisoned before, its padding and its
+counters must be zero and everything else in its buffers unchanged after.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from wpk.checks.compare import Comparison, compare
+from wpk.checks.float64_nodes import Array
+from wpk.checks.operator_reference import GraphReference, Reference
+from wpk.dims import DimExpr, evaluate
+from wpk.engine.placement import from_memory, view
+from wpk.errors import LaunchError
+from wpk.execution import Bytes, Device, Work
+from wpk.lowering.program import Value
+from wpk.plans.binding import (
+    StepAddresses,
+    bind_step,
+    counter_bytes,
+    element_bytes,
+    workspace_bytes,
+)
+from wpk.plans.footprint import Access, accesses
+from wpk.plans.plan import Check, LibraryChoice, PlanBundle, Step
+from wpk.plans.weights_file import array_bytes
+from wpk.problems import Tensor
+
+_POISON = 0xFF  # NaN in every floating type, -1 in integers
+_ALIGNMENT = 256
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class OperatorCheck:
+    """The outcome for one step.
+
+    Attributes:
+        name: Name of the operator.
+        check: What a plan and a report say about it.
+        worst: Largest error in units of its tolerance.
+        error: What the device reported; None where the step was executed to its end.
+    """
+
+    name: str
+    check: Check
+    worst: float
+    error: LaunchError | None = None
+
+
+def check_operators(
+    bundle: PlanBundle,
+    reference: GraphReference,
+    inputs: Mapping[str, Array],
+    dims: Mapping[str, int],
+    device: Device,
+    memory: dict[str, Array],
+    progress: Progress,
+) -> Iterator[OperatorCheck]:
+    """Yield the outcome of every step.
+
+    Args:
+        bundle: The plan; its kernels are loaded on the device.
+        reference: Of the optimized graph that the plan's operators come from.
+        inputs: The model's inputs.
+        dims: Values of the free dimensions.
+        device: Executes the kernels.
+        memory: Filled with the reference's tensors as they lie in memory, rounded.
+        progress: Told of every step.
+    """
+    steps = bundle.plan.steps
+    by_call = {step.operator.call: step for step in steps if step.operator.call}
+    runner = StepRunner(bundle, dims, device)
+    done = 0
+    for result in reference.run(inputs, memory):
+        step = by_call.get(result.node)
+        if step is not None:
+            progress("checking operators", done, len(steps))
+            yield runner.check(step, memory, result)
+            done += 1
+    for step in steps:
+        if not step.operator.call:
+            progress("checking operators", done, len(steps))
+            yield runner.check(step, memory, None)
+            done += 1
+    progress("checking operators", len(steps), len(steps))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A step on a device.
+
+    Attributes:
+        works: The step's launches, or its call of a library.
+        buffers: Addresses of the buffers' images by name.
+        counters: Address of its counters.
+        allocations: Bytes of every allocation by its address.
+    """
+
+    works: tuple[Work, ...]
+    buffers: dict[str, int]
+    counters: int
+    allocations: dict[int, int]
+
+
+class StepRunner:
+    """Executes single steps on memory that holds the reference's values."""
+
+    def __init__(self, bundle: PlanBundle, dims: Mapping[str, int], device: Device) -> None:
+        """Prepare; the bundle's kernels are loaded on the device."""
+        self.plan, self.weights = bundle.plan, bundle.weights
+        self.dims, self.device = dims, device
+        self.residents: dict[str, list[Value]] = {}
+        for value in bundle.plan.values.values():
+            self.residents.setdefault(value.buffer, []).append(value)
+
+    def check(
+        self, step: Step, memory: Mapping[str, Array], result: Reference | None
+    ) -> OperatorCheck:
+        """One step: against the reference, or for a copy against the bytes that it should give."""
+        target = self.plan.values[step.operator.outputs[0]]
+        before = self.images(step, memory)
+        output = _Region(before[target.buffer], target, accesses(step.operator.problem)[1], self)
+        expected = output.elements().copy()
+        output.poison()
+        try:
+            after, counting = self.execute(step, before)
+        except LaunchError as error:
+            outcome = _outcome(step, False, error.what, float("inf"))
+            return replace(outcome, error=error)
+        written = _Region(after[target.buffer], target, output.access, self)
+        stray = self.stray(before, after, output)
+        if result is None:
+            found = compare(written.elements(), expected, None)
+        else:
+            found = self.compare(target, after[target.buffer], result)
+        outcome = _judge(step, found, stray, written.dirty_padding(), counting)
+        if isinstance(step.choice, LibraryChoice) and self.device.executes_source:
+            return _by_definition(step.choice, outcome)
+        return outcome
+
+    def images(self, step: Step, memory: Mapping[str, Array]) -> dict[str, Bytes]:
+        """The buffers that a step works on."""
+        names = (*step.inputs, *step.operator.outputs)
+        touched = {self.plan.values[n].buffer for n in names if n in self.plan.values}
+        return {name: self.image(name, memory) for name in touched}
+
+    def image(self, buffer: str, memory: Mapping[str, Array]) -> Bytes:
+        """A buffer's bytes, with every tensor that lies in it and is known."""
+        size = evaluate(self.plan.buffers[buffer].bytes, self.dims)
+        image = np.zeros(size, np.uint8)
+        for value in self.residents[buffer]:
+            if value.name in memory:
+                elements = view(value, image[value.offset :], self.dims)
+                elements[...] = memory[value.name].reshape(elements.shape)
+        return image
+
+    def execute(self, step: Step, images: Mapping[str, Bytes]) -> tuple[dict[str, Bytes], int]:
+        """Run the step's launches on copies of the images.
+
+        Returns:
+            The images as they are after, and how many counters were left that are not zero.
+        """
+        with self.placed(step, images) as placed:
+            for work in placed.works:
+                self.device.launch(work)
+            after = {
+                name: self.device.read(placed.buffers[name], image.size)
+                for name, image in images.items()
+            }
+            size = placed.allocations[placed.counters]
+            counters = self.device.read(placed.counters, size)
+            return after, int(np.count_nonzero(counters.view(np.int32)))
+
+    @contextmanager
+    def placed(self, step: Step, images: Mapping[str, Bytes]) -> Iterator["Placed"]:
+        """Copies of the images, weights and scratch memory on the device, as long as it lasts."""
+        device, allocated = self.device, dict[int, int]()
+
+        def place(data: Bytes) -> int:
+            address = device.allocate(max(data.nbytes, _ALIGNMENT))
+            allocated[address] = max(data.nbytes, _ALIGNMENT)
+            device.write(address, data)
+            return address
+
+        try:
+            where = {name: place(image) for name, image in images.items()}
+            scratch = np.full(max(workspace_bytes(step, self.dims), 1), _POISON, np.uint8)
+            addresses = StepAddresses(
+                tuple(self.address(n, where) or place(self.weight(n)) for n in step.inputs),
+                element_bytes(self.plan, step),
+                tuple(self.address(n, where) for n in step.operator.outputs),
+                place(scratch),
+                place(np.zeros(max(counter_bytes(step, self.dims), _ALIGNMENT), np.uint8)),
+            )
+            works = bind_step(step, addresses, self.dims)
+            yield Placed(works, where, addresses.counters, allocated)
+        finally:
+            for address in allocated:
+                device.free(address)
+
+    def address(self, name: str, where: Mapping[str, int]) -> int:
+        """Address of a value; 0 for a weight."""
+        value = self.plan.values.get(name)
+        return 0 if value is None else where[value.buffer] + value.offset
+
+    def weight(self, name: str) -> Bytes:
+        return np.frombuffer(array_bytes(self.weights[name]), np.uint8)
+
+    def compare(self, target: Value, image: Bytes, result: Reference) -> Comparison:
+        actual = from_memory(target, image[target.offset :], self.dims)
+        return compare(actual, result.outputs[target.name], result.tolerances.get(target.name))
+
+    def stray(
+        self, before: Mapping[str, Bytes], after: Mapping[str, Bytes], output: "_Region"
+    ) -> int:
+        """Bytes outside the output that changed."""
+        changed = 0
+        for name, image in before.items():
+            differs = after[name] != image
+            if name == output.value.buffer:
+                differs &= ~output.mask()
+            changed += int(np.count_nonzero(differs))
+        return changed
+
+
+@dataclass(frozen=True)
+class _Region:
+    """The elements of a buffer's image that a step's output and its padding take."""
+
+    image: Bytes
+    value: Value
+    access: Access
+    runner: "StepRunner"
+
+    def elements(self) -> Array:
+        return self._view(self.image, self.access[0], self._extents(), 0)
+
+    def padding(self) -> Array | None:
+        """The zeros after the contiguous axis, if there are any."""
+        tensor, extents = self.access[0], list(self._extents())
+        if tensor.padding == 0:
+            return None
+        axis = next(i for i, s in reversed(list(enumerate(tensor.strides))) if s == 1)
+        start = extents[axis]
+        extents[axis] = tensor.padding
+        return self._view(self.image, tensor, extents, start)
+
+    def dirty_padding(self) -> int:
+        padding = self.padding()
+        return 0 if padding is None else int(np.count_nonzero(padding.view(_bits(padding))))
+
+    def poison(self) -> None:
+        for part in (self.elements(), self.padding()):
+            if part is not None:
+                part.view(_bits(part))[...] = np.iinfo(_bits(part)).max
+
+    def mask(self) -> NDArray[np.bool_]:
+        marked = _Region(np.zeros_like(self.image), self.value, self.access, self.runner)
+        marked.poison()
+        return np.not_equal(marked.image, 0)
+
+    def _extents(self) -> tuple[int, ...]:
+        extents: tuple[DimExpr, ...] = self.access[1]
+        return tuple(evaluate(extent, self.runner.dims) for extent in extents)
+
+    def _view(self, image: Bytes, tensor: Tensor, extents: Sequence[int], start: int) -> Array:
+        item = tensor.dtype.bytes
+        rest = image[self.value.offset + start * item :]
+        flat = rest[: rest.size // item * item].view(tensor.dtype.numpy)
+        elements: Array = as_strided(flat, extents, [s * item for s in tensor.strides])
+        return elements
+
+
+def _bits(array: Array) -> np.dtype[np.unsignedinteger]:
+    return np.dtype(f"u{array.itemsize}")
+
+
+def _judge(step: Step, found: Comparison, stray: int, padding: int, counting: int) -> OperatorCheck:
+    faults = []
+    if not found.passed:
+        faults.append(f"{found.wrong} of {found.total} elements are wrong: {found.example}")
+    if stray:
+        faults.append(f"{stray} bytes outside the output were written")
+    if padding:
+        faults.append(f"{padding} elements of padding are not zero")
+    if counting:
+        faults.append(f"{counting} counters were not left zero: the next launch would go wrong")
+    detail = "; ".join(faults) or f"worst error {found.worst:.3f} of the tolerance"
+    return _outcome(step, not faults, detail, found.worst)
+
+
+def _by_definition(choice: LibraryChoice, outcome: OperatorCheck) -> OperatorCheck:
+    """Say that no library was executed: the CPU computes what it should give."""
+    detail = (
+        f"{choice.library} {choice.version} is not executed here; the step's definition in its "
+        f"place: {outcome.check.detail}"
+    )
+    return replace(outcome, check=replace(outcome.check, detail=detail))
+
+
+def _outcome(step: Step, passed: bool, detail: str, worst: float) -> OperatorCheck:
+    return OperatorCheck(step.operator.name, Check("float64 reference", passed, detail), worst)

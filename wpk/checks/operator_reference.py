@@ -1,0 +1,129 @@
+"""The float64 reference of a whole optimized graph, operator by operator.
+
+Values are rounded to their types in memory between operators and nowhere else; inside an operator's
+body everything is float64, and a bound of the kernel's error goes along (`wpk.checks.error_bounds`).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+from onnx import numpy_helper
+
+from wpk.checks.bounded import Bounded, Call, Floats, U, rounding
+from wpk.checks.error_bounds import bound_error
+from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
+from wpk.dtypes import DType, Precision, from_numpy
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What one node of the optimized graph gives.
+
+    Attributes:
+        node: Its name.
+        outputs: Its outputs by tensor name, before rounding to memory.
+        tolerances: For each floating point output what a kernel's result may differ by.
+    """
+
+    node: str
+    outputs: dict[str, Array]
+    tolerances: dict[str, Floats]
+
+
+class GraphReference:
+    """Evaluates an optimized graph on inputs, one node at a time."""
+
+    def __init__(self, graph: gs.Graph, precision: Precision) -> None:
+        """Prepare.
+
+        Args:
+            graph: The optimized graph, with the functions that its nodes call.
+            precision: The precision that was asked for; says how fp32 products round.
+        """
+        model: onnx.ModelProto = gs.export_onnx(graph)
+        self._precision = precision
+        self._nodes = list(model.graph.node)
+        self._functions = {(f.domain, f.name): f for f in model.functions}
+        self._opsets = {o.domain: o.version for o in model.opset_import}
+        self._constants = {
+            each.name: numpy_helper.to_array(each) for each in model.graph.initializer
+        }
+        self._dtypes = {
+            tensor.name: _dtype(tensor) for tensor in graph.tensors().values() if tensor.name
+        }
+
+    def run(self, inputs: Mapping[str, Array], memory: dict[str, Array]) -> Iterator[Reference]:
+        """Yield the reference of each node in order.
+
+        Args:
+            inputs: The model's inputs.
+            memory: Filled with every tensor as it lies in memory, rounded; at each yield it holds
+                the node's inputs and outputs.
+        """
+        memory.update(self._constants)
+        memory.update(inputs)
+        for node in self._nodes:
+            arrays = [memory[name] if name else None for name in node.input]
+            bounded = self._evaluate(node, arrays)
+            outputs, tolerances = {}, {}
+            for name, result in zip(node.output, bounded, strict=False):
+                if not name:
+                    continue
+                dtype = self._dtypes.get(name) or DType.FP32
+                outputs[name] = result.value
+                with np.errstate(over="ignore"):
+                    memory[name] = result.value.astype(dtype.numpy)
+                if dtype.is_float:
+                    own = np.zeros(()) if result.error is None else result.error
+                    tolerances[name] = own + rounding(result.value, dtype)
+            yield Reference(node.name, outputs, tolerances)
+
+    def _evaluate(self, node: onnx.NodeProto, arrays: list[Array | None]) -> list[Bounded]:
+        given = [None if a is None else Bounded(widened(a)) for a in arrays]
+        roundoff = self._multiply_roundoff(arrays)
+        function = self._functions.get((node.domain, node.op_type))
+        if function is None:
+            return _bounded(node, given, self._opsets, roundoff)
+        opsets = {o.domain: o.version for o in function.opset_import}
+        known = dict(zip(function.input, given, strict=False))
+        for inner in function.node:
+            operands = [known.get(name) if name else None for name in inner.input]
+            results = _bounded(inner, operands, opsets, roundoff)
+            known.update(zip(inner.output, results, strict=False))
+        found = [known[name] for name in function.output]
+        return [result for result in found if result is not None]
+
+    def _multiply_roundoff(self, arrays: list[Array | None]) -> float:
+        """u_mul: nothing where operands lie in memory as 16 bits, for their products are exact.
+
+        A body that converts an fp32 input first carries that rounding as the Cast's error.
+        """
+        types = {from_numpy(array.dtype) for array in arrays if array is not None}
+        if types & {DType.FP16, DType.BF16}:
+            return 0.0
+        return self._precision.multiply_roundoff if self._precision is Precision.TF32 else U
+
+
+def _bounded(
+    node: onnx.NodeProto,
+    inputs: list[Bounded | None],
+    opsets: Mapping[str, int],
+    multiply_roundoff: float,
+) -> list[Bounded]:
+    evaluate = NodeEvaluator(node, opsets)
+    outputs = evaluate([None if each is None else each.value for each in inputs])
+    call = Call(evaluate, inputs, outputs, multiply_roundoff)
+    return [
+        Bounded(output, bound_error(call) if index == 0 else None)
+        for index, output in enumerate(outputs)
+    ]
+
+
+def _dtype(tensor: gs.Tensor) -> DType | None:
+    dtype = tensor.dtype
+    if isinstance(dtype, int):
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(dtype)
+    return None if dtype is None else from_numpy(np.dtype(dtype))

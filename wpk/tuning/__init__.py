@@ -1,0 +1,1 @@
+"""Choosing by measuring: candidates tried on a GPU, whole engines compared."""
