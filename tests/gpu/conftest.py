@@ -29,7 +29,8 @@ from wpk.plans.binding import (
     element_bytes,
     workspace_bytes,
 )
-from wpk.plans.plan import PlanBundle, Provenance, Step
+from wpk.plans.plan import PlanBundle, Step
+from wpk.plans.provenance import Provenance
 from wpk.plans.weights_file import array_bytes
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES

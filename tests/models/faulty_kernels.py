@@ -13,7 +13,7 @@ from wpk.dtypes import Precision
 from wpk.kernel_source import KernelSource
 from wpk.lowering.model import lower_model
 from wpk.plans.assembly import Setting, assemble
-from wpk.plans.plan import Provenance
+from wpk.plans.provenance import Provenance
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.model_search import search_model

@@ -22,10 +22,10 @@ from wpk.plans.plan import (
     Plan,
     PlanBundle,
     Port,
-    Provenance,
     Step,
     Weight,
 )
+from wpk.plans.provenance import Provenance
 from wpk.problems import Elementwise, Tensor
 
 N = Extent(2, "n")

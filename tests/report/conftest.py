@@ -20,15 +20,13 @@ from wpk.plans.plan import (
     Funnel,
     Kernel,
     Memory,
-    PassSummary,
     Plan,
     PlanBundle,
     Port,
-    Provenance,
-    RefusalSummary,
     Step,
     Weight,
 )
+from wpk.plans.provenance import PassSummary, Provenance, RefusalSummary
 from wpk.problems import Convolution, Matmul
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather

@@ -23,9 +23,10 @@ from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.lowering.model import lower_model
 from wpk.plans.assembly import Setting, assemble
-from wpk.plans.plan import LibraryChoice, PlanBundle, Provenance
+from wpk.plans.plan import LibraryChoice, PlanBundle
 from wpk.plans.plan_checks import check_plan
 from wpk.plans.plan_file import read_plan, write_plan
+from wpk.plans.provenance import Provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.budget import Effort

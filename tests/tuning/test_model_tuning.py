@@ -19,8 +19,9 @@ from wpk.errors import EngineError
 from wpk.execution import BoundLaunch, Work
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.plans.assembly import Setting, assemble
-from wpk.plans.plan import PlanBundle, Provenance
+from wpk.plans.plan import PlanBundle
 from wpk.plans.plan_file import read_plan, write_plan
+from wpk.plans.provenance import Provenance
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.budget import Effort

@@ -4,18 +4,17 @@ What a kernel should not touch is checked too: its output is poisoned before, it
 counters must be zero and everything else in its buffers unchanged after.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
-from numpy.typing import NDArray
 
 from wpk.checks.compare import Comparison, compare
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import GraphReference, Reference
-from wpk.dims import DimExpr, evaluate
+from wpk.checks.region import Region
+from wpk.dims import evaluate
 from wpk.engine.placement import from_memory, view
 from wpk.errors import LaunchError
 from wpk.execution import Bytes, Device, Work
@@ -27,10 +26,9 @@ from wpk.plans.binding import (
     element_bytes,
     workspace_bytes,
 )
-from wpk.plans.footprint import Access, accesses
+from wpk.plans.footprint import accesses
 from wpk.plans.plan import Check, LibraryChoice, PlanBundle, Step
 from wpk.plans.weights_file import array_bytes
-from wpk.problems import Tensor
 
 _POISON = 0xFF  # NaN in every floating type, -1 in integers
 _ALIGNMENT = 256
@@ -127,7 +125,9 @@ class StepRunner:
         """One step: against the reference, or for a copy against the bytes that it should give."""
         target = self.plan.values[step.operator.outputs[0]]
         before = self.images(step, memory)
-        output = _Region(before[target.buffer], target, accesses(step.operator.problem)[1], self)
+        output = Region(
+            before[target.buffer], target, accesses(step.operator.problem)[1], self.dims
+        )
         expected = output.elements().copy()
         output.poison()
         try:
@@ -135,7 +135,7 @@ class StepRunner:
         except LaunchError as error:
             outcome = _outcome(step, False, error.what, float("inf"))
             return replace(outcome, error=error)
-        written = _Region(after[target.buffer], target, output.access, self)
+        written = Region(after[target.buffer], target, output.access, self.dims)
         stray = self.stray(before, after, output)
         if result is None:
             found = compare(written.elements(), expected, None)
@@ -218,9 +218,7 @@ class StepRunner:
         actual = from_memory(target, image[target.offset :], self.dims)
         return compare(actual, result.outputs[target.name], result.tolerances.get(target.name))
 
-    def stray(
-        self, before: Mapping[str, Bytes], after: Mapping[str, Bytes], output: "_Region"
-    ) -> int:
+    def stray(self, before: Mapping[str, Bytes], after: Mapping[str, Bytes], output: Region) -> int:
         """Bytes outside the output that changed."""
         changed = 0
         for name, image in before.items():
@@ -229,58 +227,6 @@ class StepRunner:
                 differs &= ~output.mask()
             changed += int(np.count_nonzero(differs))
         return changed
-
-
-@dataclass(frozen=True)
-class _Region:
-    """The elements of a buffer's image that a step's output and its padding take."""
-
-    image: Bytes
-    value: Value
-    access: Access
-    runner: "StepRunner"
-
-    def elements(self) -> Array:
-        return self._view(self.image, self.access[0], self._extents(), 0)
-
-    def padding(self) -> Array | None:
-        """The zeros after the contiguous axis, if there are any."""
-        tensor, extents = self.access[0], list(self._extents())
-        if tensor.padding == 0:
-            return None
-        axis = next(i for i, s in reversed(list(enumerate(tensor.strides))) if s == 1)
-        start = extents[axis]
-        extents[axis] = tensor.padding
-        return self._view(self.image, tensor, extents, start)
-
-    def dirty_padding(self) -> int:
-        padding = self.padding()
-        return 0 if padding is None else int(np.count_nonzero(padding.view(_bits(padding))))
-
-    def poison(self) -> None:
-        for part in (self.elements(), self.padding()):
-            if part is not None:
-                part.view(_bits(part))[...] = np.iinfo(_bits(part)).max
-
-    def mask(self) -> NDArray[np.bool_]:
-        marked = _Region(np.zeros_like(self.image), self.value, self.access, self.runner)
-        marked.poison()
-        return np.not_equal(marked.image, 0)
-
-    def _extents(self) -> tuple[int, ...]:
-        extents: tuple[DimExpr, ...] = self.access[1]
-        return tuple(evaluate(extent, self.runner.dims) for extent in extents)
-
-    def _view(self, image: Bytes, tensor: Tensor, extents: Sequence[int], start: int) -> Array:
-        item = tensor.dtype.bytes
-        rest = image[self.value.offset + start * item :]
-        flat = rest[: rest.size // item * item].view(tensor.dtype.numpy)
-        elements: Array = as_strided(flat, extents, [s * item for s in tensor.strides])
-        return elements
-
-
-def _bits(array: Array) -> np.dtype[np.unsignedinteger]:
-    return np.dtype(f"u{array.itemsize}")
 
 
 def _judge(step: Step, found: Comparison, stray: int, padding: int, counting: int) -> OperatorCheck:

@@ -31,10 +31,10 @@ from wpk.plans.plan import (
     Plan,
     PlanBundle,
     Port,
-    Provenance,
     Step,
     Weight,
 )
+from wpk.plans.provenance import Provenance
 from wpk.plans.weights_file import array_bytes
 from wpk.problems import Gather
 from wpk.schedules.packings import pack

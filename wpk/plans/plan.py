@@ -14,8 +14,9 @@ from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
 from wpk.execution import Configuration, LibraryImage
 from wpk.launch import Launch
-from wpk.lowering.program import Buffer, NodeRecord, Operator, Value
+from wpk.lowering.program import Buffer, Operator, Value
 from wpk.plans.measurement import EngineMeasurement, Measurement
+from wpk.plans.provenance import Provenance
 from wpk.problems import Problem
 
 SCHEMA = 3
@@ -188,49 +189,6 @@ class Step:
     choice: Choice | LibraryChoice
     launches: tuple[Launch, ...]
     evidence: Evidence
-
-
-@dataclass(frozen=True)
-class RefusalSummary:
-    """A node that a pass left alone, and why."""
-
-    node: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class PassSummary:
-    """What one graph pass did."""
-
-    name: str
-    rewritten: int
-    refusals: tuple[RefusalSummary, ...]
-    skipped: bool
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where the plan comes from: enough to run passes and lowering again.
-
-    Attributes:
-        model: File name of the model.
-        model_digest: SHA-256 of the model file (without external data).
-        opset: Opset of the model.
-        shapes: Shapes given, by input.
-        skipped_passes: Passes skipped on request.
-        passes: What each pass did.
-        before: Nodes of the model.
-        after: Nodes of the optimized graph.
-    """
-
-    model: str
-    model_digest: str
-    opset: int
-    shapes: dict[str, tuple[int, ...]]
-    skipped_passes: tuple[str, ...]
-    passes: tuple[PassSummary, ...] = ()
-    before: tuple[NodeRecord, ...] = ()
-    after: tuple[NodeRecord, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wpk.plans.measurement import EngineMeasurement, Measurement, Ratio
-from wpk.plans.plan import Check, PassSummary
+from wpk.plans.plan import Check
+from wpk.plans.provenance import PassSummary
 from wpk.report.contest_facts import ContestFacts
 from wpk.report.problem_facts import ProblemFacts
 

@@ -1,0 +1,78 @@
+"""Where a step's output lies in its buffer: its elements, its padding, and all that is neither."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from wpk.checks.float64_nodes import Array
+from wpk.dims import DimExpr, evaluate
+from wpk.execution import Bytes
+from wpk.lowering.program import Value
+from wpk.plans.footprint import Access
+from wpk.problems import Tensor
+
+
+@dataclass(frozen=True)
+class Region:
+    """The elements of a buffer's image that a step's output and its padding take.
+
+    Attributes:
+        image: The buffer's bytes; elements are views of them.
+        value: The output.
+        access: How the step's problem sees it.
+        dims: Values of the free dimensions.
+    """
+
+    image: Bytes
+    value: Value
+    access: Access
+    dims: Mapping[str, int]
+
+    def elements(self) -> Array:
+        """The output over its domain."""
+        return self._view(self.image, self.access[0], self._extents(), 0)
+
+    def padding(self) -> Array | None:
+        """The zeros after the contiguous axis, if there are any."""
+        tensor, extents = self.access[0], list(self._extents())
+        if tensor.padding == 0:
+            return None
+        axis = next(i for i, s in reversed(list(enumerate(tensor.strides))) if s == 1)
+        start = extents[axis]
+        extents[axis] = tensor.padding
+        return self._view(self.image, tensor, extents, start)
+
+    def dirty_padding(self) -> int:
+        """How many elements of padding are not zero."""
+        padding = self.padding()
+        return 0 if padding is None else int(np.count_nonzero(padding.view(_bits(padding))))
+
+    def poison(self) -> None:
+        """Make elements and padding not-a-number, or the largest integer of their bits."""
+        for part in (self.elements(), self.padding()):
+            if part is not None:
+                part.view(_bits(part))[...] = np.iinfo(_bits(part)).max
+
+    def mask(self) -> NDArray[np.bool_]:
+        """The bytes of elements and padding."""
+        marked = Region(np.zeros_like(self.image), self.value, self.access, self.dims)
+        marked.poison()
+        return np.not_equal(marked.image, 0)
+
+    def _extents(self) -> tuple[int, ...]:
+        extents: tuple[DimExpr, ...] = self.access[1]
+        return tuple(evaluate(extent, self.dims) for extent in extents)
+
+    def _view(self, image: Bytes, tensor: Tensor, extents: Sequence[int], start: int) -> Array:
+        item = tensor.dtype.bytes
+        rest = image[self.value.offset + start * item :]
+        flat = rest[: rest.size // item * item].view(tensor.dtype.numpy)
+        elements: Array = as_strided(flat, extents, [s * item for s in tensor.strides])
+        return elements
+
+
+def _bits(array: Array) -> np.dtype[np.unsignedinteger]:
+    return np.dtype(f"u{array.itemsize}")
