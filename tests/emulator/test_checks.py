@@ -28,7 +28,14 @@ def _values(count: int, dtype: type[np.generic] = np.float32) -> np.ndarray:
         ),
         ("misaligned_rows", 32, "row address of lane 1 is not 16-byte aligned"),
         ("partial_warp_tile", 32, "mmaTile: only lanes ffff0000 take part"),
-        ("barrier_nobody_reaches", 32, "deadlock: every runnable thread waits at a barrier"),
+        (
+            "barrier_nobody_reaches",
+            32,
+            (
+                r"32 of 32 threads wait at a barrier in shared memory \(at byte 0 of block 0 of the cluster, "
+                r"for parity 0: 1 arrivals and 0 bytes are missing\)"
+            ),
+        ),
         ("overflow_stack", 1, "local variables need more than"),
     ],
 )

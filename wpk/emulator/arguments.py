@@ -4,25 +4,40 @@ import struct
 
 from wpk.emulator.errors import EmulatorError
 from wpk.execution import TensorMap
+from wpk.tensor_maps import faults
 
 _PACKED_BYTES = 128
+_LAYOUT = struct.Struct("<Q9q11h7B")
 
 
 def pack_tensor_map(tensor: TensorMap) -> bytes:
     """The bytes of ``struct TensorMap`` in wpk/kernels/tma.cuh.
 
     Raises:
-        EmulatorError: It is in im2col mode.
+        EmulatorError: No GPU has such a tensor map.
     """
-    if tensor.im2col is not None:
+    found = [f"{field}: {what}" for field, what in faults(tensor)]
+    if found:
         raise EmulatorError(
-            "a tensor map in im2col mode is not emulated",
-            fix="choose a schedule without it, or execute it on a GPU",
+            "a tensor map cannot be made: " + "; ".join(found),
+            fix="this schedule should have been illegal: see the constraints of its template",
         )
-    extents, strides, box = (
-        (*values, *(0,) * (size - len(values)))
-        for values, size in ((tensor.shape, 5), (tensor.strides, 4), (tensor.box, 5))
+    walk = tensor.im2col
+    packed = _LAYOUT.pack(
+        tensor.address,
+        *_padded(tensor.shape, 5),
+        *_padded(tensor.strides, 4),
+        *_padded(tensor.box, 5),
+        *_padded(walk.lower if walk else (), 3),
+        *_padded(walk.upper if walk else (), 3),
+        *_padded(walk.steps if walk else (), 3),
+        len(tensor.shape),
+        tensor.element_bytes,
+        tensor.swizzle,
+        walk is not None,
     )
-    numbers = (len(tensor.shape), tensor.element_bytes, tensor.swizzle)
-    packed = struct.pack("<Q9q8i", tensor.address, *extents, *strides, *box, *numbers)
     return packed.ljust(_PACKED_BYTES, b"\0")
+
+
+def _padded(values: tuple[int, ...], size: int) -> tuple[int, ...]:
+    return (*values, *(0,) * (size - len(values)))

@@ -145,11 +145,6 @@ class Emulator(KernelsOnly):
             self._launch(work)
 
     def _launch(self, launch: BoundLaunch) -> None:
-        if launch.cluster != (1, 1, 1):
-            raise EmulatorError(
-                f"{launch.entry}: a cluster of {launch.cluster} blocks is not emulated",
-                fix="choose a schedule without clusters, or execute it on a GPU",
-            )
         self.statistics = launch_kernel(
             self.library(launch.kernel),
             launch.entry,
@@ -158,6 +153,7 @@ class Emulator(KernelsOnly):
             launch.shared_bytes,
             launch.arguments,
             self.mode,
+            cluster=launch.cluster,
             seed=self._seed,
             threads=self._threads,
         )

@@ -37,8 +37,9 @@ struct Index3
 struct Block
 {
     Index3 index, size, grid;
-    char* shared;       // dynamic shared memory, 1024-byte aligned
-    uint32 sharedBytes; // as given at the launch
+    char* shared;                 // dynamic shared memory, 1024-byte aligned
+    uint32 sharedBytes;           // as given at the launch
+    uint32 rank, blocksOfCluster; // its number in its cluster, and how many there are
 };
 
 // One CUDA thread, as far as kernels see it.
@@ -59,8 +60,12 @@ enum class Collective : uint32
     loadMatrix,
     mmaTile,
     wgmma,
+    wgmmaFence,
     wgmmaCommit,
-    wgmmaWait
+    wgmmaWait,
+    clusterArrive,
+    clusterWait,
+    sleep // of no warp: a lane waits for a barrier in shared memory
 };
 
 // Operands of the collectives: every lane passes the address of its own.
@@ -100,9 +105,11 @@ struct MmaTileOperands
 };
 struct WgmmaOperands
 {
-    float* accumulators; // columns / 2 of them
-    uint64 a, b;         // shared-memory descriptors
+    float* accumulators;     // columns / 2 of them
+    const uint32* registers; // four, of A; null where A lies in shared memory
+    uint64 a, b;             // shared-memory descriptors
     uint32 columns, accumulate;
+    bool acrossA, acrossB; // neighbours in memory are neighbours along M or N
     MmaType type;
 };
 
@@ -124,10 +131,26 @@ extern "C"
     void wpk_emulator_fence();
     void wpk_emulator_count();
     void wpk_emulator_mbarrier_init(unsigned long barrier, int count);
+    // The barrier may lie in another block of the cluster.
     void wpk_emulator_mbarrier_arrive(unsigned long barrier, int transaction_bytes);
     void wpk_emulator_mbarrier_wait(unsigned long barrier, int parity);
-    void wpk_emulator_tensor_copy(
-        unsigned long target, const void* map, unsigned long barrier, const int* coordinates, int rank);
+    void wpk_emulator_cluster_arrive();
+    void wpk_emulator_cluster_wait();
+    // Where block `rank` of the cluster has what this block has at the shared `address`.
+    unsigned long wpk_emulator_cluster_address(unsigned long address, int rank);
+    // An access of `bytes` in the shared memory of any block of the cluster.
+    void wpk_emulator_cluster_access(unsigned long address, uint32_t bytes);
+    // Asynchronous writes into shared memory, whose bytes a barrier in the same block counts.
+    void wpk_emulator_tensor_copy(unsigned long target, const void* map, unsigned long barrier, const int* coordinates,
+        int rank, const uint16_t* offsets, uint32_t blocks);
+    void wpk_emulator_bulk_copy(unsigned long target, const void* source, int bytes, unsigned long barrier);
+    void wpk_emulator_async_store(unsigned long target, const void* value, int bytes, unsigned long barrier);
+    // Asynchronous copies of a box out of shared memory, in groups of the calling thread.
+    void wpk_emulator_tensor_store(const void* map, const int* coordinates, int rank, unsigned long source);
+    void wpk_emulator_commit_stores();
+    void wpk_emulator_wait_stores(int pending);
+    // What this thread wrote to shared memory can be read by asynchronous operations.
+    void wpk_emulator_proxy_fence();
 }
 
 #define threadIdx (wpk_emulator_thread->index)

@@ -65,6 +65,7 @@ def launch_kernel(
     arguments: Sequence[Value],
     mode: Mode = FAST,
     *,
+    cluster: tuple[int, int, int] = (1, 1, 1),
     seed: int = 0,
     threads: int | None = None,
 ) -> Statistics:
@@ -78,6 +79,7 @@ def launch_kernel(
         shared_bytes: Dynamic shared memory of a block.
         arguments: The kernel's parameters in order.
         mode: Which checks are made.
+        cluster: Blocks of a cluster along x, y, z.
         seed: Of the random order.
         threads: Operating system threads; all CPUs of this process when not given.
 
@@ -95,6 +97,7 @@ def launch_kernel(
         pointers,
         (ctypes.c_uint32 * 3)(*grid),
         (ctypes.c_uint32 * 3)(*block),
+        (ctypes.c_uint32 * 3)(*cluster),
         ctypes.c_uint32(shared_bytes),
         ctypes.c_uint32(threads or len(os.sched_getaffinity(0))),
         ctypes.c_uint32(mode.bits),

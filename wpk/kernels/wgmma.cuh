@@ -1,22 +1,40 @@
-// Asynchronous tensor-core products of a warpgroup (wgmma, sm_90a): four warps multiply a 64 x 16 tile of A by
-// a 16 x N tile of B, both read from shared memory.
+// Asynchronous tensor-core products of a warpgroup (wgmma, sm_90a): four warps, the first of them a multiple of
+// four, multiply a 64 x K tile of A by a K x N tile of B, K = 16 for Half and Bfloat16, 8 for Tf32 (32 bytes).
 //
-// Both tiles lie K-major with 128-byte swizzle, as copyTensor writes them: rows of 64 16-bit values (128
-// bytes), groups of eight rows 1024 bytes apart, the start aligned to 1024 bytes. Along K the descriptor
-// advances by 32 bytes, which is 2, for every 16 values. Warp w of the group holds rows 16 w .. 16 w + 15 of the
-// result; in it, d[4 j + i] is value i of the 16 x 8 accumulator tile at column 8 j (the layout D of mma.cuh).
+// Warp w of the group holds rows 16 w .. 16 w + 15 of the result; in it, d[4 j + i] is value i of the 16 x 8
+// accumulator tile at column 8 j (the layout D of mma.cuh). B lies in shared memory, A too, or in registers: the
+// rows of a warp as the layout A of mma.cuh.
+//
+// A tile in shared memory is told by a descriptor (matrixDescriptor). Its 16-byte pieces are swizzled as
+// copyTensor swizzles a box. Its two offsets say, in bytes:
+//
+//   along K (Major::k), swizzle S = 32, 64, 128: rows of S bytes; `stride` from eight rows to the next eight.
+//     A product advances by 32 bytes along K within the row.
+//   along K, no swizzle: eight rows of 16 bytes make a piece of 128; `stride` from a piece to that of the next
+//     eight rows, `leading` to that of the next 16 bytes along K.
+//   across K (Major::mn, 16-bit types only), swizzle S: rows of S / 2 values of M or N, one for each k; `stride`
+//     from eight k to the next eight, `leading` from S / 2 values of M or N to the next.
+//   across K, no swizzle: eight k with 8 values of M or N each make a piece; `stride` from a piece to that of the
+//     next 8 values, `leading` to that of the next eight k.
+//
+// Tiles are aligned to eight times the swizzle, without swizzle to 128 bytes. What threads wrote there is read
+// behind fenceAsyncProxy (tma.cuh) and a barrier.
 #pragma once
 
 #include <wpk/kernels/mma.cuh>
+#include <wpk/kernels/wgmma_instructions.cuh>
 
 namespace wpk
 {
 
-// Orders the warpgroup's register and shared-memory accesses before its next products.
+// Orders the warpgroup's accesses to registers before its next products: in front of the first of them, and
+// again behind every waitWgmma.
 WPK_DEVICE void fenceWgmma()
 {
 #if WPK_ON_GPU
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#elif WPK_EMULATOR_CHECKS
+    wpk_emulator_collective(~0u, emulated::Collective::wgmmaFence, nullptr);
 #endif
 }
 
@@ -30,8 +48,8 @@ WPK_DEVICE void commitWgmma()
 #endif
 }
 
-// Waits until at most N groups are still under way: the accumulators of the others may be read, their
-// shared memory written.
+// Waits until at most N groups are still under way: the accumulators and A registers of the others may be used,
+// their shared memory written.
 template <int N>
 WPK_DEVICE void waitWgmma()
 {
@@ -40,6 +58,18 @@ WPK_DEVICE void waitWgmma()
 #elif WPK_EMULATOR_CHECKS
     uint32 keep = N;
     wpk_emulator_collective(~0u, emulated::Collective::wgmmaWait, &keep);
+#endif
+}
+
+// The same, and no use of `d` is moved in front of the wait: a compiler sees no other tie between the two.
+template <int N, int Count>
+WPK_DEVICE void waitWgmma(float (&d)[Count])
+{
+    waitWgmma<N>();
+#if WPK_ON_GPU
+    WPK_UNROLL
+    for (int i = 0; i < Count; ++i)
+        asm volatile("" : "+f"(d[i])::"memory");
 #endif
 }
 
@@ -59,75 +89,115 @@ WPK_DEVICE void claimRegisters()
 #endif
 }
 
-// The descriptor of a tile that starts at `tile`: 128-byte swizzle, groups of rows 1024 bytes apart.
-WPK_DEVICE uint64 swizzledDescriptor(SharedAddress tile)
+// The descriptor of a tile that starts at `tile`, see the top of this file; Swizzle is 0, 32, 64 or 128. Offsets
+// are multiples of 16 below 2^18. The start advances by 16 bytes for every 1 that is added.
+template <int Swizzle>
+WPK_DEVICE uint64 matrixDescriptor(SharedAddress tile, int leading, int stride)
 {
+    static_assert(Swizzle == 0 || Swizzle == 32 || Swizzle == 64 || Swizzle == 128, "swizzles that wgmma knows");
+    constexpr uint64 kMode = Swizzle == 128 ? 1 : Swizzle == 64 ? 2 : Swizzle == 32 ? 3 : 0;
 #if !WPK_ON_GPU
     tile -= reinterpret_cast<SharedAddress>(wpk_emulator_thread->block->shared);
 #endif
-    constexpr uint64 kLeadingStride = 1ull << 16, kGroupStride = 64ull << 32, kSwizzle128 = 1ull << 62;
-    return static_cast<uint64>((tile & 0x3ffff) >> 4) | kLeadingStride | kGroupStride | kSwizzle128;
+    return static_cast<uint64>((tile & 0x3ffff) >> 4) | static_cast<uint64>(leading >> 4) << 16
+           | static_cast<uint64>(stride >> 4) << 32 | kMode << 62;
 }
 
-#if WPK_ON_GPU
+// The descriptor of a tile along K whose rows have the length of the swizzle and lie densely, as copyTensor
+// writes a box of them.
+template <int Swizzle = 128>
+WPK_DEVICE uint64 swizzledDescriptor(SharedAddress tile)
+{
+    static_assert(Swizzle != 0, "rows of 32, 64 or 128 bytes");
+    return matrixDescriptor<Swizzle>(tile, 16, 8 * Swizzle); // the first offset has no meaning here
+}
+
+// Whether neighbours in memory are neighbours along K, or along M or N.
+enum class Major
+{
+    k,
+    mn
+};
+
 namespace detail
 {
+#if WPK_ON_GPU
 
-#define WPK_NAMES_0                                                          \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+template <class T>
+struct WgmmaTypes;
+template <>
+struct WgmmaTypes<Half>
+{
+    static constexpr const char types[] = "k16.f32.f16.f16";
+};
+template <>
+struct WgmmaTypes<Bfloat16>
+{
+    static constexpr const char types[] = "k16.f32.bf16.bf16";
+};
+template <>
+struct WgmmaTypes<Tf32>
+{
+    static constexpr const char types[] = "k8.f32.tf32.tf32";
+};
 
-#define WPK_NAMES_1                                                                    \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+// The operands that say how A and B lie; the instruction of Tf32 has none.
+template <class T, Major A, Major B>
+struct WgmmaKind : WgmmaTypes<T>
+{
+    static constexpr const char majors[] = {',', A == Major::mn ? '1' : '0', ',', B == Major::mn ? '1' : '0', '\0'};
+    static constexpr const char majorOfB[] = {',', B == Major::mn ? '1' : '0', '\0'};
+};
+template <>
+struct WgmmaKind<Tf32, Major::k, Major::k> : WgmmaTypes<Tf32>
+{
+    static constexpr const char majors[] = "";
+    static constexpr const char majorOfB[] = "";
+};
 
-#define WPK_NAMES_2                                                                    \
-    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#else
 
-#define WPK_NAMES_3                                                                                \
-    "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+template <class T, Major A, Major B, int Count>
+WPK_DEVICE void wgmmaEmulated(float (&d)[Count], const uint32* registers, uint64 a, uint64 b, int accumulate)
+{
+    emulated::WgmmaOperands operands{
+        d, registers, a, b, 2 * Count, static_cast<uint32>(accumulate), A == Major::mn, B == Major::mn, mmaType(T{})};
+    wpk_emulator_collective(~0u, emulated::Collective::wgmma, &operands);
+}
 
-#define WPK_VALUES_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define WPK_VALUES_16(i) WPK_VALUES_4(i), WPK_VALUES_4(i + 4), WPK_VALUES_4(i + 8), WPK_VALUES_4(i + 12)
-#define WPK_VALUES_32(i) WPK_VALUES_16(i), WPK_VALUES_16(i + 16)
-#define WPK_VALUES_64(i) WPK_VALUES_32(i), WPK_VALUES_32(i + 32)
-#define WPK_VALUES_128(i) WPK_VALUES_64(i), WPK_VALUES_64(i + 64)
-
-// FIRST, SECOND, THIRD are the numbers of the operands behind the accumulators.
-#define WPK_WGMMA(TAG, TYPE, COLUMNS, COUNT, NAMES, FIRST, SECOND, THIRD)                                  \
-    WPK_DEVICE void wgmmaAsync(TAG, float(&d)[COUNT], uint64 a, uint64 b, int accumulate)                  \
-    {                                                                                                      \
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" THIRD ", 0;\n"                                   \
-                     "wgmma.mma_async.sync.aligned.m64n" COLUMNS "k16.f32." TYPE "." TYPE " {" NAMES "}, " \
-                     "%" FIRST ", %" SECOND ", p, 1, 1, 0, 0;\n}"                                          \
-            : WPK_VALUES_##COUNT(0)                                                                        \
-            : "l"(a), "l"(b), "r"(accumulate));                                                            \
-    }
-#define WPK_WGMMA_SIZES(TAG, TYPE)                                                  \
-    WPK_WGMMA(TAG, TYPE, "64", 32, WPK_NAMES_0, "32", "33", "34")                   \
-    WPK_WGMMA(TAG, TYPE, "128", 64, WPK_NAMES_0 ", " WPK_NAMES_1, "64", "65", "66") \
-    WPK_WGMMA(                                                                      \
-        TAG, TYPE, "256", 128, WPK_NAMES_0 ", " WPK_NAMES_1 ", " WPK_NAMES_2 ", " WPK_NAMES_3, "128", "129", "130")
-WPK_WGMMA_SIZES(Half, "f16")
-WPK_WGMMA_SIZES(Bfloat16, "bf16")
-#undef WPK_WGMMA_SIZES
-#undef WPK_WGMMA
-} // namespace detail
 #endif
 
-// d (+)= A * B for T = Half or Bfloat16; N = 2 * Count columns, 64, 128 or 256. Asynchronous: d is valid after
-// waitWgmma. With `accumulate` 0 the old d is ignored.
-template <class T, int Count>
+template <class T, Major A, Major B, int Count>
+WPK_DEVICE constexpr void checkWgmma()
+{
+    static_assert(Count % 4 == 0 && 4 <= Count && Count <= 128, "8 to 256 columns, in steps of 8");
+    static_assert(MmaDepth<T>::value == 16 || (A == Major::k && B == Major::k), "tf32 lies along K");
+}
+
+} // namespace detail
+
+// d (+)= A * B for T = Half, Bfloat16 or Tf32; N = 2 * Count columns, 8 to 256 in steps of 8. Asynchronous: d is
+// valid after waitWgmma. With `accumulate` 0 the old d is ignored.
+template <class T, Major A = Major::k, Major B = Major::k, int Count>
 WPK_DEVICE void wgmma(float (&d)[Count], uint64 a, uint64 b, int accumulate)
 {
-    static_assert(Count == 32 || Count == 64 || Count == 128, "64, 128 or 256 columns");
+    detail::checkWgmma<T, A, B, Count>();
 #if WPK_ON_GPU
-    detail::wgmmaAsync(T{}, d, a, b, accumulate);
+    detail::WgmmaInstruction<Count>::template run<detail::WgmmaKind<T, A, B>>(d, a, b, accumulate);
 #else
-    emulated::WgmmaOperands operands{d, a, b, 2 * Count, static_cast<uint32>(accumulate), detail::mmaType(T{})};
-    wpk_emulator_collective(~0u, emulated::Collective::wgmma, &operands);
+    detail::wgmmaEmulated<T, A, B>(d, nullptr, a, b, accumulate);
+#endif
+}
+
+// The same with A in registers, which are not written before waitWgmma.
+template <class T, Major B = Major::k, int Count>
+WPK_DEVICE void wgmma(float (&d)[Count], const uint32 (&a)[4], uint64 b, int accumulate)
+{
+    detail::checkWgmma<T, Major::k, B, Count>();
+#if WPK_ON_GPU
+    detail::WgmmaInstruction<Count>::template run<detail::WgmmaKind<T, Major::k, B>>(d, a, b, accumulate);
+#else
+    detail::wgmmaEmulated<T, Major::k, B>(d, a, 0, b, accumulate);
 #endif
 }
 

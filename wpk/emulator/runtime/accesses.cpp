@@ -15,6 +15,6 @@ WPK_API void wpk_emulator_access(const void* address, uint32_t bytes, uint32_t i
         logAccess(__builtin_return_address(0), place, bytes, is_store ? kStore : kLoad);
     }
     if (is_store && currentFiber()->checks != nullptr)
-        noteStore(address);
+        noteStore(address, bytes);
     yieldSometimes();
 }

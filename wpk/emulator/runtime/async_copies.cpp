@@ -78,5 +78,4 @@ WPK_API void wpk_emulator_wait_copies(int pending)
     checks.groups.erase(checks.groups.begin(), checks.groups.begin() + static_cast<long>(done));
     for (size_t& group : checks.groups)
         group -= end;
-    worker->progress++;
 }

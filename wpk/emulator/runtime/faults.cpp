@@ -28,17 +28,20 @@ thread_local unsigned long faultStack; // the stack pointer
     const size_t fiber = static_cast<size_t>(currentFiber() - self.fibers.data());
     const unsigned long lowest =
         reinterpret_cast<unsigned long>(self.stacks) + fiber * Worker::kStackBytes + Worker::kPageBytes;
-    const unsigned long end = reinterpret_cast<unsigned long>(self.sharedEnd);
     if (faultSignal == SIGFPE)
         fail("integer division by zero");
     if (faultStack < lowest)
     {
         fail("a thread's local variables need more than %zu bytes", Worker::kStackBytes - Worker::kPageBytes);
     }
-    if (address >= end && address < end + (1u << 20))
+    for (const RunningBlock& block : self.blocks)
     {
-        fail("illegal address: at least %lu bytes behind the %u bytes of dynamic shared memory", address - end,
-            self.block.sharedBytes);
+        const unsigned long end = reinterpret_cast<unsigned long>(block.sharedEnd);
+        if (address >= end && address < end + (1u << 20))
+        {
+            fail("illegal address: at least %lu bytes behind the %u bytes of dynamic shared memory", address - end,
+                block.sharedBytes);
+        }
     }
     fail("illegal address %p: outside every buffer and the shared memory", faultAddress);
 }

@@ -1,4 +1,4 @@
-// A launch: blocks are handed to workers, one an operating system thread, until none is left.
+// A launch: clusters of blocks are handed to workers, one an operating system thread, until none is left.
 #include <link.h>
 #include <pthread.h>
 #include <signal.h>
@@ -62,7 +62,7 @@ void* runJob(void* context)
     sigaltstack(nullptr, &before);
     useSignalStack(*job.worker);
     prepareWorker(*job.worker, *job.launch);
-    runBlocks(*job.worker);
+    runClusters(*job.worker);
     worker = nullptr;
     sigaltstack(&before, nullptr);
     return nullptr;
@@ -118,6 +118,52 @@ Statistics sumStatistics(uint32 count)
     return sum;
 }
 
+uint64 volume(const emulated::Index3& sizes)
+{
+    return static_cast<uint64>(sizes.x) * sizes.y * sizes.z;
+}
+
+// False, with the launch's message, when no GPU has such blocks.
+bool checkBlocks(const Launch& launch)
+{
+    const uint64 blocks = volume(launch.grid), threads = volume(launch.block);
+    if (blocks != 0 && threads != 0 && threads <= kMaximumThreads && launch.sharedBytes <= kMaximumSharedBytes)
+        return true;
+    snprintf(launch.message, launch.messageBytes,
+        "%llu blocks of %llu threads and %u bytes of shared memory: at most %u threads and %zu bytes, at least 1",
+        blocks, threads, launch.sharedBytes, kMaximumThreads, kMaximumSharedBytes);
+    return false;
+}
+
+bool checkClusters(const Launch& launch)
+{
+    const emulated::Index3 &grid = launch.grid, &cluster = launch.cluster;
+    const uint64 blocks = volume(cluster);
+    if (blocks == 0 || blocks > kMaximumCluster)
+    {
+        snprintf(launch.message, launch.messageBytes, "a cluster of %llu blocks: 1 to %u are possible", blocks,
+            kMaximumCluster);
+        return false;
+    }
+    if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0)
+    {
+        snprintf(launch.message, launch.messageBytes,
+            "clusters of %u x %u x %u blocks do not divide a grid of %u x %u x %u", cluster.x, cluster.y, cluster.z,
+            grid.x, grid.y, grid.z);
+        return false;
+    }
+    // Its blocks share an operating system thread, and static shared memory belongs to that.
+    if (blocks > 1 && launch.staticBytes != 0)
+    {
+        snprintf(launch.message, launch.messageBytes,
+            "a kernel with %zu bytes of static shared memory in a cluster: only dynamic shared memory is emulated "
+            "there",
+            launch.staticBytes);
+        return false;
+    }
+    return true;
+}
+
 } // namespace
 
 } // namespace wpk::emulator
@@ -127,8 +173,8 @@ using namespace wpk::emulator;
 // Runs one kernel over its grid on `threads` operating system threads; launches wait for one another.
 // `arguments` are pointers to the values, as cuLaunchKernel takes them. Returns 0, or 1 with `message` set.
 WPK_API int wpk_emulator_launch(void (*kernel)(void**), void** arguments, const uint32_t* grid, const uint32_t* block,
-    uint32_t shared_bytes, uint32_t threads, uint32_t modes, uint64_t seed, Statistics* statistics, char* message,
-    size_t message_bytes)
+    const uint32_t* cluster, uint32_t shared_bytes, uint32_t threads, uint32_t modes, uint64_t seed,
+    Statistics* statistics, char* message, size_t message_bytes)
 {
     const std::lock_guard<std::mutex> lock(launchMutex);
     Launch launch{};
@@ -136,24 +182,18 @@ WPK_API int wpk_emulator_launch(void (*kernel)(void**), void** arguments, const 
     launch.arguments = arguments;
     launch.grid = {grid[0], grid[1], grid[2]};
     launch.block = {block[0], block[1], block[2]};
+    launch.cluster = {cluster[0], cluster[1], cluster[2]};
     launch.sharedBytes = shared_bytes;
     launch.modes = modes;
     launch.seed = seed;
-    launch.blocks = static_cast<wpk::uint64>(grid[0]) * grid[1] * grid[2];
     launch.message = message;
     launch.messageBytes = message_bytes;
-    const wpk::uint64 perBlock = static_cast<wpk::uint64>(block[0]) * block[1] * block[2];
-    if (threads == 0 || launch.blocks == 0 || perBlock == 0 || perBlock > kMaximumThreads
-        || shared_bytes > kMaximumSharedBytes)
-    {
-        snprintf(message, message_bytes,
-            "%llu blocks of %llu threads and %u bytes of shared memory: at most %u threads and %zu bytes, at least 1",
-            launch.blocks, perBlock, shared_bytes, kMaximumThreads, kMaximumSharedBytes);
-        return 1;
-    }
     findStaticShared(launch);
-    if (threads > launch.blocks)
-        threads = static_cast<uint32_t>(launch.blocks);
+    if (!checkBlocks(launch) || !checkClusters(launch))
+        return 1;
+    launch.clusters = volume(launch.grid) / volume(launch.cluster);
+    if (threads > launch.clusters)
+        threads = static_cast<uint32_t>(launch.clusters);
     runWorkers(launch, threads);
     *statistics = sumStatistics(threads);
     return launch.failed ? 1 : 0;

@@ -11,45 +11,6 @@ namespace
 
 constexpr uint32 kMaximumTilesM = 16, kMaximumTilesN = 64;
 
-float cutToTf32(uint32 bits)
-{
-    bits &= 0xffffe000u;
-    float value;
-    memcpy(&value, &bits, 4);
-    return value;
-}
-
-// One register over the 32 lanes is an 8 x 8 row-major tile of 16-bit values (A), or of B transposed.
-template <MmaType T>
-void gatherA(const uint32* const* lanes, uint32 tile, float (*a)[16])
-{
-    alignas(64) uint32 words[4][32];
-    for (int lane = 0; lane < 32; ++lane)
-    {
-        for (int j = 0; j < 4; ++j)
-            words[j][lane] = lanes[lane][tile * 4 + j];
-    }
-    if constexpr (T == MmaType::tf32)
-    {
-        for (int j = 0; j < 4; ++j)
-        {
-            for (int lane = 0; lane < 32; ++lane)
-            {
-                a[lane / 4 + (j & 1) * 8][lane % 4 + (j >> 1) * 4] = cutToTf32(words[j][lane]);
-            }
-        }
-    }
-    else
-    {
-        for (int j = 0; j < 4; ++j)
-        {
-            const uint16* const halves = reinterpret_cast<const uint16*>(words[j]);
-            for (int row = 0; row < 8; ++row)
-                widen8<T>(halves + 8 * row, &a[row + (j & 1) * 8][(j >> 1) * 8]);
-        }
-    }
-}
-
 // Fills columns `column`..`column` + 7 of b, which is [k][16].
 template <MmaType T>
 void gatherB(const uint32* const* lanes, uint32 tile, float (*b)[16], int column)

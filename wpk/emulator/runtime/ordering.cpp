@@ -7,23 +7,29 @@
 namespace wpk::emulator
 {
 
-void noteStore(const void* address)
+void noteStore(const void* address, uint32 bytes)
 {
+    const RunningBlock& block = currentBlock();
+    const char* const place = static_cast<const char*>(address);
     uint32 offset;
-    if (!findShared(reinterpret_cast<unsigned long>(address), 1, &offset))
+    if (place >= block.shared && place + bytes <= block.shared + block.sharedBytes)
+        noteSharedWrite(static_cast<uint32>(place - block.shared), bytes);
+    else if (!findShared(reinterpret_cast<unsigned long>(address), 1, &offset))
         currentFiber()->checks->stored = true;
 }
 
-void orderStores(Worker& self)
+void orderStores(RunningBlock& block)
 {
+    Worker& self = *worker;
     bool stored = false, fenced = false;
-    for (FiberChecks& checks : self.checks)
+    for (size_t i = 0; i < block.threads && !self.checks.empty(); ++i)
     {
+        FiberChecks& checks = self.checks[block.firstFiber + i];
         stored |= checks.stored;
         fenced |= checks.fenced;
         checks.stored = checks.fenced = false;
     }
-    self.unfenced = stored || (self.unfenced && !fenced);
+    block.unfenced = stored || (block.unfenced && !fenced);
 }
 
 } // namespace wpk::emulator
@@ -44,13 +50,13 @@ WPK_API void wpk_emulator_count()
     const FiberChecks* const own = currentFiber()->checks;
     if (own == nullptr)
         return;
-    if (own->stored || (worker->unfenced && !own->fenced))
+    const RunningBlock& block = currentBlock();
+    if (own->stored || (block.unfenced && !own->fenced))
         fail("an atomicAdd counts what may not be written yet: there is no __threadfence after a store");
-    for (const FiberChecks& each : worker->checks)
+    for (size_t i = 0; i < block.threads; ++i)
     {
-        if (each.stored)
-            fail("an atomicAdd counts what may not be written yet: no barrier after a store of thread %zu",
-                static_cast<size_t>(&each - worker->checks.data()));
+        if (worker->checks[block.firstFiber + i].stored)
+            fail("an atomicAdd counts what may not be written yet: no barrier after a store of thread %zu", i);
     }
     yieldSometimes();
 }

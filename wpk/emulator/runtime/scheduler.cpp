@@ -1,4 +1,4 @@
-// Which fiber runs: rendezvous of warps and blocks, the end of a thread, deadlocks.
+// Which fiber runs: rendezvous of warps and blocks, sleep, the end of a thread.
 #include <cstdarg>
 #include <cstdio>
 
@@ -52,25 +52,28 @@ Fiber* pick(Fiber* fiber)
         return next;
     for (uint32 i = 1; i <= count; ++i)
     {
-        Warp& warp = self.warps[(fiber->warp->index + i) % count];
+        Warp& warp = self.warps[(fiber->warp->place + i) % count];
         if (Fiber* next = pickLane(warp, 31))
             return next;
     }
     return nullptr;
 }
 
-[[noreturn]] void failDeadlock()
+// The same; when no thread can go on, only an asynchronous write that lands can help.
+Fiber* pickAnybody(Fiber* fiber)
 {
-    fail("deadlock: %u of %u threads wait at __syncthreads, the others at a warp operation that lanes of their "
-         "warp do not reach",
-        worker->barred, worker->live);
+    Fiber* next = pick(fiber);
+    for (; next == nullptr; next = pick(fiber))
+    {
+        if (!landAsyncWrite())
+            failDeadlock();
+    }
+    return next;
 }
 
 __attribute__((noinline)) void yieldSlowly(Fiber* fiber)
 {
-    Fiber* const next = pick(fiber);
-    if (next == nullptr)
-        failDeadlock();
+    Fiber* const next = pickAnybody(fiber);
     if (next == fiber)
         return;
     wpk_emulator_thread = next;
@@ -91,13 +94,6 @@ inline __attribute__((always_inline)) void yieldFrom(Fiber* fiber)
     return yieldSlowly(fiber);
 }
 
-const char* nameOf(Collective kind)
-{
-    static const char* const kNames[] = {"__syncwarp", "shuffle", "ballot", "warp reduction", "loadMatrix", "mmaTile",
-        "wgmma", "wgmma commit", "wgmma wait"};
-    return kNames[static_cast<uint32>(kind)];
-}
-
 // Runs the collective of `mask` when all its live lanes have arrived.
 bool tryRelease(Warp& warp, uint32 mask)
 {
@@ -116,7 +112,6 @@ bool tryRelease(Warp& warp, uint32 mask)
     }
     Worker& self = *worker;
     self.statistics.collectives++;
-    self.progress++;
     warp.arrived &= ~needed;
     warp.runnable |= needed;
     if (self.has(kCountBanks))
@@ -131,18 +126,30 @@ __attribute__((noinline)) void lastArrival(Warp& warp, uint32 mask)
     yieldSometimes();
 }
 
-void releaseBarrier(Worker& self)
+void releaseBarrier(RunningBlock& block)
 {
-    self.barred = 0;
-    self.progress++;
-    orderStores(self);
-    for (Warp& warp : self.warps)
+    Worker& self = *worker;
+    block.barred = 0;
+    orderStores(block);
+    for (uint32 i = 0; i < block.warps; ++i)
     {
+        Warp& warp = self.warps[block.firstWarp + i];
         warp.runnable |= warp.barred;
         warp.barred = 0;
         if (self.has(kCountBanks))
             countAccesses(warp);
     }
+}
+
+[[noreturn]] void endCluster(Worker& self)
+{
+    if (self.has(kCountBanks))
+    {
+        for (Warp& warp : self.warps)
+            countAccesses(warp);
+    }
+    leaveTo(self.returnStack);
+    __builtin_unreachable();
 }
 
 } // namespace
@@ -156,7 +163,7 @@ void fail(const char* format, ...)
         va_start(values, format);
         const int length = vsnprintf(self.launch->message, self.launch->messageBytes, format, values);
         va_end(values);
-        const emulated::Index3 &block = self.block.index, &thread = currentFiber()->index;
+        const emulated::Index3 &block = currentBlock().index, &thread = currentFiber()->index;
         const size_t used = static_cast<size_t>(length) < self.launch->messageBytes ? static_cast<size_t>(length) : 0;
         snprintf(self.launch->message + used, self.launch->messageBytes - used,
             " [block (%u, %u, %u), thread (%u, %u, %u)]", block.x, block.y, block.z, thread.x, thread.y, thread.z);
@@ -167,22 +174,28 @@ void fail(const char* format, ...)
 
 void yieldNow()
 {
+    yieldSlowly(currentFiber());
+}
+
+void sleepFor(Collective kind, const void* barrier, uint32 parity)
+{
     Fiber* const fiber = currentFiber();
-    Worker& self = *worker;
-    if (self.has(kRandomOrder))
-        return yieldSlowly(fiber);
-    // Not lane by lane: a waiting fiber that yields must reach the fibers of every other warp.
-    const uint32 above = fiber->lane == 31 ? 0 : fiber->warp->runnable & ~((2u << fiber->lane) - 1);
-    Fiber* next = above != 0 ? fiber->warp->fibers + __builtin_ctz(above) : nullptr;
-    const uint32 count = static_cast<uint32>(self.warps.size());
-    for (uint32 i = 1; next == nullptr && i <= count; ++i)
+    const uint32 bit = 1u << fiber->lane;
+    fiber->kind = kind;
+    fiber->operands = const_cast<void*>(barrier);
+    fiber->mask = parity;
+    fiber->warp->runnable &= ~bit;
+    fiber->warp->asleep |= bit;
+    yieldSlowly(fiber);
+}
+
+void wakeSleepers()
+{
+    for (Warp& warp : worker->warps)
     {
-        next = pickLane(self.warps[(fiber->warp->index + i) % count], 31);
+        warp.runnable |= warp.asleep;
+        warp.asleep = 0;
     }
-    if (next == nullptr || next == fiber)
-        return;
-    wpk_emulator_thread = next;
-    wpk_emulator_switch(&fiber->stack, next->stack);
 }
 
 void yieldSometimes()
@@ -190,31 +203,6 @@ void yieldSometimes()
     constexpr uint32 kOneIn = 8;
     if (worker->has(kRandomOrder) && worker->draw() % kOneIn == 0)
         yieldSlowly(currentFiber());
-}
-
-void runCollective(Collective kind, Warp& warp, uint32 mask)
-{
-    switch (kind)
-    {
-    case Collective::syncWarp:
-        return;
-    case Collective::shuffle:
-        return runShuffle(warp, mask);
-    case Collective::vote:
-        return runVote(warp, mask);
-    case Collective::reduce:
-        return runReduce(warp, mask);
-    case Collective::loadMatrix:
-        return runLoadMatrix(warp, mask);
-    case Collective::mmaTile:
-        return runMmaTile(warp, mask);
-    case Collective::wgmma:
-        return runWgmma(warp, mask);
-    case Collective::wgmmaCommit:
-        return runWgmmaCommit(warp, mask);
-    case Collective::wgmmaWait:
-        return runWgmmaWait(warp, mask);
-    }
 }
 
 } // namespace wpk::emulator
@@ -241,13 +229,13 @@ WPK_API void wpk_emulator_collective(uint32_t mask, Collective kind, void* opera
 WPK_API void wpk_emulator_barrier()
 {
     Fiber* const fiber = currentFiber();
-    Worker& self = *worker;
+    RunningBlock& block = currentBlock();
     const uint32_t bit = 1u << fiber->lane;
     fiber->warp->runnable &= ~bit;
     fiber->warp->barred |= bit;
-    if (++self.barred == self.live)
+    if (++block.barred == block.live)
     {
-        releaseBarrier(self);
+        releaseBarrier(block);
         return yieldSometimes();
     }
     return yieldFrom(fiber);
@@ -265,31 +253,27 @@ extern "C" __attribute__((visibility("hidden"))) void wpk_emulator_fiber_main()
     Fiber* const fiber = currentFiber();
     Warp& warp = *fiber->warp;
     Worker& self = *worker;
+    RunningBlock& block = currentBlock();
     const uint32_t bit = 1u << fiber->lane;
+    checkThreadEnd(*fiber);
     warp.live &= ~bit;
     warp.runnable &= ~bit;
     self.live--;
-    self.progress++;
+    block.live--;
+    if (block.live == 0)
+        checkBlockEnd(block);
     if (self.live == 0)
-    {
-        if (self.has(kCountBanks))
-        {
-            for (Warp& each : self.warps)
-                countAccesses(each);
-        }
-        leaveTo(self.returnStack);
-    }
-    if (self.barred == self.live)
-        releaseBarrier(self);
+        endCluster(self);
+    if (block.live != 0 && block.barred == block.live)
+        releaseBarrier(block);
+    completeClusterPhase();
     // Lanes that were waiting for this one only can go on.
     for (uint32_t rest = warp.arrived; rest != 0; rest &= rest - 1)
     {
         if (tryRelease(warp, warp.fibers[__builtin_ctz(rest)].mask))
             break;
     }
-    Fiber* const next = pick(fiber);
-    if (next == nullptr)
-        failDeadlock();
+    Fiber* const next = pickAnybody(fiber);
     wpk_emulator_thread = next;
     leaveTo(next->stack);
 }

@@ -1,7 +1,8 @@
 // The state of a launch: fibers (one a CUDA thread), warps, and workers (one an operating system thread).
 //
-// A worker executes one block at a time, all of whose fibers stay on it. Lanes of a warp run one after
-// another until each reaches a rendezvous; warps run one after another until all wait.
+// A worker executes the blocks of one cluster at a time (of a cluster of one, where there are none), all of
+// whose fibers stay on it. Lanes of a warp run one after another until each reaches a rendezvous; warps run
+// one after another until all wait.
 #pragma once
 
 #include <atomic>
@@ -20,6 +21,8 @@
 #undef blockIdx
 #undef blockDim
 #undef gridDim
+
+#include "async_state.h"
 
 #define WPK_API extern "C" __attribute__((visibility("default")))
 
@@ -77,52 +80,67 @@ struct FiberChecks
     std::vector<Copy> copies;
     std::vector<size_t> groups; // end of each committed group in `copies`
     std::vector<Access> accesses;
+    std::vector<AsyncStore> asyncStores;
+    std::vector<size_t> storeGroups;    // end of each committed group in `asyncStores`
+    std::vector<uint32> unfencedChunks; // of shared memory, that this thread wrote and did not fence
     bool stored = false; // to global memory, since the last barrier and with no fence of its own after it
     bool fenced = false; // since the last barrier
+
+    void clear()
+    {
+        copies.clear();
+        groups.clear();
+        accesses.clear();
+        asyncStores.clear();
+        storeGroups.clear();
+        unfencedChunks.clear();
+        stored = fenced = false;
+    }
 };
 
 struct alignas(64) Fiber : emulated::Thread
 {
     void* stack;
     Warp* warp;
-    void* operands; // of the collective that it waits at
+    void* operands; // of the collective that it waits at; while it sleeps, the barrier that it waits for
     Collective kind;
-    uint32 mask;
+    uint32 mask; // while it sleeps, the parity that it waits for
     FiberChecks* checks;
 };
-
-struct WgmmaPending
-{
-    float* accumulators[32];
-    emulated::WgmmaOperands operands;
-};
+static_assert(sizeof(Fiber) == 64, "one cache line");
 
 struct Warp
 {
     uint32 runnable, arrived, live, barred;
+    uint32 asleep;                          // lanes that wait for a barrier in shared memory, or for the cluster's
+    uint32 clusterArrived, clusterUnwaited; // lanes at the cluster's barrier: of this phase; that have not waited
+    uint32 lanes;                           // how many it has
     Fiber* fibers;
-    uint32 index;
+    uint32 index; // in its block
+    uint32 place; // in its worker
+    bool wgmmaFenced;
     std::vector<WgmmaPending> wgmmas;
     std::vector<size_t> wgmmaGroups;
+    std::vector<WgmmaTarget> wgmmaTargets;
 };
 
-// A tensor copy whose bytes have not landed yet.
-struct TensorCopy
+struct RunningBlock : emulated::Block
 {
-    unsigned long target, barrier;
-    const void* map;
-    int coordinates[5];
-    int rank;
+    uint32 live, barred;
+    bool unfenced;   // a store to global memory lies before the last barrier, and no fence after it
+    char* sharedEnd; // a guard region begins here
+    uint32 firstWarp, warps, firstFiber, threads;
+    std::vector<uint16> writers; // of each chunk of shared memory: 1 + the thread that has not fenced its write
 };
 
 struct Launch
 {
     void (*kernel)(void**);
     void** arguments;
-    emulated::Index3 grid, block;
+    emulated::Index3 grid, block, cluster;
     uint32 sharedBytes, modes;
-    uint64 seed, blocks;
-    std::atomic<uint64> nextBlock{0};
+    uint64 seed, clusters;
+    std::atomic<uint64> nextCluster{0};
     std::atomic<bool> failed{false};
     char* message;
     size_t messageBytes;
@@ -135,21 +153,19 @@ struct Worker
     static constexpr size_t kPageBytes = 4096;
 
     Launch* launch = nullptr;
-    emulated::Block block{};
+    std::vector<RunningBlock> blocks;
     std::vector<Fiber> fibers;
     std::vector<FiberChecks> checks;
     std::vector<Warp> warps;
     void* returnStack = nullptr; // of the worker itself, while a fiber runs
-    uint32 live = 0, barred = 0;
-    bool unfenced = false; // a store to global memory lies before the last barrier, and no fence after it
-    uint64 progress = 0, polledProgress = 0;
-    uint32 idlePolls = 0;
+    uint32 live = 0;             // threads of all blocks
+    uint64 clusterPhases = 0;    // of the cluster's barrier, that have ended
     uint64 random = 1;
     Statistics statistics;
-    std::vector<TensorCopy> tensorCopies;
+    std::vector<AsyncWrite> asyncWrites;
     char* stacks = nullptr;
     size_t stackCount = 0;
-    char* sharedEnd = nullptr; // a guard region begins here
+    std::vector<char*> sharedEnds; // of the shared memory of each block
     char* staticShared = nullptr;
     alignas(64) float a[16][16][16]; // operands of a tile product, widened to float
     alignas(64) float b[32][16][16];
@@ -173,21 +189,39 @@ inline Fiber* currentFiber()
 {
     return static_cast<Fiber*>(wpk_emulator_thread);
 }
+inline RunningBlock& currentBlock()
+{
+    return *static_cast<RunningBlock*>(wpk_emulator_thread->block);
+}
 
 // More than any GPU gives a block.
 constexpr size_t kMaximumSharedBytes = 1 << 20;
+// What a launch may ask for beyond the portable size of 8.
+constexpr uint32 kMaximumCluster = 16;
+// Granularity at which unfenced writes to shared memory are known.
+constexpr uint32 kChunkBytes = 16;
 
 // Ends the launch with an error that names the current block and thread; returns to the worker.
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // Lets other fibers run, then returns.
 void yieldNow();
+// Returns when somebody has called wakeSleepers: the caller then looks whether what it waits for has come.
+void sleepFor(Collective kind, const void* barrier, uint32 parity);
+void wakeSleepers();
+[[noreturn]] void failDeadlock();
 // In the random order, yields now and then.
 void yieldSometimes();
 // True when [address, address + bytes) lies in the shared memory of the running block; then `offset`
 // is its distance from the start of dynamic (or static) shared memory.
 bool findShared(unsigned long address, size_t bytes, uint32* offset);
+// The block of the cluster whose dynamic shared memory [address, address + bytes) lies in; null when there is
+// none.
+RunningBlock* blockAt(unsigned long address, size_t bytes, uint32* offset);
+// The same of a block that is still running; `what` names the access that fails otherwise.
+RunningBlock& liveBlockAt(unsigned long address, size_t bytes, const char* what);
 
+const char* nameOf(Collective kind);
 void runCollective(Collective kind, Warp& warp, uint32 mask);
 void runShuffle(Warp& warp, uint32 mask);
 void runVote(Warp& warp, uint32 mask);
@@ -195,8 +229,13 @@ void runReduce(Warp& warp, uint32 mask);
 void runLoadMatrix(Warp& warp, uint32 mask);
 void runMmaTile(Warp& warp, uint32 mask);
 void runWgmma(Warp& warp, uint32 mask);
+void runWgmmaFence(Warp& warp, uint32 mask);
 void runWgmmaCommit(Warp& warp, uint32 mask);
 void runWgmmaWait(Warp& warp, uint32 mask);
+void runClusterArrive(Warp& warp, uint32 mask);
+void runClusterWait(Warp& warp, uint32 mask);
+// Ends the phase of the cluster's barrier when all threads that have not ended have arrived.
+void completeClusterPhase();
 
 // Bank conflicts of one phase: lanes whose accesses of `bytes` each go out together.
 void countPhase(AccessKind kind, const uint32* offsets, int lanes, uint32 bytes);
@@ -205,14 +244,35 @@ void countAccesses(Warp& warp);
 void logAccess(const void* site, unsigned long address, uint32 bytes, AccessKind kind);
 
 // Notes a store; all stores lie before what follows a barrier.
-void noteStore(const void* address);
-void orderStores(Worker& worker);
+void noteStore(const void* address, uint32 bytes);
+void orderStores(RunningBlock& block);
 
-// Lands one pending tensor copy; false when there is none.
-bool landTensorCopy();
+// Barriers in shared memory.
+void landBytes(unsigned long barrier, int bytes);
+void describeBarrier(const void* barrier, uint32 parity, char* text, size_t size);
+
+// Lands one pending write; false when there is none.
+bool landAsyncWrite();
+// What a thread, and a block, may not leave behind at its end.
+void checkThreadEnd(Fiber& fiber);
+void checkBlockEnd(const RunningBlock& block);
+
+// Notes what the current thread wrote to shared memory.
+void noteSharedWrite(uint32 offset, uint32 bytes);
+// Fails where an asynchronous operation `what` reads what no fence has made visible to it.
+void checkFenced(const RunningBlock& block, uint32 offset, uint32 bytes, const char* what);
+
+// The box that a tensor map says, from the tensor to shared memory or, for a store, back.
+void loadBox(const AsyncWrite& write, RunningBlock& block);
+void storeBox(const AsyncStore& store, RunningBlock& block);
+// Bytes of the box in shared memory.
+size_t boxBytes(const void* map);
+// Fails where the map and a copy `what` of `rank` coordinates do not belong together, or `shared` is misplaced.
+void checkBox(const void* map, int rank, bool im2col, unsigned long shared, const char* what);
+void checkPixels(const void* map, const int* coordinates);
 
 void prepareWorker(Worker& worker, Launch& launch);
-void runBlocks(Worker& worker);
+void runClusters(Worker& worker);
 void installFaultHandlers();
 void removeFaultHandlers();
 void useSignalStack(Worker& worker);

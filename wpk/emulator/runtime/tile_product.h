@@ -57,6 +57,45 @@ inline void widen8(const uint16* source, float* target)
 #endif
 }
 
+inline float cutToTf32(uint32 bits)
+{
+    bits &= 0xffffe000u;
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+
+// One register over the 32 lanes is an 8 x 8 row-major tile of 16-bit values (A), or of B transposed.
+template <emulated::MmaType T>
+inline void gatherA(const uint32* const* lanes, uint32 tile, float (*a)[16])
+{
+    alignas(64) uint32 words[4][32];
+    for (int lane = 0; lane < 32; ++lane)
+    {
+        for (int j = 0; j < 4; ++j)
+            words[j][lane] = lanes[lane][tile * 4 + j];
+    }
+    if constexpr (T == emulated::MmaType::tf32)
+    {
+        for (int j = 0; j < 4; ++j)
+        {
+            for (int lane = 0; lane < 32; ++lane)
+            {
+                a[lane / 4 + (j & 1) * 8][lane % 4 + (j >> 1) * 4] = cutToTf32(words[j][lane]);
+            }
+        }
+    }
+    else
+    {
+        for (int j = 0; j < 4; ++j)
+        {
+            const uint16* const halves = reinterpret_cast<const uint16*>(words[j]);
+            for (int row = 0; row < 8; ++row)
+                widen8<T>(halves + 8 * row, &a[row + (j & 1) * 8][(j >> 1) * 8]);
+        }
+    }
+}
+
 // An 8 x 8 row-major tile to its transpose, whose rows lie `stride` floats apart.
 inline void transpose8(const float* source, float* target, int stride)
 {

@@ -1,5 +1,8 @@
 // Asynchronous products of a warpgroup (sm_90a): each warp computes its 16 rows of the 64.
-#include "tile_product.h"
+//
+// In checking mode they take effect at the wait. Until then the registers of their accumulators hold NaN and the
+// values lie here, so that a use before the wait is seen.
+#include "wgmma_operands.h"
 
 namespace wpk::emulator
 {
@@ -9,60 +12,100 @@ using namespace emulated;
 namespace
 {
 
-constexpr uint64 kSwizzle128 = 1; // layout field of a descriptor
+constexpr uint32 kUnderWay = ~0u; // bits of an accumulator's registers until its products are waited for
 
-// 16 bytes of a K-major tile with 128-byte swizzle: row `row`, bytes 16 * half onwards from the start.
-const uint16* descriptorRow(uint64 descriptor, int row, int half)
-{
-    const uint32 start = static_cast<uint32>(descriptor & 0x3fff) << 4;
-    const uint32 groupStride = static_cast<uint32>(descriptor >> 32 & 0x3fff) << 4;
-    uint32 place = start + static_cast<uint32>(row >> 3) * groupStride + static_cast<uint32>(row & 7) * 128
-                   + static_cast<uint32>(half) * 16;
-    place ^= (place >> 7 & 7) << 4;
-    if (place + 16 > worker->block.sharedBytes)
-        fail("wgmma: a descriptor reaches behind the shared memory");
-    return reinterpret_cast<const uint16*>(worker->block.shared + place);
-}
-
-// The 16 rows of a warpgroup's 64 x N tile that belong to this warp.
+// The 16 rows of a warpgroup's 64 x N tile that belong to this warp; accumulators[lane] has columns / 2 values.
 template <MmaType T>
-void multiplyWarp(uint32 warp, const WgmmaPending& pending)
+void multiplyWarp(
+    uint32 warp, const WgmmaOperands& operands, const uint32 (&fragment)[32][4], float* const* accumulators)
 {
+    constexpr int kDepth = T == MmaType::tf32 ? 8 : 16;
     Worker& self = *worker;
-    const WgmmaOperands& operands = pending.operands;
+    if (operands.registers != nullptr)
+        readFragment<T>(fragment, self.a[0]);
+    else
+        readRows<T>(operands.a, operands.acrossA, static_cast<int>(warp & 3) * 16, self.a[0]);
     const int columns = static_cast<int>(operands.columns);
-    for (int row = 0; row < 16; ++row)
-    {
-        for (int half = 0; half < 2; ++half)
-        {
-            widen8<T>(
-                descriptorRow(operands.a, static_cast<int>(warp & 3) * 16 + row, half), &self.a[0][row][half * 8]);
-        }
-    }
-    for (int column = 0; column < columns; column += 8)
-    {
-        for (int half = 0; half < 2; ++half)
-        {
-            alignas(64) float transposed[8][8];
-            for (int i = 0; i < 8; ++i)
-                widen8<T>(descriptorRow(operands.b, column + i, half), transposed[i]);
-            transpose8(transposed[0], &self.b[column / 16][half * 8][column & 8], 16);
-        }
-    }
     for (int column = 0; column < columns; column += 16)
     {
         float* piece[32];
         for (int lane = 0; lane < 32; ++lane)
-            piece[lane] = pending.accumulators[lane] + column / 2;
-        multiplyPair<16>(self.a[0], self.b[column / 16], piece, column + 8 < columns, operands.accumulate == 0);
+            piece[lane] = accumulators[lane] + column / 2;
+        readColumns<T>(operands.b, operands.acrossB, column, columns, self.b[0]);
+        multiplyPair<kDepth>(self.a[0], self.b[0], piece, column + 8 < columns, operands.accumulate == 0);
     }
 }
 
-void multiply(uint32 warp, const WgmmaPending& pending)
+void multiply(uint32 warp, const WgmmaOperands& operands, const uint32 (&fragment)[32][4], float* const* accumulators)
 {
-    if (pending.operands.type == MmaType::half)
-        return multiplyWarp<MmaType::half>(warp, pending);
-    return multiplyWarp<MmaType::bfloat16>(warp, pending);
+    switch (operands.type)
+    {
+    case MmaType::half:
+        return multiplyWarp<MmaType::half>(warp, operands, fragment, accumulators);
+    case MmaType::bfloat16:
+        return multiplyWarp<MmaType::bfloat16>(warp, operands, fragment, accumulators);
+    case MmaType::tf32:
+        return multiplyWarp<MmaType::tf32>(warp, operands, fragment, accumulators);
+    }
+}
+
+bool areUnderWay(const WgmmaTarget& target)
+{
+    const size_t each = target.values.size() / 32;
+    for (const float* registers : target.registers)
+    {
+        for (size_t i = 0; i < each; ++i)
+        {
+            uint32 bits;
+            memcpy(&bits, registers + i, 4);
+            if (bits != kUnderWay)
+                return false;
+        }
+    }
+    return true;
+}
+
+// The accumulators of a product that is being started: taken out of the registers if no product has them yet.
+size_t takeTarget(Warp& warp, const WgmmaOperands& operands, float* const* registers)
+{
+    std::vector<WgmmaTarget>& targets = warp.wgmmaTargets;
+    const size_t each = operands.columns / 2;
+    for (size_t i = 0; i < targets.size(); ++i)
+    {
+        if (targets[i].registers[0] != registers[0] || targets[i].pending == 0)
+            continue;
+        if (targets[i].values.size() != each * 32)
+            fail("wgmma: accumulators of %zu columns are under way", targets[i].values.size() / 16);
+        if (!areUnderWay(targets[i]))
+            fail("wgmma: accumulators are written before the products under way are waited for");
+        targets[i].pending++;
+        return i;
+    }
+    WgmmaTarget target{{}, std::vector<float>(each * 32), 1};
+    for (int lane = 0; lane < 32; ++lane)
+    {
+        target.registers[lane] = registers[lane];
+        memcpy(&target.values[static_cast<size_t>(lane) * each], registers[lane], each * 4);
+        memset(registers[lane], 0xff, each * 4);
+    }
+    targets.push_back(target);
+    return targets.size() - 1;
+}
+
+void finish(Warp& warp, const WgmmaPending& pending)
+{
+    WgmmaTarget& target = warp.wgmmaTargets[pending.target];
+    const size_t each = target.values.size() / 32;
+    float* accumulators[32];
+    for (size_t lane = 0; lane < 32; ++lane)
+        accumulators[lane] = &target.values[lane * each];
+    multiply(warp.index, pending.operands, pending.a, accumulators);
+    if (--target.pending != 0)
+        return;
+    if (!areUnderWay(target))
+        fail("wgmma: accumulators are written before the products under way are waited for");
+    for (size_t lane = 0; lane < 32; ++lane)
+        memcpy(target.registers[lane], accumulators[lane], each * 4);
 }
 
 } // namespace
@@ -71,29 +114,29 @@ void runWgmma(Warp& warp, uint32 mask)
 {
     if (mask != ~0u)
         fail("wgmma: only lanes %08x take part", mask);
-    WgmmaPending pending{{}, *static_cast<WgmmaOperands*>(warp.fibers[0].operands)};
+    WgmmaPending pending{0, *static_cast<WgmmaOperands*>(warp.fibers[0].operands), {}};
     const WgmmaOperands& first = pending.operands;
-    if (first.a >> 62 != kSwizzle128 || first.b >> 62 != kSwizzle128)
-    {
-        fail("wgmma: only descriptors with 128-byte swizzle are emulated");
-    }
+    float* accumulators[32];
     for (int lane = 0; lane < 32; ++lane)
     {
         const auto& other = *static_cast<WgmmaOperands*>(warp.fibers[lane].operands);
-        pending.accumulators[lane] = other.accumulators;
+        accumulators[lane] = other.accumulators;
         if (other.a != first.a || other.b != first.b || other.accumulate != first.accumulate)
-        {
             fail("wgmma: the lanes of one warp bring different descriptors");
-        }
+        if (other.registers != nullptr)
+            memcpy(pending.a[lane], other.registers, sizeof pending.a[lane]);
     }
-    if (worker->has(kLateCopies))
-    {
-        warp.wgmmas.push_back(pending);
-    }
-    else
-    {
-        multiply(warp.index, pending);
-    }
+    if (!worker->has(kLateCopies))
+        return multiply(warp.index, first, pending.a, accumulators);
+    if (!warp.wgmmaFenced)
+        fail("wgmma: fenceWgmma is missing in front of it");
+    pending.target = takeTarget(warp, first, accumulators);
+    warp.wgmmas.push_back(pending);
+}
+
+void runWgmmaFence(Warp& warp, uint32)
+{
+    warp.wgmmaFenced = true;
 }
 
 void runWgmmaCommit(Warp& warp, uint32)
@@ -104,15 +147,18 @@ void runWgmmaCommit(Warp& warp, uint32)
 void runWgmmaWait(Warp& warp, uint32)
 {
     const size_t keep = *static_cast<const uint32*>(warp.fibers[0].operands);
+    warp.wgmmaFenced = false;
     if (warp.wgmmaGroups.size() <= keep)
         return;
     const size_t done = warp.wgmmaGroups.size() - keep, end = warp.wgmmaGroups[done - 1];
     for (size_t i = 0; i < end; ++i)
-        multiply(warp.index, warp.wgmmas[i]);
+        finish(warp, warp.wgmmas[i]);
     warp.wgmmas.erase(warp.wgmmas.begin(), warp.wgmmas.begin() + static_cast<long>(end));
     warp.wgmmaGroups.erase(warp.wgmmaGroups.begin(), warp.wgmmaGroups.begin() + static_cast<long>(done));
     for (size_t& group : warp.wgmmaGroups)
         group -= end;
+    if (warp.wgmmas.empty())
+        warp.wgmmaTargets.clear();
 }
 
 } // namespace wpk::emulator

@@ -1,4 +1,4 @@
-// A worker executes blocks: their memory, and how each begins and ends.
+// A worker executes blocks, those of a cluster together: their memory, and how they begin and end.
 #include <sys/mman.h>
 
 #include <cstdio>
@@ -9,6 +9,8 @@
 
 namespace wpk::emulator
 {
+
+using emulated::Index3;
 
 namespace
 {
@@ -49,14 +51,15 @@ bool growStacks(Worker& worker, size_t count)
     return true;
 }
 
-bool mapShared(Worker& worker)
+bool mapShared(Worker& worker, size_t blocks)
 {
-    if (worker.sharedEnd != nullptr)
-        return true;
-    char* const place = reserve(kMaximumSharedBytes + 2 * kGuardBytes);
-    if (place == nullptr || !allow(place + kGuardBytes, kMaximumSharedBytes))
-        return false;
-    worker.sharedEnd = place + kGuardBytes + kMaximumSharedBytes;
+    while (worker.sharedEnds.size() < blocks)
+    {
+        char* const place = reserve(kMaximumSharedBytes + 2 * kGuardBytes);
+        if (place == nullptr || !allow(place + kGuardBytes, kMaximumSharedBytes))
+            return false;
+        worker.sharedEnds.push_back(place + kGuardBytes + kMaximumSharedBytes);
+    }
     return true;
 }
 
@@ -66,28 +69,63 @@ struct ThreadLocalIndex
 };
 extern "C" void* __tls_get_addr(ThreadLocalIndex*);
 
-void beginBlock(Worker& self, uint64 number)
+Index3 unflatten(uint32 number, const Index3& sizes)
 {
-    Launch& launch = *self.launch;
-    const uint32 threads = static_cast<uint32>(self.fibers.size());
-    self.block.index = {static_cast<uint32>(number % launch.grid.x),
-        static_cast<uint32>(number / launch.grid.x % launch.grid.y),
-        static_cast<uint32>(number / launch.grid.x / launch.grid.y)};
-    self.live = threads;
-    self.barred = self.idlePolls = 0;
-    self.unfenced = false;
-    self.random = (launch.seed + number) * 0x9e3779b97f4a7c15ull + 1;
-    self.tensorCopies.clear();
-    for (uint32 i = 0; i < self.warps.size(); ++i)
+    return {number % sizes.x, number / sizes.x % sizes.y, number / sizes.x / sizes.y};
+}
+
+uint32 volume(const Index3& sizes)
+{
+    return sizes.x * sizes.y * sizes.z;
+}
+
+void beginMemory(Worker& self, RunningBlock& block)
+{
+    block.writers.assign(self.has(kLateCopies) ? block.sharedBytes / kChunkBytes + 1 : 0, 0);
+    if (!self.has(kPoison))
+        return;
+    memset(block.shared, 0xff, block.sharedBytes);
+    memset(block.shared + block.sharedBytes, kUnowned,
+        static_cast<size_t>(block.sharedEnd - block.shared) - block.sharedBytes);
+    if (self.launch->staticBytes != 0)
+        memset(self.staticShared, 0xff, self.launch->staticBytes);
+}
+
+void beginWarp(Warp& warp)
+{
+    warp.live = warp.runnable = warp.lanes == 32 ? ~0u : (1u << warp.lanes) - 1;
+    warp.arrived = warp.barred = warp.asleep = warp.clusterArrived = warp.clusterUnwaited = 0;
+    warp.wgmmaFenced = false;
+    warp.wgmmas.clear();
+    warp.wgmmaGroups.clear();
+    warp.wgmmaTargets.clear();
+}
+
+// Consecutive clusters lie along x first, as blocks do; so do the blocks within one.
+void beginCluster(Worker& self, uint64 number)
+{
+    const Launch& launch = *self.launch;
+    const Index3 clusters{
+        launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z};
+    const Index3 first{static_cast<uint32>(number % clusters.x) * launch.cluster.x,
+        static_cast<uint32>(number / clusters.x % clusters.y) * launch.cluster.y,
+        static_cast<uint32>(number / clusters.x / clusters.y) * launch.cluster.z};
+    for (RunningBlock& block : self.blocks)
     {
-        const uint32 lanes = threads - i * 32 < 32 ? threads - i * 32 : 32;
-        Warp& warp = self.warps[i];
-        warp.live = warp.runnable = lanes == 32 ? ~0u : (1u << lanes) - 1;
-        warp.arrived = warp.barred = 0;
-        warp.wgmmas.clear();
-        warp.wgmmaGroups.clear();
+        const Index3 place = unflatten(block.rank, launch.cluster);
+        block.index = {first.x + place.x, first.y + place.y, first.z + place.z};
+        block.live = block.threads;
+        block.barred = 0;
+        block.unfenced = false;
+        beginMemory(self, block);
     }
-    for (uint32 i = 0; i < threads; ++i)
+    self.live = static_cast<uint32>(self.fibers.size());
+    self.clusterPhases = 0;
+    self.random = (launch.seed + number) * 0x9e3779b97f4a7c15ull + 1;
+    self.asyncWrites.clear();
+    for (Warp& warp : self.warps)
+        beginWarp(warp);
+    for (size_t i = 0; i < self.fibers.size(); ++i)
     {
         // Tops are staggered, or the hot lines of all stacks would fall into the same few cache sets.
         constexpr size_t kStagger = 192, kStaggers = 64;
@@ -95,37 +133,23 @@ void beginBlock(Worker& self, uint64 number)
         self.fibers[i].stack = prepareStack(top);
     }
     for (FiberChecks& checks : self.checks)
-    {
-        checks.copies.clear();
-        checks.groups.clear();
-        checks.accesses.clear();
-        checks.stored = checks.fenced = false;
-    }
-    if (self.has(kPoison))
-    {
-        memset(self.block.shared, 0xff, launch.sharedBytes);
-        memset(self.block.shared + launch.sharedBytes, kUnowned,
-            static_cast<size_t>(self.sharedEnd - self.block.shared) - launch.sharedBytes);
-        if (launch.staticBytes != 0)
-            memset(self.staticShared, 0xff, launch.staticBytes);
-    }
+        checks.clear();
 }
 
-void checkEndOfShared(Worker& self)
+void checkEndOfShared(const Worker& self, const RunningBlock& block)
 {
     if (!self.has(kPoison) || self.launch->failed)
         return;
-    const char* const end = self.block.shared + self.block.sharedBytes;
-    for (const char* place = end; place < self.sharedEnd; ++place)
+    const char* const end = block.shared + block.sharedBytes;
+    for (const char* place = end; place < block.sharedEnd; ++place)
     {
         if (static_cast<uint8>(*place) == kUnowned)
             continue;
         if (self.launch->failed.exchange(true))
             return;
-        const emulated::Index3& block = self.block.index;
         snprintf(self.launch->message, self.launch->messageBytes,
             "illegal address: a write to shared memory %zu bytes behind its %u bytes [block (%u, %u, %u)]",
-            static_cast<size_t>(place - end), self.block.sharedBytes, block.x, block.y, block.z);
+            static_cast<size_t>(place - end), block.sharedBytes, block.index.x, block.index.y, block.index.z);
         return;
     }
 }
@@ -138,69 +162,76 @@ void describe(Launch& launch, const char* what)
 
 } // namespace
 
-void prepareWorker(Worker& self, Launch& launch)
+namespace
 {
-    const uint32 threads = launch.block.x * launch.block.y * launch.block.z;
-    self.launch = &launch;
-    self.statistics = Statistics();
-    if (!growStacks(self, threads) || !mapShared(self))
-        return describe(launch, "out of memory for thread stacks");
+
+void prepareBlock(Worker& self, uint32 rank, uint32 threads)
+{
+    const Launch& launch = *self.launch;
     const size_t room = (launch.sharedBytes + kSharedAlignment - 1) / kSharedAlignment * kSharedAlignment;
-    self.block = {{0, 0, 0}, launch.block, launch.grid, self.sharedEnd - room, launch.sharedBytes};
-    self.fibers.resize(threads);
-    self.warps.resize((threads + 31) / 32);
-    self.checks.resize(launch.modes != 0 ? threads : 0);
-    for (uint32 i = 0; i < self.warps.size(); ++i)
+    const uint32 warps = (threads + 31) / 32;
+    RunningBlock& block = self.blocks[rank];
+    block.sharedEnd = self.sharedEnds[rank];
+    static_cast<emulated::Block&>(block) = {
+        {0, 0, 0}, launch.block, launch.grid, block.sharedEnd - room, launch.sharedBytes, rank, volume(launch.cluster)};
+    block.firstWarp = rank * warps;
+    block.warps = warps;
+    block.firstFiber = rank * threads;
+    block.threads = threads;
+    for (uint32 i = 0; i < warps; ++i)
     {
-        self.warps[i].fibers = &self.fibers[i * 32];
-        self.warps[i].index = i;
+        Warp& warp = self.warps[block.firstWarp + i];
+        warp.fibers = &self.fibers[block.firstFiber + i * 32];
+        warp.lanes = threads - i * 32 < 32 ? threads - i * 32 : 32;
+        warp.index = i;
+        warp.place = block.firstWarp + i;
     }
     for (uint32 i = 0; i < threads; ++i)
     {
-        Fiber& fiber = self.fibers[i];
-        fiber.index = {i % launch.block.x, i / launch.block.x % launch.block.y, i / launch.block.x / launch.block.y};
+        Fiber& fiber = self.fibers[block.firstFiber + i];
+        fiber.index = unflatten(i, launch.block);
         fiber.lane = i % 32;
-        fiber.block = &self.block;
-        fiber.warp = &self.warps[i / 32];
-        fiber.checks = launch.modes != 0 ? &self.checks[i] : nullptr;
+        fiber.block = &block;
+        fiber.warp = &self.warps[block.firstWarp + i / 32];
+        fiber.checks = launch.modes != 0 ? &self.checks[block.firstFiber + i] : nullptr;
     }
+}
+
+} // namespace
+
+void prepareWorker(Worker& self, Launch& launch)
+{
+    const uint32 threads = volume(launch.block), blocks = volume(launch.cluster);
+    self.launch = &launch;
+    self.statistics = Statistics();
+    if (!growStacks(self, static_cast<size_t>(threads) * blocks) || !mapShared(self, blocks))
+        return describe(launch, "out of memory for thread stacks");
+    self.blocks.resize(blocks);
+    self.fibers.resize(static_cast<size_t>(threads) * blocks);
+    self.warps.resize(static_cast<size_t>((threads + 31) / 32) * blocks);
+    self.checks.resize(launch.modes != 0 ? self.fibers.size() : 0);
+    for (uint32 rank = 0; rank < blocks; ++rank)
+        prepareBlock(self, rank, threads);
     ThreadLocalIndex index{launch.staticModule, 0};
     self.staticShared = launch.staticBytes != 0 ? static_cast<char*>(__tls_get_addr(&index)) : nullptr;
 }
 
-void runBlocks(Worker& self)
+void runClusters(Worker& self)
 {
     Launch& launch = *self.launch;
     while (!launch.failed.load(std::memory_order_relaxed))
     {
-        const uint64 number = launch.nextBlock.fetch_add(1);
-        if (number >= launch.blocks)
+        const uint64 number = launch.nextCluster.fetch_add(1);
+        if (number >= launch.clusters)
             break;
-        beginBlock(self, number);
+        beginCluster(self, number);
         Fiber& first = self.fibers[0];
         wpk_emulator_thread = &first;
         wpk_emulator_switch(&self.returnStack, first.stack);
         wpk_emulator_thread = nullptr;
-        checkEndOfShared(self);
+        for (const RunningBlock& block : self.blocks)
+            checkEndOfShared(self, block);
     }
-}
-
-bool findShared(unsigned long address, size_t bytes, uint32* offset)
-{
-    const Worker& self = *worker;
-    const unsigned long dynamic = reinterpret_cast<unsigned long>(self.block.shared);
-    const unsigned long fixed = reinterpret_cast<unsigned long>(self.staticShared);
-    if (address >= dynamic && address + bytes <= dynamic + self.block.sharedBytes)
-    {
-        *offset = static_cast<uint32>(address - dynamic);
-        return true;
-    }
-    if (fixed != 0 && address >= fixed && address + bytes <= fixed + self.launch->staticBytes)
-    {
-        *offset = static_cast<uint32>(address - fixed);
-        return true;
-    }
-    return false;
 }
 
 } // namespace wpk::emulator

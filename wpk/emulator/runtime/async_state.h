@@ -1,0 +1,52 @@
+// What is under way beside the threads: copies of many bytes into and out of shared memory, products of warpgroups.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include <wpk/kernels/portable.cuh>
+
+namespace wpk::emulator
+{
+
+// A write into shared memory that has not landed yet; `barrier`, in the same block, counts its bytes.
+struct AsyncWrite
+{
+    enum Kind
+    {
+        kBox,   // that `coordinates` and `offsets` give of the tensor that `source` describes
+        kBytes, // at `source`
+        kValue  // in `value`
+    } kind;
+    unsigned long target, barrier;
+    const void* source;
+    int bytes;
+    int coordinates[5];
+    int offsets[3];
+    char value[16];
+};
+
+// A box that is copied out of shared memory.
+struct AsyncStore
+{
+    unsigned long source;
+    const void* map;
+    int coordinates[5];
+};
+
+struct WgmmaPending
+{
+    size_t target; // in Warp::wgmmaTargets
+    emulated::WgmmaOperands operands;
+    uint32 a[32][4]; // where A comes from registers
+};
+
+// Accumulators that products under way will write. Until then the registers hold NaN, the values are here.
+struct WgmmaTarget
+{
+    float* registers[32];
+    std::vector<float> values; // [lane][columns / 2]
+    size_t pending;
+};
+
+} // namespace wpk::emulator

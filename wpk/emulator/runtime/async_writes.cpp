@@ -1,0 +1,133 @@
+// Asynchronous writes into shared memory, whose bytes a barrier counts (sm_90): tensor copies, plain copies of
+// many bytes, and stores into another block of the cluster.
+#include <cstring>
+
+#include "state.h"
+
+namespace wpk::emulator
+{
+
+namespace
+{
+
+RunningBlock& targetBlock(const AsyncWrite& write, const char* what)
+{
+    uint32 offset;
+    RunningBlock* const block = blockAt(write.target, static_cast<size_t>(write.bytes), &offset);
+    if (block == nullptr)
+        fail("%s: the target does not lie in dynamic shared memory", what);
+    if (blockAt(write.barrier, 8, &offset) != block || offset % 8 != 0)
+        fail("%s: the barrier that counts it does not lie, 8-byte aligned, in the block of the target", what);
+    return *block;
+}
+
+void land(const AsyncWrite& write)
+{
+    RunningBlock& block = targetBlock(write, "an asynchronous write");
+    switch (write.kind)
+    {
+    case AsyncWrite::kBox:
+        loadBox(write, block);
+        break;
+    case AsyncWrite::kBytes:
+        memcpy(reinterpret_cast<void*>(write.target), write.source, static_cast<size_t>(write.bytes));
+        break;
+    case AsyncWrite::kValue:
+        memcpy(reinterpret_cast<void*>(write.target), write.value, static_cast<size_t>(write.bytes));
+        break;
+    }
+    landBytes(write.barrier, write.bytes);
+}
+
+// What another thread of its block wrote there counts no longer.
+void forgetWriters(const AsyncWrite& write, RunningBlock& block)
+{
+    const size_t first = (write.target - reinterpret_cast<unsigned long>(block.shared)) / kChunkBytes;
+    const size_t count = (static_cast<size_t>(write.bytes) + kChunkBytes - 1) / kChunkBytes;
+    for (size_t i = first; i < first + count && i < block.writers.size(); ++i)
+        block.writers[i] = 0;
+}
+
+} // namespace
+
+void issue(const AsyncWrite& write, const char* what)
+{
+    RunningBlock& block = targetBlock(write, what);
+    if (&block != &currentBlock())
+        liveBlockAt(write.target, static_cast<size_t>(write.bytes), what);
+    if (!worker->has(kLateCopies))
+        return land(write);
+    memset(reinterpret_cast<void*>(write.target), 0xff, static_cast<size_t>(write.bytes));
+    forgetWriters(write, block);
+    worker->asyncWrites.push_back(write);
+    yieldSometimes();
+}
+
+bool landAsyncWrite()
+{
+    Worker& self = *worker;
+    if (self.asyncWrites.empty())
+        return false;
+    const size_t chosen = self.draw() % self.asyncWrites.size();
+    const AsyncWrite write = self.asyncWrites[chosen];
+    self.asyncWrites.erase(self.asyncWrites.begin() + static_cast<long>(chosen));
+    land(write);
+    return true;
+}
+
+void checkBlockEnd(const RunningBlock& block)
+{
+    uint32 offset;
+    for (const AsyncWrite& write : worker->asyncWrites)
+    {
+        if (blockAt(write.target, static_cast<size_t>(write.bytes), &offset) == &block)
+            fail("a block ends while %d bytes are under way into its shared memory, at byte %u", write.bytes, offset);
+    }
+}
+
+} // namespace wpk::emulator
+
+using namespace wpk::emulator;
+
+WPK_API void wpk_emulator_tensor_copy(unsigned long target, const void* map, unsigned long barrier,
+    const int* coordinates, int rank, const uint16_t* offsets, uint32_t blocks)
+{
+    const char* const what = offsets == nullptr ? "copyTensor" : "copyPixels";
+    checkBox(map, rank, offsets != nullptr, target, what);
+    if (offsets != nullptr)
+        checkPixels(map, coordinates);
+    AsyncWrite write{AsyncWrite::kBox, target, barrier, map, static_cast<int>(boxBytes(map)), {}, {}, {}};
+    memcpy(write.coordinates, coordinates, sizeof(int) * static_cast<size_t>(rank));
+    for (int d = 0; offsets != nullptr && d < rank - 2; ++d)
+        write.offsets[d] = offsets[d];
+    if (blocks == 0)
+        return issue(write, what);
+    // To the same place in every block of the mask.
+    for (; blocks != 0; blocks &= blocks - 1)
+    {
+        AsyncWrite copy = write;
+        copy.target = wpk_emulator_cluster_address(target, __builtin_ctz(blocks));
+        copy.barrier = wpk_emulator_cluster_address(barrier, __builtin_ctz(blocks));
+        issue(copy, what);
+    }
+}
+
+WPK_API void wpk_emulator_bulk_copy(unsigned long target, const void* source, int bytes, unsigned long barrier)
+{
+    const unsigned long from = reinterpret_cast<unsigned long>(source);
+    uint32_t offset;
+    if (bytes <= 0 || bytes % 16 != 0 || target % 16 != 0 || from % 16 != 0)
+        fail("a bulk copy of %d bytes from %p: bytes and addresses are multiples of 16", bytes, source);
+    if (findShared(from, static_cast<size_t>(bytes), &offset))
+        checkFenced(currentBlock(), offset, static_cast<uint32_t>(bytes), "a bulk copy");
+    issue({AsyncWrite::kBytes, target, barrier, source, bytes, {}, {}, {}}, "a bulk copy");
+}
+
+WPK_API void wpk_emulator_async_store(unsigned long target, const void* value, int bytes, unsigned long barrier)
+{
+    AsyncWrite write{AsyncWrite::kValue, target, barrier, nullptr, bytes, {}, {}, {}};
+    if (target % static_cast<unsigned long>(bytes) != 0)
+        fail("an asynchronous store of %d bytes is not aligned to them", bytes);
+    memcpy(write.value, value, static_cast<size_t>(bytes));
+    issue(write, "an asynchronous store");
+}
