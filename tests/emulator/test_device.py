@@ -112,9 +112,9 @@ def test_refuses_a_kernel_that_was_not_loaded(device):
         device.launch(_launch(SAXPY, (0, 0, 0, 0)))
 
 
-def test_refuses_clusters(device):
+def test_refuses_clusters_that_do_not_divide_the_grid(device):
     device.load(_image(SAXPY))
-    with pytest.raises(EmulatorError, match="cluster"):
+    with pytest.raises(EmulatorError, match="clusters of 2 x 1 x 1 blocks do not divide"):
         device.launch(replace(_launch(SAXPY, (0, 0, 0, 0)), cluster=(2, 1, 1)))
 
 

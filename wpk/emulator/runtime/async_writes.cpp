@@ -24,6 +24,13 @@ RunningBlock& targetBlock(const AsyncWrite& write, const char* what)
 void land(const AsyncWrite& write)
 {
     RunningBlock& block = targetBlock(write, "an asynchronous write");
+    uint32 offset;
+    const RunningBlock* const from =
+        write.kind == AsyncWrite::kBytes
+            ? blockAt(reinterpret_cast<unsigned long>(write.source), static_cast<size_t>(write.bytes), &offset)
+            : nullptr;
+    if (from != nullptr && from->live == 0)
+        fail("a copy reads the shared memory of block %u of the cluster, which has ended", from->rank);
     switch (write.kind)
     {
     case AsyncWrite::kBox:
