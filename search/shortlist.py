@@ -20,7 +20,7 @@ from wpk.performance.bound import Bound
 from wpk.performance.estimate import estimate
 from wpk.performance.extension import extended_pul
 from wpk.performance.pul import pul
-from wpk.performance.work import Columns, Floats, SharedAccess, Work
+from wpk.performance.work import Columns, Floats, Work
 from wpk.problems import Problem
 from wpk.schedules.template import Schedule, ScheduleTemplate
 from wpk.search.record import Funnel, Scored
@@ -120,12 +120,9 @@ class _Models:
         rounded = score.round(_TIE_DIGITS)
         return np.lexsort((seconds, -rounded)), rounded
 
-    def cost(self, row: int, known: dict[tuple[SharedAccess, ...], SharedCost]) -> SharedCost:
+    def cost(self, row: int) -> SharedCost:
         schedule = self.template.schedule(self.columns, row)
-        accesses = tuple(self.template.shared_accesses(self.problem, schedule))
-        if accesses not in known:
-            known[accesses] = shared_cost(accesses)
-        return known[accesses]
+        return shared_cost(tuple(self.template.shared_accesses(self.problem, schedule)))
 
     def scores(self, rows: list[int], costs: dict[int, SharedCost]) -> Floats:
         work = select(self.work, np.asarray(rows))
@@ -157,13 +154,12 @@ def _keep(models: _Models, count: int) -> tuple[list[int], dict[int, SharedCost]
     order, limits = models.order()
     candidates = order.tolist()
     costs: dict[int, SharedCost] = {}
-    known: dict[tuple[SharedAccess, ...], SharedCost] = {}
     scores: list[float] = []
     for start in range(0, len(candidates), count):
         batch = candidates[start : start + count]
         if len(scores) >= count and sorted(scores)[-count] >= limits[batch[0]]:
             break
-        costs |= {row: models.cost(row, known) for row in batch}
+        costs |= {row: models.cost(row) for row in batch}
         scores += models.scores(batch, costs).round(_TIE_DIGITS).tolist()
     places = np.argsort(-np.asarray(scores), kind="stable")[:count]
     return sorted(candidates[place] for place in places), costs

@@ -68,13 +68,13 @@ def test_agrees_with_brute_force(size: int, slots: list[list[int]]) -> None:
 def test_the_coefficient_weighs_accesses_by_their_count() -> None:
     free = SharedAccess(tuple(4 * i for i in LANES), 4, count=3)
     twofold = SharedAccess(tuple(8 * i for i in LANES), 4, count=1)
-    assert shared_cost([free]).coefficient == 1.0
-    assert shared_cost([free, twofold]).coefficient == pytest.approx((3 * 1 + 1 * 2) / 4)
-    assert shared_cost([free, twofold]).passes == pytest.approx((3 * 1 + 1 * 2) / 4)
+    assert shared_cost((free,)).coefficient == 1.0
+    assert shared_cost((free, twofold)).coefficient == pytest.approx((3 * 1 + 1 * 2) / 4)
+    assert shared_cost((free, twofold)).passes == pytest.approx((3 * 1 + 1 * 2) / 4)
 
 
 def test_wide_accesses_take_passes_but_do_not_conflict() -> None:
-    accesses = [SharedAccess(tuple(size * i for i in LANES), size) for size in (4, 8, 16)]
+    accesses = tuple(SharedAccess(tuple(size * i for i in LANES), size) for size in (4, 8, 16))
     assert shared_cost(accesses).coefficient == 1.0
     assert shared_cost(accesses).passes == pytest.approx((1 + 2 + 4) / 3)
 
@@ -82,9 +82,9 @@ def test_wide_accesses_take_passes_but_do_not_conflict() -> None:
 def test_phases_without_active_lanes_are_no_excuse() -> None:
     # Only the first quarter-warp is active, all its rows in the same four banks: 8 passes for 1.
     access = SharedAccess(tuple(128 * i if i < 8 else -1 for i in LANES), 16)
-    assert shared_cost([access]).coefficient == 8.0
+    assert shared_cost((access,)).coefficient == 8.0
 
 
 def test_nothing_loaded_means_no_conflicts() -> None:
-    assert shared_cost([]) == shared_cost([SharedAccess((-1,) * 32, 4)])
-    assert shared_cost([]).coefficient == 1.0
+    assert shared_cost(()) == shared_cost((SharedAccess((-1,) * 32, 4),))
+    assert shared_cost(()).coefficient == 1.0

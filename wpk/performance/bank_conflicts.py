@@ -8,8 +8,8 @@ read the same word share it. So a phase takes as many passes as its busiest bank
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,8 @@ def passes(addresses: NDArray[np.int64], access_bytes: int) -> NDArray[np.int64]
     return busiest
 
 
-def shared_cost(accesses: Sequence[SharedAccess]) -> SharedCost:
+@lru_cache(maxsize=1 << 15)  # schedules that differ elsewhere load alike
+def shared_cost(accesses: tuple[SharedAccess, ...]) -> SharedCost:
     """What a warp's shared memory loads cost on average, each weighed by its count."""
     taken = least = loads = 0
     for size in sorted({access.bytes for access in accesses}):

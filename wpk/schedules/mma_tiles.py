@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -242,6 +243,7 @@ def _loads(columns: Columns, inputs: MmaInputs) -> Floats:
     return (mma_steps * (tiles_m + pairs_n)).astype(np.float64)
 
 
+@lru_cache(maxsize=1 << 15)  # problems share schedules
 def shared_accesses(
     schedule: MmaSchedule, element_bytes: int, depth_major: bool = False
 ) -> tuple[SharedAccess, SharedAccess]:

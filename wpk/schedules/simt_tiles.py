@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,6 +225,7 @@ def _loads(columns: Columns) -> Floats:
     return total
 
 
+@lru_cache(maxsize=1 << 15)  # problems share schedules
 def shared_accesses(schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:
     """The loads of a step, of the rows' and of the columns' tile, as the first warp makes them."""
     threads_n = schedule.block_n // schedule.thread_n

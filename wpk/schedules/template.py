@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import numpy as np
@@ -118,10 +119,15 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     @final
     def schedule(self, columns: Columns, row: int) -> S:
         """The schedule at one row of a set of columns."""
-        names = [field.name for field in fields(self.schedule_type)]
+        names = _parameter_names(self.schedule_type)
         return self.schedule_type(**{name: int(columns[name][row]) for name in names})
 
     @final
     def schedule_from(self, parameters: Sequence[tuple[str, int]]) -> S:
         """The schedule with these parameters, as stored in a trial or a plan."""
         return self.schedule_type(**dict(parameters))
+
+
+@cache
+def _parameter_names(schedule_type: type[Schedule]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(schedule_type))
