@@ -7,10 +7,11 @@ shows in some order of the threads, so that several are tried.
 import re
 from dataclasses import dataclass
 
-import hopper_examples
 import numpy as np
 import pytest
-from hopper_examples import Example
+from hopper_example import Example, run
+from hopper_examples import examples
+from hopper_products import gemms
 
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError
@@ -19,8 +20,8 @@ from wpk.execution import KernelImage
 
 SEEDS = 4
 
-EXAMPLES = {example.entry: example for example in hopper_examples.examples()}
-GEMM = next(e for e in hopper_examples.gemms() if e.cluster == (1, 1, 4))
+EXAMPLES = {example.entry: example for example in examples()}
+GEMM = next(e for e in gemms() if e.cluster == (1, 1, 4))
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def _outcome(example: Example, fault: Fault, seed: int) -> str | None:
     source = example.source(((fault.old, fault.new),))
     device = Emulator(CHECKING, seed=seed)
     try:
-        result = hopper_examples.run(example, device, KernelImage(source.digest, source, b""))
+        result = run(example, device, KernelImage(source.digest, source, b""))
     except EmulatorError as error:
         return str(error)
     return None if np.array_equal(result, example.expected) else "wrong numbers"
