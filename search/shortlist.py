@@ -91,7 +91,7 @@ def score_one(
 ) -> Scored:
     """What the models say of one legal schedule, kept or not."""
     models = _Models(problem, template, target, bound, schedule.columns())
-    return models.scored([0], {0: models.cost(0, {})})[0]
+    return models.scored([0], {0: models.cost(0)})[0]
 
 
 def kept_count(legal: int) -> int:

@@ -119,7 +119,8 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     @final
     def schedule(self, columns: Columns, row: int) -> S:
         """The schedule at one row of a set of columns."""
-        names = _parameter_names(self.schedule_type)
+        # mypy does not see that a class, as a type variable, is hashable.
+        names = _parameter_names(self.schedule_type)  # type: ignore[arg-type]
         return self.schedule_type(**{name: int(columns[name][row]) for name in names})
 
     @final
