@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from hopper_copies import boxes, others, pixels, sums
 from hopper_example import Example
-from hopper_products import gemms, products
+from hopper_products import gemms, products, shared_gemms
 
 
 def examples() -> list[Example]:
     """All of them."""
-    return [*boxes(), *pixels(), *others(), *sums(), *products(), *gemms()]
+    return [*boxes(), *pixels(), *others(), *sums(), *products(), *gemms(), *shared_gemms()]

@@ -110,3 +110,34 @@ def gemms() -> Iterator[Example]:
             shared_bytes=3 * 2 * 64 * 64 * 2 + 3 * 8,
             cluster=(1, 1, split),
         )
+
+
+def shared_gemms() -> Iterator[Example]:
+    """Whole products; two blocks copy rows of A for each other."""
+    for m, n, k in ((64, 128, 64), (100, 200, 520), (130, 60, 200)):
+        a = np.random.default_rng(m).integers(-4, 5, (m, k)).astype(np.float16)
+        b = np.random.default_rng(n).integers(-4, 5, (n, k)).astype(np.float16)
+        c = a.astype(np.float32) @ b.astype(np.float32).T
+
+        def arguments(
+            inputs: Sequence[int], output: int, a: Array = a, b: Array = b, c: Array = c
+        ) -> tuple[BoundArgument, ...]:
+            return (
+                tensor_map(inputs[0], a, (64, 32), 128),
+                tensor_map(inputs[1], b, (64, 64), 128),
+                tensor_map(output, c, (32, 64), 128),
+                a.shape[1],
+            )
+
+        yield Example(
+            f"gemm {m}x{n}x{k}, A copied to both blocks",
+            "gemm_multicast",
+            "gemm_multicast",
+            (a, b),
+            c,
+            arguments,
+            grid=(-(-n // 128) * 2, -(-m // 64), 1),
+            threads=160,
+            shared_bytes=3 * 2 * 64 * 64 * 2 + 3 * 16,
+            cluster=(2, 1, 1),
+        )
