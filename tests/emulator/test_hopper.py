@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hopper_example import Example, run
 from hopper_examples import examples
+from hopper_products import gemms
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.emulator.emulator import Emulator
@@ -26,10 +27,18 @@ def test_gives_what_the_documents_say(example: Example, mode: Mode) -> None:
 
 @pytest.mark.parametrize("file", sorted({example.file for example in EXAMPLES}))
 def test_compiles_for_hopper(file: str) -> None:
-    """Each kernel of a file; the widths of wgmma one by one are another test's."""
+    """Without spills, and with products that run beside the threads: ptxas says where it serializes them."""
     for source in {e.source().text: e.source() for e in EXAMPLES if e.file == file}.values():
-        resources = load_nvrtc().compile(source, "sm_90a").resources
-        assert resources.spill_store_bytes == 0
+        compiled = load_nvrtc().compile(source, "sm_90a")
+        assert compiled.resources.spill_store_bytes == 0
+        assert "serialized" not in compiled.log
+
+
+def test_a_wait_without_its_accumulators_serializes_products() -> None:
+    """What waitWgmma<N>(d) is there for, and that the test above can fail."""
+    example = next(gemms())
+    source = example.source((("waitWgmma<0>(acc)", "waitWgmma<0>()"),))
+    assert "serialized" in load_nvrtc().compile(source, "sm_90a").log
 
 
 _WIDTHS = """#include <wpk/kernels/wgmma.cuh>

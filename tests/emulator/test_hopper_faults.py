@@ -129,8 +129,8 @@ GEMM_FAULTS = [
 SHARED_FAULTS = [
     Fault(
         "stages are filled that the other block still reads",
-        "static_cast<int>(threadIdx.x % 32))",
-        "wpk::clusterRank())",
+        "ring.empty(step), lane)",
+        "ring.empty(step), wpk::clusterRank())",
     ),
     Fault(
         "only the own warps are waited for",

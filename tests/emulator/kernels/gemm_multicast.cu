@@ -52,6 +52,14 @@ WPK_DEVICE void produce(const Ring& ring, const wpk::TensorMap* a, const wpk::Te
     }
 }
 
+// A warp has read a stage: one lane tells each block.
+WPK_DEVICE void release(const Ring& ring, int step)
+{
+    const int lane = static_cast<int>(threadIdx.x % 32);
+    if (lane < kBlocks)
+        wpk::arriveBarrier(wpk::clusterAddress(ring.empty(step), lane));
+}
+
 WPK_DEVICE void consume(float (&acc)[kTile / 2], const Ring& ring, int steps)
 {
     for (int step = 0; step < steps; ++step)
@@ -64,10 +72,11 @@ WPK_DEVICE void consume(float (&acc)[kTile / 2], const Ring& ring, int steps)
         for (int k = 0; k < kBlockK / 16; ++k)
             wpk::wgmma<wpk::Half>(acc, a + k * 2, b + k * 2, 1);
         wpk::commitWgmma();
-        wpk::waitWgmma<0>(acc);
-        if (threadIdx.x % 32 < kBlocks)
-            wpk::arriveBarrier(wpk::clusterAddress(ring.empty(step), static_cast<int>(threadIdx.x % 32)));
+        wpk::waitWgmma<1>(); // for those of the step before: these go on while the next stage is waited for
+        if (step > 0)
+            release(ring, step - 1);
     }
+    wpk::waitWgmma<0>(acc);
 }
 
 // Two boxes of 32 columns, in whose rows 16-byte pieces are swizzled.
