@@ -12,6 +12,7 @@ namespace wpk
 WPK_DEVICE void syncThreads(int barrier, int threads)
 {
 #if WPK_ON_GPU
+    __syncwarp(); // lanes that took different ways before
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 #else
     wpk_emulator_named_barrier(barrier, threads);
