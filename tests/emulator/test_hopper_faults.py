@@ -90,6 +90,12 @@ GEMM_FAULTS = [
         "accumulators are written before",
     ),
     Fault(
+        "accumulators are read before the wait",
+        "    wpk::waitWgmma<0>(acc);\n",
+        "    const float early = acc[3];\n    wpk::waitWgmma<0>(acc);\n    acc[3] = early;\n",
+        "wrong numbers",
+    ),
+    Fault(
         "no fence in front of the products", "    wpk::fenceWgmma();\n", "", "fenceWgmma is missing"
     ),
     Fault("products without a commit", "    wpk::commitWgmma();\n"),
