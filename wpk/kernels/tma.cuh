@@ -36,6 +36,13 @@ struct alignas(64) TensorMap
 static_assert(sizeof(TensorMap) == 128);
 #endif
 
+// The tensor maps of a launch; they lie among the kernel's parameters.
+template <int N>
+struct TensorMaps
+{
+    const TensorMap* at[N];
+};
+
 // Orders what this thread has written to shared memory before what asynchronous copies and wgmma read there
 // later: threads write, each calls this, they meet at a barrier, then one starts the copy or all multiply.
 WPK_DEVICE void fenceAsyncProxy()

@@ -1,0 +1,133 @@
+"""Matrix product by warpgroups, with batch and broadcasting (gemm_wgmma.cuh), on sm_90a."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from wpk.dims import DimExpr
+from wpk.launch import TensorMapArgument
+from wpk.performance.work import Columns, Work
+from wpk.problems.matmul import Matmul
+from wpk.problems.operand import Tensor
+from wpk.schedules import packings, wgmma_tiles
+from wpk.schedules.matmul_view import MatmulView, why_too_large
+from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.template import Constraint
+from wpk.schedules.unit import Type
+from wpk.schedules.wgmma_tiles import ALIGNMENT, BOX_DEPTH, SWIZZLE, WgmmaSchedule
+from wpk.targets.target import Target
+
+
+class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
+    """Matrix products in fp16 and bf16 whose operands lie along the reduction."""
+
+    name: ClassVar[str] = "gemm_wgmma"
+    version: ClassVar[int] = 1
+    problem_type = Matmul
+    schedule_type = WgmmaSchedule
+
+    def why_not(self, problem: Matmul, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        if (reason := wgmma_tiles.needs(problem.precision, target)) is not None:
+            return reason
+        if not problem.y.dtype.is_float:
+            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+        stored = problem.precision.storage
+        operands = [("a", problem.a, (3, 2, 1, 0))]
+        if not problem.b_constant:
+            operands.append(("b", problem.b, (2, 3, 1, 0)))
+        for name, tensor, order in operands:
+            strides = [tensor.strides[axis] for axis in order]
+            if strides[1] == 0:
+                return f"{name} is broadcast along its rows"
+            reason = wgmma_tiles.why_not_copied(
+                name, tensor.dtype, stored, tensor.alignment, strides
+            )
+            if reason is not None:
+                return reason
+        return why_too_large(problem)
+
+    def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`."""
+        del target  # its limits are constraints
+        return wgmma_tiles.axes(problem.m.value, problem.n, problem.k, problem.k)
+
+    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
+        """See `ScheduleTemplate.constraints`."""
+        view = MatmulView(problem)
+        return wgmma_tiles.constraints(lambda c: view.product(c, target), target)
+
+    def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
+        """See `ScheduleTemplate.work`."""
+        tiles = MatmulView(problem).product(columns, target)
+        return wgmma_tiles.work(tiles, problem.precision, columns)
+
+    def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
+        """Columns of a constant ``b`` as rows; gemm_mma's, so that both share them."""
+        del schedule  # every schedule reads the same rows
+        return "nk_pad" if problem.b_constant else None
+
+    def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
+        view = MatmulView(problem)
+        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
+        return Kernel(
+            members={
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                **view.members(),
+                "b_constant": problem.b_constant,
+            },
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.leading,
+            grid=grid,
+            threads=schedule.threads,
+            shared_bytes=schedule.shared_bytes,
+            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
+            tensor_maps=(_a_map(problem, schedule), _b_map(problem, schedule)),
+            attributes=schedule.attributes,
+        )
+
+
+def _a_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
+    outer, middle, row, _ = problem.a.strides
+    rows = ((problem.m.expression, row), *_batch(problem, outer, middle))
+    return _map(0, problem.k, rows, problem.a, schedule.block_m)
+
+
+def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
+    if problem.b_constant:
+        stored = problem.precision.storage
+        row = packings.matrix_row(problem, stored.bytes)
+        single = ((1, 0), (1, 0))
+        return _map(
+            1, problem.k, ((problem.n, row), *single), Tensor(stored, ()), schedule.block_n
+        )
+    outer, middle, _, column = problem.b.strides
+    columns = ((problem.n, column), *_batch(problem, outer, middle))
+    return _map(1, problem.k, columns, problem.b, schedule.block_n)
+
+
+def _batch(
+    problem: Matmul, outer: int, middle: int
+) -> tuple[tuple[DimExpr, int], tuple[DimExpr, int]]:
+    """Matrices along both dimensions of the batch, with their strides; one where broadcast."""
+    b0, b1 = problem.batch
+    return (b1 if middle else 1, middle), (b0.expression if outer else 1, outer)
+
+
+def _map(
+    index: int,
+    depth: int,
+    rows: tuple[tuple[DimExpr, int], ...],
+    tensor: Tensor,
+    block: int,
+) -> TensorMapArgument:
+    """A map over the reduction, rows, middle and outer; a stride of one matrix alone has no meaning."""
+    size = tensor.dtype.bytes
+    return TensorMapArgument(
+        index,
+        (depth, *(extent for extent, _ in rows)),
+        tuple(stride * size or ALIGNMENT for _, stride in rows),
+        (BOX_DEPTH, block, 1, 1),
+        SWIZZLE,
+    )
