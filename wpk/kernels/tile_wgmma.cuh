@@ -41,11 +41,11 @@ struct WgmmaShape
     static constexpr int slices = minOf(ceilDivide(Depth, 16), kBoxDepth / 16); // products of a box
 
     static_assert(blockM == 64 || blockM == 128, "one or two warpgroups have 64 rows each");
-    static_assert((blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256,
-        "columns are a power of two from 16 to 256");
+    static_assert(
+        (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
     static_assert(blockK == 64 || blockK == 128, "a tile is one or two boxes of 64 elements");
     static_assert(stages >= 2, "the ring has at least two tiles");
-    static_assert(early || Schedule::early == 0, "early is 0 or 1");
+    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
 // Where tiles lie and their barriers: behind the tiles, for each slot one that counts what has arrived, and one
@@ -204,8 +204,7 @@ WPK_DEVICE void storeWgmmaTile(const float (&acc)[Shape::accumulators], unsigned
     const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid, int stored)
 {
     const auto& tiles = reinterpret_cast<const float(&)[1][Shape::tilesN][4]>(acc);
-    storeTiles<Problem, Shape>(
-        tiles, shared, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
+    storeTiles<Problem, Shape>(tiles, shared, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
 }
 
 } // namespace wpk

@@ -155,6 +155,4 @@ def _filter_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgum
     tap, row = packings.filter_row(problem, _tap_vector(problem), size)
     taps = problem.filter[0] * problem.filter[1]
     box = (BOX_DEPTH, 1, schedule.block_n)
-    return TensorMapArgument(
-        1, (tap, taps, problem.k), (tap * size, row * size), box, SWIZZLE
-    )
+    return TensorMapArgument(1, (tap, taps, problem.k), (tap * size, row * size), box, SWIZZLE)

@@ -99,9 +99,7 @@ def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
         stored = problem.precision.storage
         row = packings.matrix_row(problem, stored.bytes)
         single = ((1, 0), (1, 0))
-        return _map(
-            1, problem.k, ((problem.n, row), *single), Tensor(stored, ()), schedule.block_n
-        )
+        return _map(1, problem.k, ((problem.n, row), *single), Tensor(stored, ()), schedule.block_n)
     outer, middle, _, column = problem.b.strides
     columns = ((problem.n, column), *_batch(problem, outer, middle))
     return _map(1, problem.k, columns, problem.b, schedule.block_n)

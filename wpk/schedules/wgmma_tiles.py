@@ -111,9 +111,7 @@ def registers(columns: Columns) -> Floats:
     return np.maximum(accumulators + _OTHER_REGISTERS, summing)
 
 
-def constraints(
-    product: Callable[[Columns], TiledProduct], target: Target
-) -> Sequence[Constraint]:
+def constraints(product: Callable[[Columns], TiledProduct], target: Target) -> Sequence[Constraint]:
     """The limits of tile_wgmma.cuh, of the target, and of split reductions.
 
     Args:
@@ -139,8 +137,10 @@ def constraints(
         ),
         Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
         Constraint(
-            lambda c: (c["stages"] == 2)
-            | (c["stages"] <= np.ceil(product(c).tile_steps / np.maximum(c["split"], 1))),
+            lambda c: (
+                (c["stages"] == 2)
+                | (c["stages"] <= np.ceil(product(c).tile_steps / np.maximum(c["split"], 1)))
+            ),
             words("{stages} stages are more than a part has steps of {block_k}"),
         ),
         Constraint(lambda c: np.isin(c["early"], (0, 1)), words("early is 0 or 1, not {early}")),
