@@ -1,6 +1,6 @@
 """From a template's whole space to the few schedules worth compiling.
 
-    space -> legal -> score keeps max(24, 3.5 %), at most 256 -> estimate ranks
+    space -> legal -> score keeps max(24, 3.5 %), at most 256, of each family -> estimate ranks
 
 Scores without bank conflicts are upper limits of the scores with them, so conflicts are counted in
 the order of these limits, and only until no uncounted schedule can enter the kept ones any more.
@@ -73,7 +73,7 @@ def shortlist(problem: Problem, template: Template, target: Target, bound: Bound
         return Shortlist(template, Funnel(template.name, space, 0, 0, 0, 0), ())
     columns = _thin(legal)
     models = _Models(problem, template, target, bound, columns)
-    kept, costs = _keep(models, kept_count(legal_count))
+    kept, costs = _keep_of_each_family(models, legal_count)
     scored = models.scored(kept, costs)
     funnel = Funnel(
         template=template.name,
@@ -91,7 +91,7 @@ def score_one(
 ) -> Scored:
     """What the models say of one legal schedule, kept or not."""
     models = _Models(problem, template, target, bound, schedule.columns())
-    return models.scored([0], {0: models.cost(0, {})})[0]
+    return models.scored([0], {0: models.cost(0)})[0]
 
 
 def kept_count(legal: int) -> int:
@@ -149,10 +149,25 @@ class _Models:
         )
 
 
-def _keep(models: _Models, count: int) -> tuple[list[int], dict[int, SharedCost]]:
-    """The best ``count`` rows by counted score, and the cost of every row that was counted."""
+def _keep_of_each_family(models: _Models, legal: int) -> tuple[list[int], dict[int, SharedCost]]:
+    """The best rows of every family by counted score, and the cost of every row that was counted."""
+    families = models.template.families(models.columns)
     order, limits = models.order()
-    candidates = order.tolist()
+    kept: list[int] = []
+    costs: dict[int, SharedCost] = {}
+    for family in np.unique(families):
+        candidates = order[families[order] == family]
+        share = legal * candidates.size // families.size
+        rows, counted = _keep(models, candidates.tolist(), limits, kept_count(share))
+        kept += rows
+        costs |= counted
+    return sorted(kept), costs
+
+
+def _keep(
+    models: _Models, candidates: list[int], limits: Floats, count: int
+) -> tuple[list[int], dict[int, SharedCost]]:
+    """The best ``count`` of some rows, in falling order of their limits."""
     costs: dict[int, SharedCost] = {}
     scores: list[float] = []
     for start in range(0, len(candidates), count):
@@ -162,7 +177,7 @@ def _keep(models: _Models, count: int) -> tuple[list[int], dict[int, SharedCost]
         costs |= {row: models.cost(row) for row in batch}
         scores += models.scores(batch, costs).round(_TIE_DIGITS).tolist()
     places = np.argsort(-np.asarray(scores), kind="stable")[:count]
-    return sorted(candidates[place] for place in places), costs
+    return [candidates[place] for place in places], costs
 
 
 def select(work: Work, rows: NDArray[np.int64]) -> Work:

@@ -8,8 +8,6 @@ import pytest
 from launch_kernels import ENTRIES, THREADS, Single
 
 from wpk.emulator.emulator import Emulator
-from wpk.emulator.errors import EmulatorError
-from wpk.execution import TensorMap
 from wpk.launch import EARLY_LAUNCH
 
 PLACES = [(0, 0), (90, 40), (-5, -8), (3, 72), (150, 0)]
@@ -63,8 +61,18 @@ def test_two_swizzles_lie_differently(cpu: Emulator) -> None:
     assert (plain != swizzled).any()
 
 
-def test_the_emulator_refuses_im2col(cpu: Emulator) -> None:
-    single = launch_kernels.pixels(cpu, (1, 1), (0, 0))
-    assert any(isinstance(a, TensorMap) and a.im2col for a in single.launch.arguments)
-    with pytest.raises(EmulatorError):
-        cpu.launch(single.launch)
+@pytest.mark.parametrize("tap", [(0, 0), (2, 1)])
+@pytest.mark.parametrize("steps", [(1, 1), (2, 2), (2, 1)])
+def test_pixels_are_those_of_a_convolution(
+    cpu: Emulator, steps: tuple[int, int], tap: tuple[int, int]
+) -> None:
+    check(cpu, launch_kernels.pixels(cpu, steps, tap))
+
+
+@pytest.mark.parametrize(
+    ("grid", "cluster"), [((8, 1, 1), (4, 1, 1)), ((6, 4, 2), (3, 2, 1)), ((4, 2, 4), (1, 2, 4))]
+)
+def test_blocks_of_a_cluster_exchange(
+    cpu: Emulator, grid: tuple[int, int, int], cluster: tuple[int, int, int]
+) -> None:
+    check(cpu, launch_kernels.neighbours(cpu, grid, cluster))

@@ -7,10 +7,11 @@ shows in some order of the threads, so that several are tried.
 import re
 from dataclasses import dataclass
 
-import hopper_examples
 import numpy as np
 import pytest
-from hopper_examples import Example
+from hopper_example import Example, run
+from hopper_examples import examples
+from hopper_products import gemms, shared_gemms
 
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError
@@ -19,8 +20,9 @@ from wpk.execution import KernelImage
 
 SEEDS = 4
 
-EXAMPLES = {example.entry: example for example in hopper_examples.examples()}
-GEMM = next(e for e in hopper_examples.gemms() if e.cluster == (1, 1, 4))
+EXAMPLES = {example.entry: example for example in examples()}
+GEMM = next(e for e in gemms() if e.cluster == (1, 1, 4))
+SHARED = next(e for e in shared_gemms() if e.expected.shape == (100, 200))
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,12 @@ GEMM_FAULTS = [
         "accumulators are written before",
     ),
     Fault(
+        "accumulators are read before the wait",
+        "    wpk::waitWgmma<0>(acc);\n",
+        "    const float early = acc[3];\n    wpk::waitWgmma<0>(acc);\n    acc[3] = early;\n",
+        "wrong numbers",
+    ),
+    Fault(
         "no fence in front of the products", "    wpk::fenceWgmma();\n", "", "fenceWgmma is missing"
     ),
     Fault("products without a commit", "    wpk::commitWgmma();\n"),
@@ -121,6 +129,61 @@ GEMM_FAULTS = [
         "barriers are used before they are prepared",
         "    __syncthreads();\n    float acc",
         "    float acc",
+    ),
+]
+
+SHARED_FAULTS = [
+    Fault(
+        "stages are filled that the other block still reads",
+        "ring.empty(step), lane)",
+        "ring.empty(step), wpk::clusterRank())",
+    ),
+    Fault(
+        "only the own warps are waited for",
+        "initBarrier(ring.empty(stage), kBlocks * kConsumers / 32)",
+        "initBarrier(ring.empty(stage), kConsumers / 32)",
+    ),
+    Fault(
+        "stages are not waited for",
+        "        wpk::waitBarrierOfCluster(ring.empty(step), parityOf(step) ^ 1);\n",
+    ),
+    Fault(
+        "the copy for the other block is not counted",
+        "arriveExpectBytes(full, 2 * kBytesTile)",
+        "arriveExpectBytes(full, 2 * kBytesTile - kRowsOfA * 128)",
+    ),
+    Fault(
+        "a copy to the own block only",
+        "(1 << kBlocks) - 1)",
+        "1 << rank)",
+        "4096 bytes are missing",
+    ),
+    Fault(
+        "barriers of the other block are used before they are prepared",
+        "    wpk::syncCluster();\n    if (threadIdx.x >= kConsumers)",
+        "    __syncthreads();\n    if (threadIdx.x >= kConsumers)",
+        "may not have begun",
+    ),
+    Fault(
+        "the tile is stored before all warps have written it",
+        "    wpk::syncThreads(1, kConsumers);\n    if (thread != 0)",
+        "    if (thread != 0)",
+    ),
+    Fault(
+        "the tile is written while others multiply",
+        "        wpk::syncThreads(1, kConsumers);\n        storeTile",
+        "        storeTile",
+    ),
+    Fault(
+        "more threads are waited for than there are",
+        "wpk::syncThreads(1, kConsumers);\n        storeTile",
+        "wpk::syncThreads(1, kThreads);\n        storeTile",
+        "threads wait at syncThreads",
+    ),
+    Fault(
+        "a block ends while the other arrives",
+        "    wpk::syncCluster(); // the other block still arrives here\n",
+        message="has ended",
     ),
 ]
 
@@ -190,7 +253,7 @@ def _outcome(example: Example, fault: Fault, seed: int) -> str | None:
     source = example.source(((fault.old, fault.new),))
     device = Emulator(CHECKING, seed=seed)
     try:
-        result = hopper_examples.run(example, device, KernelImage(source.digest, source, b""))
+        result = run(example, device, KernelImage(source.digest, source, b""))
     except EmulatorError as error:
         return str(error)
     return None if np.array_equal(result, example.expected) else "wrong numbers"
@@ -206,6 +269,11 @@ def _check(example: Example, fault: Fault) -> None:
 @pytest.mark.parametrize("fault", GEMM_FAULTS, ids=lambda fault: fault.name)
 def test_faults_of_a_product_in_clusters_are_seen(fault: Fault) -> None:
     _check(GEMM, fault)
+
+
+@pytest.mark.parametrize("fault", SHARED_FAULTS, ids=lambda fault: fault.name)
+def test_faults_of_blocks_that_copy_for_each_other_are_seen(fault: Fault) -> None:
+    _check(SHARED, fault)
 
 
 @pytest.mark.parametrize(

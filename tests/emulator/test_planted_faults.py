@@ -89,11 +89,11 @@ WGMMA = [
         "producer does not wait", "wpk::waitBarrier(empty + slot * 8, parity ^ 1);", "", fast=True
     ),
     Fault("consumer does not wait", "wpk::waitBarrier(full + slot * 8, parity);", "", fast=True),
-    Fault("products not waited for", "        wpk::waitWgmma<0>();\n", "", fast=False),
+    Fault("products not waited for", "        wpk::waitWgmma<0>(acc);\n", "", fast=False),
     Fault(
         "stage released before its products end",
-        "wpk::waitWgmma<0>();\n        wpk::arriveBarrier(empty + slot * 8);",
-        "wpk::arriveBarrier(empty + slot * 8);\n        wpk::waitWgmma<0>();",
+        "wpk::waitWgmma<0>(acc);\n        wpk::arriveBarrier(empty + slot * 8);",
+        "wpk::arriveBarrier(empty + slot * 8);\n        wpk::waitWgmma<0>(acc);",
         fast=False,
     ),
     Fault(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import hopper_examples
 import numpy as np
 import pytest
-from hopper_examples import Example
+from hopper_example import Example, run
+from hopper_examples import examples
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.device.cuda import CudaDevice
@@ -17,7 +17,7 @@ from wpk.execution import KernelImage
 REPETITIONS = 20
 """Launches of each example: what is not ordered may come out right now and then."""
 
-EXAMPLES = hopper_examples.examples()
+EXAMPLES = examples()
 
 pytestmark = pytest.mark.gpu
 
@@ -29,10 +29,10 @@ def test_agrees_with_the_emulator(cuda: CudaDevice, example: Example) -> None:
     source = example.source()
     cubin = load_nvrtc().compile(source, "sm_90a").cubin
     image = KernelImage(source.digest, source, cubin)
-    emulated = hopper_examples.run(example, Emulator(), image)
+    emulated = run(example, Emulator(), image)
     np.testing.assert_array_equal(emulated, example.expected)
     for _ in range(REPETITIONS):
-        np.testing.assert_array_equal(hopper_examples.run(example, cuda, image), emulated)
+        np.testing.assert_array_equal(run(example, cuda, image), emulated)
 
 
 def test_examples_can_fail(cuda: CudaDevice, record: Callable[[str, object], None]) -> None:
@@ -49,7 +49,7 @@ def test_examples_can_fail(cuda: CudaDevice, record: Callable[[str, object], Non
         )
     )
     image = KernelImage(source.digest, source, load_nvrtc().compile(source, "sm_90a").cubin)
-    wrong = hopper_examples.run(example, cuda, image)
+    wrong = run(example, cuda, image)
     assert not np.array_equal(wrong, example.expected)
-    np.testing.assert_array_equal(wrong, hopper_examples.run(example, Emulator(), image))
+    np.testing.assert_array_equal(wrong, run(example, Emulator(), image))
     record("hopper_primitives", {"examples": len(EXAMPLES), "repetitions": REPETITIONS})

@@ -1,4 +1,5 @@
 // Kernels that need what launches of sm_90 have: clusters, early launch, tensor maps.
+#include <wpk/kernels/cluster.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/mbarrier.cuh>
 #include <wpk/kernels/tma.cuh>
@@ -50,7 +51,6 @@ load_box(int column, int row, int bytes, WPK_GRID_CONSTANT const wpk::TensorMap 
 }
 WPK_EXPORT(load_box)
 
-#if WPK_ON_GPU
 // Pixels from (w, h) of the first image on, each moved by the tap's place (right, down) in the window.
 WPK_KERNEL(kThreads)
 load_pixels(int w, int h, int right, int down, int bytes, WPK_GRID_CONSTANT const wpk::TensorMap map, unsigned char* y)
@@ -62,35 +62,25 @@ load_pixels(int w, int h, int right, int down, int bytes, WPK_GRID_CONSTANT cons
         wpk::initBarrier(barrier, 1);
         wpk::fenceBarrierInit();
         wpk::arriveExpectBytes(barrier, bytes);
-        asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8};" ::"r"(box),
-            "l"(&map), "r"(barrier), "r"(0), "r"(w), "r"(h), "r"(0), "h"(static_cast<short>(right)),
-            "h"(static_cast<short>(down))
-            : "memory");
+        wpk::copyPixels(
+            box, &map, barrier, {0, w, h, 0}, {static_cast<wpk::uint16>(right), static_cast<wpk::uint16>(down)});
     }
     __syncthreads();
     wpk::waitBarrier(barrier, 0);
     store(memory, y, bytes);
 }
+WPK_EXPORT(load_pixels)
 
 // Every block reads the x of the next block of its cluster from that block's shared memory.
 WPK_KERNEL(kThreads) from_neighbour(const float* x, float* y)
 {
-    __shared__ float mine[kThreads];
+    WPK_SHARED(float, mine);
     const int block = static_cast<int>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
-    const int i = block * kThreads + static_cast<int>(threadIdx.x);
-    wpk::uint32 rank, size, address;
-    float value;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
-    mine[threadIdx.x] = x[i];
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-        : "=r"(address)
-        : "r"(wpk::sharedAddress(mine + threadIdx.x)), "r"((rank + 1) % size));
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(address) : "memory");
-    y[i] = value;
-    // A block's shared memory stays until all have read it.
-    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+    const int i = block * kThreads + static_cast<int>(threadIdx.x),
+              next = (wpk::clusterRank() + 1) % wpk::clusterBlocks();
+    wpk::store<float, 1>(mine + threadIdx.x, {x[i]});
+    wpk::syncCluster();
+    y[i] = wpk::loadCluster<float, 1>(wpk::clusterAddress(wpk::sharedAddress(mine + threadIdx.x), next))[0];
+    wpk::syncCluster(); // a block's shared memory stays until all have read it
 }
-#endif
+WPK_EXPORT(from_neighbour)

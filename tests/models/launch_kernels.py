@@ -191,7 +191,7 @@ def neighbours(device: Device, grid: tuple[int, int, int], cluster: tuple[int, i
     device.load(kernel)
     result = place(device, np.full_like(x, np.nan))
     arguments = (Pointer(place(device, x)), Pointer(result))
-    launch = _bound(kernel, grid, arguments, cluster=cluster)
+    launch = _bound(kernel, grid, arguments, cluster=cluster, shared_bytes=THREADS * 4)
     return Single(launch, result, expected.reshape(-1))
 
 

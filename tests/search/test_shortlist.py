@@ -1,15 +1,18 @@
 """From space to kept schedules: counts, order, and what conflicts do."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from wpk.performance.bank_conflicts import shared_cost
 from wpk.performance.bound import bound
 from wpk.performance.extension import extended_pul
+from wpk.performance.work import Columns
 from wpk.problems import Matmul
 from wpk.search.shortlist import kept_count, select, shortlist
 from wpk.targets.registry import find_target
@@ -136,3 +139,26 @@ def test_selecting_rows_keeps_what_is_no_column(tiled: Any, make_product: Make) 
     assert part.unit is None
     assert part.element_bytes == 4
     assert part.blocks.tolist() == [work.blocks[3], work.blocks[1]]
+
+
+def test_ways_that_were_not_measured_against_each_other_are_pruned_apart(
+    make_product: Make, make_tiled: Any
+) -> None:
+    problem, template = make_product(512, 512, 512), make_tiled((32, 64, 128))
+    limit = bound(problem, H200)
+    together = shortlist(problem, template, H200, limit)
+    columns = template.space(problem, H200)[1]
+
+    def families(columns: Columns) -> NDArray[np.int64]:
+        return np.asarray(columns["block_m"] == 32, np.int64)
+
+    template.families = families
+    apart = shortlist(problem, template, H200, limit)
+    legal = {of: int((families(columns) == of).sum()) for of in (0, 1)}
+    kept = Counter(scored.schedule.block_m == 32 for scored in apart.ranked)
+    assert kept == {bool(of): kept_count(count) for of, count in legal.items()}
+    assert apart.funnel.kept == sum(kept.values())
+    estimates = [scored.estimate for scored in apart.ranked]
+    assert estimates == sorted(estimates)
+    best = {scored.schedule for scored in together.ranked}
+    assert best <= {scored.schedule for scored in apart.ranked}

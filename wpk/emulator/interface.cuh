@@ -65,7 +65,8 @@ enum class Collective : uint32
     wgmmaWait,
     clusterArrive,
     clusterWait,
-    sleep // of no warp: a lane waits for a barrier in shared memory
+    namedBarrier, // lanes do not meet in these two: they sleep there
+    mbarrier
 };
 
 // Operands of the collectives: every lane passes the address of its own.
@@ -121,6 +122,8 @@ extern "C"
     // The lanes of `mask` meet; the last to arrive runs `kind` for all of them.
     void wpk_emulator_collective(uint32_t mask, wpk::emulated::Collective kind, void* operands);
     void wpk_emulator_barrier();
+    // A barrier of `threads` threads of the block; `number` is not 0.
+    void wpk_emulator_named_barrier(int number, int threads);
     [[noreturn]] void wpk_emulator_fail(const char* what);
     void wpk_emulator_copy_async(unsigned long target, const void* source, int bytes, int valid);
     void wpk_emulator_commit_copies();

@@ -40,6 +40,7 @@ WPK_DEVICE int clusterBlocks()
 WPK_DEVICE void arriveCluster()
 {
 #if WPK_ON_GPU
+    __syncwarp(); // lanes that took different ways before
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 #else
     wpk_emulator_cluster_arrive();
@@ -48,6 +49,7 @@ WPK_DEVICE void arriveCluster()
 WPK_DEVICE void waitCluster()
 {
 #if WPK_ON_GPU
+    __syncwarp();
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #else
     wpk_emulator_cluster_wait();

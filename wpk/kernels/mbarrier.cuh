@@ -70,9 +70,7 @@ WPK_DEVICE void waitBarrier(SharedAddress barrier, int parity)
                  ".reg .pred done;\n"
                  "again:\n"
                  "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
-                 "@done bra.uni passed;\n"
-                 "bra.uni again;\n"
-                 "passed:\n"
+                 "@!done bra again;\n"
                  "}" ::"r"(barrier),
         "r"(parity)
         : "memory");
@@ -89,9 +87,7 @@ WPK_DEVICE void waitBarrierOfCluster(SharedAddress barrier, int parity)
                  ".reg .pred done;\n"
                  "again:\n"
                  "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
-                 "@done bra.uni passed;\n"
-                 "bra.uni again;\n"
-                 "passed:\n"
+                 "@!done bra again;\n"
                  "}" ::"r"(barrier),
         "r"(parity)
         : "memory");

@@ -61,7 +61,8 @@ WPK_DEVICE void waitWgmma()
 #endif
 }
 
-// The same, and no use of `d` is moved in front of the wait: a compiler sees no other tie between the two.
+// The same, and no use of `d` is moved in front of the wait: a compiler sees no other tie between the two, and
+// ptxas would make products wait for each other. For the last wait before d is used; d is not under way behind it.
 template <int N, int Count>
 WPK_DEVICE void waitWgmma(float (&d)[Count])
 {

@@ -24,8 +24,9 @@ from wpk.performance.rates import FILL_CYCLES, L2_PORT_BYTES, SYNC_CYCLES, StepR
 from wpk.performance.work import Floats, Work
 from wpk.targets.target import Target
 
-_MEETING_TRIPS = 4
-"""Round trips to L2 in which the blocks of a tile meet: writing and its fence, counting, reading."""
+_MEETING_TRIPS = 6
+"""What meeting takes, in round trips to L2: the writes and the fence after them two, the count and the
+fence after it two, the first read one, the barriers between them one. Reasoned, not measured."""
 
 _THREAD_BYTES = 256
 """Bytes of partial sums that a thread asks for at a time (split_k.cuh)."""

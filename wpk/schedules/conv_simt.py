@@ -7,13 +7,16 @@ of any floating type; products and sums are fp32.
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.convolution import Convolution
 from wpk.schedules import simt_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import split_constraints
+from wpk.schedules.split import split_constraints, split_families
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
@@ -56,6 +59,10 @@ class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
         """See `ScheduleTemplate.work`."""
         costs = simt_tiles.costs(columns, _inputs(problem))
         return _view(problem, _VECTOR).product(columns, target).work(columns, costs)
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """See `ScheduleTemplate.families`."""
+        return split_families(columns)
 
     def shared_accesses(
         self, problem: Convolution, schedule: SimtSchedule

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats
 from wpk.schedules.matrix_tiles import TiledProduct, words
@@ -21,6 +22,11 @@ def split_axis(reduction: int, least_step: int) -> tuple[int, ...]:
     """Parts to try for a reduction whose steps take ``least_step`` elements at least."""
     steps = -(-reduction // least_step)
     return tuple(parts for parts in _PARTS if parts == 1 or parts <= steps)
+
+
+def split_families(columns: Columns) -> NDArray[np.int64]:
+    """Whole reductions, and split ones: what a split costs was not measured yet."""
+    return np.asarray(columns["split"] > 1, np.int64)
 
 
 def sum_registers(accumulators: Floats, threads: Floats, columns: Columns) -> Floats:

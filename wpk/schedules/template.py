@@ -96,6 +96,14 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """Name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""
         return None
 
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """Which schedules are pruned together: a number for each; all the same by default.
+
+        A template tells apart ways of computing that the models have not been held against each
+        other for on a GPU: then none of them is pruned away for what the models say of another.
+        """
+        return np.zeros(len(next(iter(columns.values()))), np.int64)
+
     @final
     def space(self, problem: P, target: Target) -> tuple[int, Columns]:
         """The number of all combinations, and the legal ones as columns."""
@@ -119,7 +127,8 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     @final
     def schedule(self, columns: Columns, row: int) -> S:
         """The schedule at one row of a set of columns."""
-        names = _parameter_names(self.schedule_type)
+        # mypy does not see that a class, as a type variable, is hashable.
+        names = _parameter_names(self.schedule_type)  # type: ignore[arg-type]
         return self.schedule_type(**{name: int(columns[name][row]) for name in names})
 
     @final

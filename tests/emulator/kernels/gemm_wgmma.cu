@@ -39,7 +39,7 @@ WPK_DEVICE void consume(float (&acc)[kBlockN / 2], wpk::SharedAddress shared, in
         for (int k = 0; k < kBlockK / 16; ++k)
             wpk::wgmma<wpk::Half>(acc, a + k * 2, b + k * 2, 1);
         wpk::commitWgmma();
-        wpk::waitWgmma<0>();
+        wpk::waitWgmma<0>(acc);
         wpk::arriveBarrier(empty + slot * 8);
     }
 }

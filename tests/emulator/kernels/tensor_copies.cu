@@ -165,3 +165,24 @@ WPK_KERNEL(64) copy_bulk(const unsigned char* x, unsigned char* y, int bytes)
     show(memory, y, bytes);
 }
 WPK_EXPORT(copy_bulk)
+
+// The same with pixels: block r copies those of the window r, and shows what both have copied.
+WPK_KERNEL(64)
+copy_pixels_to_blocks(
+    WPK_GRID_CONSTANT const wpk::TensorMap map, unsigned char* y, int bytes, int w, int h, int n, int s, int r)
+{
+    WPK_SHARED(unsigned char, memory);
+    const int rank = wpk::clusterRank();
+    const wpk::SharedAddress shared = wpk::sharedAddress(memory), barrier = prepare(shared, 2 * bytes);
+    wpk::syncCluster();
+    if (threadIdx.x == 0)
+    {
+        wpk::arriveExpectBytes(barrier, 2 * bytes);
+        wpk::copyPixelsToBlocks(shared + rank * bytes, &map, barrier, {0, w + rank, h, n},
+            {static_cast<wpk::uint16>(s), static_cast<wpk::uint16>(r)}, 3);
+    }
+    wpk::waitBarrier(barrier, 0);
+    show(memory, y + rank * 2 * bytes, 2 * bytes);
+    wpk::syncCluster();
+}
+WPK_EXPORT(copy_pixels_to_blocks)

@@ -7,7 +7,8 @@ namespace wpk::emulator
 const char* nameOf(Collective kind)
 {
     static const char* const kNames[] = {"__syncwarp", "shuffle", "ballot", "warp reduction", "loadMatrix", "mmaTile",
-        "wgmma", "fenceWgmma", "commitWgmma", "waitWgmma", "arriveCluster", "waitCluster"};
+        "wgmma", "fenceWgmma", "commitWgmma", "waitWgmma", "arriveCluster", "waitCluster", "syncThreads",
+        "waitBarrier"};
     return kNames[static_cast<uint32>(kind)];
 }
 
@@ -39,8 +40,9 @@ void runCollective(Collective kind, Warp& warp, uint32 mask)
         return runClusterArrive(warp, mask);
     case Collective::clusterWait:
         return runClusterWait(warp, mask);
-    case Collective::sleep:
-        return; // lanes do not meet there
+    case Collective::namedBarrier:
+    case Collective::mbarrier:
+        return;
     }
 }
 

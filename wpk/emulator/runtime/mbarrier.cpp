@@ -114,5 +114,5 @@ WPK_API void wpk_emulator_mbarrier_wait(unsigned long barrier, int parity)
 {
     const volatile Barrier& state = barrierAt(barrier);
     while (state.phase == (parity & 1))
-        sleepFor(Collective::sleep, reinterpret_cast<const void*>(barrier), static_cast<uint32_t>(parity));
+        sleepFor(Collective::mbarrier, reinterpret_cast<const void*>(barrier), static_cast<uint32_t>(parity));
 }

@@ -117,6 +117,7 @@ void beginCluster(Worker& self, uint64 number)
         block.live = block.threads;
         block.barred = 0;
         block.unfenced = false;
+        memset(block.namedBarriers, 0, sizeof block.namedBarriers);
         beginMemory(self, block);
     }
     self.live = static_cast<uint32>(self.fibers.size());
