@@ -149,6 +149,7 @@ WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const Wgmma
     for (int step = 0; step < count; ++step)
     {
         waitBarrier(ring.full(place.slot), place.parity);
+        __syncwarp(); // products are asked for by whole warps
         const uint64 a = swizzledDescriptor<128>(ring.tileA(place.slot) + groupRows);
         const uint64 b = swizzledDescriptor<128>(ring.tileB(place.slot));
         fenceWgmma();
@@ -183,6 +184,7 @@ WPK_DEVICE bool multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
         ring.init();
         fillWgmmaRing<Shape>(ring, tiles, range.first, range.count);
     }
+    __syncwarp();    // the producer's lanes took different ways
     __syncthreads(); // the barriers are there for everyone
     if (warpIndex() < Shape::warpsM)
     {
@@ -192,6 +194,7 @@ WPK_DEVICE bool multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
     {
         refillWgmmaRing<Shape>(ring, tiles, range.first, range.count);
     }
+    __syncwarp();
     if (Shape::early)
         waitForPrevious(); // from here on memory is touched that kernels in front touch
     __syncthreads();       // the ring is free

@@ -8,6 +8,9 @@ but the wait for it.
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wpk.dims import product
 from wpk.launch import Im2col, TensorMapArgument
 from wpk.performance.work import Columns, Work
@@ -65,6 +68,10 @@ class ConvWgmmaTemplate(SingleKernelTemplate[Convolution, WgmmaSchedule]):
         """See `ScheduleTemplate.work`."""
         tiles = _view(problem).product(columns, target)
         return wgmma_tiles.work(tiles, problem.precision, columns)
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """See `ScheduleTemplate.families`."""
+        return wgmma_tiles.families(columns)
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wpk.dims import DimExpr
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
@@ -61,6 +64,10 @@ class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
         """See `ScheduleTemplate.work`."""
         tiles = MatmulView(problem).product(columns, target)
         return wgmma_tiles.work(tiles, problem.precision, columns)
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """See `ScheduleTemplate.families`."""
+        return wgmma_tiles.families(columns)
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
         """Columns of a constant ``b`` as rows; gemm_mma's, so that both share them."""

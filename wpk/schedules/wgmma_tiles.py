@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
 from wpk.launch import EARLY_LAUNCH
 from wpk.performance.work import Columns, Floats, Work
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct, target_constraints, up_to, words
-from wpk.schedules.split import split_axis, split_constraints, sum_registers
+from wpk.schedules.split import split_axis, split_constraints, split_families, sum_registers
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
 
@@ -147,6 +148,11 @@ def constraints(product: Callable[[Columns], TiledProduct], target: Target) -> S
         *target_constraints(threads, shared_bytes, registers, target),
         *split_constraints(product, 1, target),
     )
+
+
+def families(columns: Columns) -> NDArray[np.int64]:
+    """Whole and split reductions, each launched early or not: no model tells what that is worth."""
+    return 2 * split_families(columns) + columns["early"]
 
 
 def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:
