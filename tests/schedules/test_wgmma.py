@@ -201,6 +201,24 @@ def test_products_agree_with_float64(
     check_matmul(fast_execution, GEMM, problem, schedule)
 
 
+@pytest.mark.parametrize("schedule", [SHORT, WgmmaSchedule(128, 128, 128, 2, split=2, early=1)])
+@pytest.mark.parametrize("shape", [(21, 24, 72), (70, 136, 264), (1, 8, 8)])
+def test_a_b_that_lies_across_is_right_under_every_check(
+    shape: tuple[int, int, int],
+    schedule: WgmmaSchedule,
+    checking_execution: Any,
+    check_matmul: Callable[..., None],
+) -> None:
+    m, n, k = shape
+    a, b, y = (Tensor(DType.FP16, (3 * r * c, r * c, c, 1)) for r, c in ((m, k), (k, n), (m, n)))
+    problem = replace(matmul(m, n, k, constant=False), a=a, b=b, y=y, epilogue=Epilogue())
+    problem = replace(problem, batch=(Extent(2), 3))
+    assert GEMM.why_not(problem, H200) is None
+    if k <= schedule.block_k:
+        schedule = replace(schedule, split=1)
+    check_matmul(checking_execution, GEMM, problem, schedule)
+
+
 @pytest.mark.parametrize("rows", [1, 64, 100])
 def test_rows_are_decided_at_run_time(
     rows: int, checking_execution: Any, check_matmul: Callable[..., None]

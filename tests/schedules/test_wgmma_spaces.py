@@ -199,6 +199,17 @@ def test_what_python_refuses_the_header_refuses(name: str, schedule: WgmmaSchedu
         _compile(name, problem, schedule)
 
 
+def test_boxes_of_a_b_that_lies_across_are_whole() -> None:
+    problem, schedule = replace(dense(), b_constant=False), replace(TILE, block_n=32)
+    reason = TEMPLATE_OF["gemm_wgmma"].why_illegal(problem, schedule, H200)
+    assert reason is not None
+    assert "boxes of 64 columns" in reason
+    with pytest.raises(NvrtcError, match="whole boxes of 64 columns"):
+        _compile("gemm_wgmma", problem, schedule)
+    kernel, _ = _compile("gemm_wgmma", problem, TILE)
+    assert not kernel.resources.spills
+
+
 @pytest.mark.slow
 @EACH
 def test_python_and_header_agree_on_legality(name: str) -> None:
@@ -246,7 +257,12 @@ REFUSALS: list[tuple[str, Any, str, str]] = [
     ),
     ("gemm_wgmma", DENSE, "rtx4090", "no products of warpgroups"),
     ("gemm_wgmma", dense(precision=Precision.FP32), "h200", "the problem is fp32"),
-    ("gemm_wgmma", _with(DENSE, b_constant=False), "h200", "b has a stride of 768 along"),
+    (
+        "gemm_wgmma",
+        _with(DENSE, b_constant=False, b=Tensor(DType.BF16, (0, 0, 1536, 2))),
+        "h200",
+        "b has a stride of 1536 along",
+    ),
     (
         "gemm_wgmma",
         _with(DENSE, a=Tensor(DType.BF16, (0, 0, 3075, 1))),

@@ -2,7 +2,8 @@
 // that copies tensors for, and which one or two warpgroups multiply as they arrive, each 64 rows.
 //
 // D[row][column] += sum over k of A[row][k] * B[column][k], 16-bit operands. A tile is boxes of 64 elements along k,
-// their rows 128 bytes with 128-byte swizzle. The last warp of the block is the producer: its first lane asks for
+// their rows 128 bytes with 128-byte swizzle; or, of a B that lies across, boxes of 64 columns and all of a step's
+// depth, their rows 64 columns. The last warp of the block is the producer: its first lane asks for
 // tiles, and waits for a slot until every other warp has multiplied what lay there.
 //
 // Tiles says where tiles come from:
@@ -21,8 +22,9 @@ namespace wpk
 {
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages and early. Depth is the number of
-// elements along k that a step has at most, where it is smaller than a tile: what follows them is zero.
-template <class Schedule, int Depth>
+// elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along
+// k, or across it.
+template <class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape
 {
     static constexpr int kBoxDepth = 64, kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
@@ -36,8 +38,11 @@ struct WgmmaShape
     static constexpr int consumers = warpsM * kWarpSize;
     static constexpr int accumulators = blockN / 2;
     static constexpr int boxes = blockK / kBoxDepth;
-    static constexpr int boxBytesA = blockM * kBoxRowBytes, boxBytesB = blockN * kBoxRowBytes;
-    static constexpr int bytesA = boxes * boxBytesA, stageBytes = bytesA + boxes * boxBytesB;
+    static constexpr Major majorB = MajorB;
+    static constexpr int boxesB = majorB == Major::k ? boxes : blockN / kBoxDepth;
+    static constexpr int boxBytesA = blockM * kBoxRowBytes;
+    static constexpr int boxBytesB = (majorB == Major::k ? blockN : blockK) * kBoxRowBytes;
+    static constexpr int bytesA = boxes * boxBytesA, stageBytes = bytesA + boxesB * boxBytesB;
     static constexpr int slices = minOf(ceilDivide(Depth, 16), kBoxDepth / 16); // products of a box
 
     static_assert(blockM == 64 || blockM == 128, "one or two warpgroups have 64 rows each");
@@ -45,6 +50,7 @@ struct WgmmaShape
         (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
     static_assert(blockK == 64 || blockK == 128, "a tile is one or two boxes of 64 elements");
     static_assert(stages >= 2, "the ring has at least two tiles");
+    static_assert(majorB == Major::k || blockN >= kBoxDepth, "a B that lies across has whole boxes of 64 columns");
     static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
@@ -137,6 +143,27 @@ WPK_DEVICE void refillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles
         releaseNext();
 }
 
+// Of B's tile: descriptors count bytes in 16s.
+template <class Shape>
+WPK_DEVICE uint64 describeB(SharedAddress tile)
+{
+    if constexpr (Shape::majorB == Major::k)
+    {
+        return swizzledDescriptor<128>(tile);
+    }
+    else
+    {
+        return matrixDescriptor<128>(tile, Shape::boxBytesB, 8 * Shape::kBoxRowBytes);
+    }
+}
+template <class Shape>
+WPK_DEVICE constexpr int sliceOfB(int box, int slice)
+{
+    if (Shape::majorB == Major::k)
+        return (box * Shape::boxBytesB + slice * 32) / 16;
+    return (box * Shape::kBoxDepth + slice * 16) * Shape::kBoxRowBytes / 16;
+}
+
 // acc += A * B over a warpgroup's rows of all `count` tiles. The products of a tile run while those of the next one
 // are started; then its slot is given back.
 template <class T, class Shape>
@@ -151,15 +178,15 @@ WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const Wgmma
         waitBarrier(ring.full(place.slot), place.parity);
         __syncwarp(); // products are asked for by whole warps
         const uint64 a = swizzledDescriptor<128>(ring.tileA(place.slot) + groupRows);
-        const uint64 b = swizzledDescriptor<128>(ring.tileB(place.slot));
+        const uint64 b = describeB<Shape>(ring.tileB(place.slot));
         fenceWgmma();
         WPK_UNROLL
         for (int box = 0; box < Shape::boxes; ++box)
         {
             WPK_UNROLL
             for (int slice = 0; slice < Shape::slices; ++slice)
-                wgmma<T>(acc, a + (box * Shape::boxBytesA / 16 + slice * 2),
-                    b + (box * Shape::boxBytesB / 16 + slice * 2), 1);
+                wgmma<T, Major::k, Shape::majorB>(
+                    acc, a + (box * Shape::boxBytesA / 16 + slice * 2), b + sliceOfB<Shape>(box, slice), 1);
         }
         commitWgmma();
         waitWgmma<1>();

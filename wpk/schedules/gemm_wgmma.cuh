@@ -1,7 +1,8 @@
-// Matrix product by warpgroups, with batch and broadcasting (sm_90a). Both operands lie along the reduction.
+// Matrix product by warpgroups, with batch and broadcasting (sm_90a). a lies along the reduction, b along it or
+// across, along its columns.
 //
 // The grid is MatrixBlock's. Problem and Schedule are named by gemm_wgmma.py; maps: a's and b's, each (k, m or n,
-// middle, outer).
+// middle, outer), of a b that lies across (n, k, middle, outer).
 #pragma once
 
 #include <wpk/kernels/matrix_block.cuh>
@@ -40,11 +41,22 @@ public:
 
     WPK_DEVICE void copyB(SharedAddress target, SharedAddress barrier, int step) const
     {
+        const int depth = step * Shape::blockK;
+        const int middle = P::b_middle == 0 ? 0 : middle_, outer = P::b_outer == 0 ? 0 : outer_;
         WPK_UNROLL
-        for (int box = 0; box < Shape::boxes; ++box)
-            copyTensor(target + box * Shape::boxBytesB, b_, barrier,
-                {step * Shape::blockK + box * Shape::kBoxDepth, firstColumn_, P::b_middle == 0 ? 0 : middle_,
-                    P::b_outer == 0 ? 0 : outer_});
+        for (int box = 0; box < Shape::boxesB; ++box)
+        {
+            const SharedAddress to = target + box * Shape::boxBytesB;
+            const int further = box * Shape::kBoxDepth;
+            if constexpr (Shape::majorB == Major::k)
+            {
+                copyTensor(to, b_, barrier, {depth + further, firstColumn_, middle, outer});
+            }
+            else
+            {
+                copyTensor(to, b_, barrier, {firstColumn_ + further, depth, middle, outer});
+            }
+        }
     }
 
 private:
@@ -56,7 +68,7 @@ template <class Problem, class Schedule>
 WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count> inputs, int leading, const TensorMaps<2>& maps, void* y,
     const Partials& partials = {})
 {
-    using Shape = WgmmaShape<Schedule, Problem::k>;
+    using Shape = WgmmaShape<Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;
     WPK_SHARED(unsigned char, shared);
 
     constexpr int kSteps = ceilDivide(Problem::k, Shape::blockK);

@@ -13,6 +13,7 @@ from wpk.problems.matmul import Matmul
 from wpk.problems.operand import Tensor
 from wpk.schedules import packings, wgmma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
+from wpk.schedules.matrix_tiles import words
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
 from wpk.schedules.template import Constraint
@@ -22,7 +23,7 @@ from wpk.targets.target import Target
 
 
 class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
-    """Matrix products in fp16 and bf16 whose operands lie along the reduction."""
+    """Matrix products in fp16 and bf16; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
     version: ClassVar[int] = 1
@@ -38,7 +39,7 @@ class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
         stored = problem.precision.storage
         operands = [("a", problem.a, (3, 2, 1, 0))]
         if not problem.b_constant:
-            operands.append(("b", problem.b, (2, 3, 1, 0)))
+            operands.append(("b", problem.b, (3, 2, 1, 0) if _across(problem) else (2, 3, 1, 0)))
         for name, tensor, order in operands:
             strides = [tensor.strides[axis] for axis in order]
             if strides[1] == 0:
@@ -58,7 +59,14 @@ class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
         view = MatmulView(problem)
-        return wgmma_tiles.constraints(lambda c: view.product(c, target), target)
+        shared = wgmma_tiles.constraints(lambda c: view.product(c, target), target)
+        if not _across(problem):
+            return shared
+        whole = Constraint(
+            lambda c: c["block_n"] >= BOX_DEPTH,
+            words("{block_n} columns: b lies across the reduction, in boxes of 64 columns"),
+        )
+        return (*shared, whole)
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -83,6 +91,7 @@ class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
                 "b_constant": problem.b_constant,
+                "b_across": _across(problem),
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
@@ -95,21 +104,30 @@ class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
         )
 
 
+def _across(problem: Matmul) -> bool:
+    """Whether ``b`` is contiguous along its columns, as it lies."""
+    return not problem.b_constant and problem.b.strides[2] != 1 and problem.b.strides[3] == 1
+
+
 def _a_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
     outer, middle, row, _ = problem.a.strides
     rows = ((problem.m.expression, row), *_batch(problem, outer, middle))
-    return _map(0, problem.k, rows, problem.a, schedule.block_m)
+    return _map(0, problem.k, rows, problem.a, (BOX_DEPTH, schedule.block_m))
 
 
 def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
+    along = (BOX_DEPTH, schedule.block_n)
     if problem.b_constant:
         stored = problem.precision.storage
         row = packings.matrix_row(problem, stored.bytes)
-        single = ((1, 0), (1, 0))
-        return _map(1, problem.k, ((problem.n, row), *single), Tensor(stored, ()), schedule.block_n)
-    outer, middle, _, column = problem.b.strides
-    columns = ((problem.n, column), *_batch(problem, outer, middle))
-    return _map(1, problem.k, columns, problem.b, schedule.block_n)
+        columns = ((problem.n, row), (1, 0), (1, 0))
+        return _map(1, problem.k, columns, Tensor(stored, ()), along)
+    outer, middle, depth, column = problem.b.strides
+    batch = _batch(problem, outer, middle)
+    if _across(problem):
+        rows = ((problem.k, depth), *batch)
+        return _map(1, problem.n, rows, problem.b, (BOX_DEPTH, schedule.block_k))
+    return _map(1, problem.k, ((problem.n, column), *batch), problem.b, along)
 
 
 def _batch(
@@ -122,17 +140,17 @@ def _batch(
 
 def _map(
     index: int,
-    depth: int,
+    width: int,
     rows: tuple[tuple[DimExpr, int], ...],
     tensor: Tensor,
-    block: int,
+    box: tuple[int, int],
 ) -> TensorMapArgument:
-    """A map over the reduction, rows, middle and outer; a stride of one matrix alone has no meaning."""
+    """A map over what is contiguous, rows, middle and outer; the stride of a single one says nothing."""
     size = tensor.dtype.bytes
     return TensorMapArgument(
         index,
-        (depth, *(extent for extent, _ in rows)),
+        (width, *(extent for extent, _ in rows)),
         tuple(stride * size or ALIGNMENT for _, stride in rows),
-        (BOX_DEPTH, block, 1, 1),
+        (*box, 1, 1),
         SWIZZLE,
     )

@@ -26,6 +26,7 @@ struct Problem {
   using Epilogue = wpk::Add<wpk::Acc, wpk::Operand<0>>;
   static constexpr int y_padding = 0;
   static constexpr bool b_constant = true;
+  static constexpr bool b_across = false;
 };
 
 struct Schedule {
