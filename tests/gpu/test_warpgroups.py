@@ -66,10 +66,11 @@ def convolution(
     )
 
 
-def matmul(m: int, n: int, k: int, precision: Precision) -> Matmul:
+def matmul(m: int, n: int, k: int, precision: Precision, *, constant: bool = True) -> Matmul:
+    """A ``b`` that is no constant lies across the reduction."""
     a, b, y = (Tensor(precision.storage, (0, 0, columns, 1)) for columns in (k, n, n))
     epilogue = Epilogue(TAIL, (Tensor(DType.FP32, (0, 0, 0, 1)), y))
-    return Matmul(precision, (Extent(1), 1), Extent(m), n, k, a, b, True, y, epilogue)
+    return Matmul(precision, (Extent(1), 1), Extent(m), n, k, a, b, constant, y, epilogue)
 
 
 HALF, BRAIN = Precision.FP16, Precision.BF16
@@ -85,6 +86,7 @@ PROBLEMS: dict[str, Convolution | Matmul] = {
     "24 channels": convolution(24, 144, 13, 3, 1, 2, BRAIN),
     "a product": matmul(100, 72, 200, HALF),
     "a layer of DistilBERT": matmul(128, 768, 3072, BRAIN),
+    "b across": matmul(130, 136, 264, HALF, constant=False),
 }
 SCHEDULES = [
     WgmmaSchedule(64, 64, 64, 4),
@@ -139,7 +141,8 @@ def operands(problem: Convolution | Matmul, schedule: WgmmaSchedule, seed: int) 
     rows, columns = rows.astype(np.float64), columns.astype(np.float64)
     wide = [np.broadcast_to(o.astype(np.float64), residual.shape) for o in (bias, residual)]
     expected = evaluate(problem.epilogue.expression, rows @ columns.T, wide)
-    packed = packings.pack(template(problem).packing(problem, schedule), w, problem)
+    name = template(problem).packing(problem, schedule)
+    packed = w if name is None else packings.pack(name, w, problem)
     magnitude = np.abs(rows) @ np.abs(columns).T + sum(np.abs(o) for o in wide)
     roundoff = 4 * 2.0**-24 * np.sqrt(columns.shape[1])
     allowed = problem.y.dtype.unit_roundoff * np.abs(expected) + (

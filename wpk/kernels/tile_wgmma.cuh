@@ -7,6 +7,7 @@
 // tiles, and waits for a slot until every other warp has multiplied what lay there.
 //
 // Tiles says where tiles come from:
+//   prefetch()                                                   bring the tensor maps near
 //   copyA(target, barrier, step), copyB(target, barrier, step)   ask for the boxes of a step
 //   kConstantB                                                   no kernel writes B
 #pragma once
@@ -112,6 +113,7 @@ template <class Shape, class Tiles>
 WPK_DEVICE void fillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles, int first, int count)
 {
     const int filled = minOf(Shape::stages, count);
+    tiles.prefetch();
     if (Shape::early && !Tiles::kConstantB)
         waitForPrevious();
     for (int slot = 0; slot < filled; ++slot)

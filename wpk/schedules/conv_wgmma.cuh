@@ -32,6 +32,12 @@ public:
         w_ = pixel % P::q * P::stride_w - P::pad_w;
     }
 
+    WPK_DEVICE void prefetch() const
+    {
+        prefetchTensorMap(x_);
+        prefetchTensorMap(filters_);
+    }
+
     WPK_DEVICE void copyA(SharedAddress target, SharedAddress barrier, int step) const
     {
         const int tap = step / kChannelSteps, channel = step % kChannelSteps * Shape::blockK;

@@ -29,6 +29,12 @@ public:
     {
     }
 
+    WPK_DEVICE void prefetch() const
+    {
+        prefetchTensorMap(a_);
+        prefetchTensorMap(b_);
+    }
+
     // What is broadcast has one matrix along that dimension.
     WPK_DEVICE void copyA(SharedAddress target, SharedAddress barrier, int step) const
     {
