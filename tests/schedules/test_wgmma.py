@@ -113,7 +113,7 @@ SCHEDULES = [
     WgmmaSchedule(128, 64, 64, 8, split=2),
     WgmmaSchedule(128, 128, 128, 3, split=3, early=1),
     WgmmaSchedule(128, 256, 64, 4),
-    WgmmaSchedule(64, 256, 64, 2, split=4),
+    WgmmaSchedule(64, 128, 64, 2, split=4),
     _slow(WgmmaSchedule(64, 128, 64, 6, split=3)),
     _slow(WgmmaSchedule(128, 32, 64, 2, split=9)),
     _slow(WgmmaSchedule(128, 16, 128, 2, split=4, early=1)),

@@ -183,6 +183,7 @@ ILLEGAL = [
     replace(TILE, block_n=512),
     replace(TILE, block_k=32),
     replace(TILE, block_k=192),
+    replace(TILE, block_n=256, stages=2),
     replace(TILE, stages=1),
     replace(TILE, stages=5, split=9),
     replace(TILE, stages=2, split=100),

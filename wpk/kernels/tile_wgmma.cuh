@@ -22,8 +22,8 @@
 namespace wpk
 {
 
-// The shape of a block's work. Schedule names block_m, block_n, block_k, stages and early. Depth is the number of
-// elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along
+// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split and early. Depth is the number
+// of elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along
 // k, or across it.
 template <class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape
@@ -52,6 +52,7 @@ struct WgmmaShape
     static_assert(blockK == 64 || blockK == 128, "a tile is one or two boxes of 64 elements");
     static_assert(stages >= 2, "the ring has at least two tiles");
     static_assert(majorB == Major::k || blockN >= kBoxDepth, "a B that lies across has whole boxes of 64 columns");
+    static_assert(blockN <= 128 || Schedule::split == 1, "sums of split tiles fit into registers beside their loads");
     static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 

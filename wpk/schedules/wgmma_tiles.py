@@ -29,6 +29,7 @@ PRECISIONS = (Precision.FP16, Precision.BF16)
 _CAPABILITY = (9, 0)  # wgmma is an instruction of sm_90a alone
 _GROUP_ROWS, _GROUP_THREADS, _WARP = 64, 128, 32
 _BARRIER_BYTES = 16  # of a slot
+_MOST_SPLIT_COLUMNS = 128  # of a tile whose parts are added: so many sums and as many loads fit
 _PORT_BYTES = 128.0  # that shared memory gives in a cycle
 _OTHER_REGISTERS = 28  # addresses and descriptors; read from ptxas reports
 
@@ -95,6 +96,12 @@ def threads(columns: Columns) -> Floats:
     return (groups * _GROUP_THREADS + _WARP).astype(np.float64)
 
 
+def _whole_groups(columns: Columns) -> Floats:
+    """Threads for which ptxas keeps registers where warpgroups multiply; read from its reports."""
+    groups: Floats = np.ceil(threads(columns) / _GROUP_THREADS) * _GROUP_THREADS
+    return groups
+
+
 def shared_bytes(columns: Columns) -> Floats:
     """The ring with its barriers, or the epilogue's staging (16 rows a warp) where larger."""
     stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * 2.0
@@ -144,8 +151,14 @@ def constraints(product: Callable[[Columns], TiledProduct], target: Target) -> S
             ),
             words("{stages} stages are more than a part has steps of {block_k}"),
         ),
+        Constraint(
+            lambda c: (c["split"] == 1) | (c["block_n"] <= _MOST_SPLIT_COLUMNS),
+            words(
+                f"{{block_n}} columns in {{split}} parts: sums of over {_MOST_SPLIT_COLUMNS} spill"
+            ),
+        ),
         Constraint(lambda c: np.isin(c["early"], (0, 1)), words("early is 0 or 1, not {early}")),
-        *target_constraints(threads, shared_bytes, registers, target),
+        *target_constraints(_whole_groups, shared_bytes, registers, target),
         *split_constraints(product, 1, target),
     )
 
