@@ -126,41 +126,45 @@ def constraints(product: Callable[[Columns], TiledProduct], target: Target) -> S
         product: The problem as blocks, without regard to their parts.
         target: The GPU.
     """
+    no_longer = Constraint(
+        lambda c: (
+            (c["stages"] == 2)
+            | (c["stages"] <= np.ceil(product(c).tile_steps / np.maximum(c["split"], 1)))
+        ),
+        words("{stages} stages are more than a part has steps of {block_k}"),
+    )
     return (
-        Constraint(
-            lambda c: np.isin(c["block_m"], (64, 128)),
-            words("{block_m} rows are not those of one or two warpgroups, 64 each"),
-        ),
-        Constraint(
-            lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
-            words("{block_n} columns are no power of two"),
-        ),
-        Constraint(
-            lambda c: (c["block_n"] >= 16) & (c["block_n"] <= 256),
-            words("{block_n} columns, a block has 16 to 256"),
-        ),
-        Constraint(
-            lambda c: np.isin(c["block_k"], (BOX_DEPTH, 2 * BOX_DEPTH)),
-            words("{block_k} elements are not one or two boxes of 64"),
-        ),
-        Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
-        Constraint(
-            lambda c: (
-                (c["stages"] == 2)
-                | (c["stages"] <= np.ceil(product(c).tile_steps / np.maximum(c["split"], 1)))
-            ),
-            words("{stages} stages are more than a part has steps of {block_k}"),
-        ),
-        Constraint(
-            lambda c: (c["split"] == 1) | (c["block_n"] <= _MOST_SPLIT_COLUMNS),
-            words(
-                f"{{block_n}} columns in {{split}} parts: sums of over {_MOST_SPLIT_COLUMNS} spill"
-            ),
-        ),
-        Constraint(lambda c: np.isin(c["early"], (0, 1)), words("early is 0 or 1, not {early}")),
+        *_SHAPES,
+        no_longer,
         *target_constraints(_whole_groups, shared_bytes, registers, target),
         *split_constraints(product, 1, target),
     )
+
+
+_SHAPES = (
+    Constraint(
+        lambda c: np.isin(c["block_m"], (_GROUP_ROWS, 2 * _GROUP_ROWS)),
+        words("{block_m} rows are not those of one or two warpgroups, 64 each"),
+    ),
+    Constraint(
+        lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
+        words("{block_n} columns are no power of two"),
+    ),
+    Constraint(
+        lambda c: (c["block_n"] >= 16) & (c["block_n"] <= 256),
+        words("{block_n} columns, a block has 16 to 256"),
+    ),
+    Constraint(
+        lambda c: np.isin(c["block_k"], (BOX_DEPTH, 2 * BOX_DEPTH)),
+        words("{block_k} elements are not one or two boxes of 64"),
+    ),
+    Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
+    Constraint(
+        lambda c: (c["split"] == 1) | (c["block_n"] <= _MOST_SPLIT_COLUMNS),
+        words(f"{{block_n}} columns in {{split}} parts: sums of over {_MOST_SPLIT_COLUMNS} spill"),
+    ),
+    Constraint(lambda c: np.isin(c["early"], (0, 1)), words("early is 0 or 1, not {early}")),
+)
 
 
 def families(columns: Columns) -> NDArray[np.int64]:
