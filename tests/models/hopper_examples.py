@@ -6,6 +6,7 @@ tensors, swizzling modes, matrix descriptors; CUDA driver API: im2col), by neith
 
 from __future__ import annotations
 
+from hopper_convolutions import convolutions
 from hopper_copies import boxes, others, pixels, sums
 from hopper_example import Example
 from hopper_products import gemms, products, shared_gemms
@@ -13,4 +14,13 @@ from hopper_products import gemms, products, shared_gemms
 
 def examples() -> list[Example]:
     """All of them."""
-    return [*boxes(), *pixels(), *others(), *sums(), *products(), *gemms(), *shared_gemms()]
+    return [
+        *boxes(),
+        *pixels(),
+        *others(),
+        *sums(),
+        *products(),
+        *gemms(),
+        *shared_gemms(),
+        *convolutions(),
+    ]

@@ -24,7 +24,7 @@ def serve(connection: Connection) -> None:
     while True:
         try:
             task: Task = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # the pool is gone, perhaps before it was read
             return
         # The pool kills a worker that takes too long; the alarm ends one whose pool is gone.
         signal.alarm(int(task.limit_seconds) + _ORPHAN_GRACE_SECONDS)
@@ -32,7 +32,7 @@ def serve(connection: Connection) -> None:
         signal.alarm(0)
         try:
             connection.send(answer)
-        except BrokenPipeError:
+        except (BrokenPipeError, ConnectionResetError):
             return
 
 

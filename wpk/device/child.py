@@ -74,7 +74,7 @@ def serve(
     while True:
         try:
             call: Call = connection.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):  # the parent is gone, perhaps before it was read
             return
         # The parent kills a child that takes too long; the alarm ends one whose parent is gone.
         signal.alarm(int(call.limit_seconds) + _ORPHAN_GRACE_SECONDS)
@@ -87,7 +87,7 @@ def serve(
         signal.alarm(0)
         try:
             connection.send(answer)
-        except BrokenPipeError:
+        except (BrokenPipeError, ConnectionResetError):
             return
 
 

@@ -16,7 +16,7 @@ from wpk.schedules import simt_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import split_constraints, split_families
+from wpk.schedules.split import is_whole, split_constraints, split_families
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
@@ -59,6 +59,10 @@ class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
         """See `ScheduleTemplate.work`."""
         costs = simt_tiles.costs(columns, _inputs(problem))
         return _view(problem, _VECTOR).product(columns, target).work(columns, costs)
+
+    def has_run(self, schedule: SimtSchedule) -> bool:
+        """See `ScheduleTemplate.has_run`."""
+        return is_whole(schedule)
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """See `ScheduleTemplate.families`."""

@@ -13,7 +13,7 @@ from wpk.schedules import mma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import split_constraints, split_families
+from wpk.schedules.split import is_whole, split_constraints, split_families
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
@@ -55,6 +55,10 @@ class GemmMmaTemplate(SingleKernelTemplate[Matmul, MmaSchedule]):
         """See `ScheduleTemplate.work`."""
         costs = mma_tiles.costs(columns, _inputs(problem))
         return MatmulView(problem).product(columns, target).work(columns, costs)
+
+    def has_run(self, schedule: MmaSchedule) -> bool:
+        """See `ScheduleTemplate.has_run`."""
+        return is_whole(schedule)
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """See `ScheduleTemplate.families`."""

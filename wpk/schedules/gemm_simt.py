@@ -12,7 +12,7 @@ from wpk.schedules import simt_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import split_constraints, split_families
+from wpk.schedules.split import is_whole, split_constraints, split_families
 from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
@@ -53,6 +53,10 @@ class GemmSimtTemplate(SingleKernelTemplate[Matmul, SimtSchedule]):
         """See `ScheduleTemplate.work`."""
         costs = simt_tiles.costs(columns, _inputs(problem))
         return _view(problem, _VECTOR).product(columns, target).work(columns, costs)
+
+    def has_run(self, schedule: SimtSchedule) -> bool:
+        """See `ScheduleTemplate.has_run`."""
+        return is_whole(schedule)
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """See `ScheduleTemplate.families`."""

@@ -1,6 +1,7 @@
 """Reductions split among blocks: what the schedules of all matrix-like templates share (split_k.cuh)."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,11 @@ def split_axis(reduction: int, least_step: int) -> tuple[int, ...]:
     """Parts to try for a reduction whose steps take ``least_step`` elements at least."""
     steps = -(-reduction // least_step)
     return tuple(parts for parts in _PARTS if parts == 1 or parts <= steps)
+
+
+def is_whole(schedule: Any) -> bool:
+    """Whether a reduction is not split; split ones were executed by the emulator only."""
+    return bool(schedule.split == 1)
 
 
 def split_families(columns: Columns) -> NDArray[np.int64]:

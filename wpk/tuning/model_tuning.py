@@ -136,21 +136,27 @@ def tune_model(
             {task.problem: found.choices[task.problem] for task in tasks}, session, tell
         )
         tuned = tune(tasks, session, _Reporter(tell))
-        outcomes = [_Outcome(each) for each in tuned.values()]
-        choices = {
-            each.problem: bench.choice(found, each.tuned, each.generated)
-            for each in outcomes
-            if each.generated is not None
-        }
-        library = {
-            each.problem: bench.pick(found, each.tuned, each.library)
-            for each in outcomes
-            if each.library is not None
-        }
+        return _settled(found, tuned, bench, regime)
+
+
+def _settled(found: Found, tuned: dict[Problem, Tuned], bench: Bench, regime: Regime) -> Found:
+    """What was found, with the best of every problem that was tuned."""
+    outcomes = [_Outcome(each) for each in tuned.values()]
+    choices = {
+        each.problem: bench.choice(found, each.tuned, each.generated)
+        for each in outcomes
+        if each.generated is not None
+    }
+    library = {
+        each.problem: bench.pick(found, each.tuned, each.library)
+        for each in outcomes
+        if each.library is not None
+    }
+    built = {each.source.digest: each.kernel for each in bench.built() if each.kernel}
     return replace(
         found,
         choices={**found.choices, **choices},
-        kernels={**found.kernels, **{c.source.digest: c.kernel for c in bench.built() if c.kernel}},
+        kernels={**found.kernels, **built},
         tuned=tuned,
         regime=regime,
         library=library,
