@@ -73,6 +73,11 @@ class ConvWgmmaTemplate(SingleKernelTemplate[Convolution, WgmmaSchedule]):
         """See `ScheduleTemplate.families`."""
         return wgmma_tiles.families(columns)
 
+    def has_run(self, schedule: WgmmaSchedule) -> bool:
+        """See `ScheduleTemplate.has_run`: executed by the emulator only."""
+        del schedule
+        return False
+
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows

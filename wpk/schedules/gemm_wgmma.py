@@ -77,6 +77,11 @@ class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
         """See `ScheduleTemplate.families`."""
         return wgmma_tiles.families(columns)
 
+    def has_run(self, schedule: WgmmaSchedule) -> bool:
+        """See `ScheduleTemplate.has_run`: executed by the emulator only."""
+        del schedule
+        return False
+
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
         """Columns of a constant ``b`` as rows; gemm_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
