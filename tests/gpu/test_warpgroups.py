@@ -97,6 +97,8 @@ SCHEDULES = [
     WgmmaSchedule(128, 128, 64, 4),
     WgmmaSchedule(128, 256, 64, 2),
     WgmmaSchedule(128, 64, 128, 2, split=2, early=1),
+    WgmmaSchedule(64, 64, 64, 2, split=4, cluster=1, early=1),
+    WgmmaSchedule(128, 128, 64, 2, split=2, cluster=1),
 ]
 
 
@@ -200,8 +202,8 @@ class Step:
         arguments = tuple(self._argument(a, inputs, output) for a in self.launch.arguments)
         gx, gy, gz = (evaluate_size(size, {}) for size in self.launch.grid)
         return BoundLaunch(
-            *(self.launch.kernel, self.launch.entry, (gx, gy, gz), self.launch.block, (1, 1, 1)),
-            *(self.launch.shared_bytes, arguments, self.launch.attributes),
+            *(self.launch.kernel, self.launch.entry, (gx, gy, gz), self.launch.block),
+            *(self.launch.cluster, self.launch.shared_bytes, arguments, self.launch.attributes),
         )
 
     def _argument(self, argument: Any, inputs: Sequence[int], output: int | None) -> BoundArgument:

@@ -102,7 +102,14 @@ class Execution:
         x, y, z = (dim_expressions.evaluate(extent, dims) for extent in launch.grid)
         mode = CHECKING if self.checking else FAST
         self.statistics = launch_kernel(
-            library, launch.entry, (x, y, z), launch.block, launch.shared_bytes, arguments, mode
+            library,
+            launch.entry,
+            (x, y, z),
+            launch.block,
+            launch.shared_bytes,
+            arguments,
+            mode,
+            cluster=launch.cluster,
         )
         assert not counters.any(), "counters are zero between launches"
 

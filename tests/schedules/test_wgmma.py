@@ -114,6 +114,9 @@ SCHEDULES = [
     WgmmaSchedule(128, 128, 128, 3, split=3, early=1),
     WgmmaSchedule(128, 256, 64, 4),
     WgmmaSchedule(64, 128, 64, 2, split=4),
+    WgmmaSchedule(64, 32, 64, 2, split=2, cluster=1),
+    WgmmaSchedule(128, 128, 64, 3, split=4, cluster=1, early=1),
+    WgmmaSchedule(64, 128, 128, 2, split=8, cluster=1),
     _slow(WgmmaSchedule(64, 128, 64, 6, split=3)),
     _slow(WgmmaSchedule(128, 32, 64, 2, split=9)),
     _slow(WgmmaSchedule(128, 16, 128, 2, split=4, early=1)),
@@ -201,7 +204,7 @@ def test_products_agree_with_float64(
     check_matmul(fast_execution, GEMM, problem, schedule)
 
 
-@pytest.mark.parametrize("schedule", [SHORT, WgmmaSchedule(128, 128, 128, 2, split=2, early=1)])
+@pytest.mark.parametrize("schedule", [SHORT, WgmmaSchedule(128, 128, 128, 2, split=2, cluster=1)])
 @pytest.mark.parametrize("shape", [(21, 24, 72), (70, 136, 264), (1, 8, 8)])
 def test_a_b_that_lies_across_is_right_under_every_check(
     shape: tuple[int, int, int],
@@ -215,7 +218,7 @@ def test_a_b_that_lies_across_is_right_under_every_check(
     problem = replace(problem, batch=(Extent(2), 3))
     assert GEMM.why_not(problem, H200) is None
     if k <= schedule.block_k:
-        schedule = replace(schedule, split=1)
+        schedule = replace(schedule, split=1, cluster=0)
     check_matmul(checking_execution, GEMM, problem, schedule)
 
 

@@ -76,6 +76,9 @@ def test_the_launch_hands_over_maps_parts_and_its_attribute(name: str) -> None:
     assert launch.block == (160, 1, 1)
     assert [a.index for a in launch.arguments if isinstance(a, TensorMapArgument)] == [0, 1]
     assert [type(a) for a in launch.arguments[-2:]] == [WorkspaceArgument, CounterArgument]
+    (meeting,) = chosen.launches(problem, replace(TILE, cluster=1))
+    assert meeting.cluster == (1, 1, 2)
+    assert {type(a) for a in meeting.arguments} == {type(a) for a in launch.arguments[:-2]}
     (plain,) = chosen.launches(problem, replace(TILE, split=1, early=0))
     assert plain.attributes == ()
     assert not {type(a) for a in plain.arguments} & {WorkspaceArgument, CounterArgument}
@@ -188,6 +191,10 @@ ILLEGAL = [
     replace(TILE, stages=5, split=9),
     replace(TILE, stages=2, split=100),
     replace(TILE, early=2),
+    replace(TILE, cluster=2),
+    replace(TILE, cluster=1, split=3),
+    replace(TILE, cluster=1, split=1),
+    replace(TILE, cluster=1, split=8, stages=2),
 ]
 
 
@@ -215,7 +222,7 @@ def test_boxes_of_a_b_that_lies_across_are_whole() -> None:
 @EACH
 def test_python_and_header_agree_on_legality(name: str) -> None:
     problem = resnet(64, 14) if name == "conv_wgmma" else dense(k=576)
-    values = ((64, 128), (16, 48, 128), (64, 128), (1, 2, 4), (1, 3, 10), (0, 1))
+    values = ((64, 128), (16, 48, 128), (64, 128), (1, 2, 4), (1, 2, 3, 10), (0, 1), (0, 1))
     schedules = [WgmmaSchedule(*each) for each in product(*values)]
     for index in np.random.default_rng(3).permutation(len(schedules))[:24]:
         reason = TEMPLATE_OF[name].why_illegal(problem, schedules[index], H200)

@@ -12,6 +12,7 @@
 //   kConstantB                                                   no kernel writes B
 #pragma once
 
+#include <wpk/kernels/cluster_sum.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/mbarrier.cuh>
 #include <wpk/kernels/split_k.cuh>
@@ -22,9 +23,9 @@
 namespace wpk
 {
 
-// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split and early. Depth is the number
-// of elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B lies along
-// k, or across it.
+// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster and early. Depth is the
+// number of elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B
+// lies along k, or across it.
 template <class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape
 {
@@ -32,9 +33,11 @@ struct WgmmaShape
     static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
     static constexpr bool early = Schedule::early != 0;
+    // Blocks of a cluster that share a reduction and store a share of the columns each.
+    static constexpr int sharers = Schedule::cluster != 0 ? Schedule::split : 1;
     // As storeTiles sees the consumers: warps one below the other, each with 16 rows.
     static constexpr int warpsM = blockM / kGroupRows * kGroupWarps, warpsN = 1;
-    static constexpr int warpM = 16, warpN = blockN, tilesM = 1, tilesN = blockN / 8;
+    static constexpr int warpM = 16, warpN = blockN / sharers, tilesM = 1, tilesN = warpN / 8;
     static constexpr int stagingStride = warpN + 8, stagingBytes = 16 * stagingStride * 4;
     static constexpr int consumers = warpsM * kWarpSize;
     static constexpr int accumulators = blockN / 2;
@@ -53,6 +56,10 @@ struct WgmmaShape
     static_assert(stages >= 2, "the ring has at least two tiles");
     static_assert(majorB == Major::k || blockN >= kBoxDepth, "a B that lies across has whole boxes of 64 columns");
     static_assert(blockN <= 128 || Schedule::split == 1, "sums of split tiles fit into registers beside their loads");
+    static_assert(Schedule::cluster == 0 || Schedule::cluster == 1, "cluster is 0 or 1");
+    static_assert(Schedule::cluster == 0 || sharers == 2 || sharers == 4 || sharers == 8,
+        "a cluster has two, four or eight blocks");
+    static_assert(Schedule::cluster == 0 || blockN / sharers >= 16, "a block of a cluster stores 16 columns at least");
     static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
@@ -201,11 +208,11 @@ WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const Wgmma
     waitWgmma<0>(acc);
 }
 
-// Multiplies the tiles of this block's part of the reduction, and adds all parts. True in the threads that then hold
-// sums to be stored; `shared` is theirs. All threads of the block call it.
+// Multiplies the tiles of this block's part of the reduction. Behind it `shared` is free. All threads of the block
+// call it.
 template <class T, class Shape, class Range, class Tiles>
-WPK_DEVICE bool multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range,
-    const Tiles& tiles, const Partials& partials)
+WPK_DEVICE void multiplyByWarpgroups(
+    float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range, const Tiles& tiles)
 {
     const WgmmaRing<Shape> ring{sharedAddress(shared)};
     const bool isProducer = threadIdx.x == Shape::consumers;
@@ -228,16 +235,34 @@ WPK_DEVICE bool multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
     if (Shape::early)
         waitForPrevious(); // from here on memory is touched that kernels in front touch
     __syncthreads();       // the ring is free
-    return range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM;
 }
 
-// Writes a block's sums; see storeTiles.
-template <class Problem, class Shape, class Rows>
-WPK_DEVICE void storeWgmmaTile(const float (&acc)[Shape::accumulators], unsigned char* shared, const Rows& rows,
-    const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid, int stored)
+// Computes a tile with the other blocks that share its reduction; who has sums in the end stores them. From `rows`
+// on as storeTiles.
+template <class Problem, class Shape, class Range, class Tiles, class Rows>
+WPK_DEVICE void computeWgmmaTile(unsigned char* shared, const Range& range, const Tiles& tiles,
+    const Partials& partials, const Rows& rows, const void* const* operands, void* y, int firstRow, int rowLimit,
+    int firstColumn, int valid, int stored)
 {
-    const auto& tiles = reinterpret_cast<const float(&)[1][Shape::tilesN][4]>(acc);
-    storeTiles<Problem, Shape>(tiles, shared, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
+    float acc[Shape::accumulators] = {};
+    multiplyByWarpgroups<typename Problem::Multiply, Shape>(acc, shared, range, tiles);
+    float sums[Shape::tilesM][Shape::tilesN][4];
+    auto& flat = reinterpret_cast<float(&)[Shape::accumulators / Shape::sharers]>(sums);
+    if constexpr (Shape::sharers > 1)
+    {
+        sumOfCluster<Shape::sharers, Shape::consumers>(flat, acc, reinterpret_cast<float*>(shared), range.part);
+        firstColumn += range.part * Shape::warpN;
+    }
+    else
+    {
+        if (!range.template sum<Shape::consumers, true>(acc, shared, partials))
+            return;
+        WPK_UNROLL
+        for (int i = 0; i < Shape::accumulators; ++i)
+            flat[i] = acc[i];
+    }
+    if (warpIndex() < Shape::warpsM)
+        storeTiles<Problem, Shape>(sums, shared, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
 }
 
 } // namespace wpk

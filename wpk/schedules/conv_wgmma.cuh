@@ -88,12 +88,8 @@ WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count> inputs, int n, co
     const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     const Tiles tiles(maps, firstRow, firstFilter);
-
-    float acc[Shape::accumulators] = {};
-    if (!multiplyByWarpgroups<typename Problem::Multiply, Shape>(acc, shared, range, tiles, partials))
-        return;
-    storeWgmmaTile<Problem, Shape>(acc, shared, PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, firstRow,
-        n * (Problem::p * Problem::q), firstFilter, Problem::k, Problem::k + Problem::y_padding);
+    computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, PixelRows<Problem::p, Problem::q>{}, inputs.at + 2,
+        y, firstRow, n * (Problem::p * Problem::q), firstFilter, Problem::k, Problem::k + Problem::y_padding);
 }
 
 } // namespace wpk

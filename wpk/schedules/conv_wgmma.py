@@ -18,7 +18,7 @@ from wpk.problems.convolution import Convolution
 from wpk.schedules import packings, wgmma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
-from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma_tiles import BOX_DEPTH, SWIZZLE, WgmmaSchedule
@@ -98,7 +98,8 @@ class ConvWgmmaTemplate(SingleKernelTemplate[Convolution, WgmmaSchedule]):
             grid=grid,
             threads=schedule.threads,
             shared_bytes=schedule.shared_bytes,
-            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
+            partials=schedule.partials(grid),
+            cluster=schedule.cluster_shape,
             tensor_maps=(_input_map(problem, schedule), _filter_map(problem, schedule)),
             attributes=schedule.attributes,
         )

@@ -83,12 +83,8 @@ WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count> inputs, int leadi
     const MatrixBlock<Problem, Shape> block(inputs, leading);
     const SplitRange<Schedule::split, kSteps> range;
     const GemmWgmmaTiles<Problem, Shape> tiles(maps, block);
-
-    float acc[Shape::accumulators] = {};
-    if (!multiplyByWarpgroups<typename Problem::Multiply, Shape>(acc, shared, range, tiles, partials))
-        return;
-    storeWgmmaTile<Problem, Shape>(acc, shared, block.rows, inputs.at + 2, y, block.firstRow, block.m,
-        block.firstColumn, Problem::n, Problem::n + Problem::y_padding);
+    computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, block.rows, inputs.at + 2, y, block.firstRow,
+        block.m, block.firstColumn, Problem::n, Problem::n + Problem::y_padding);
 }
 
 } // namespace wpk

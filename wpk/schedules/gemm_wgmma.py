@@ -15,7 +15,7 @@ from wpk.schedules import packings, wgmma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import words
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
-from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma_tiles import ALIGNMENT, BOX_DEPTH, SWIZZLE, WgmmaSchedule
@@ -103,7 +103,8 @@ class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
             grid=grid,
             threads=schedule.threads,
             shared_bytes=schedule.shared_bytes,
-            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
+            partials=schedule.partials(grid),
+            cluster=schedule.cluster_shape,
             tensor_maps=(_a_map(problem, schedule), _b_map(problem, schedule)),
             attributes=schedule.attributes,
         )

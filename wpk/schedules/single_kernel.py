@@ -58,6 +58,7 @@ class Kernel:
         shared_bytes: Dynamic shared memory of a block.
         partials: Where its blocks meet, if reductions are split among them.
         tensor_maps: Descriptors that it takes (``wpk::TensorMaps``).
+        cluster: Blocks of a cluster.
         attributes: Of its launch.
     """
 
@@ -69,6 +70,7 @@ class Kernel:
     shared_bytes: int = 0
     partials: Partials | None = None
     tensor_maps: tuple[TensorMapArgument, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
     attributes: tuple[str, ...] = ()
 
 
@@ -110,6 +112,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                     OutputArgument(0),
                     *scratch,
                 ),
+                cluster=kernel.cluster,
                 attributes=kernel.attributes,
             ),
         )

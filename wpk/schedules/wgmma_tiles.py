@@ -10,6 +10,7 @@ from wpk.dtypes import DType, Precision
 from wpk.launch import EARLY_LAUNCH
 from wpk.performance.work import Columns, Floats, Work
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct, target_constraints, up_to, words
+from wpk.schedules.single_kernel import Grid, Partials
 from wpk.schedules.split import split_axis, split_constraints, split_families, sum_registers
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
@@ -44,6 +45,7 @@ class WgmmaSchedule(Schedule):
         block_k: Elements of the reduction a step.
         stages: Slots of the ring.
         split: Blocks that share the reduction of a tile.
+        cluster: 1 where these blocks are a cluster and meet in its shared memory.
         early: 1 where the kernel begins before the one in front of it has ended, and lets the next
             one begin so (early_launch.cuh).
     """
@@ -53,6 +55,7 @@ class WgmmaSchedule(Schedule):
     block_k: int
     stages: int
     split: int = 1
+    cluster: int = 0
     early: int = 0
 
     @property
@@ -64,6 +67,15 @@ class WgmmaSchedule(Schedule):
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block."""
         return int(shared_bytes(self.columns())[0])
+
+    @property
+    def cluster_shape(self) -> tuple[int, int, int]:
+        """Blocks of a cluster."""
+        return 1, 1, self.split if self.cluster else 1
+
+    def partials(self, grid: Grid) -> Partials | None:
+        """Memory in which parts meet; none where they meet in shared memory."""
+        return None if self.cluster else Partials.of(grid, self.block_m * self.block_n, self.split)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -86,6 +98,7 @@ def axes(rows: int, columns: int, reduction: int, depth: int) -> dict[str, tuple
         "block_k": (64, 128) if depth > BOX_DEPTH else (64,),
         "stages": (2, 3, 4, 6, 8),
         "split": split_axis(reduction, BOX_DEPTH),
+        "cluster": (0, 1),
         "early": (0, 1),
     }
 
@@ -112,10 +125,11 @@ def shared_bytes(columns: Columns) -> Floats:
 
 
 def registers(columns: Columns) -> Floats:
-    """Accumulators and the rest; or a split's sum."""
+    """Accumulators and the rest; or the sum of a split that meets in global memory."""
     accumulators = columns["block_n"] / 2
     consumers = threads(columns) - _WARP
-    summing = sum_registers(accumulators, consumers, columns)
+    through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
+    summing = sum_registers(accumulators, consumers, {"split": through_memory})
     return np.maximum(accumulators + _OTHER_REGISTERS, summing)
 
 
@@ -163,13 +177,22 @@ _SHAPES = (
         lambda c: (c["split"] == 1) | (c["block_n"] <= _MOST_SPLIT_COLUMNS),
         words(f"{{block_n}} columns in {{split}} parts: sums of over {_MOST_SPLIT_COLUMNS} spill"),
     ),
+    Constraint(lambda c: np.isin(c["cluster"], (0, 1)), words("cluster is 0 or 1, not {cluster}")),
+    Constraint(
+        lambda c: (c["cluster"] == 0) | np.isin(c["split"], (2, 4, 8)),
+        words("a cluster of {split} blocks; it has two, four or eight"),
+    ),
+    Constraint(
+        lambda c: (c["cluster"] == 0) | (c["block_n"] >= 16 * c["split"]),
+        words("a block of a cluster stores 16 columns at least, here {block_n} / {split}"),
+    ),
     Constraint(lambda c: np.isin(c["early"], (0, 1)), words("early is 0 or 1, not {early}")),
 )
 
 
 def families(columns: Columns) -> NDArray[np.int64]:
-    """Whole and split reductions, each launched early or not: no model tells what that is worth."""
-    return 2 * split_families(columns) + columns["early"]
+    """Ways that parts meet, each launched early or not: no model tells what these are worth."""
+    return 2 * (split_families(columns) + columns["cluster"]) + columns["early"]
 
 
 def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:

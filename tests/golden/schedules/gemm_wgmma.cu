@@ -35,6 +35,7 @@ struct Schedule {
   static constexpr int block_k = 64;
   static constexpr int stages = 4;
   static constexpr int split = 2;
+  static constexpr int cluster = 0;
   static constexpr int early = 1;
 };
 }  // namespace
