@@ -13,6 +13,7 @@ from wpk.emulator.build import compile_unit
 from wpk.emulator.memory import guarded
 from wpk.emulator.mode import CHECKING, FAST
 from wpk.emulator.native import Statistics, launch_kernel
+from wpk.execution import TensorMap
 from wpk.expression import evaluate
 from wpk.launch import (
     CounterArgument,
@@ -20,6 +21,7 @@ from wpk.launch import (
     Launch,
     OutputArgument,
     SizeArgument,
+    TensorMapArgument,
     WorkspaceArgument,
 )
 from wpk.problems import Convolution, Matmul, Tensor
@@ -83,6 +85,8 @@ class Execution:
                     arguments.append(inputs[index])
                 case SizeArgument(expression):
                     arguments.append(dim_expressions.evaluate(expression, dims))
+                case TensorMapArgument():
+                    arguments.append(_tensor_map(argument, inputs[argument.index], dims))
                 case OutputArgument():
                     arguments.append(output)
                 case WorkspaceArgument(size):
@@ -98,7 +102,14 @@ class Execution:
         x, y, z = (dim_expressions.evaluate(extent, dims) for extent in launch.grid)
         mode = CHECKING if self.checking else FAST
         self.statistics = launch_kernel(
-            library, launch.entry, (x, y, z), launch.block, launch.shared_bytes, arguments, mode
+            library,
+            launch.entry,
+            (x, y, z),
+            launch.block,
+            launch.shared_bytes,
+            arguments,
+            mode,
+            cluster=launch.cluster,
         )
         assert not counters.any(), "counters are zero between launches"
 
@@ -138,6 +149,15 @@ def _assert_close(
     assert not np.isnan(error).any(), "poison was read, or not every element was written"
     worst = float((error / bound).max())
     assert worst <= 1, f"the largest error is {worst:.3g} times what rounding explains"
+
+
+def _tensor_map(argument: TensorMapArgument, memory: Array, dims: dict[str, int]) -> TensorMap:
+    shape, strides = (
+        tuple(dim_expressions.evaluate(size, dims) for size in sizes)
+        for sizes in (argument.shape, argument.strides)
+    )
+    form = (argument.box, argument.swizzle, argument.im2col)
+    return TensorMap(memory.ctypes.data, memory.itemsize, shape, strides, *form)
 
 
 def _span(tensor: Tensor, shape: tuple[int, ...]) -> int:

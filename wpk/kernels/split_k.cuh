@@ -35,8 +35,9 @@ struct SplitRange
     }
 
     // Adds the parts of all blocks of the tile. False in every block but the one whose `accumulators` (an array of
-    // floats of any rank) then hold the sum. `shared` is free for the block to use.
-    template <int Threads, class Accumulators>
+    // floats of any rank) then hold the sum. `shared` is free for the block to use. With Others, the block has more
+    // than Threads threads: those beyond call this too, and hold nothing.
+    template <int Threads, bool Others = false, class Accumulators>
     WPK_DEVICE bool sum(Accumulators& accumulators, unsigned char* shared, const Partials& partials) const
     {
         if constexpr (Split > 1)
@@ -47,10 +48,13 @@ struct SplitRange
                 (outer * static_cast<int>(gridDim.y) + static_cast<int>(blockIdx.y)) * static_cast<int>(gridDim.x)
                 + static_cast<int>(blockIdx.x);
             float* const parts = static_cast<float*>(partials.tiles) + tile * (int64(Split) * kCount * Threads);
-            write<Threads>(values, parts + part * (kCount * Threads));
+            const bool holds = !Others || threadIdx.x < Threads;
+            if (holds)
+                write<Threads>(values, parts + part * (kCount * Threads));
             if (!arriveLast(static_cast<int*>(partials.counters) + tile, Split, reinterpret_cast<int*>(shared)))
                 return false;
-            add<Threads>(values, parts);
+            if (holds)
+                add<Threads>(values, parts);
         }
         return true;
     }

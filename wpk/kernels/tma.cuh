@@ -36,6 +36,13 @@ struct alignas(64) TensorMap
 static_assert(sizeof(TensorMap) == 128);
 #endif
 
+// The tensor maps of a launch; they lie among the kernel's parameters.
+template <int N>
+struct TensorMaps
+{
+    const TensorMap* at[N];
+};
+
 // Orders what this thread has written to shared memory before what asynchronous copies and wgmma read there
 // later: threads write, each calls this, they meet at a barrier, then one starts the copy or all multiply.
 WPK_DEVICE void fenceAsyncProxy()
@@ -77,9 +84,9 @@ namespace detail
     {                                                                                                                  \
         asm volatile("cp.async.bulk.tensor." #RANK                                                                     \
                      "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, " WPK_COORDINATES_##RANK   \
-            "], [%2];" ::"r"(target),                                                                                  \
-            "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates)                                                  \
-            : "memory");                                                                                               \
+                     "], [%2];" ::"r"(target),                                                                         \
+                     "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates)                                         \
+                     : "memory");                                                                                      \
     }                                                                                                                  \
     WPK_DEVICE void copyBoxToBlocks(SharedAddress target, const TensorMap* map, SharedAddress barrier,                 \
         const int(&coordinates)[RANK], uint16 blocks)                                                                  \
@@ -87,15 +94,15 @@ namespace detail
         asm volatile("cp.async.bulk.tensor." #RANK                                                                     \
                      "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"                   \
                      " [%0], [%1, " WPK_COORDINATES_##RANK "], [%2], %" MASK ";" ::"r"(target),                        \
-            "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), "h"(blocks)                                     \
-            : "memory");                                                                                               \
+                     "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), "h"(blocks)                            \
+                     : "memory");                                                                                      \
     }                                                                                                                  \
     WPK_DEVICE void storeBox(const TensorMap* map, const int(&coordinates)[RANK], SharedAddress source)                \
     {                                                                                                                  \
         asm volatile("cp.async.bulk.tensor." #RANK "d.global.shared::cta.tile.bulk_group [%1, " WPK_COORDINATES_##RANK \
-            "], [%0];" ::"r"(source),                                                                                  \
-            "l"(map), "r"(0), WPK_VALUES_OF_##RANK(coordinates)                                                        \
-            : "memory");                                                                                               \
+                     "], [%0];" ::"r"(source),                                                                         \
+                     "l"(map), "r"(0), WPK_VALUES_OF_##RANK(coordinates)                                               \
+                     : "memory");                                                                                      \
     }
 WPK_BOX_COPIES(1, "4")
 WPK_BOX_COPIES(2, "5")
@@ -110,9 +117,9 @@ WPK_BOX_COPIES(5, "8")
     {                                                                                                                  \
         asm volatile("cp.async.bulk.tensor." #RANK                                                                     \
                      "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, " WPK_COORDINATES_##RANK \
-            "], [%2], " OFFSETS ";" ::"r"(target),                                                                     \
-            "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), __VA_ARGS__                                     \
-            : "memory");                                                                                               \
+                     "], [%2], " OFFSETS ";" ::"r"(target),                                                            \
+                     "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), __VA_ARGS__                            \
+                     : "memory");                                                                                      \
     }                                                                                                                  \
     WPK_DEVICE void copyPixelBoxToBlocks(SharedAddress target, const TensorMap* map, SharedAddress barrier,            \
         const int(&coordinates)[RANK], const uint16(&taps)[RANK - 2], uint16 blocks)                                   \
@@ -120,8 +127,8 @@ WPK_BOX_COPIES(5, "8")
         asm volatile("cp.async.bulk.tensor." #RANK                                                                     \
                      "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster"                 \
                      " [%0], [%1, " WPK_COORDINATES_##RANK "], [%2], " OFFSETS ", %" MASK ";" ::"r"(target),           \
-            "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), __VA_ARGS__, "h"(blocks)                        \
-            : "memory");                                                                                               \
+                     "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), __VA_ARGS__, "h"(blocks)               \
+                     : "memory");                                                                                      \
     }
 WPK_PIXEL_COPIES(3, "{%6}", "7", "h"(taps[0]))
 WPK_PIXEL_COPIES(4, "{%7, %8}", "9", "h"(taps[0]), "h"(taps[1]))

@@ -33,6 +33,8 @@ class Work:
         stages: Iterations whose loads are in flight at once (1: no prefetching).
         combined_bytes: Partial sums that one block reads and adds after its steps, where a
             reduction is split among blocks; 0 where it is not. One number is that of all.
+        by_warpgroups: Warpgroups multiply what tensor copies brought (wgmma, TMA): threads issue
+            neither loads nor their addresses.
     """
 
     unit: Precision | None
@@ -49,6 +51,7 @@ class Work:
     steps: Floats
     stages: Floats
     combined_bytes: Floats | float = 0.0
+    by_warpgroups: bool = False
 
 
 @dataclass(frozen=True)

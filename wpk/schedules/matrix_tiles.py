@@ -30,6 +30,7 @@ class TileCosts:
         registers: Estimated registers of a thread.
         loads: Shared memory loads of a thread in one step.
         stages: Steps whose loads are in flight at once.
+        by_warpgroups: See `Work`.
     """
 
     unit: Precision | None
@@ -38,6 +39,7 @@ class TileCosts:
     registers: Floats
     loads: Floats
     stages: Floats
+    by_warpgroups: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class TiledProduct:
             steps=steps,
             stages=costs.stages,
             combined_bytes=parts * partial,
+            by_warpgroups=costs.by_warpgroups,
         )
 
 

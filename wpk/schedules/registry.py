@@ -4,12 +4,14 @@ from typing import Any
 
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
+from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
 from wpk.schedules.elementwise import ElementwiseTemplate
 from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
 from wpk.schedules.gather import GatherTemplate
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
+from wpk.schedules.gemm_wgmma import GemmWgmmaTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.pooling import PoolingTemplate
@@ -20,8 +22,10 @@ from wpk.schedules.template import ScheduleTemplate
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvMmaTemplate(),
     ConvSimtTemplate(),
+    ConvWgmmaTemplate(),
     GemmMmaTemplate(),
     GemmSimtTemplate(),
+    GemmWgmmaTemplate(),
     DepthwiseTemplate(),
     PoolingTemplate(),
     ReductionTemplate(),

@@ -14,6 +14,7 @@ from wpk.launch import (
     Launch,
     OutputArgument,
     SizeArgument,
+    TensorMapArgument,
     WorkspaceArgument,
 )
 from wpk.schedules.template import P, S, ScheduleTemplate
@@ -56,6 +57,9 @@ class Kernel:
         threads: Threads of a block.
         shared_bytes: Dynamic shared memory of a block.
         partials: Where its blocks meet, if reductions are split among them.
+        tensor_maps: Descriptors that it takes (``wpk::TensorMaps``).
+        cluster: Blocks of a cluster.
+        attributes: Of its launch.
     """
 
     members: Members
@@ -65,6 +69,9 @@ class Kernel:
     threads: int
     shared_bytes: int = 0
     partials: Partials | None = None
+    tensor_maps: tuple[TensorMapArgument, ...] = ()
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    attributes: tuple[str, ...] = ()
 
 
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
@@ -81,7 +88,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
-        """One launch of inputs, run-time extent, output, and memory for partial sums."""
+        """One launch of inputs, run-time extent, tensor maps, output, and memory for partial sums."""
         kernel = self.kernel(problem, schedule)
         source = self._source(kernel, schedule)
         inputs: list[Argument] = [InputArgument(index) for index in range(kernel.inputs)]
@@ -101,9 +108,12 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                 arguments=(
                     *inputs,
                     SizeArgument(kernel.leading.expression),
+                    *kernel.tensor_maps,
                     OutputArgument(0),
                     *scratch,
                 ),
+                cluster=kernel.cluster,
+                attributes=kernel.attributes,
             ),
         )
 
@@ -114,6 +124,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             schedule,
             kernel.inputs,
             kernel.threads,
+            tensor_maps=len(kernel.tensor_maps),
             partials=kernel.partials is not None,
         )
 

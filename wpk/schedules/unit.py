@@ -48,6 +48,7 @@ def kernel_source(
     inputs: int,
     threads: int,
     *,
+    tensor_maps: int = 0,
     partials: bool = False,
 ) -> KernelSource:
     """The unit of a kernel ``wpk_<template>(inputs..., int n, void* y)``.
@@ -58,17 +59,24 @@ def kernel_source(
         schedule: Its parameters are the members of ``Schedule``.
         inputs: Number of pointers to inputs.
         threads: Threads of a block.
+        tensor_maps: Tensor maps that it takes, in front of ``y``.
         partials: Whether it also takes memory for partial sums and counters of their tiles.
     """
     entry = f"wpk_{template}"
     head, *tail = template.split("_")
     function = head + "".join(part.capitalize() for part in tail)
     names = [f"x{index}" for index in range(inputs)]
+    maps = [f"m{index}" for index in range(tensor_maps)]
     shared = ["parts", "counters"] if partials else []
     parameters = ", ".join(
-        [*(f"const void* {name}" for name in names), "int n", "void* y"]
-        + [f"void* {name}" for name in shared]
+        [
+            *(f"const void* {name}" for name in names),
+            "int n",
+            *(f"WPK_GRID_CONSTANT const wpk::TensorMap {name}" for name in maps),
+            *(f"void* {name}" for name in ("y", *shared)),
+        ]
     )
+    mapped = f"{{{{{', '.join(f'&{name}' for name in maps)}}}}}, " if maps else ""
     meeting = f", {{{', '.join(shared)}}}" if partials else ""
     text = (
         f"#include <wpk/schedules/{template}.cuh>\n\n"
@@ -77,7 +85,7 @@ def kernel_source(
         f"{_struct('Schedule', dict(schedule.parameters()))}"
         "}  // namespace\n\n"
         f"WPK_KERNEL({threads}) {entry}({parameters}) {{\n"
-        f"  wpk::{function}<Problem, Schedule>({{{{{', '.join(names)}}}}}, n, y{meeting});\n"
+        f"  wpk::{function}<Problem, Schedule>({{{{{', '.join(names)}}}}}, n, {mapped}y{meeting});\n"
         "}\n"
         f"WPK_EXPORT({entry})\n"
     )

@@ -1,0 +1,281 @@
+"""Templates of warpgroups: numbers on the emulator, against float64 and exact on integers."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, Scalar, apply
+from wpk.extent import Extent
+from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.schedules import packings
+from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
+from wpk.schedules.gemm_wgmma import GemmWgmmaTemplate
+from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.targets.registry import find_target
+
+CONV, GEMM = ConvWgmmaTemplate(), GemmWgmmaTemplate()
+H200 = find_target("h200")
+TILE = WgmmaSchedule(block_m=64, block_n=64, block_k=64, stages=3)
+SHORT = replace(TILE, stages=2)  # for reductions of one or two steps
+TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
+BIAS = Tensor(DType.FP32, (0, 1, 0, 0))
+
+
+def _slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+def image(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
+    pixel = c + padding
+    alignment = next(a for a in (16, 8, 4, 2) if pixel * dtype.bytes % a == 0)
+    return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
+
+
+def convolution(
+    c: int = 64,
+    k: int = 64,
+    size: tuple[int, int] = (7, 7),
+    filter: tuple[int, int] = (3, 3),
+    stride: tuple[int, int] = (1, 1),
+    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
+    dilation: tuple[int, int] = (1, 1),
+    n: int = 1,
+    precision: Precision = Precision.FP16,
+    padding: int = 0,
+) -> Convolution:
+    """With bias, residual and ReLU; ``pads`` is (top, left, bottom, right), ``padding`` of x."""
+    spans = [d * (f - 1) + 1 for d, f in zip(dilation, filter, strict=True)]
+    p, q = ((size[i] + pads[i] + pads[i + 2] - spans[i]) // stride[i] + 1 for i in (0, 1))
+    x, y = image(precision.storage, c, *size, padding), image(precision.storage, k, p, q)
+    return Convolution(
+        *(precision, Extent(n), c, *size, k, p, q, filter, stride, dilation, pads[:2]),
+        *(1, False, x, y, Epilogue(TAIL, (BIAS, y))),
+    )
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "7x7": {},
+    "three of 7x7": {"n": 3},
+    "14x14": {"size": (14, 14), "c": 128},
+    "three of 5x9": {"size": (5, 9), "n": 3, "k": 72},
+    "stride 2": {"size": (11, 8), "stride": (2, 2)},
+    "stride 2 and 1, 1x1": {
+        "size": (9, 14),
+        "stride": (2, 1),
+        "filter": (1, 1),
+        "pads": (0, 0, 0, 0),
+    },
+    "asymmetric": {"size": (6, 9), "filter": (3, 2), "pads": (0, 2, 1, 0)},
+    "dilated": {"size": (9, 11), "dilation": (2, 3), "pads": (2, 3, 2, 3)},
+    "1x1 is a matrix": {"size": (5, 9), "n": 3, "filter": (1, 1), "pads": (0, 0, 0, 0), "c": 72},
+    "24 channels": {"c": 24, "k": 40},
+    "136 channels": {"c": 136},
+    "58 channels, padded": {"c": 58, "padding": 6},
+    "one-dimensional": {"size": (1, 90), "filter": (1, 5), "pads": (0, 2, 0, 2)},
+}
+LARGE: dict[str, dict[str, Any]] = {
+    "28x28": {"size": (28, 28), "n": 3},
+    "56x56": {"size": (56, 56)},
+    "56x56, stride 2": {"size": (56, 56), "stride": (2, 2), "k": 128},
+    "7x7 of 112x112": {"size": (50, 56), "filter": (7, 7), "stride": (2, 2), "pads": (3, 3, 3, 3)},
+}
+
+
+@pytest.mark.parametrize("case", [*CASES, *map(_slow, LARGE)])
+@pytest.mark.parametrize("precision", [Precision.FP16, _slow(Precision.BF16)])
+def test_convolutions_agree_with_float64(
+    case: str, precision: Precision, fast_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(precision=precision, **(CASES | LARGE)[case])
+    assert CONV.why_not(problem, H200) is None
+    schedule = SHORT if problem.filter == (1, 1) else TILE
+    check_convolution(fast_execution, CONV, problem, schedule)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_integers_are_exact_under_every_check(
+    case: str, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(**CASES[case])
+    y = image(DType.FP32, problem.k, problem.p, problem.q)
+    problem = replace(problem, y=y, epilogue=Epilogue())
+    schedule = replace(SHORT, split=2) if case == "7x7" else SHORT
+    check_convolution(checking_execution, CONV, problem, schedule, integers=True)
+
+
+SCHEDULES = [
+    WgmmaSchedule(64, 16, 64, 2),
+    WgmmaSchedule(64, 32, 128, 4, early=1),
+    WgmmaSchedule(128, 64, 64, 8, split=2),
+    WgmmaSchedule(128, 128, 128, 3, split=3, early=1),
+    WgmmaSchedule(128, 256, 64, 4),
+    WgmmaSchedule(64, 128, 64, 2, split=4),
+    WgmmaSchedule(64, 32, 64, 2, split=2, cluster=1),
+    WgmmaSchedule(128, 128, 64, 3, split=4, cluster=1, early=1),
+    WgmmaSchedule(64, 128, 128, 2, split=8, cluster=1),
+    _slow(WgmmaSchedule(64, 128, 64, 6, split=3)),
+    _slow(WgmmaSchedule(128, 32, 64, 2, split=9)),
+    _slow(WgmmaSchedule(128, 16, 128, 2, split=4, early=1)),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+def test_every_kind_of_schedule_is_right_under_every_check(
+    schedule: WgmmaSchedule, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(c=128, k=136, size=(9, 10), n=2)
+    assert CONV.why_illegal(problem, schedule, H200) is None
+    check_convolution(checking_execution, CONV, problem, schedule)
+
+
+@pytest.mark.parametrize("split", [2, 3, 4, *map(_slow, (6, 8, 9, 12, 16))])
+def test_every_split_agrees_with_float64(
+    split: int, fast_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(c=128, size=(7, 9), n=1 + split % 3)
+    check_convolution(
+        fast_execution, CONV, problem, replace(TILE, block_n=32, stages=2, split=split)
+    )
+
+
+@pytest.mark.parametrize("batch", [1, 3, 5])
+@pytest.mark.parametrize("filter", [1, 3])
+def test_the_batch_is_decided_at_run_time(
+    batch: int, filter: int, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    pad = filter // 2
+    problem = convolution(size=(5, 9), filter=(filter, filter), pads=(pad,) * 4)
+    problem = replace(problem, n=Extent(2, "n"))
+    schedule = replace(SHORT, split=filter)
+    check_convolution(checking_execution, CONV, problem, schedule, batch=batch)
+
+
+def test_the_output_may_lie_in_any_layout_and_type(
+    checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(k=10, size=(5, 9))
+    y = Tensor(DType.FP32, (450, 45, 9, 1), alignment=4)
+    clip = apply("Min", apply("Max", apply("Add", Acc(), Operand(0)), Scalar(0.0)), Scalar(6.0))
+    problem = replace(problem, y=y, epilogue=Epilogue(clip, (BIAS,)))
+    check_convolution(checking_execution, CONV, problem, TILE)
+
+
+def test_the_padding_of_the_output_is_zero(
+    checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(k=58, size=(5, 9))
+    y = image(DType.FP16, 58, 5, 9, padding=6)
+    problem = replace(problem, y=y, epilogue=Epilogue(TAIL, (BIAS, y)))
+    check_convolution(checking_execution, CONV, problem, replace(TILE, split=2))
+
+
+def matmul(
+    m: int, n: int, k: int, *, constant: bool = True, precision: Precision = Precision.FP16
+) -> Matmul:
+    """With bias, residual and ReLU; a ``b`` that is not constant is transposed in memory."""
+
+    def rows(columns: int) -> Tensor:
+        alignment = next(a for a in (16, 8, 4, 2) if columns * 2 % a == 0)
+        return Tensor(precision.storage, (0, 0, columns, 1), alignment=alignment)
+
+    b = rows(n) if constant else Tensor(precision.storage, (0, 0, 1, k))
+    epilogue = Epilogue(TAIL, (Tensor(DType.FP32, (0, 0, 0, 1)), rows(n)))
+    sizes = ((Extent(1), 1), Extent(m), n, k)
+    return Matmul(precision, *sizes, rows(k), b, constant, rows(n), epilogue)
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("shape", [(1, 8, 8), (100, 72, 200), (65, 136, 264), (130, 19, 48)])
+@pytest.mark.parametrize("precision", [Precision.FP16, _slow(Precision.BF16)])
+def test_products_agree_with_float64(
+    shape: tuple[int, int, int],
+    constant: bool,
+    precision: Precision,
+    fast_execution: Any,
+    check_matmul: Callable[..., None],
+) -> None:
+    problem = matmul(*shape, constant=constant, precision=precision)
+    assert GEMM.why_not(problem, H200) is None
+    schedule = replace(TILE, block_m=128, block_n=32, stages=2)
+    check_matmul(fast_execution, GEMM, problem, schedule)
+
+
+@pytest.mark.parametrize("schedule", [SHORT, WgmmaSchedule(128, 128, 128, 2, split=2, cluster=1)])
+@pytest.mark.parametrize("shape", [(21, 24, 72), (70, 136, 264), (1, 8, 8)])
+def test_a_b_that_lies_across_is_right_under_every_check(
+    shape: tuple[int, int, int],
+    schedule: WgmmaSchedule,
+    checking_execution: Any,
+    check_matmul: Callable[..., None],
+) -> None:
+    m, n, k = shape
+    a, b, y = (Tensor(DType.FP16, (3 * r * c, r * c, c, 1)) for r, c in ((m, k), (k, n), (m, n)))
+    problem = replace(matmul(m, n, k, constant=False), a=a, b=b, y=y, epilogue=Epilogue())
+    problem = replace(problem, batch=(Extent(2), 3))
+    assert GEMM.why_not(problem, H200) is None
+    if k <= schedule.block_k:
+        schedule = replace(schedule, split=1, cluster=0)
+    check_matmul(checking_execution, GEMM, problem, schedule)
+
+
+@pytest.mark.parametrize("rows", [1, 64, 100])
+def test_rows_are_decided_at_run_time(
+    rows: int, checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    problem = replace(matmul(4, 24, 264), m=Extent(4, "n"))
+    schedule = replace(TILE, block_n=32, stages=2, split=2, early=1)
+    check_matmul(checking_execution, GEMM, problem, schedule, leading=rows)
+
+
+@pytest.mark.parametrize("broadcast", ["nothing", "a", "b"])
+@pytest.mark.parametrize("free", [False, True])
+def test_batches_and_broadcasting_are_right_under_every_check(
+    broadcast: str, free: bool, checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    m, n, k = 21, 24, 72
+    a = Tensor(DType.FP16, (0 if broadcast == "a" else 3 * m * k, m * k, k, 1))
+    b = Tensor(DType.FP16, (3 * n * k, 0 if broadcast == "b" else n * k, 1, k))
+    y = Tensor(DType.FP16, (3 * m * n, m * n, n, 1))
+    problem = replace(matmul(m, n, k, constant=False), a=a, b=b, y=y, epilogue=Epilogue())
+    problem = replace(problem, batch=(Extent(2, "n") if free else Extent(2), 3))
+    schedule = replace(TILE, block_n=16, stages=2, split=2)
+    check_matmul(checking_execution, GEMM, problem, schedule, leading=4 if free else None)
+
+
+def test_heads_of_attention_are_strides(
+    checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    """Q and K as (batch, length, heads, 64): rows lie a whole token apart."""
+    heads, length = 3, 70
+    rows = (length * heads * 64, 64, heads * 64, 1)
+    a = Tensor(DType.FP16, rows)
+    b = Tensor(DType.FP16, (rows[0], rows[1], 1, rows[2]))
+    y = Tensor(DType.FP16, (heads * length**2, length**2, length, 1), alignment=4)
+    scale = Epilogue(apply("Mul", Acc(), Scalar(0.125)))
+    problem = replace(matmul(length, length, 64, constant=False), a=a, b=b, y=y, epilogue=scale)
+    problem = replace(problem, batch=(Extent(2), heads))
+    assert GEMM.why_not(problem, H200) is None
+    check_matmul(checking_execution, GEMM, problem, SHORT)
+
+
+def test_the_order_of_the_sum_does_not_depend_on_who_is_last(fast_execution: Any) -> None:
+    problem = replace(convolution(c=128), epilogue=Epilogue(), y=image(DType.FP32, 64, 7, 7))
+    schedule = replace(SHORT, split=8)
+    rng = np.random.default_rng(11)
+    x = rng.standard_normal((1, 128, 7, 7)).astype(np.float16)
+    w = rng.standard_normal((64, 128, 3, 3)).astype(np.float16)
+    memory = [
+        fast_execution.memory(problem.x, x),
+        packings.pack(CONV.packing(problem, schedule), w, problem),
+    ]
+    shape = (1, 64, 7, 7)
+    first = fast_execution.run(CONV, problem, schedule, memory, shape)
+    for _ in range(8):  # blocks run in threads, in another order each time
+        again = fast_execution.run(CONV, problem, schedule, memory, shape)
+        np.testing.assert_array_equal(first, again)
+    whole = fast_execution.run(CONV, problem, replace(schedule, split=1), memory, shape)
+    assert (whole != first).any(), "sums in another order differ, or this test sees nothing"

@@ -1,0 +1,123 @@
+"""Faults planted in the ring that feeds warpgroups: the emulator's checking mode sees each of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from wpk.dtypes import DType, Precision
+from wpk.emulator.errors import EmulatorError
+from wpk.extent import Extent
+from wpk.kernel_source import KernelSource
+from wpk.launch import Launch
+from wpk.problems import Convolution, Epilogue, Tensor
+from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
+from wpk.schedules.wgmma_tiles import WgmmaSchedule
+
+SCHEDULE = WgmmaSchedule(block_m=128, block_n=64, block_k=64, stages=2)
+_HEADERS = ("schedules/conv_wgmma.cuh", "kernels/tile_wgmma.cuh")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong, and how the header comes to have it; some need a split reduction to be seen."""
+
+    name: str
+    old: str
+    new: str = ""
+    split: int = 1
+
+
+FAULTS = [
+    Fault(
+        "a slot is filled again before all have multiplied what lies there",
+        "waitBarrier(ring.empty(place.slot), place.parity);",
+    ),
+    Fault(
+        "products begin before their tiles are there",
+        "waitBarrier(ring.full(place.slot), place.parity);",
+    ),
+    Fault(
+        "a slot is given back while its products are under way",
+        "arriveBarrier(ring.empty(previous));",
+        "arriveBarrier(ring.empty(place.slot));",
+    ),
+    Fault(
+        "a slot is given back by fewer warps than read it",
+        "initBarrier(empty(slot), Shape::warpsM);",
+        "initBarrier(empty(slot), Shape::warpsM - 1);",
+    ),
+    Fault("the sums are read while products are under way", "waitWgmma<0>(acc);"),
+    Fault(
+        "fewer bytes are announced than arrive",
+        "arriveExpectBytes(ring.full(slot), Shape::stageBytes);",
+        "arriveExpectBytes(ring.full(slot), Shape::stageBytes - 16);",
+    ),
+    Fault("products without their fence", "fenceWgmma();"),
+    Fault("the second warpgroup multiplies the first one's rows", "/ Shape::kGroupWarps", "/ 8"),
+    Fault(
+        "the epilogue takes the ring's place before all have left it",
+        "__syncthreads();       // the ring is free",
+    ),
+    Fault(
+        "the producer's warp writes sums", "sum<Shape::consumers, true>", "sum<Shape::consumers>", 2
+    ),
+]
+
+
+class Faulty:
+    """The template with another text in the place of its headers."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault, self._template = fault, ConvWgmmaTemplate()
+
+    def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
+        return self._template.packing(problem, schedule)
+
+    def instantiate(
+        self, problem: Convolution, schedule: WgmmaSchedule
+    ) -> tuple[KernelSource, ...]:
+        (source,) = self._template.instantiate(problem, schedule)
+        text = source.text
+        for name in _HEADERS:
+            header = files("wpk").joinpath(name).read_text(encoding="utf-8")
+            if self._fault.old in header:
+                assert header.count(self._fault.old) == 1, "a fault is planted once"
+                header = header.replace(self._fault.old, self._fault.new)
+            text = text.replace(f"#include <wpk/{name}>", header.replace("#pragma once", ""))
+        return (KernelSource(source.entry, text),)
+
+    def launches(self, problem: Convolution, schedule: WgmmaSchedule) -> tuple[Launch, ...]:
+        (source,) = self.instantiate(problem, schedule)
+        (launch,) = self._template.launches(problem, schedule)
+        return (replace(launch, kernel=source.digest),)
+
+
+def problem() -> Convolution:
+    """Integers give exact results in fp32, whatever the order."""
+    x = Tensor(DType.FP16, (70 * 64, 1, 10 * 64, 64))
+    y = Tensor(DType.FP32, (70 * 64, 1, 10 * 64, 64))
+    shape = (64, 7, 10, 64, 7, 10, (3, 3), (1, 1), (1, 1), (1, 1), 1, False)
+    return Convolution(Precision.FP16, Extent(2), *shape, x, y, Epilogue())
+
+
+def test_without_a_fault_the_copied_headers_are_right(
+    checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    for split in (1, 2):
+        schedule = replace(SCHEDULE, split=split)
+        check_convolution(
+            checking_execution, Faulty(Fault("", "\0")), problem(), schedule, integers=True
+        )
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
+def test_a_planted_fault_is_seen(
+    fault: Fault, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    schedule = replace(SCHEDULE, split=fault.split)
+    with pytest.raises((EmulatorError, AssertionError)) as seen:
+        check_convolution(checking_execution, Faulty(fault), problem(), schedule, integers=True)
+    assert "planted once" not in str(seen.value)

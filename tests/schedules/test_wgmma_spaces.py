@@ -1,0 +1,288 @@
+"""Templates of warpgroups: units as reviewed, spaces, legality against the headers, launches, refusals."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.dims import evaluate
+from wpk.dtypes import DType, Precision
+from wpk.execution import TensorMap
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.launch import EARLY_LAUNCH, CounterArgument, TensorMapArgument, WorkspaceArgument
+from wpk.performance.bound import bound
+from wpk.performance.estimate import estimate
+from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.schedules.registry import TEMPLATE_OF
+from wpk.schedules.wgmma_tiles import WgmmaSchedule, registers
+from wpk.targets.registry import find_target
+from wpk.tensor_maps import faults
+
+H200 = find_target("h200")
+TILE = WgmmaSchedule(block_m=64, block_n=64, block_k=64, stages=4, split=2, early=1)
+COMPILE_SECONDS = 1.5
+"""Most that a kernel may take on a quiet machine; this one may be three times as slow."""
+
+
+def image(dtype: DType, c: int, size: int) -> Tensor:
+    return Tensor(dtype, (size * size * c, 1, size * c, c))
+
+
+def resnet(c: int = 256, size: int = 14, n: int = 1, **more: Any) -> Convolution:
+    """A 3 x 3 convolution of a ResNet with its residual; by default with a free batch."""
+    precision = more.get("precision", Precision.FP16)
+    x = image(precision.storage, c, size)
+    tail = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
+    epilogue = Epilogue(tail, (Tensor(DType.FP32, (0, 1, 0, 0)), x))
+    return Convolution(
+        *(precision, Extent(n, "n"), c, size, size, c, size, size, (3, 3), (1, 1), (1, 1), (1, 1)),
+        *(1, False, x, x, epilogue),
+    )
+
+
+def dense(
+    m: int = 128, n: int = 768, k: int = 3072, precision: Precision = Precision.BF16
+) -> Matmul:
+    dtype = precision.storage
+    a, b, y = (Tensor(dtype, (0, 0, pitch, 1)) for pitch in (k, n, n))
+    bias = Epilogue(apply("Add", Acc(), Operand(0)), (Tensor(DType.FP32, (0, 0, 0, 1)),))
+    return Matmul(precision, (Extent(1), 1), Extent(m, "n", m), n, k, a, b, True, y, bias)
+
+
+PROBLEMS: dict[str, Any] = {"conv_wgmma": resnet(), "gemm_wgmma": dense()}
+EACH = pytest.mark.parametrize("name", PROBLEMS)
+
+
+@EACH
+def test_the_unit_is_the_reviewed_one(name: str, assert_golden: Callable[[str, str], None]) -> None:
+    (source,) = TEMPLATE_OF[name].instantiate(PROBLEMS[name], TILE)
+    assert_golden(f"schedules/{name}.cu", source.text)
+
+
+@EACH
+def test_the_launch_hands_over_maps_parts_and_its_attribute(name: str) -> None:
+    chosen, problem = TEMPLATE_OF[name], PROBLEMS[name]
+    (source,) = chosen.instantiate(problem, TILE)
+    (launch,) = chosen.launches(problem, TILE)
+    assert (launch.kernel, launch.entry) == (source.digest, source.entry)
+    assert launch.attributes == (EARLY_LAUNCH,)
+    assert launch.block == (160, 1, 1)
+    assert [a.index for a in launch.arguments if isinstance(a, TensorMapArgument)] == [0, 1]
+    assert [type(a) for a in launch.arguments[-2:]] == [WorkspaceArgument, CounterArgument]
+    (meeting,) = chosen.launches(problem, replace(TILE, cluster=1))
+    assert meeting.cluster == (1, 1, 2)
+    assert {type(a) for a in meeting.arguments} == {type(a) for a in launch.arguments[:-2]}
+    (plain,) = chosen.launches(problem, replace(TILE, split=1, early=0))
+    assert plain.attributes == ()
+    assert not {type(a) for a in plain.arguments} & {WorkspaceArgument, CounterArgument}
+
+
+@EACH
+@pytest.mark.parametrize("batch", [1, 3, 64])
+def test_the_maps_are_such_as_hardware_takes(name: str, batch: int) -> None:
+    chosen, problem = TEMPLATE_OF[name], PROBLEMS[name]
+    _, columns = chosen.space(problem, H200)
+    for row in range(0, len(columns["split"]), 37):
+        (launch,) = chosen.launches(problem, chosen.schedule(columns, row))
+        for argument in launch.arguments:
+            if isinstance(argument, TensorMapArgument):
+                shape = tuple(evaluate(size, {"n": batch}) for size in argument.shape)
+                strides = tuple(evaluate(size, {}) for size in argument.strides)
+                form = (argument.box, argument.swizzle, argument.im2col)
+                assert not list(faults(TensorMap(256, 2, shape, strides, *form)))
+
+
+SPACES: dict[str, tuple[str, Any]] = {
+    "64 channels, 56x56": ("conv_wgmma", resnet(64, 56)),
+    "256 channels, 14x14": ("conv_wgmma", resnet()),
+    "512 channels, 7x7": ("conv_wgmma", resnet(512, 7)),
+    "64 of 256 channels, 14x14": ("conv_wgmma", resnet(n=64)),
+    "a layer of DistilBERT": ("gemm_wgmma", dense()),
+    "4096 cubed": ("gemm_wgmma", dense(4096, 4096, 4096)),
+}
+
+
+@pytest.mark.parametrize("case", SPACES)
+def test_the_space_is_rich_but_bounded(case: str) -> None:
+    name, problem = SPACES[case]
+    total, columns = TEMPLATE_OF[name].space(problem, H200)
+    assert 100 <= len(columns["split"]) <= 2000
+    assert total <= 10_000
+
+
+@pytest.mark.parametrize("case", SPACES)
+def test_work_covers_the_problem_and_no_estimate_lies_under_the_bound(case: str) -> None:
+    name, problem = SPACES[case]
+    _, columns = TEMPLATE_OF[name].space(problem, H200)
+    work = TEMPLATE_OF[name].work(problem, columns, H200)
+    count = len(columns["split"])
+    for array in (work.blocks, work.threads, work.registers, work.thread_loads, work.stages):
+        assert array.shape == (count,)
+        assert (array > 0).all()
+    assert (work.block_flops * work.blocks >= 2 * problem.macs).all()
+    assert (work.shared_bytes <= H200.max_shared_block).all()
+    limit = bound(problem, H200)
+    seconds = estimate(work, limit, H200)
+    assert (seconds >= limit.seconds).all()
+    assert np.isfinite(seconds).all()
+
+
+def _compile(name: str, problem: Any, schedule: WgmmaSchedule) -> tuple[Any, float]:
+    (source,) = TEMPLATE_OF[name].instantiate(problem, schedule)
+    begin = time.perf_counter()
+    kernel = load_nvrtc().compile(source, "sm_90a")
+    return kernel, time.perf_counter() - begin
+
+
+@EACH
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16])
+def test_products_are_those_of_warpgroups(name: str, precision: Precision) -> None:
+    problem = replace(PROBLEMS[name], precision=precision)
+    tensor = "x" if name == "conv_wgmma" else "a"
+    held = replace(getattr(problem, tensor), dtype=precision.storage)
+    kernel, _ = _compile(name, replace(problem, **{tensor: held}), TILE)
+    counts = count_tensor_core_instructions(kernel.cubin)[kernel.entry]
+    assert set(counts) == {f"hgmma.{'f16' if precision is Precision.FP16 else 'bf16'}"}
+    assert "serialized" not in kernel.log  # what ptxas says where it waits for every product
+
+
+@EACH
+@pytest.mark.parametrize("columns", [16, 64, 256])
+def test_registers_are_as_predicted(name: str, columns: int) -> None:
+    schedule = WgmmaSchedule(128, columns, 64, 3)
+    kernel, _ = _compile(name, PROBLEMS[name], schedule)
+    predicted = registers(schedule.columns())[0]
+    assert abs(kernel.resources.registers - predicted) <= 8
+    assert not kernel.resources.spills
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SPACES)
+def test_legal_schedules_do_not_spill_and_compile_in_time(case: str) -> None:
+    name, problem = SPACES[case]
+    _, columns = TEMPLATE_OF[name].space(problem, H200)
+    rows = np.random.default_rng(4).permutation(len(columns["split"]))[:6]
+    widest = np.flatnonzero(columns["block_n"] == columns["block_n"].max())
+    for row in {*map(int, rows), int(widest[0]), int(widest[-1])}:
+        schedule = TEMPLATE_OF[name].schedule(columns, row)
+        kernel, seconds = _compile(name, problem, schedule)
+        assert not kernel.resources.spills, schedule
+        assert seconds <= 3 * COMPILE_SECONDS, schedule
+
+
+# One broken limit of the headers each.
+ILLEGAL = [
+    replace(TILE, block_m=96),
+    replace(TILE, block_m=192),
+    replace(TILE, block_n=8),
+    replace(TILE, block_n=48),
+    replace(TILE, block_n=512),
+    replace(TILE, block_k=32),
+    replace(TILE, block_k=192),
+    replace(TILE, block_n=256, stages=2),
+    replace(TILE, stages=1),
+    replace(TILE, stages=5, split=9),
+    replace(TILE, stages=2, split=100),
+    replace(TILE, early=2),
+    replace(TILE, cluster=2),
+    replace(TILE, cluster=1, split=3),
+    replace(TILE, cluster=1, split=1),
+    replace(TILE, cluster=1, split=8, stages=2),
+]
+
+
+@EACH
+@pytest.mark.parametrize("schedule", ILLEGAL, ids=lambda s: str(s).replace(" ", ","))
+def test_what_python_refuses_the_header_refuses(name: str, schedule: WgmmaSchedule) -> None:
+    problem = resnet() if name == "conv_wgmma" else dense(k=2304)
+    assert TEMPLATE_OF[name].why_illegal(problem, schedule, H200) is not None
+    with pytest.raises(NvrtcError, match="static assertion"):
+        _compile(name, problem, schedule)
+
+
+def test_boxes_of_a_b_that_lies_across_are_whole() -> None:
+    problem, schedule = replace(dense(), b_constant=False), replace(TILE, block_n=32)
+    reason = TEMPLATE_OF["gemm_wgmma"].why_illegal(problem, schedule, H200)
+    assert reason is not None
+    assert "boxes of 64 columns" in reason
+    with pytest.raises(NvrtcError, match="whole boxes of 64 columns"):
+        _compile("gemm_wgmma", problem, schedule)
+    kernel, _ = _compile("gemm_wgmma", problem, TILE)
+    assert not kernel.resources.spills
+
+
+@pytest.mark.slow
+@EACH
+def test_python_and_header_agree_on_legality(name: str) -> None:
+    problem = resnet(64, 14) if name == "conv_wgmma" else dense(k=576)
+    values = ((64, 128), (16, 48, 128), (64, 128), (1, 2, 4), (1, 2, 3, 10), (0, 1), (0, 1))
+    schedules = [WgmmaSchedule(*each) for each in product(*values)]
+    for index in np.random.default_rng(3).permutation(len(schedules))[:24]:
+        reason = TEMPLATE_OF[name].why_illegal(problem, schedules[index], H200)
+        try:
+            _compile(name, problem, schedules[index])
+            compiles = True
+        except NvrtcError:
+            compiles = False
+        assert compiles == (reason is None), f"{schedules[index]}: {reason}"
+
+
+def _with(problem: Any, **changes: Any) -> Any:
+    return replace(problem, **changes)
+
+
+CONV, DENSE = resnet(), dense()
+NARROW = Tensor(DType.FP16, (250 * 196, 1, 250 * 14, 250), alignment=4)
+REFUSALS: list[tuple[str, Any, str, str]] = [
+    ("conv_wgmma", CONV, "a100", "no products of warpgroups"),
+    ("conv_wgmma", CONV, "b200", "no products of warpgroups"),
+    ("conv_wgmma", resnet(precision=Precision.TF32), "h200", "the problem is tf32"),
+    ("conv_wgmma", resnet(precision=Precision.FP32), "h200", "the problem is fp32"),
+    ("conv_wgmma", _with(CONV, groups=4), "h200", "4 groups"),
+    ("conv_wgmma", _with(CONV, transposed=True), "h200", "transposed"),
+    ("conv_wgmma", _with(CONV, x=image(DType.FP32, 256, 14)), "h200", "x is fp32"),
+    ("conv_wgmma", _with(CONV, x=NARROW, c=250), "h200", "aligned to 4 bytes"),
+    ("conv_wgmma", _with(CONV, y=image(DType.INT8, 256, 14)), "h200", "int8"),
+    ("conv_wgmma", _with(CONV, stride=(9, 9), p=1, q=1), "h200", "a stride of 9"),
+    (
+        "conv_wgmma",
+        _with(CONV, x=Tensor(DType.FP16, (256 * 196, 196, 14, 1))),
+        "h200",
+        "a stride of 196 along the reduction",
+    ),
+    (
+        "conv_wgmma",
+        _with(CONV, h=400, w=400, p=100, q=100, filter=(301, 301)),
+        "h200",
+        "pixels from the image's edge",
+    ),
+    ("gemm_wgmma", DENSE, "rtx4090", "no products of warpgroups"),
+    ("gemm_wgmma", dense(precision=Precision.FP32), "h200", "the problem is fp32"),
+    (
+        "gemm_wgmma",
+        _with(DENSE, b_constant=False, b=Tensor(DType.BF16, (0, 0, 1536, 2))),
+        "h200",
+        "b has a stride of 1536 along",
+    ),
+    (
+        "gemm_wgmma",
+        _with(DENSE, a=Tensor(DType.BF16, (0, 0, 3075, 1))),
+        "h200",
+        "a has a stride of 6150 bytes",
+    ),
+    ("gemm_wgmma", _with(DENSE, a=Tensor(DType.BF16, (0, 0, 0, 1))), "h200", "broadcast along"),
+]
+
+
+@pytest.mark.parametrize(("name", "problem", "target", "words"), REFUSALS)
+def test_refuses_in_words(name: str, problem: Any, target: str, words: str) -> None:
+    reason = TEMPLATE_OF[name].why_not(problem, find_target(target))
+    assert reason is not None
+    assert words in reason

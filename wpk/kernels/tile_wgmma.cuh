@@ -1,0 +1,268 @@
+// A block's matrix product by warpgroups (sm_90a): a ring of tiles in shared memory, which one thread asks the unit
+// that copies tensors for, and which one or two warpgroups multiply as they arrive, each 64 rows.
+//
+// D[row][column] += sum over k of A[row][k] * B[column][k], 16-bit operands. A tile is boxes of 64 elements along k,
+// their rows 128 bytes with 128-byte swizzle; or, of a B that lies across, boxes of 64 columns and all of a step's
+// depth, their rows 64 columns. The last warp of the block is the producer: its first lane asks for
+// tiles, and waits for a slot until every other warp has multiplied what lay there.
+//
+// Tiles says where tiles come from:
+//   prefetch()                                                   bring the tensor maps near
+//   copyA(target, barrier, step), copyB(target, barrier, step)   ask for the boxes of a step
+//   kConstantB                                                   no kernel writes B
+#pragma once
+
+#include <wpk/kernels/cluster_sum.cuh>
+#include <wpk/kernels/early_launch.cuh>
+#include <wpk/kernels/mbarrier.cuh>
+#include <wpk/kernels/split_k.cuh>
+#include <wpk/kernels/tile_mma.cuh>
+#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/wgmma.cuh>
+
+namespace wpk
+{
+
+// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster and early. Depth is the
+// number of elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B
+// lies along k, or across it.
+template <class Schedule, int Depth, Major MajorB = Major::k>
+struct WgmmaShape
+{
+    static constexpr int kBoxDepth = 64, kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
+    static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
+    static constexpr int stages = Schedule::stages;
+    static constexpr bool early = Schedule::early != 0;
+    // Blocks of a cluster that share a reduction and store a share of the columns each.
+    static constexpr int sharers = Schedule::cluster != 0 ? Schedule::split : 1;
+    // As storeTiles sees the consumers: warps one below the other, each with 16 rows.
+    static constexpr int warpsM = blockM / kGroupRows * kGroupWarps, warpsN = 1;
+    static constexpr int warpM = 16, warpN = blockN / sharers, tilesM = 1, tilesN = warpN / 8;
+    static constexpr int stagingStride = warpN + 8, stagingBytes = 16 * stagingStride * 4;
+    static constexpr int consumers = warpsM * kWarpSize;
+    static constexpr int accumulators = blockN / 2;
+    static constexpr int boxes = blockK / kBoxDepth;
+    static constexpr Major majorB = MajorB;
+    static constexpr int boxesB = majorB == Major::k ? boxes : blockN / kBoxDepth;
+    static constexpr int boxBytesA = blockM * kBoxRowBytes;
+    static constexpr int boxBytesB = (majorB == Major::k ? blockN : blockK) * kBoxRowBytes;
+    static constexpr int bytesA = boxes * boxBytesA, stageBytes = bytesA + boxesB * boxBytesB;
+    static constexpr int slices = minOf(ceilDivide(Depth, 16), kBoxDepth / 16); // products of a box
+
+    static_assert(blockM == 64 || blockM == 128, "one or two warpgroups have 64 rows each");
+    static_assert(
+        (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
+    static_assert(blockK == 64 || blockK == 128, "a tile is one or two boxes of 64 elements");
+    static_assert(stages >= 2, "the ring has at least two tiles");
+    static_assert(majorB == Major::k || blockN >= kBoxDepth, "a B that lies across has whole boxes of 64 columns");
+    static_assert(blockN <= 128 || Schedule::split == 1, "sums of split tiles fit into registers beside their loads");
+    static_assert(Schedule::cluster == 0 || Schedule::cluster == 1, "cluster is 0 or 1");
+    static_assert(Schedule::cluster == 0 || sharers == 2 || sharers == 4 || sharers == 8,
+        "a cluster has two, four or eight blocks");
+    static_assert(Schedule::cluster == 0 || blockN / sharers >= 16, "a block of a cluster stores 16 columns at least");
+    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
+};
+
+// Where tiles lie and their barriers: behind the tiles, for each slot one that counts what has arrived, and one
+// that counts the warps that need it no longer.
+template <class Shape>
+struct WgmmaRing
+{
+    SharedAddress shared;
+
+    WPK_DEVICE SharedAddress tileA(int slot) const
+    {
+        return shared + slot * Shape::stageBytes;
+    }
+    WPK_DEVICE SharedAddress tileB(int slot) const
+    {
+        return tileA(slot) + Shape::bytesA;
+    }
+    WPK_DEVICE SharedAddress full(int slot) const
+    {
+        return shared + Shape::stages * Shape::stageBytes + slot * 16;
+    }
+    WPK_DEVICE SharedAddress empty(int slot) const
+    {
+        return full(slot) + 8;
+    }
+
+    WPK_DEVICE void init() const
+    {
+        WPK_UNROLL
+        for (int slot = 0; slot < Shape::stages; ++slot)
+        {
+            initBarrier(full(slot), 1);
+            initBarrier(empty(slot), Shape::warpsM);
+        }
+        fenceBarrierInit();
+    }
+};
+
+// The slot of a step, and the parity of its barriers in this round of the ring.
+template <int Stages>
+struct RingPlace
+{
+    int slot = 0, parity = 0;
+
+    WPK_DEVICE void advance()
+    {
+        if (++slot == Stages)
+        {
+            slot = 0;
+            parity ^= 1;
+        }
+    }
+};
+
+// Asks for the first tiles, as many as the ring holds: B's before the kernels in front have ended, if none of them
+// writes B.
+template <class Shape, class Tiles>
+WPK_DEVICE void fillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles, int first, int count)
+{
+    const int filled = minOf(Shape::stages, count);
+    tiles.prefetch();
+    if (Shape::early && !Tiles::kConstantB)
+        waitForPrevious();
+    for (int slot = 0; slot < filled; ++slot)
+    {
+        arriveExpectBytes(ring.full(slot), Shape::stageBytes);
+        tiles.copyB(ring.tileB(slot), ring.full(slot), first + slot);
+    }
+    if (Shape::early && Tiles::kConstantB)
+        waitForPrevious();
+    for (int slot = 0; slot < filled; ++slot)
+        tiles.copyA(ring.tileA(slot), ring.full(slot), first + slot);
+}
+
+// Asks for the other tiles, each as soon as its slot is free.
+template <class Shape, class Tiles>
+WPK_DEVICE void refillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles, int first, int count)
+{
+    RingPlace<Shape::stages> place;
+    WPK_KEEP_LOOP
+    for (int step = Shape::stages; step < count; ++step)
+    {
+        waitBarrier(ring.empty(place.slot), place.parity);
+        arriveExpectBytes(ring.full(place.slot), Shape::stageBytes);
+        tiles.copyB(ring.tileB(place.slot), ring.full(place.slot), first + step);
+        tiles.copyA(ring.tileA(place.slot), ring.full(place.slot), first + step);
+        place.advance();
+    }
+    if (Shape::early)
+        releaseNext();
+}
+
+// Of B's tile: descriptors count bytes in 16s.
+template <class Shape>
+WPK_DEVICE uint64 describeB(SharedAddress tile)
+{
+    if constexpr (Shape::majorB == Major::k)
+    {
+        return swizzledDescriptor<128>(tile);
+    }
+    else
+    {
+        return matrixDescriptor<128>(tile, Shape::boxBytesB, 8 * Shape::kBoxRowBytes);
+    }
+}
+template <class Shape>
+WPK_DEVICE constexpr int sliceOfB(int box, int slice)
+{
+    if (Shape::majorB == Major::k)
+        return (box * Shape::boxBytesB + slice * 32) / 16;
+    return (box * Shape::kBoxDepth + slice * 16) * Shape::kBoxRowBytes / 16;
+}
+
+// acc += A * B over a warpgroup's rows of all `count` tiles. The products of a tile run while those of the next one
+// are started; then its slot is given back.
+template <class T, class Shape>
+WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, int count)
+{
+    const int groupRows = warpIndex() / Shape::kGroupWarps * (Shape::kGroupRows * Shape::kBoxRowBytes);
+    RingPlace<Shape::stages> place;
+    int previous = 0;
+    WPK_KEEP_LOOP
+    for (int step = 0; step < count; ++step)
+    {
+        waitBarrier(ring.full(place.slot), place.parity);
+        __syncwarp(); // products are asked for by whole warps
+        const uint64 a = swizzledDescriptor<128>(ring.tileA(place.slot) + groupRows);
+        const uint64 b = describeB<Shape>(ring.tileB(place.slot));
+        fenceWgmma();
+        WPK_UNROLL
+        for (int box = 0; box < Shape::boxes; ++box)
+        {
+            WPK_UNROLL
+            for (int slice = 0; slice < Shape::slices; ++slice)
+                wgmma<T, Major::k, Shape::majorB>(
+                    acc, a + (box * Shape::boxBytesA / 16 + slice * 2), b + sliceOfB<Shape>(box, slice), 1);
+        }
+        commitWgmma();
+        waitWgmma<1>();
+        if (step > 0 && laneIndex() == 0)
+            arriveBarrier(ring.empty(previous));
+        previous = place.slot;
+        place.advance();
+    }
+    waitWgmma<0>(acc);
+}
+
+// Multiplies the tiles of this block's part of the reduction. Behind it `shared` is free. All threads of the block
+// call it.
+template <class T, class Shape, class Range, class Tiles>
+WPK_DEVICE void multiplyByWarpgroups(
+    float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range, const Tiles& tiles)
+{
+    const WgmmaRing<Shape> ring{sharedAddress(shared)};
+    const bool isProducer = threadIdx.x == Shape::consumers;
+    if (isProducer)
+    {
+        ring.init();
+        fillWgmmaRing<Shape>(ring, tiles, range.first, range.count);
+    }
+    __syncwarp();    // the producer's lanes took different ways
+    __syncthreads(); // the barriers are there for everyone
+    if (warpIndex() < Shape::warpsM)
+    {
+        multiplyWgmmaRing<T, Shape>(acc, ring, range.count);
+    }
+    else if (isProducer)
+    {
+        refillWgmmaRing<Shape>(ring, tiles, range.first, range.count);
+    }
+    __syncwarp();
+    if (Shape::early)
+        waitForPrevious(); // from here on memory is touched that kernels in front touch
+    __syncthreads();       // the ring is free
+}
+
+// Computes a tile with the other blocks that share its reduction; who has sums in the end stores them. From `rows`
+// on as storeTiles.
+template <class Problem, class Shape, class Range, class Tiles, class Rows>
+WPK_DEVICE void computeWgmmaTile(unsigned char* shared, const Range& range, const Tiles& tiles,
+    const Partials& partials, const Rows& rows, const void* const* operands, void* y, int firstRow, int rowLimit,
+    int firstColumn, int valid, int stored)
+{
+    float acc[Shape::accumulators] = {};
+    multiplyByWarpgroups<typename Problem::Multiply, Shape>(acc, shared, range, tiles);
+    float sums[Shape::tilesM][Shape::tilesN][4];
+    auto& flat = reinterpret_cast<float(&)[Shape::accumulators / Shape::sharers]>(sums);
+    if constexpr (Shape::sharers > 1)
+    {
+        sumOfCluster<Shape::sharers, Shape::consumers>(flat, acc, reinterpret_cast<float*>(shared), range.part);
+        firstColumn += range.part * Shape::warpN;
+    }
+    else
+    {
+        if (!range.template sum<Shape::consumers, true>(acc, shared, partials))
+            return;
+        WPK_UNROLL
+        for (int i = 0; i < Shape::accumulators; ++i)
+            flat[i] = acc[i];
+    }
+    if (warpIndex() < Shape::warpsM)
+        storeTiles<Problem, Shape>(sums, shared, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
+}
+
+} // namespace wpk

@@ -1,0 +1,95 @@
+// Convolution by warpgroups as an implicit matrix product (sm_90a): rows are output pixels (n, p, q), columns
+// filters, the reduction runs over (r, s, channel).
+//
+// Tensor copies bring, for each tap and block of channels, the pixels that this tap reads, zeros where it reaches
+// beyond the image (im2col mode); and the filters' part of that tap. Where taps are single and pixels lie
+// densely, the input is a matrix.
+//
+// Grid: tiles of rows, tiles of columns and the parts of each (split_k.cuh). Problem and Schedule are named by
+// conv_wgmma.py; maps: the input's, the filters'.
+#pragma once
+
+#include <wpk/kernels/tile_wgmma.cuh>
+
+namespace wpk
+{
+
+template <class Problem, class Shape>
+class ConvWgmmaTiles
+{
+    using P = Problem;
+
+public:
+    static constexpr bool kConstantB = true;
+    static constexpr int kChannelSteps = ceilDivide(P::c, Shape::blockK);
+
+    WPK_DEVICE ConvWgmmaTiles(const TensorMaps<2>& maps, int firstRow, int firstFilter)
+        : x_(maps.at[0]), filters_(maps.at[1]), firstRow_(firstRow), firstFilter_(firstFilter)
+    {
+        const int image = firstRow / (P::p * P::q), pixel = firstRow % (P::p * P::q);
+        image_ = image;
+        h_ = pixel / P::q * P::stride_h - P::pad_h;
+        w_ = pixel % P::q * P::stride_w - P::pad_w;
+    }
+
+    WPK_DEVICE void prefetch() const
+    {
+        prefetchTensorMap(x_);
+        prefetchTensorMap(filters_);
+    }
+
+    WPK_DEVICE void copyA(SharedAddress target, SharedAddress barrier, int step) const
+    {
+        const int tap = step / kChannelSteps, channel = step % kChannelSteps * Shape::blockK;
+        const uint16 right = static_cast<uint16>(tap % P::filter_w * P::dilation_w);
+        const uint16 down = static_cast<uint16>(tap / P::filter_w * P::dilation_h);
+        WPK_UNROLL
+        for (int box = 0; box < Shape::boxes; ++box)
+        {
+            const int first = channel + box * Shape::kBoxDepth;
+            if constexpr (P::x_is_matrix)
+            {
+                copyTensor(target + box * Shape::boxBytesA, x_, barrier, {first, firstRow_});
+            }
+            else
+            {
+                copyPixels(target + box * Shape::boxBytesA, x_, barrier, {first, w_, h_, image_}, {right, down});
+            }
+        }
+    }
+
+    WPK_DEVICE void copyB(SharedAddress target, SharedAddress barrier, int step) const
+    {
+        const int tap = step / kChannelSteps, channel = step % kChannelSteps * Shape::blockK;
+        WPK_UNROLL
+        for (int box = 0; box < Shape::boxes; ++box)
+            copyTensor(target + box * Shape::boxBytesB, filters_, barrier,
+                {channel + box * Shape::kBoxDepth, tap, firstFilter_});
+    }
+
+private:
+    const TensorMap *x_, *filters_;
+    int firstRow_, firstFilter_;
+    int image_, h_, w_; // where the first pixel's window begins
+};
+
+template <class Problem, class Schedule>
+WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count> inputs, int n, const TensorMaps<2>& maps, void* y,
+    const Partials& partials = {})
+{
+    using Shape = WgmmaShape<Schedule, Problem::c>;
+    using Tiles = ConvWgmmaTiles<Problem, Shape>;
+    WPK_SHARED(unsigned char, shared);
+
+    constexpr int kSteps = Problem::filter_h * Problem::filter_w * Tiles::kChannelSteps;
+    static_assert(Shape::stages == 2 || Shape::stages <= ceilDivide(kSteps, Schedule::split),
+        "no more stages than a part has steps");
+    const SplitRange<Schedule::split, kSteps> range;
+    const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
+    const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
+    const Tiles tiles(maps, firstRow, firstFilter);
+    computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, PixelRows<Problem::p, Problem::q>{}, inputs.at + 2,
+        y, firstRow, n * (Problem::p * Problem::q), firstFilter, Problem::k, Problem::k + Problem::y_padding);
+}
+
+} // namespace wpk

@@ -1,0 +1,90 @@
+// Matrix product by warpgroups, with batch and broadcasting (sm_90a). a lies along the reduction, b along it or
+// across, along its columns.
+//
+// The grid is MatrixBlock's. Problem and Schedule are named by gemm_wgmma.py; maps: a's and b's, each (k, m or n,
+// middle, outer), of a b that lies across (n, k, middle, outer).
+#pragma once
+
+#include <wpk/kernels/matrix_block.cuh>
+#include <wpk/kernels/tile_wgmma.cuh>
+
+namespace wpk
+{
+
+template <class Problem, class Shape>
+class GemmWgmmaTiles
+{
+    using P = Problem;
+
+public:
+    static constexpr bool kConstantB = P::b_constant;
+
+    WPK_DEVICE GemmWgmmaTiles(const TensorMaps<2>& maps, const MatrixBlock<Problem, Shape>& block)
+        : a_(maps.at[0]),
+          b_(maps.at[1]),
+          firstRow_(block.firstRow),
+          firstColumn_(block.firstColumn),
+          outer_(block.rows.outer),
+          middle_(block.rows.middle)
+    {
+    }
+
+    WPK_DEVICE void prefetch() const
+    {
+        prefetchTensorMap(a_);
+        prefetchTensorMap(b_);
+    }
+
+    // What is broadcast has one matrix along that dimension.
+    WPK_DEVICE void copyA(SharedAddress target, SharedAddress barrier, int step) const
+    {
+        WPK_UNROLL
+        for (int box = 0; box < Shape::boxes; ++box)
+            copyTensor(target + box * Shape::boxBytesA, a_, barrier,
+                {step * Shape::blockK + box * Shape::kBoxDepth, firstRow_, P::a_middle == 0 ? 0 : middle_,
+                    P::a_outer == 0 ? 0 : outer_});
+    }
+
+    WPK_DEVICE void copyB(SharedAddress target, SharedAddress barrier, int step) const
+    {
+        const int depth = step * Shape::blockK;
+        const int middle = P::b_middle == 0 ? 0 : middle_, outer = P::b_outer == 0 ? 0 : outer_;
+        WPK_UNROLL
+        for (int box = 0; box < Shape::boxesB; ++box)
+        {
+            const SharedAddress to = target + box * Shape::boxBytesB;
+            const int further = box * Shape::kBoxDepth;
+            if constexpr (Shape::majorB == Major::k)
+            {
+                copyTensor(to, b_, barrier, {depth + further, firstColumn_, middle, outer});
+            }
+            else
+            {
+                copyTensor(to, b_, barrier, {firstColumn_ + further, depth, middle, outer});
+            }
+        }
+    }
+
+private:
+    const TensorMap *a_, *b_;
+    int firstRow_, firstColumn_, outer_, middle_;
+};
+
+template <class Problem, class Schedule>
+WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count> inputs, int leading, const TensorMaps<2>& maps, void* y,
+    const Partials& partials = {})
+{
+    using Shape = WgmmaShape<Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;
+    WPK_SHARED(unsigned char, shared);
+
+    constexpr int kSteps = ceilDivide(Problem::k, Shape::blockK);
+    static_assert(Shape::stages == 2 || Shape::stages <= ceilDivide(kSteps, Schedule::split),
+        "no more stages than a part has steps");
+    const MatrixBlock<Problem, Shape> block(inputs, leading);
+    const SplitRange<Schedule::split, kSteps> range;
+    const GemmWgmmaTiles<Problem, Shape> tiles(maps, block);
+    computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, block.rows, inputs.at + 2, y, block.firstRow,
+        block.m, block.firstColumn, Problem::n, Problem::n + Problem::y_padding);
+}
+
+} // namespace wpk

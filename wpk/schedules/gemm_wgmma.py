@@ -1,0 +1,162 @@
+"""Matrix product by warpgroups, with batch and broadcasting (gemm_wgmma.cuh), on sm_90a."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.dims import DimExpr
+from wpk.launch import TensorMapArgument
+from wpk.performance.work import Columns, Work
+from wpk.problems.matmul import Matmul
+from wpk.problems.operand import Tensor
+from wpk.schedules import packings, wgmma_tiles
+from wpk.schedules.matmul_view import MatmulView, why_too_large
+from wpk.schedules.matrix_tiles import words
+from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.template import Constraint
+from wpk.schedules.unit import Type
+from wpk.schedules.wgmma_tiles import ALIGNMENT, BOX_DEPTH, SWIZZLE, WgmmaSchedule
+from wpk.targets.target import Target
+
+
+class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
+    """Matrix products in fp16 and bf16; ``a`` lies along the reduction, ``b`` along or across it."""
+
+    name: ClassVar[str] = "gemm_wgmma"
+    version: ClassVar[int] = 1
+    problem_type = Matmul
+    schedule_type = WgmmaSchedule
+
+    def why_not(self, problem: Matmul, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        if (reason := wgmma_tiles.needs(problem.precision, target)) is not None:
+            return reason
+        if not problem.y.dtype.is_float:
+            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+        stored = problem.precision.storage
+        operands = [("a", problem.a, (3, 2, 1, 0))]
+        if not problem.b_constant:
+            operands.append(("b", problem.b, (3, 2, 1, 0) if _across(problem) else (2, 3, 1, 0)))
+        for name, tensor, order in operands:
+            strides = [tensor.strides[axis] for axis in order]
+            if strides[1] == 0:
+                return f"{name} is broadcast along its rows"
+            reason = wgmma_tiles.why_not_copied(
+                name, tensor.dtype, stored, tensor.alignment, strides
+            )
+            if reason is not None:
+                return reason
+        return why_too_large(problem)
+
+    def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`."""
+        del target  # its limits are constraints
+        return wgmma_tiles.axes(problem.m.value, problem.n, problem.k, problem.k)
+
+    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
+        """See `ScheduleTemplate.constraints`."""
+        view = MatmulView(problem)
+        shared = wgmma_tiles.constraints(lambda c: view.product(c, target), target)
+        if not _across(problem):
+            return shared
+        whole = Constraint(
+            lambda c: c["block_n"] >= BOX_DEPTH,
+            words("{block_n} columns: b lies across the reduction, in boxes of 64 columns"),
+        )
+        return (*shared, whole)
+
+    def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
+        """See `ScheduleTemplate.work`."""
+        tiles = MatmulView(problem).product(columns, target)
+        return wgmma_tiles.work(tiles, problem.precision, columns)
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """See `ScheduleTemplate.families`."""
+        return wgmma_tiles.families(columns)
+
+    def has_run(self, schedule: WgmmaSchedule) -> bool:
+        """See `ScheduleTemplate.has_run`: executed by the emulator only."""
+        del schedule
+        return False
+
+    def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
+        """Columns of a constant ``b`` as rows; gemm_mma's, so that both share them."""
+        del schedule  # every schedule reads the same rows
+        return "nk_pad" if problem.b_constant else None
+
+    def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
+        view = MatmulView(problem)
+        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
+        return Kernel(
+            members={
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                **view.members(),
+                "b_constant": problem.b_constant,
+                "b_across": _across(problem),
+            },
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.leading,
+            grid=grid,
+            threads=schedule.threads,
+            shared_bytes=schedule.shared_bytes,
+            partials=schedule.partials(grid),
+            cluster=schedule.cluster_shape,
+            tensor_maps=(_a_map(problem, schedule), _b_map(problem, schedule)),
+            attributes=schedule.attributes,
+        )
+
+
+def _across(problem: Matmul) -> bool:
+    """Whether ``b`` is contiguous along its columns, as it lies."""
+    return not problem.b_constant and problem.b.strides[2] != 1 and problem.b.strides[3] == 1
+
+
+def _a_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
+    outer, middle, row, _ = problem.a.strides
+    rows = ((problem.m.expression, row), *_batch(problem, outer, middle))
+    return _map(0, problem.k, rows, problem.a, (BOX_DEPTH, schedule.block_m))
+
+
+def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
+    along = (BOX_DEPTH, schedule.block_n)
+    if problem.b_constant:
+        stored = problem.precision.storage
+        row = packings.matrix_row(problem, stored.bytes)
+        columns = ((problem.n, row), (1, 0), (1, 0))
+        return _map(1, problem.k, columns, Tensor(stored, ()), along)
+    outer, middle, depth, column = problem.b.strides
+    batch = _batch(problem, outer, middle)
+    if _across(problem):
+        rows = ((problem.k, depth), *batch)
+        return _map(1, problem.n, rows, problem.b, (BOX_DEPTH, schedule.block_k))
+    return _map(1, problem.k, ((problem.n, column), *batch), problem.b, along)
+
+
+def _batch(
+    problem: Matmul, outer: int, middle: int
+) -> tuple[tuple[DimExpr, int], tuple[DimExpr, int]]:
+    """Matrices along both dimensions of the batch, with their strides; one where broadcast."""
+    b0, b1 = problem.batch
+    return (b1 if middle else 1, middle), (b0.expression if outer else 1, outer)
+
+
+def _map(
+    index: int,
+    width: int,
+    rows: tuple[tuple[DimExpr, int], ...],
+    tensor: Tensor,
+    box: tuple[int, int],
+) -> TensorMapArgument:
+    """A map over what is contiguous, rows, middle and outer; the stride of a single one says nothing."""
+    size = tensor.dtype.bytes
+    return TensorMapArgument(
+        index,
+        (width, *(extent for extent, _ in rows)),
+        tuple(stride * size or ALIGNMENT for _, stride in rows),
+        (*box, 1, 1),
+        SWIZZLE,
+    )

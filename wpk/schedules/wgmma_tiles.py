@@ -1,0 +1,246 @@
+"""What the templates of warpgroups share: their schedule, its limits, its cost (see tile_wgmma.cuh)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.dtypes import DType, Precision
+from wpk.launch import EARLY_LAUNCH
+from wpk.performance.work import Columns, Floats, Work
+from wpk.schedules.matrix_tiles import TileCosts, TiledProduct, target_constraints, up_to, words
+from wpk.schedules.single_kernel import Grid, Partials
+from wpk.schedules.split import split_axis, split_constraints, split_families, sum_registers
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+BOX_DEPTH = 64
+"""Elements of the reduction in a box: rows of 128 bytes, as the swizzle has them."""
+
+SWIZZLE = 128
+"""Bytes of the swizzle of boxes."""
+
+ALIGNMENT = 16
+"""Bytes: of addresses and strides that tensor copies take."""
+
+PRECISIONS = (Precision.FP16, Precision.BF16)
+"""Those that a template of warpgroups computes."""
+
+_CAPABILITY = (9, 0)  # wgmma is an instruction of sm_90a alone
+_GROUP_ROWS, _GROUP_THREADS, _WARP = 64, 128, 32
+_BARRIER_BYTES = 16  # of a slot
+_MOST_SPLIT_COLUMNS = 128  # of a tile whose parts are added: so many sums and as many loads fit
+_PORT_BYTES = 128.0  # that shared memory gives in a cycle
+_OTHER_REGISTERS = 28  # addresses and descriptors; read from ptxas reports
+
+
+@dataclass(frozen=True)
+class WgmmaSchedule(Schedule):
+    """Tiles of a block's product, and the ring of slots that tensor copies fill.
+
+    Attributes:
+        block_m: Rows of a block, 64 for each warpgroup.
+        block_n: Columns of a block.
+        block_k: Elements of the reduction a step.
+        stages: Slots of the ring.
+        split: Blocks that share the reduction of a tile.
+        cluster: 1 where these blocks are a cluster and meet in its shared memory.
+        early: 1 where the kernel begins before the one in front of it has ended, and lets the next
+            one begin so (early_launch.cuh).
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    stages: int
+    split: int = 1
+    cluster: int = 0
+    early: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: its warpgroups, and the warp that asks for tiles."""
+        return self.block_m // _GROUP_ROWS * _GROUP_THREADS + _WARP
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a block."""
+        return int(shared_bytes(self.columns())[0])
+
+    @property
+    def cluster_shape(self) -> tuple[int, int, int]:
+        """Blocks of a cluster."""
+        return 1, 1, self.split if self.cluster else 1
+
+    def partials(self, grid: Grid) -> Partials | None:
+        """Memory in which parts meet; none where they meet in shared memory."""
+        return None if self.cluster else Partials.of(grid, self.block_m * self.block_n, self.split)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Attributes of the launch."""
+        return (EARLY_LAUNCH,) if self.early else ()
+
+
+def axes(rows: int, columns: int, reduction: int, depth: int) -> dict[str, tuple[int, ...]]:
+    """Values to try for a product of ``rows`` x ``columns``.
+
+    Args:
+        rows: Of the product.
+        columns: Of the product.
+        reduction: Elements of the reduction as it is walked.
+        depth: Elements of it that can lie in one step.
+    """
+    return {
+        "block_m": up_to((64, 128), rows),
+        "block_n": up_to((16, 32, 64, 128, 256), columns),
+        "block_k": (64, 128) if depth > BOX_DEPTH else (64,),
+        "stages": (2, 3, 4, 6, 8),
+        "split": split_axis(reduction, BOX_DEPTH),
+        "cluster": (0, 1),
+        "early": (0, 1),
+    }
+
+
+def threads(columns: Columns) -> Floats:
+    """Threads of a block."""
+    groups = columns["block_m"] // _GROUP_ROWS
+    return (groups * _GROUP_THREADS + _WARP).astype(np.float64)
+
+
+def _whole_groups(columns: Columns) -> Floats:
+    """Threads for which ptxas keeps registers where warpgroups multiply; read from its reports."""
+    groups: Floats = np.ceil(threads(columns) / _GROUP_THREADS) * _GROUP_THREADS
+    return groups
+
+
+def shared_bytes(columns: Columns) -> Floats:
+    """The ring with its barriers, or the epilogue's staging (16 rows a warp) where larger."""
+    stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * 2.0
+    ring = columns["stages"] * (stage + _BARRIER_BYTES)
+    staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
+    larger: Floats = np.maximum(ring, staging)
+    return larger
+
+
+def registers(columns: Columns) -> Floats:
+    """Accumulators and the rest; or the sum of a split that meets in global memory."""
+    accumulators = columns["block_n"] / 2
+    consumers = threads(columns) - _WARP
+    through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
+    summing = sum_registers(accumulators, consumers, {"split": through_memory})
+    return np.maximum(accumulators + _OTHER_REGISTERS, summing)
+
+
+def constraints(product: Callable[[Columns], TiledProduct], target: Target) -> Sequence[Constraint]:
+    """The limits of tile_wgmma.cuh, of the target, and of split reductions.
+
+    Args:
+        product: The problem as blocks, without regard to their parts.
+        target: The GPU.
+    """
+    no_longer = Constraint(
+        lambda c: (
+            (c["stages"] == 2)
+            | (c["stages"] <= np.ceil(product(c).tile_steps / np.maximum(c["split"], 1)))
+        ),
+        words("{stages} stages are more than a part has steps of {block_k}"),
+    )
+    return (
+        *_SHAPES,
+        no_longer,
+        *target_constraints(_whole_groups, shared_bytes, registers, target),
+        *split_constraints(product, 1, target),
+    )
+
+
+_SHAPES = (
+    Constraint(
+        lambda c: np.isin(c["block_m"], (_GROUP_ROWS, 2 * _GROUP_ROWS)),
+        words("{block_m} rows are not those of one or two warpgroups, 64 each"),
+    ),
+    Constraint(
+        lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
+        words("{block_n} columns are no power of two"),
+    ),
+    Constraint(
+        lambda c: (c["block_n"] >= 16) & (c["block_n"] <= 256),
+        words("{block_n} columns, a block has 16 to 256"),
+    ),
+    Constraint(
+        lambda c: np.isin(c["block_k"], (BOX_DEPTH, 2 * BOX_DEPTH)),
+        words("{block_k} elements are not one or two boxes of 64"),
+    ),
+    Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
+    Constraint(
+        lambda c: (c["split"] == 1) | (c["block_n"] <= _MOST_SPLIT_COLUMNS),
+        words(f"{{block_n}} columns in {{split}} parts: sums of over {_MOST_SPLIT_COLUMNS} spill"),
+    ),
+    Constraint(lambda c: np.isin(c["cluster"], (0, 1)), words("cluster is 0 or 1, not {cluster}")),
+    Constraint(
+        lambda c: (c["cluster"] == 0) | np.isin(c["split"], (2, 4, 8)),
+        words("a cluster of {split} blocks; it has two, four or eight"),
+    ),
+    Constraint(
+        lambda c: (c["cluster"] == 0) | (c["block_n"] >= 16 * c["split"]),
+        words("a block of a cluster stores 16 columns at least, here {block_n} / {split}"),
+    ),
+    Constraint(lambda c: np.isin(c["early"], (0, 1)), words("early is 0 or 1, not {early}")),
+)
+
+
+def families(columns: Columns) -> NDArray[np.int64]:
+    """Ways that parts meet, each launched early or not: no model tells what these are worth."""
+    return 2 * (split_families(columns) + columns["cluster"]) + columns["early"]
+
+
+def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:
+    """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply."""
+    rows = _GROUP_ROWS + columns["block_n"]
+    read = columns["block_m"] / _GROUP_ROWS * rows * columns["block_k"] * 2.0
+    costs = TileCosts(
+        unit=precision,
+        threads=threads(columns),
+        shared_bytes=shared_bytes(columns),
+        registers=registers(columns),
+        loads=read / _PORT_BYTES * _WARP / threads(columns),
+        stages=columns["stages"].astype(np.float64),
+        by_warpgroups=True,
+    )
+    return product.work(columns, costs)
+
+
+def needs(precision: Precision, target: Target) -> str | None:
+    """Why warpgroups cannot multiply at this precision on the target; None if they can."""
+    if target.capability != _CAPABILITY:
+        return f"{target.name} has no products of warpgroups (wgmma; sm_90a has)"
+    if precision not in PRECISIONS:
+        names = " and ".join(p.value for p in PRECISIONS)
+        return f"computes {names}, the problem is {precision.value}"
+    return None
+
+
+def why_not_copied(
+    name: str, dtype: DType, stored: DType, alignment: int, strides: Sequence[int]
+) -> str | None:
+    """Why tensor copies cannot take an operand; None if they can.
+
+    Args:
+        name: Of the operand.
+        dtype: Its type in memory.
+        stored: The type that is multiplied.
+        alignment: Bytes that its address is a multiple of.
+        strides: Elements between neighbours, along the reduction first, 0 where broadcast.
+    """
+    if dtype is not stored:
+        return f"{name} is {dtype.value}; tensor copies bring {stored.value} as it lies"
+    if strides[0] != 1:
+        return f"{name} has a stride of {strides[0]} along the reduction; tensor copies need 1"
+    if alignment < ALIGNMENT:
+        return f"{name} is aligned to {alignment} bytes; tensor copies need {ALIGNMENT}"
+    for stride in strides[1:]:
+        if stride * dtype.bytes % ALIGNMENT:
+            bytes_ = stride * dtype.bytes
+            return f"{name} has a stride of {bytes_} bytes; tensor copies need multiples of 16"
+    return None
