@@ -40,7 +40,6 @@ REPETITIONS = 20
 
 CHAIN = 12
 """Launches one behind the other, each beginning before the one in front has ended."""
-
 ACCUMULATION = 2.0**-18
 """Error of an fp32 sum relative to the largest output: tensor cores cut the bits of aligned products."""
 

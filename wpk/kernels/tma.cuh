@@ -84,9 +84,9 @@ namespace detail
     {                                                                                                                  \
         asm volatile("cp.async.bulk.tensor." #RANK                                                                     \
                      "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, " WPK_COORDINATES_##RANK   \
-                     "], [%2];" ::"r"(target),                                                                         \
-                     "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates)                                         \
-                     : "memory");                                                                                      \
+            "], [%2];" ::"r"(target),                                                                                  \
+            "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates)                                                  \
+            : "memory");                                                                                               \
     }                                                                                                                  \
     WPK_DEVICE void copyBoxToBlocks(SharedAddress target, const TensorMap* map, SharedAddress barrier,                 \
         const int(&coordinates)[RANK], uint16 blocks)                                                                  \
@@ -94,15 +94,15 @@ namespace detail
         asm volatile("cp.async.bulk.tensor." #RANK                                                                     \
                      "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"                   \
                      " [%0], [%1, " WPK_COORDINATES_##RANK "], [%2], %" MASK ";" ::"r"(target),                        \
-                     "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), "h"(blocks)                            \
-                     : "memory");                                                                                      \
+            "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), "h"(blocks)                                     \
+            : "memory");                                                                                               \
     }                                                                                                                  \
     WPK_DEVICE void storeBox(const TensorMap* map, const int(&coordinates)[RANK], SharedAddress source)                \
     {                                                                                                                  \
         asm volatile("cp.async.bulk.tensor." #RANK "d.global.shared::cta.tile.bulk_group [%1, " WPK_COORDINATES_##RANK \
-                     "], [%0];" ::"r"(source),                                                                         \
-                     "l"(map), "r"(0), WPK_VALUES_OF_##RANK(coordinates)                                               \
-                     : "memory");                                                                                      \
+            "], [%0];" ::"r"(source),                                                                                  \
+            "l"(map), "r"(0), WPK_VALUES_OF_##RANK(coordinates)                                                        \
+            : "memory");                                                                                               \
     }
 WPK_BOX_COPIES(1, "4")
 WPK_BOX_COPIES(2, "5")
@@ -117,9 +117,9 @@ WPK_BOX_COPIES(5, "8")
     {                                                                                                                  \
         asm volatile("cp.async.bulk.tensor." #RANK                                                                     \
                      "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, " WPK_COORDINATES_##RANK \
-                     "], [%2], " OFFSETS ";" ::"r"(target),                                                            \
-                     "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), __VA_ARGS__                            \
-                     : "memory");                                                                                      \
+            "], [%2], " OFFSETS ";" ::"r"(target),                                                                     \
+            "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), __VA_ARGS__                                     \
+            : "memory");                                                                                               \
     }                                                                                                                  \
     WPK_DEVICE void copyPixelBoxToBlocks(SharedAddress target, const TensorMap* map, SharedAddress barrier,            \
         const int(&coordinates)[RANK], const uint16(&taps)[RANK - 2], uint16 blocks)                                   \
@@ -127,8 +127,8 @@ WPK_BOX_COPIES(5, "8")
         asm volatile("cp.async.bulk.tensor." #RANK                                                                     \
                      "d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster"                 \
                      " [%0], [%1, " WPK_COORDINATES_##RANK "], [%2], " OFFSETS ", %" MASK ";" ::"r"(target),           \
-                     "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), __VA_ARGS__, "h"(blocks)               \
-                     : "memory");                                                                                      \
+            "l"(map), "r"(barrier), WPK_VALUES_OF_##RANK(coordinates), __VA_ARGS__, "h"(blocks)                        \
+            : "memory");                                                                                               \
     }
 WPK_PIXEL_COPIES(3, "{%6}", "7", "h"(taps[0]))
 WPK_PIXEL_COPIES(4, "{%7, %8}", "9", "h"(taps[0]), "h"(taps[1]))
