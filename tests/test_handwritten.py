@@ -71,5 +71,7 @@ def test_heads_of_a_free_batch_agree_with_onnx_runtime(
     with wpk.load(plan, device="cpu") as engine:
         for batch in (1, 3, 8):
             inputs = random_inputs(engine.plan, 1, {"N": batch})
-            check = check_outputs(engine.run, reference, inputs, Precision(precision), str(batch))
+            check = check_outputs(
+                engine.run, reference(inputs), inputs, Precision(precision), str(batch)
+            )
             assert check.passed, check.detail

@@ -95,12 +95,12 @@ def optimize(
     earlier = None if resume is None else find_same_run(places.store, resume, request, seed)
     lowered = lower_model(path, shapes, Precision(precision), skip_passes, progress)
     problems = [operator.problem for operator in lowered.program.operators]
-    selected_problems(lowered.program.operators, operators)  # refused before anything is compiled
+    named = selected_problems(lowered.program.operators, operators)
     setting = Setting(gpu, Precision(precision), provenance(path, lowered, shapes, skip_passes))
     with (
         CompilePool(gpu.arch, cache=places.kernels) as pool,
         GpuLease() as lease,
-        Offers(lease, problems if tuning is not None else ()) as offers,
+        Offers(lease, named if tuning is not None else ()) as offers,
     ):
         found = search_model(problems, TEMPLATES, gpu, pool.compile, progress)
         bundle = assemble(lowered.program, found, setting)

@@ -100,8 +100,10 @@ def _run_often(model: Path, plan: Path, barrier: threading.Barrier, checks: list
     reference = ModelReference(model)
     expected = [reference(each) for each in inputs]
     for turn, output in enumerate(outputs):
-        got, right = partial(_given, output), partial(_given, expected[turn % INPUTS])
-        checks.append(check_outputs(got, right, inputs[turn % INPUTS], precision, f"run {turn}"))
+        given, right = inputs[turn % INPUTS], expected[turn % INPUTS]
+        checks.append(
+            check_outputs(partial(_given, output), right, given, precision, f"run {turn}")
+        )
 
 
 def _given(outputs: Arrays, _inputs: Arrays) -> Arrays:

@@ -90,7 +90,7 @@ def test_a_whole_engine_fails_beyond_its_limit(precision: Precision) -> None:
     def engine(offset: float, count: int) -> bool:
         y = right.copy()
         y[:count] += offset
-        check = check_outputs(lambda _: {"y": y}, lambda _: {"y": right}, {}, precision, "test")
+        check = check_outputs(lambda _: {"y": y}, {"y": right}, {}, precision, "test")
         return check.passed
 
     limit = LIMITS[precision]
@@ -106,9 +106,10 @@ def test_what_rounding_alone_does_to_a_model_is_allowed_twice() -> None:
 
     def engine(offset: float, rounded: OutputError | None) -> bool:
         y = right + np.float32(offset)
-        run = (lambda _: {"y": y}), (lambda _: {"y": right})
         given = None if rounded is None else {"y": rounded}
-        return check_outputs(*run, {}, Precision.FP16, "test", given).passed
+        return check_outputs(
+            lambda _: {"y": y}, {"y": right}, {}, Precision.FP16, "test", given
+        ).passed
 
     assert not engine(1.5e-2, None)
     assert engine(1.5e-2, own)

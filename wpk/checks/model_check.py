@@ -98,24 +98,23 @@ def output_error(actual: Array, expected: Array) -> OutputError:
 
 def check_outputs(
     run: Callable[[Mapping[str, Array]], Mapping[str, Array]],
-    reference: Callable[[Mapping[str, Array]], Mapping[str, Array]],
+    expected: Mapping[str, Array],
     inputs: Mapping[str, Array],
     precision: Precision,
     name: str,
     rounded: Mapping[str, OutputError] | None = None,
 ) -> Check:
-    """Run both on the same inputs and compare all outputs.
+    """Run an engine and compare all outputs.
 
     Args:
         run: The engine.
-        reference: What is right.
+        expected: What is right.
         inputs: By name.
         precision: Decides the limits; integers and booleans must be equal.
         name: What the check is called.
         rounded: By how much each output differs where only the values in memory are rounded; None
             where that is not known.
     """
-    expected = reference(inputs)
     try:
         actual = run(inputs)
     except LaunchError as failure:

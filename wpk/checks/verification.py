@@ -127,11 +127,11 @@ def verify(
             count = seeds if dims == plan.free else 1
             for seed in range(count):
                 progress(f"comparing with ONNX Runtime{at}", seed, count)
-                inputs = random_inputs(plan, seed, dims)
                 name = f"ONNX Runtime, seed {seed}{at}"
+                inputs = first if seed == 0 else random_inputs(plan, seed, dims)
+                right = expected if seed == 0 else reference(inputs)
                 precision = plan.precision
-                check = check_outputs(engine.run, reference, inputs, precision, name, rounded)
-                whole.append(check)
+                whole.append(check_outputs(engine.run, right, inputs, precision, name, rounded))
             progress(f"comparing with ONNX Runtime{at}", count, count)
     return Verification(tuple(operators), tuple(whole))
 

@@ -27,8 +27,29 @@ class Ratio:
         return self.low > 1 or self.high < 1
 
 
+class Timed:
+    """What has a median and its noise band, in seconds."""
+
+    median_seconds: float
+    low_seconds: float
+    high_seconds: float
+
+    @property
+    def noise(self) -> float:
+        """Half the band of the median, relative to it."""
+        return (self.high_seconds - self.low_seconds) / (2 * self.median_seconds)
+
+    def speedup_over(self, other: "Timed") -> Ratio:
+        """How many times as fast as another."""
+        return Ratio(
+            other.median_seconds / self.median_seconds,
+            other.low_seconds / self.high_seconds,
+            other.high_seconds / self.low_seconds,
+        )
+
+
 @dataclass(frozen=True)
-class Contestant:
+class Contestant(Timed):
     """A candidate that ran correctly, with its time. Seconds.
 
     Attributes:
@@ -56,19 +77,6 @@ class Contestant:
     samples: int
     side_by_side: bool
     elsewhere_seconds: float | None = None
-
-    @property
-    def noise(self) -> float:
-        """Half the band of the median, relative to it."""
-        return (self.high_seconds - self.low_seconds) / (2 * self.median_seconds)
-
-    def speedup_over(self, other: "Contestant") -> Ratio:
-        """How many times as fast as another."""
-        return Ratio(
-            other.median_seconds / self.median_seconds,
-            other.low_seconds / self.high_seconds,
-            other.high_seconds / self.low_seconds,
-        )
 
 
 @dataclass(frozen=True)
@@ -181,7 +189,7 @@ def _fastest(contestants: Iterator[Contestant]) -> Contestant | None:
 
 
 @dataclass(frozen=True)
-class EngineVariant:
+class EngineVariant(Timed):
     """One whole engine, one inference after another, measured in turns with the other variants.
 
     Attributes:
@@ -200,19 +208,6 @@ class EngineVariant:
     high_seconds: float
     library_steps: int
     generated_steps: int
-
-    @property
-    def noise(self) -> float:
-        """Half the band of the median, relative to it."""
-        return (self.high_seconds - self.low_seconds) / (2 * self.median_seconds)
-
-    def speedup_over(self, other: "EngineVariant") -> Ratio:
-        """How many times as fast as another."""
-        return Ratio(
-            other.median_seconds / self.median_seconds,
-            other.low_seconds / self.high_seconds,
-            other.high_seconds / self.low_seconds,
-        )
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,6 @@ model's own tensor.
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.convolution import Convolution
@@ -19,7 +16,7 @@ from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import is_whole, split_constraints, split_families
+from wpk.schedules.split import SplitReductions, split_constraints
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
@@ -27,7 +24,7 @@ from wpk.targets.target import Target
 _FILTER_COPY_BYTES = 16
 
 
-class ConvMmaTemplate(SingleKernelTemplate[Convolution, MmaSchedule]):
+class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in tf32, fp16 and bf16."""
 
     name: ClassVar[str] = "conv_mma"
@@ -63,14 +60,6 @@ class ConvMmaTemplate(SingleKernelTemplate[Convolution, MmaSchedule]):
         """See `ScheduleTemplate.work`."""
         costs = mma_tiles.costs(columns, _inputs(problem))
         return _view(problem).product(columns, target).work(columns, costs)
-
-    def has_run(self, schedule: MmaSchedule) -> bool:
-        """See `ScheduleTemplate.has_run`."""
-        return is_whole(schedule)
-
-    def families(self, columns: Columns) -> NDArray[np.int64]:
-        """See `ScheduleTemplate.families`."""
-        return split_families(columns)
 
     def shared_accesses(
         self, problem: Convolution, schedule: MmaSchedule

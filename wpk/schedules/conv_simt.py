@@ -7,16 +7,13 @@ of any floating type; products and sums are fp32.
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.convolution import Convolution
 from wpk.schedules import simt_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import is_whole, split_constraints, split_families
+from wpk.schedules.split import SplitReductions, split_constraints
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
@@ -25,7 +22,7 @@ _VECTOR = 4
 """Elements that travel together at most; filters always do (kVectorW of the header)."""
 
 
-class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
+class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSchedule]):
     """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_simt"
@@ -59,14 +56,6 @@ class ConvSimtTemplate(SingleKernelTemplate[Convolution, SimtSchedule]):
         """See `ScheduleTemplate.work`."""
         costs = simt_tiles.costs(columns, _inputs(problem))
         return _view(problem, _VECTOR).product(columns, target).work(columns, costs)
-
-    def has_run(self, schedule: SimtSchedule) -> bool:
-        """See `ScheduleTemplate.has_run`."""
-        return is_whole(schedule)
-
-    def families(self, columns: Columns) -> NDArray[np.int64]:
-        """See `ScheduleTemplate.families`."""
-        return split_families(columns)
 
     def shared_accesses(
         self, problem: Convolution, schedule: SimtSchedule

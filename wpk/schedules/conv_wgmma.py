@@ -8,9 +8,6 @@ but the wait for it.
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wpk.dims import product
 from wpk.launch import Im2col, TensorMapArgument
 from wpk.performance.work import Columns, Work
@@ -21,7 +18,7 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_tiles import BOX_DEPTH, SWIZZLE, WgmmaSchedule
+from wpk.schedules.wgmma_tiles import BOX_DEPTH, SWIZZLE, Warpgroups, WgmmaSchedule
 from wpk.targets.target import Target
 
 _TAP_VECTOR = 8  # elements of 16 bytes: what the strides of packed filters are multiples of
@@ -30,7 +27,7 @@ _MOST_TAP = 255
 _MOST_STEP = 8
 
 
-class ConvWgmmaTemplate(SingleKernelTemplate[Convolution, WgmmaSchedule]):
+class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSchedule]):
     """Plain, strided and dilated convolutions in fp16 and bf16 over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
@@ -68,15 +65,6 @@ class ConvWgmmaTemplate(SingleKernelTemplate[Convolution, WgmmaSchedule]):
         """See `ScheduleTemplate.work`."""
         tiles = _view(problem).product(columns, target)
         return wgmma_tiles.work(tiles, problem.precision, columns)
-
-    def families(self, columns: Columns) -> NDArray[np.int64]:
-        """See `ScheduleTemplate.families`."""
-        return wgmma_tiles.families(columns)
-
-    def has_run(self, schedule: WgmmaSchedule) -> bool:
-        """See `ScheduleTemplate.has_run`: executed by the emulator only."""
-        del schedule
-        return False
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.matmul import Matmul
@@ -13,7 +10,7 @@ from wpk.schedules import mma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import is_whole, split_constraints, split_families
+from wpk.schedules.split import SplitReductions, split_constraints
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
@@ -21,7 +18,7 @@ from wpk.targets.target import Target
 _MIN_COPY_BYTES = 4
 
 
-class GemmMmaTemplate(SingleKernelTemplate[Matmul, MmaSchedule]):
+class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]):
     """Matrix products in tf32, fp16 and bf16, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_mma"
@@ -55,14 +52,6 @@ class GemmMmaTemplate(SingleKernelTemplate[Matmul, MmaSchedule]):
         """See `ScheduleTemplate.work`."""
         costs = mma_tiles.costs(columns, _inputs(problem))
         return MatmulView(problem).product(columns, target).work(columns, costs)
-
-    def has_run(self, schedule: MmaSchedule) -> bool:
-        """See `ScheduleTemplate.has_run`."""
-        return is_whole(schedule)
-
-    def families(self, columns: Columns) -> NDArray[np.int64]:
-        """See `ScheduleTemplate.families`."""
-        return split_families(columns)
 
     def shared_accesses(self, problem: Matmul, schedule: MmaSchedule) -> Sequence[SharedAccess]:
         """See `ScheduleTemplate.shared_accesses`."""

@@ -3,16 +3,13 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.matmul import Matmul
 from wpk.schedules import simt_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import is_whole, split_constraints, split_families
+from wpk.schedules.split import SplitReductions, split_constraints
 from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
@@ -20,7 +17,7 @@ _VECTOR = 4
 """Elements that travel together at most."""
 
 
-class GemmSimtTemplate(SingleKernelTemplate[Matmul, SimtSchedule]):
+class GemmSimtTemplate(SplitReductions, SingleKernelTemplate[Matmul, SimtSchedule]):
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_simt"
@@ -53,14 +50,6 @@ class GemmSimtTemplate(SingleKernelTemplate[Matmul, SimtSchedule]):
         """See `ScheduleTemplate.work`."""
         costs = simt_tiles.costs(columns, _inputs(problem))
         return _view(problem, _VECTOR).product(columns, target).work(columns, costs)
-
-    def has_run(self, schedule: SimtSchedule) -> bool:
-        """See `ScheduleTemplate.has_run`."""
-        return is_whole(schedule)
-
-    def families(self, columns: Columns) -> NDArray[np.int64]:
-        """See `ScheduleTemplate.families`."""
-        return split_families(columns)
 
     def shared_accesses(self, problem: Matmul, schedule: SimtSchedule) -> Sequence[SharedAccess]:
         """See `ScheduleTemplate.shared_accesses`."""

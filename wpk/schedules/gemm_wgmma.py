@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wpk.dims import DimExpr
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
@@ -18,11 +15,11 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_tiles import ALIGNMENT, BOX_DEPTH, SWIZZLE, WgmmaSchedule
+from wpk.schedules.wgmma_tiles import ALIGNMENT, BOX_DEPTH, SWIZZLE, Warpgroups, WgmmaSchedule
 from wpk.targets.target import Target
 
 
-class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
+class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule]):
     """Matrix products in fp16 and bf16; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
@@ -72,15 +69,6 @@ class GemmWgmmaTemplate(SingleKernelTemplate[Matmul, WgmmaSchedule]):
         """See `ScheduleTemplate.work`."""
         tiles = MatmulView(problem).product(columns, target)
         return wgmma_tiles.work(tiles, problem.precision, columns)
-
-    def families(self, columns: Columns) -> NDArray[np.int64]:
-        """See `ScheduleTemplate.families`."""
-        return wgmma_tiles.families(columns)
-
-    def has_run(self, schedule: WgmmaSchedule) -> bool:
-        """See `ScheduleTemplate.has_run`: executed by the emulator only."""
-        del schedule
-        return False
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
         """Columns of a constant ``b`` as rows; gemm_mma's, so that both share them."""

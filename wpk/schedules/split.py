@@ -25,14 +25,16 @@ def split_axis(reduction: int, least_step: int) -> tuple[int, ...]:
     return tuple(parts for parts in _PARTS if parts == 1 or parts <= steps)
 
 
-def is_whole(schedule: Any) -> bool:
-    """Whether a reduction is not split; split ones were executed by the emulator only."""
-    return bool(schedule.split == 1)
+class SplitReductions:
+    """What templates whose schedules have a ``split`` say of it; comes before their other bases."""
 
+    def has_run(self, schedule: Any) -> bool:
+        """See `ScheduleTemplate.has_run`: split reductions were executed by the emulator only."""
+        return bool(schedule.split == 1)
 
-def split_families(columns: Columns) -> NDArray[np.int64]:
-    """Whole reductions, and split ones: what a split costs was not measured yet."""
-    return np.asarray(columns["split"] > 1, np.int64)
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """See `ScheduleTemplate.families`: what a split costs was not measured yet."""
+        return np.asarray(columns["split"] > 1, np.int64)
 
 
 def sum_registers(accumulators: Floats, threads: Floats, columns: Columns) -> Floats:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from wpk.launch import EARLY_LAUNCH
 from wpk.performance.work import Columns, Floats, Work
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct, target_constraints, up_to, words
 from wpk.schedules.single_kernel import Grid, Partials
-from wpk.schedules.split import split_axis, split_constraints, split_families, sum_registers
+from wpk.schedules.split import SplitReductions, split_axis, split_constraints, sum_registers
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
 
@@ -190,9 +191,17 @@ _SHAPES = (
 )
 
 
-def families(columns: Columns) -> NDArray[np.int64]:
-    """Ways that parts meet, each launched early or not: no model tells what these are worth."""
-    return 2 * (split_families(columns) + columns["cluster"]) + columns["early"]
+class Warpgroups(SplitReductions):
+    """What both templates of warpgroups say of their schedules; comes before their other bases."""
+
+    def has_run(self, schedule: Any) -> bool:
+        """See `ScheduleTemplate.has_run`: executed by the emulator only."""
+        del schedule
+        return False
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """Ways that parts meet, each launched early or not: no model tells what these are worth."""
+        return 2 * (super().families(columns) + columns["cluster"]) + columns["early"]
 
 
 def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:
