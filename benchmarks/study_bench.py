@@ -1,6 +1,6 @@
 """Check and time single schedules of one problem, in a process that each of them may ruin."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self, cast
@@ -15,19 +15,12 @@ from wpk.device.rotation import Region
 from wpk.device.timing import Patience
 from wpk.dims import evaluate
 from wpk.errors import LaunchError
-from wpk.execution import BoundArgument, BoundLaunch, KernelImage, Pointer
+from wpk.execution import KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.launch import (
-    Argument,
-    CounterArgument,
-    InputArgument,
-    Launch,
-    OutputArgument,
-    SizeArgument,
-    WorkspaceArgument,
-)
+from wpk.launch import CounterArgument, Launch, WorkspaceArgument
 from wpk.libraries.execution import Operands
 from wpk.libraries.reference import random_case, worst_error
+from wpk.plans.binding import StepAddresses, bind_launch
 from wpk.schedules import packings
 from wpk.trial import Regime, Status, Trial
 
@@ -108,8 +101,10 @@ class Bench:
             _scratch(gpu, candidate.launch) as scratch,
         ):
             first, _, *others = operands.inputs
-            pointers = (first, constant, *others, operands.output)
-            launch = _bound(candidate.launch, pointers, scratch)
+            inputs = (first, constant, *others)
+            sizes = _element_bytes(self._problem, len(inputs))
+            addresses = StepAddresses(inputs, sizes, (operands.output,), *scratch)
+            launch = bind_launch(candidate.launch, addresses, {})
             operands.poison()
             gpu.launch(launch)
             error = worst_error(operands.result(), self._case)
@@ -144,43 +139,24 @@ class Bench:
 
 
 @contextmanager
-def _scratch(gpu: GpuProcess, launch: Launch) -> Iterator[dict[type, int]]:
-    """Addresses of a launch's workspace and of its counters, as long as it lasts."""
-    places: dict[type, int] = {}
+def _scratch(gpu: GpuProcess, launch: Launch) -> Iterator[tuple[int, int]]:
+    """Addresses of a launch's workspace and of its counters, 0 for none, as long as it lasts."""
+    workspace = counters = 0
     try:
         for argument in launch.arguments:
             match argument:
                 case WorkspaceArgument(size):
-                    places[WorkspaceArgument] = gpu.allocate(evaluate(size, {}))
+                    workspace = gpu.allocate(evaluate(size, {}))
                 case CounterArgument(count):
                     zeros = np.zeros(evaluate(count, {}), np.int32).view(np.uint8)
-                    places[CounterArgument] = gpu.allocate(zeros.nbytes)
-                    gpu.write(places[CounterArgument], zeros)
-        yield places
+                    counters = gpu.allocate(zeros.nbytes)
+                    gpu.write(counters, zeros)
+        yield workspace, counters
     finally:
-        for address in places.values():
+        for address in filter(None, (workspace, counters)):
             gpu.free(address)
 
 
-def _bound(launch: Launch, pointers: tuple[int, ...], scratch: Mapping[type, int]) -> BoundLaunch:
-    x, y, z = (evaluate(size, {}) for size in launch.grid)
-    return BoundLaunch(
-        *(launch.kernel, launch.entry, (x, y, z), launch.block, launch.cluster),
-        *(launch.shared_bytes, tuple(_argument(a, pointers, scratch) for a in launch.arguments)),
-        launch.attributes,
-    )
-
-
-def _argument(
-    argument: Argument, pointers: tuple[int, ...], scratch: Mapping[type, int]
-) -> BoundArgument:
-    match argument:
-        case InputArgument(index):
-            return Pointer(pointers[index])
-        case OutputArgument():
-            return Pointer(pointers[-1])
-        case SizeArgument(expression):
-            return evaluate(expression, {})
-        case WorkspaceArgument() | CounterArgument():
-            return Pointer(scratch[type(argument)])
-    raise SystemExit(f"no template of the study takes {argument}")
+def _element_bytes(problem: Row, inputs: int) -> tuple[int, ...]:
+    """Of each input: every operand of the study is of the type of the precision."""
+    return (problem.precision.storage.bytes,) * inputs

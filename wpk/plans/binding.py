@@ -91,10 +91,13 @@ def bind_step(step: Step, addresses: StepAddresses, dims: Mapping[str, int]) -> 
         image = step.choice.image(step.operator.problem)
         pointers = (*addresses.inputs, *addresses.outputs)
         return (BoundCall(image.digest, pointers, addresses.workspace),)
-    return tuple(_bind(launch, addresses, dims) for launch in step.launches)
+    return tuple(bind_launch(launch, addresses, dims) for launch in step.launches)
 
 
-def _bind(launch: Launch, addresses: StepAddresses, dims: Mapping[str, int]) -> BoundLaunch:
+def bind_launch(
+    launch: Launch, addresses: StepAddresses, dims: Mapping[str, int]
+) -> BoundLaunch:
+    """One launch with everything evaluated."""
     x, y, z = (evaluate(size, dims) for size in launch.grid)
     return BoundLaunch(
         launch.kernel,
