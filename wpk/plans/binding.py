@@ -94,9 +94,7 @@ def bind_step(step: Step, addresses: StepAddresses, dims: Mapping[str, int]) -> 
     return tuple(bind_launch(launch, addresses, dims) for launch in step.launches)
 
 
-def bind_launch(
-    launch: Launch, addresses: StepAddresses, dims: Mapping[str, int]
-) -> BoundLaunch:
+def bind_launch(launch: Launch, addresses: StepAddresses, dims: Mapping[str, int]) -> BoundLaunch:
     """One launch with everything evaluated."""
     x, y, z = (evaluate(size, dims) for size in launch.grid)
     return BoundLaunch(

@@ -64,10 +64,12 @@ class TiledProduct:
         """What DeepCuts tables 6 to 8 count for it: tiles in full, both loaded at every step.
 
         A tile's blocks share its steps, and its store; each writes its part of the sums, and one
-        of them reads all parts.
+        of them reads all parts, or each in a cluster its share of them.
         """
         block_m, block_n, block_k = block_tile(columns)
         parts = columns["split"].astype(np.float64)
+        in_cluster = columns.get("cluster", np.zeros_like(columns["split"])) == 1
+        early = columns.get("early", np.zeros_like(columns["split"])) == 1
         steps = np.ceil(self.tile_steps / parts)
         block_flops = matmul_flops(block_m, block_k * steps, block_n)
         partial = np.where(parts > 1, block_m * block_n * _PARTIAL_BYTES, 0.0)
@@ -85,7 +87,9 @@ class TiledProduct:
             store_bytes=block_m * block_n * float(self.store_bytes) / parts + partial,
             steps=steps,
             stages=costs.stages,
-            combined_bytes=parts * partial,
+            combined_bytes=np.where(in_cluster, 1.0, parts) * partial,
+            in_cluster=in_cluster,
+            early=early,
             by_warpgroups=costs.by_warpgroups,
         )
 

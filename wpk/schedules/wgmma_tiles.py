@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,13 +193,8 @@ _SHAPES = (
 class Warpgroups(SplitReductions):
     """What both templates of warpgroups say of their schedules; comes before their other bases."""
 
-    def has_run(self, schedule: Any) -> bool:
-        """See `ScheduleTemplate.has_run`: executed by the emulator only."""
-        del schedule
-        return False
-
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Ways that parts meet, each launched early or not: no model tells what these are worth."""
+        """Ways that parts meet, each launched early or not: the score does not see the launch."""
         return 2 * (super().families(columns) + columns["cluster"]) + columns["early"]
 
 
