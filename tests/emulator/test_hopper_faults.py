@@ -189,6 +189,15 @@ SHARED_FAULTS = [
 
 OTHER_FAULTS = [
     (
+        "copy_box_2",
+        Fault(
+            "a box begins within 16 bytes",
+            "copyBox(&map, y, bytes, {a, b});",
+            "copyBox(&map, y, bytes, {a + 1, b});",
+            "no multiple of 16 bytes",
+        ),
+    ),
+    (
         "sum_by_copies",
         Fault(
             "a copy reads what was not fenced",

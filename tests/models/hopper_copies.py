@@ -26,14 +26,14 @@ def _box_of(x: Array, box: tuple[int, ...], first: tuple[int, ...]) -> Array:
 def boxes() -> Iterator[Example]:
     """Boxes of one to five dimensions, partly outside of the tensor."""
     cases: list[tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], int, type[np.generic]]] = [
-        ((1000,), (64,), (-4,), 0, np.uint16),
+        ((1000,), (64,), (-8,), 0, np.uint16),
         ((40, 96), (64, 16), (40, 30), 128, np.uint16),
         ((40, 96), (64, 16), (-8, -3), 128, np.uint16),
         ((40, 96), (32, 12), (80, 2), 64, np.uint16),
         ((40, 48), (8, 16), (4, 30), 32, np.float32),
         ((9, 10, 64), (32, 5, 3), (16, 7, -1), 128, np.float32),
         ((3, 7, 9, 64), (64, 4, 3, 2), (0, -1, 5, 2), 128, np.uint16),
-        ((2, 3, 4, 5, 32), (16, 3, 2, 2, 2), (24, 3, -1, 2, 1), 0, np.uint8),
+        ((2, 3, 4, 5, 48), (32, 3, 2, 2, 2), (32, 3, -1, 2, 1), 0, np.uint8),
     ]
     for shape, box, first, swizzle, dtype in cases:
         x = integers(shape, dtype, 1)

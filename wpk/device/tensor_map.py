@@ -12,6 +12,9 @@ from wpk.tensor_maps import faults
 DESCRIPTOR_BYTES = 128
 """Size of a ``CUtensorMap``."""
 
+_UNREAD = 16
+"""A stride in the place of those of a single dimension, which has none: the driver refuses a null pointer."""
+
 _KEPT = 4096
 """Descriptors kept: more than the launches of an engine and of its copies that are measured."""
 
@@ -78,7 +81,7 @@ def encoding(driver: Any, tensor: TensorMap) -> tuple[Any, ...]:
         rank,
         tensor.address,
         [wide(extent) for extent in tensor.shape],
-        [wide(stride) for stride in tensor.strides],
+        [wide(stride) for stride in tensor.strides or (_UNREAD,)],
         *box,
         [narrow(step) for step in steps],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,

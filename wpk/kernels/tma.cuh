@@ -138,11 +138,12 @@ WPK_PIXEL_COPIES(5, "{%8, %9, %10}", "11", "h"(taps[0]), "h"(taps[1]), "h"(taps[
 } // namespace detail
 #endif
 
-// Starts the copy of the box at `coordinates` (1 to 5 of them, innermost first) to shared `target`. Elements
-// outside the tensor arrive as zero and count as well. The box lies densely in shared memory, innermost
-// dimension first. With a swizzle of 32, 64 or 128 bytes its rows have just that length, and of the place of
-// every 16 bytes, bits 4.. (one, two or three) are exclusive-ored with bits 7... The target is aligned to 128
-// bytes, with a swizzle to eight times its bytes.
+// Starts the copy of the box at `coordinates` (1 to 5 of them, innermost first) to shared `target`. The first one
+// is a whole number of 16 bytes: hardware takes others for an illegal instruction. Elements outside the tensor
+// arrive as zero and count as well. The box lies densely in shared memory, innermost dimension first. With a
+// swizzle of 32, 64 or 128 bytes its rows have just that length, and of the place of every 16 bytes, bits 4.. (one,
+// two or three) are exclusive-ored with bits 7... The target is aligned to 128 bytes, with a swizzle to eight times
+// its bytes.
 template <int Rank>
 WPK_DEVICE void copyTensor(
     SharedAddress target, const TensorMap* map, SharedAddress barrier, const int (&coordinates)[Rank])

@@ -51,7 +51,7 @@ using namespace wpk::emulator;
 WPK_API void wpk_emulator_tensor_store(const void* map, const int* coordinates, int rank, unsigned long source)
 {
     uint32_t offset;
-    checkBox(map, rank, false, source, "storeTensor");
+    checkBox(map, coordinates, rank, false, source, "storeTensor");
     if (!findShared(source, boxBytes(map), &offset))
         fail("storeTensor: the box does not lie in the shared memory of this block");
     checkFenced(currentBlock(), offset, static_cast<uint32_t>(boxBytes(map)), "storeTensor");

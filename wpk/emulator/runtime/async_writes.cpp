@@ -100,7 +100,7 @@ WPK_API void wpk_emulator_tensor_copy(unsigned long target, const void* map, uns
     const int* coordinates, int rank, const uint16_t* offsets, uint32_t blocks)
 {
     const char* const what = offsets == nullptr ? "copyTensor" : "copyPixels";
-    checkBox(map, rank, offsets != nullptr, target, what);
+    checkBox(map, coordinates, rank, offsets != nullptr, target, what);
     if (offsets != nullptr)
         checkPixels(map, coordinates);
     AsyncWrite write{AsyncWrite::kBox, target, barrier, map, static_cast<int>(boxBytes(map)), {}, {}, {}};

@@ -136,7 +136,8 @@ void storeBox(const AsyncStore& store, RunningBlock& block)
         moveRow(map, boxRow(map, store.coordinates, row), store.coordinates[0], block.shared, place, true);
 }
 
-void checkBox(const void* map, int rank, bool im2col, unsigned long shared, const char* what)
+void checkBox(
+    const void* map, const int* coordinates, int rank, bool im2col, unsigned long shared, const char* what)
 {
     const TensorMap& layout = *static_cast<const TensorMap*>(map);
     const int bytes = rowBytes(layout);
@@ -153,6 +154,9 @@ void checkBox(const void* map, int rank, bool im2col, unsigned long shared, cons
         fail("%s: the box does not lie in dynamic shared memory", what);
     if (offset % alignment != 0)
         fail("%s: the box in shared memory is not aligned to %u bytes", what, alignment);
+    // Not in the documents; an H200 ends the kernel with an illegal instruction.
+    if (coordinates[0] * int{layout.elementBytes} % 16 != 0)
+        fail("%s: the box begins at element %d of a row, which is no multiple of 16 bytes", what, coordinates[0]);
 }
 
 void checkPixels(const void* map, const int* coordinates)
