@@ -276,8 +276,7 @@ void storeBox(const AsyncStore& store, RunningBlock& block);
 // Bytes of the box in shared memory.
 size_t boxBytes(const void* map);
 // Fails where the map and a copy `what` of `rank` coordinates do not belong together, or `shared` is misplaced.
-void checkBox(
-    const void* map, const int* coordinates, int rank, bool im2col, unsigned long shared, const char* what);
+void checkBox(const void* map, const int* coordinates, int rank, bool im2col, unsigned long shared, const char* what);
 void checkPixels(const void* map, const int* coordinates);
 
 void prepareWorker(Worker& worker, Launch& launch);

@@ -136,8 +136,7 @@ void storeBox(const AsyncStore& store, RunningBlock& block)
         moveRow(map, boxRow(map, store.coordinates, row), store.coordinates[0], block.shared, place, true);
 }
 
-void checkBox(
-    const void* map, const int* coordinates, int rank, bool im2col, unsigned long shared, const char* what)
+void checkBox(const void* map, const int* coordinates, int rank, bool im2col, unsigned long shared, const char* what)
 {
     const TensorMap& layout = *static_cast<const TensorMap*>(map);
     const int bytes = rowBytes(layout);
