@@ -98,6 +98,10 @@ SCHEDULES = [
     WgmmaSchedule(128, 64, 128, 2, split=2, early=1),
     WgmmaSchedule(64, 64, 64, 2, split=4, cluster=1, early=1),
     WgmmaSchedule(128, 128, 64, 2, split=2, cluster=1),
+    WgmmaSchedule(64, 32, 64, 4, split=8, cluster=1, early=1),
+    WgmmaSchedule(64, 16, 256, 2, split=4, cluster=1, early=1),
+    WgmmaSchedule(64, 64, 192, 3, split=3, cluster=1, early=1),
+    WgmmaSchedule(64, 32, 256, 2),
 ]
 
 

@@ -1,47 +1,89 @@
 // A matrix product whose reduction is split among the blocks of a cluster (sm_90): each puts its sums into its own
-// shared memory, and adds all parts of its share of the columns, always in the same order.
+// shared memory, row by row; each adds all parts of its share of the rows, always in the same order, and stores it.
 #pragma once
 
 #include <wpk/kernels/cluster.cuh>
-#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/epilogue.cuh>
+#include <wpk/kernels/warp.cuh>
 
 namespace wpk
 {
 
-// The sums of a share, 1 / Parts of every thread's `values`, over all blocks; the `part`-th block of the cluster gets
-// the `part`-th share. `memory` is Count * Threads floats of shared memory, free for the block to use, and again
-// behind this. Threads from Threads on hold nothing. All threads of all blocks of the cluster call it.
-template <int Parts, int Threads, int Count>
-WPK_DEVICE void sumOfCluster(float (&share)[Count / Parts], const float (&values)[Count], float* memory, int part)
+// A warp's 16 rows of the sums, in layout D of mma.cuh, to a matrix of all rows.
+template <class Shape>
+WPK_DEVICE void keepPart(const float (&sums)[Shape::accumulators], float* matrix)
 {
-    static_assert(Count % (4 * Parts) == 0, "shares are whole vectors");
+    const int lane = laneIndex();
+    float* const at = matrix + (warpIndex() * 16 + lane / 4) * Shape::stagingStride + lane % 4 * 2;
+    WPK_UNROLL
+    for (int i = 0; i < Shape::accumulators; i += 4)
+    {
+        store<float, 2>(at + i * 2, {sums[i], sums[i + 1]});
+        store<float, 2>(at + i * 2 + 8 * Shape::stagingStride, {sums[i + 2], sums[i + 3]});
+    }
+}
+
+// V neighbouring values at `place`, added over the parts of all blocks.
+template <int Parts, int V>
+WPK_DEVICE void addParts(float (&values)[V], SharedAddress place)
+{
+    Vector<float, 4> loaded[Parts][V / 4];
+    WPK_UNROLL
+    for (int block = 0; block < Parts; ++block)
+    {
+        WPK_UNROLL
+        for (int i = 0; i < V / 4; ++i)
+            loaded[block][i] = loadCluster<float, 4>(clusterAddress(place, block) + i * 16);
+    }
+    WPK_UNROLL
+    for (int block = 0; block < Parts; ++block)
+    {
+        WPK_UNROLL
+        for (int e = 0; e < V; ++e)
+            values[e] = block == 0 ? loaded[0][e / 4][e % 4] : values[e] + loaded[block][e / 4][e % 4];
+    }
+}
+
+// Adds the parts of a tile and stores it; block `part` of the cluster does so for the `part`-th share of the rows.
+// Shape names blockM, blockN, sharers (blocks of the cluster), consumers (threads that have sums; others have none),
+// accumulators and stagingStride (floats from row to row of `shared`, which is free for the block to use). From `rows`
+// on as storeTiles. All threads of all blocks of the cluster call it.
+template <class Problem, class Shape, class Rows>
+WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsigned char* shared, int part,
+    const Rows& rows, const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid,
+    int stored)
+{
+    constexpr int V = maxOf(Problem::Y::width, 4), kVectors = Shape::blockN / V;
+    constexpr int kShare = ceilDivide(Shape::blockM, Shape::sharers), kAtOnce = Shape::consumers / kVectors;
+    constexpr int kItems = ceilDivide(kShare, kAtOnce);
+    // Neighbouring threads take neighbouring vectors of a row, or rows where y's columns are apart.
+    constexpr bool kAlongRows = Problem::Y::column != 1;
+    float* const matrix = reinterpret_cast<float*>(shared);
     const int thread = static_cast<int>(threadIdx.x);
-    if (thread < Threads)
-    {
-        WPK_UNROLL
-        for (int i = 0; i < Count; i += 4)
-            store<float, 4>(
-                memory + i * Threads + thread * 4, {values[i], values[i + 1], values[i + 2], values[i + 3]});
-    }
+    const bool holds = thread < Shape::consumers;
+    const int ofShare = kAlongRows ? thread % kAtOnce : thread / kVectors;
+    const int column = (kAlongRows ? thread / kAtOnce % kVectors : thread % kVectors) * V;
+    EpilogueColumns<Problem, Rows, V> columns(rows, operands, y, firstColumn + column, valid, stored);
+    if (holds)
+        keepPart<Shape>(sums, matrix);
     syncCluster(); // all parts are there
-    if (thread < Threads)
+    float values[kItems][V];
+    WPK_UNROLL
+    for (int item = 0; item < kItems; ++item)
     {
-        const SharedAddress own = sharedAddress(memory + part * (Count / Parts) * Threads + thread * 4);
-        WPK_UNROLL
-        for (int block = 0; block < Parts; ++block)
-        {
-            const ClusterAddress from = clusterAddress(own, block);
-            WPK_UNROLL
-            for (int i = 0; i < Count / Parts; i += 4)
-            {
-                const auto vector = loadCluster<float, 4>(from + i * Threads * 4);
-                WPK_UNROLL
-                for (int e = 0; e < 4; ++e)
-                    share[i + e] = block == 0 ? vector[e] : share[i + e] + vector[e];
-            }
-        }
+        const int inShare = ofShare + item * kAtOnce, row = part * kShare + inShare;
+        if (holds && inShare < kShare && row < Shape::blockM && firstRow + row < rowLimit)
+            addParts<Shape::sharers>(values[item], sharedAddress(matrix + row * Shape::stagingStride + column));
     }
-    syncCluster(); // nobody ends, or writes there again, while others read
+    arriveCluster(); // nobody ends while others read
+    WPK_UNROLL
+    for (int item = 0; item < kItems; ++item)
+    {
+        const int inShare = ofShare + item * kAtOnce, row = part * kShare + inShare;
+        if (holds && inShare < kShare && row < Shape::blockM && firstRow + row < rowLimit)
+            columns.store(firstRow + row, values[item]);
+    }
+    waitCluster();
 }
 
 } // namespace wpk

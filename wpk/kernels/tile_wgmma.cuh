@@ -33,11 +33,11 @@ struct WgmmaShape
     static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
     static constexpr bool early = Schedule::early != 0;
-    // Blocks of a cluster that share a reduction and store a share of the columns each.
+    // Blocks of a cluster that share a reduction and store a share of the rows each.
     static constexpr int sharers = Schedule::cluster != 0 ? Schedule::split : 1;
     // As storeTiles sees the consumers: warps one below the other, each with 16 rows.
     static constexpr int warpsM = blockM / kGroupRows * kGroupWarps, warpsN = 1;
-    static constexpr int warpM = 16, warpN = blockN / sharers, tilesM = 1, tilesN = warpN / 8;
+    static constexpr int warpM = 16, warpN = blockN, tilesM = 1, tilesN = warpN / 8;
     static constexpr int stagingStride = warpN + 8, stagingBytes = 16 * stagingStride * 4;
     static constexpr int consumers = warpsM * kWarpSize;
     static constexpr int accumulators = blockN / 2;
@@ -52,14 +52,13 @@ struct WgmmaShape
     static_assert(blockM == 64 || blockM == 128, "one or two warpgroups have 64 rows each");
     static_assert(
         (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
-    static_assert(blockK == 64 || blockK == 128, "a tile is one or two boxes of 64 elements");
+    static_assert(blockK % kBoxDepth == 0 && 1 <= boxes && boxes <= 4, "a tile is one to four boxes of 64 elements");
     static_assert(stages >= 2, "the ring has at least two tiles");
+    static_assert(stages * boxes <= 16, "the ring has at most 16 boxes");
     static_assert(majorB == Major::k || blockN >= kBoxDepth, "a B that lies across has whole boxes of 64 columns");
     static_assert(blockN <= 128 || Schedule::split == 1, "sums of split tiles fit into registers beside their loads");
     static_assert(Schedule::cluster == 0 || Schedule::cluster == 1, "cluster is 0 or 1");
-    static_assert(Schedule::cluster == 0 || sharers == 2 || sharers == 4 || sharers == 8,
-        "a cluster has two, four or eight blocks");
-    static_assert(Schedule::cluster == 0 || blockN / sharers >= 16, "a block of a cluster stores 16 columns at least");
+    static_assert(Schedule::cluster == 0 || (2 <= sharers && sharers <= 8), "a cluster has two to eight blocks");
     static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
@@ -246,23 +245,17 @@ WPK_DEVICE void computeWgmmaTile(unsigned char* shared, const Range& range, cons
 {
     float acc[Shape::accumulators] = {};
     multiplyByWarpgroups<typename Problem::Multiply, Shape>(acc, shared, range, tiles);
-    float sums[Shape::tilesM][Shape::tilesN][4];
-    auto& flat = reinterpret_cast<float(&)[Shape::accumulators / Shape::sharers]>(sums);
     if constexpr (Shape::sharers > 1)
     {
-        sumOfCluster<Shape::sharers, Shape::consumers>(flat, acc, reinterpret_cast<float*>(shared), range.part);
-        firstColumn += range.part * Shape::warpN;
+        storeSumOfCluster<Problem, Shape>(
+            acc, shared, range.part, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
     }
-    else
+    else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
     {
-        if (!range.template sum<Shape::consumers, true>(acc, shared, partials))
-            return;
-        WPK_UNROLL
-        for (int i = 0; i < Shape::accumulators; ++i)
-            flat[i] = acc[i];
+        float tiles[Shape::tilesM][Shape::tilesN][4];
+        memcpy(tiles, acc, sizeof tiles);
+        storeTiles<Problem, Shape>(tiles, shared, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
     }
-    if (warpIndex() < Shape::warpsM)
-        storeTiles<Problem, Shape>(sums, shared, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
 }
 
 } // namespace wpk

@@ -1,9 +1,9 @@
 // Convolution by warpgroups as an implicit matrix product (sm_90a): rows are output pixels (n, p, q), columns
 // filters, the reduction runs over (r, s, channel).
 //
-// Tensor copies bring, for each tap and block of channels, the pixels that this tap reads, zeros where it reaches
-// beyond the image (im2col mode); and the filters' part of that tap. Where taps are single and pixels lie
-// densely, the input is a matrix.
+// Tensor copies bring, for each tap and 64 of its channels, the pixels that this tap reads, zeros where it reaches
+// beyond the image (im2col mode); and the filters' part of them. A step has one to four such boxes, of any taps;
+// behind the last one it is filled with zeros. Where taps are single and pixels lie densely, the input is a matrix.
 //
 // Grid: tiles of rows, tiles of columns and the parts of each (split_k.cuh). Problem and Schedule are named by
 // conv_wgmma.py; maps: the input's, the filters'.
@@ -21,7 +21,8 @@ class ConvWgmmaTiles
 
 public:
     static constexpr bool kConstantB = true;
-    static constexpr int kChannelSteps = ceilDivide(P::c, Shape::blockK);
+    static constexpr int kOfTap = ceilDivide(P::c, Shape::kBoxDepth), kBoxes = P::filter_h * P::filter_w * kOfTap;
+    static constexpr int kSteps = ceilDivide(kBoxes, Shape::boxes);
 
     WPK_DEVICE ConvWgmmaTiles(const TensorMaps<2>& maps, int firstRow, int firstFilter)
         : x_(maps.at[0]), filters_(maps.at[1]), firstRow_(firstRow), firstFilter_(firstFilter)
@@ -40,34 +41,49 @@ public:
 
     WPK_DEVICE void copyA(SharedAddress target, SharedAddress barrier, int step) const
     {
-        const int tap = step / kChannelSteps, channel = step % kChannelSteps * Shape::blockK;
-        const uint16 right = static_cast<uint16>(tap % P::filter_w * P::dilation_w);
-        const uint16 down = static_cast<uint16>(tap / P::filter_w * P::dilation_h);
         WPK_UNROLL
         for (int box = 0; box < Shape::boxes; ++box)
         {
-            const int first = channel + box * Shape::kBoxDepth;
+            const Place place(step * Shape::boxes + box);
             if constexpr (P::x_is_matrix)
             {
-                copyTensor(target + box * Shape::boxBytesA, x_, barrier, {first, firstRow_});
+                copyTensor(target + box * Shape::boxBytesA, x_, barrier, {place.channel, firstRow_});
             }
             else
             {
-                copyPixels(target + box * Shape::boxBytesA, x_, barrier, {first, w_, h_, image_}, {right, down});
+                const uint16 right = static_cast<uint16>(place.tap % P::filter_w * P::dilation_w);
+                const uint16 down = static_cast<uint16>(place.tap / P::filter_w * P::dilation_h);
+                copyPixels(
+                    target + box * Shape::boxBytesA, x_, barrier, {place.channel, w_, h_, image_}, {right, down});
             }
         }
     }
 
     WPK_DEVICE void copyB(SharedAddress target, SharedAddress barrier, int step) const
     {
-        const int tap = step / kChannelSteps, channel = step % kChannelSteps * Shape::blockK;
         WPK_UNROLL
         for (int box = 0; box < Shape::boxes; ++box)
-            copyTensor(target + box * Shape::boxBytesB, filters_, barrier,
-                {channel + box * Shape::kBoxDepth, tap, firstFilter_});
+        {
+            const Place place(step * Shape::boxes + box);
+            copyTensor(target + box * Shape::boxBytesB, filters_, barrier, {place.channel, place.tap, firstFilter_});
+        }
     }
 
 private:
+    // Where a box of the reduction lies; those behind the last one lie behind the channels, where zeros come from.
+    struct Place
+    {
+        int tap, channel;
+        WPK_DEVICE explicit Place(int box) : tap(box / kOfTap), channel(box % kOfTap * Shape::kBoxDepth)
+        {
+            if (kBoxes % Shape::boxes != 0 && box >= kBoxes)
+            {
+                tap = 0;
+                channel = kOfTap * Shape::kBoxDepth;
+            }
+        }
+    };
+
     const TensorMap *x_, *filters_;
     int firstRow_, firstFilter_;
     int image_, h_, w_; // where the first pixel's window begins
@@ -81,10 +97,9 @@ WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count> inputs, int n, co
     using Tiles = ConvWgmmaTiles<Problem, Shape>;
     WPK_SHARED(unsigned char, shared);
 
-    constexpr int kSteps = Problem::filter_h * Problem::filter_w * Tiles::kChannelSteps;
-    static_assert(Shape::stages == 2 || Shape::stages <= ceilDivide(kSteps, Schedule::split),
+    static_assert(Shape::stages == 2 || Shape::stages <= ceilDivide(Tiles::kSteps, Schedule::split),
         "no more stages than a part has steps");
-    const SplitRange<Schedule::split, kSteps> range;
+    const SplitRange<Schedule::split, Tiles::kSteps> range;
     const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     const Tiles tiles(maps, firstRow, firstFilter);

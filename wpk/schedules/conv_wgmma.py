@@ -31,7 +31,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     """Plain, strided and dilated convolutions in fp16 and bf16 over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Convolution
     schedule_type = WgmmaSchedule
 
@@ -54,7 +54,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
         """See `ScheduleTemplate.axes`."""
         del target  # its limits are constraints
         rows = problem.n.value * problem.p * problem.q
-        return wgmma_tiles.axes(rows, problem.k, _view(problem).reduction, problem.c)
+        return wgmma_tiles.axes(rows, problem.k, _view(problem).reduction)
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""

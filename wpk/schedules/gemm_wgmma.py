@@ -23,7 +23,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     """Matrix products in fp16 and bf16; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Matmul
     schedule_type = WgmmaSchedule
 
@@ -51,7 +51,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`."""
         del target  # its limits are constraints
-        return wgmma_tiles.axes(problem.m.value, problem.n, problem.k, problem.k)
+        return wgmma_tiles.axes(problem.m.value, problem.n, problem.k)
 
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""

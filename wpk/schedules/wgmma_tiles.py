@@ -30,6 +30,9 @@ PRECISIONS = (Precision.FP16, Precision.BF16)
 _CAPABILITY = (9, 0)  # wgmma is an instruction of sm_90a alone
 _GROUP_ROWS, _GROUP_THREADS, _WARP = 64, 128, 32
 _BARRIER_BYTES = 16  # of a slot
+_STEPS = (64, 128, 192, 256)  # elements of one to four boxes
+_MOST_BOXES = 16  # of a ring: more do not fit, or begin after the first ones have come
+_MOST_SHARERS = 8  # blocks of a cluster that every GPU of sm_90 places
 _MOST_SPLIT_COLUMNS = 128  # of a tile whose parts are added: so many sums and as many loads fit
 _PORT_BYTES = 128.0  # that shared memory gives in a cycle
 _OTHER_REGISTERS = 28  # addresses and descriptors; read from ptxas reports
@@ -83,19 +86,21 @@ class WgmmaSchedule(Schedule):
         return (EARLY_LAUNCH,) if self.early else ()
 
 
-def axes(rows: int, columns: int, reduction: int, depth: int) -> dict[str, tuple[int, ...]]:
+def axes(rows: int, columns: int, reduction: int) -> dict[str, tuple[int, ...]]:
     """Values to try for a product of ``rows`` x ``columns``.
 
     Args:
         rows: Of the product.
         columns: Of the product.
         reduction: Elements of the reduction as it is walked.
-        depth: Elements of it that can lie in one step.
     """
+    boxes = -(-reduction // BOX_DEPTH)
+    # Three boxes where two would leave one over: 64 channels of nine taps.
+    steps = (1, 3) if boxes % 2 and boxes % 3 == 0 else (1, 2, 4)
     return {
         "block_m": up_to((64, 128), rows),
         "block_n": up_to((16, 32, 64, 128, 256), columns),
-        "block_k": (64, 128) if depth > BOX_DEPTH else (64,),
+        "block_k": tuple(step * BOX_DEPTH for step in steps if step <= boxes),
         "stages": (2, 3, 4, 6, 8),
         "split": split_axis(reduction, BOX_DEPTH),
         "cluster": (0, 1),
@@ -169,22 +174,22 @@ _SHAPES = (
         words("{block_n} columns, a block has 16 to 256"),
     ),
     Constraint(
-        lambda c: np.isin(c["block_k"], (BOX_DEPTH, 2 * BOX_DEPTH)),
-        words("{block_k} elements are not one or two boxes of 64"),
+        lambda c: np.isin(c["block_k"], _STEPS),
+        words("{block_k} elements are not one to four boxes of 64"),
     ),
     Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
+    Constraint(
+        lambda c: c["stages"] * c["block_k"] <= _MOST_BOXES * BOX_DEPTH,
+        words(f"{{stages}} stages of {{block_k}} elements: a ring has {_MOST_BOXES} boxes at most"),
+    ),
     Constraint(
         lambda c: (c["split"] == 1) | (c["block_n"] <= _MOST_SPLIT_COLUMNS),
         words(f"{{block_n}} columns in {{split}} parts: sums of over {_MOST_SPLIT_COLUMNS} spill"),
     ),
     Constraint(lambda c: np.isin(c["cluster"], (0, 1)), words("cluster is 0 or 1, not {cluster}")),
     Constraint(
-        lambda c: (c["cluster"] == 0) | np.isin(c["split"], (2, 4, 8)),
-        words("a cluster of {split} blocks; it has two, four or eight"),
-    ),
-    Constraint(
-        lambda c: (c["cluster"] == 0) | (c["block_n"] >= 16 * c["split"]),
-        words("a block of a cluster stores 16 columns at least, here {block_n} / {split}"),
+        lambda c: (c["cluster"] == 0) | ((c["split"] > 1) & (c["split"] <= _MOST_SHARERS)),
+        words(f"a cluster of {{split}} blocks; it has two to {_MOST_SHARERS}"),
     ),
     Constraint(lambda c: np.isin(c["early"], (0, 1)), words("early is 0 or 1, not {early}")),
 )
