@@ -96,6 +96,13 @@ def test_says_which_of_the_ordinary_are_depthwise() -> None:
     ]
 
 
+def test_says_how_strict_fp32_is_computed_on_tensor_cores() -> None:
+    facts = PrecisionFacts("fp32", {"fp32": 3}, {"hmma.tf32": 24}, ("conv",), (), 0, ())
+    assert precision_sentences(facts)[-1].startswith("There each product of fp32 is three of tf32")
+    single = PrecisionFacts("tf32", {"fp32": 3}, {"hmma.tf32": 8}, ("conv",), (), 0, ())
+    assert not any("three" in sentence for sentence in precision_sentences(single))
+
+
 def test_blocks_lie_within_the_arena_and_never_over_each_other(facts: ReportFacts) -> None:
     blocks = facts.memory.blocks
     assert blocks

@@ -90,7 +90,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(
-    "precision", [Precision.FP16, _slow(Precision.BF16), _slow(Precision.TF32)]
+    "precision", [Precision.FP16, Precision.FP32, _slow(Precision.BF16), _slow(Precision.TF32)]
 )
 def test_tensor_cores_agree_with_float64(
     case: str, precision: Precision, fast_execution: Any, check_convolution: Callable[..., None]
@@ -146,11 +146,10 @@ def test_the_first_convolution_reads_channels_first_fp32(
         precision=precision,
     )
     problem = replace(problem, x=channels_first(DType.FP32, 3, 17, 13))
+    schedule = replace(SCHEDULE, block_k=64 // precision.storage.bytes)
+    check_convolution(checking_execution, MMA, problem, schedule)
     if precision is Precision.FP32:
         check_convolution(checking_execution, SIMT, problem, SIMT_SCHEDULE)
-    else:
-        schedule = replace(SCHEDULE, block_k=64 // precision.storage.bytes)
-        check_convolution(checking_execution, MMA, problem, schedule)
 
 
 @EACH

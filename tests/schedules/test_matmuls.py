@@ -79,7 +79,9 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("precision", [Precision.FP16, _slow(Precision.BF16), Precision.TF32])
+@pytest.mark.parametrize(
+    "precision", [Precision.FP16, Precision.FP32, _slow(Precision.BF16), Precision.TF32]
+)
 def test_tensor_cores_agree_with_float64(
     case: str, precision: Precision, fast_execution: Any, check_matmul: Callable[..., None]
 ) -> None:

@@ -13,13 +13,14 @@ from wpk.build.tensor_cores import count_tensor_core_instructions
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
+from wpk.performance.rates import StepRates
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.simt_tiles import SimtSchedule
 from wpk.targets.registry import find_target
 
-H200, V100 = find_target("h200"), find_target("v100")
+H200, RTX4090, V100 = (find_target(name) for name in ("h200", "rtx4090", "v100"))
 TILE = MmaSchedule(block_m=128, block_n=64, block_k=32, warps_m=4, warps_n=2, stages=3)
 SIMT_TILE = SimtSchedule(
     block_m=64, block_n=64, block_k=8, thread_m=8, thread_n=4, row_major=1, padding=4, prefetch=1
@@ -109,10 +110,39 @@ def test_the_usual_schedule_compiles_without_spills(name: str, arch: str) -> Non
     )
 
 
-def test_tf32_products_use_tf32_instructions() -> None:
-    (source,) = template("conv_mma").instantiate(resnet(Precision.TF32), replace(TILE, block_k=16))
-    counts = count_tensor_core_instructions(load_nvrtc().compile(source, "sm_90a").cubin)
-    assert set(counts[source.entry]) == {"hmma.tf32"}
+def test_fp32_products_are_three_of_tf32() -> None:
+    counts = {}
+    for precision in (Precision.TF32, Precision.FP32):
+        problem, schedule = resnet(precision), replace(TILE, block_k=16)
+        (source,) = template("conv_mma").instantiate(problem, schedule)
+        compiled = load_nvrtc().compile(source, "sm_90a")
+        counts[precision] = count_tensor_core_instructions(compiled.cubin)[source.entry]
+        assert set(counts[precision]) == {"hmma.tf32"}
+    assert counts[Precision.FP32].total() == 3 * counts[Precision.TF32].total()
+
+
+@pytest.mark.parametrize("name", ["conv_mma", "gemm_mma"])
+def test_fp32_counts_at_a_third_of_the_peak_of_tf32(name: str) -> None:
+    problem, _ = PROBLEMS[name]
+    operations = {}
+    for precision in (Precision.TF32, Precision.FP32):
+        problem = resnet(precision) if name == "conv_mma" else dense(precision)
+        _, columns = template(name).space(problem, H200)
+        operations[precision] = StepRates.of(template(name).work(problem, columns, H200), H200)
+    tf32, fp32 = (operations[p].operations for p in (Precision.TF32, Precision.FP32))
+    assert fp32 == pytest.approx(tf32 / 3)
+
+
+def test_early_launch_is_tried_where_the_target_has_it() -> None:
+    a100 = find_target("a100")
+    problem, schedule = PROBLEMS["conv_mma"]
+    early = replace(schedule, early=1)
+    (launch,) = template("conv_mma").launches(problem, early)
+    assert launch.attributes == ("early_launch",)
+    assert template("conv_mma").launches(problem, schedule)[0].attributes == ()
+    assert template("conv_mma").why_illegal(problem, early, H200) is None
+    assert "early" in str(template("conv_mma").why_illegal(problem, early, a100))
+    assert template("conv_mma").axes(problem, a100)["early"] == (0,)
 
 
 # One broken limit of the headers each.
@@ -125,6 +155,7 @@ ILLEGAL: list[tuple[str, Any]] = [
     ("conv_mma", replace(TILE, block_n=48, warps_n=1)),
     ("conv_mma", replace(TILE, warps_m=1, warps_n=1)),
     ("conv_mma", replace(TILE, stages=1)),
+    ("conv_mma", replace(TILE, early=2)),
     ("conv_mma", replace(TILE, block_m=256, block_n=16, block_k=64, warps_m=2, warps_n=1)),
     ("gemm_mma", replace(TILE, block_m=16, block_n=256, block_k=64, warps_m=1, warps_n=2)),
     ("conv_simt", replace(SIMT_TILE, thread_m=3)),
@@ -196,7 +227,8 @@ def test_legal_schedules_hardly_ever_spill(name: str) -> None:
 
 
 REFUSALS: list[tuple[str, Any, Any, str]] = [
-    ("conv_mma", resnet(Precision.FP32), H200, "strict fp32"),
+    ("conv_mma", resnet(Precision.FP32), RTX4090, "three products of tf32 take longer"),
+    ("conv_mma", resnet(Precision.FP32), V100, "no tensor cores for fp32"),
     ("conv_mma", resnet(Precision.BF16), V100, "no tensor cores for bf16"),
     ("conv_mma", resnet(Precision.FP16), V100, "no asynchronous copies"),
     ("conv_mma", replace(resnet(Precision.FP16), groups=64), H200, "one input channel"),
@@ -204,7 +236,7 @@ REFUSALS: list[tuple[str, Any, Any, str]] = [
     ("conv_mma", replace(resnet(Precision.FP16), y=image(DType.INT32, 64, 56)), H200, "int32"),
     ("conv_simt", replace(resnet(Precision.FP32), x=image(DType.UINT8, 64, 56)), H200, "uint8"),
     ("conv_simt", replace(resnet(Precision.FP32), n=Extent(10**6)), H200, "32-bit"),
-    ("gemm_mma", dense(Precision.FP32), H200, "strict fp32"),
+    ("gemm_mma", dense(Precision.FP32), RTX4090, "three products of tf32 take longer"),
     ("gemm_simt", replace(dense(Precision.FP32), m=Extent(2**31)), H200, "32-bit"),
 ]
 

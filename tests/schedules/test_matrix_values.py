@@ -63,6 +63,7 @@ def test_tf32_rounds_both_computed_operands(checking_execution: Any) -> None:
 def test_an_infinite_input_reaches_only_the_outputs_that_read_it(checking_execution: Any) -> None:
     for template, schedule, precision in (
         (ConvMmaTemplate(), MMA, Precision.FP16),
+        (ConvMmaTemplate(), MMA, Precision.FP32),
         (ConvSimtTemplate(), SIMT, Precision.FP32),
     ):
         # 9 taps of 5 channels end within a step: what follows them must not be read.

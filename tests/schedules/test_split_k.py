@@ -77,7 +77,7 @@ def steps(problem: Convolution | Matmul, schedule: Any) -> int:
 
 PRECISIONS = {
     "simt": [Precision.FP32, _slow(Precision.FP16)],
-    "mma": [Precision.FP16, Precision.TF32, _slow(Precision.BF16)],
+    "mma": [Precision.FP16, Precision.TF32, _slow(Precision.FP32), _slow(Precision.BF16)],
 }
 KINDS = [
     pytest.param(kind, p.values[0] if hasattr(p, "values") else p, marks=getattr(p, "marks", ()))

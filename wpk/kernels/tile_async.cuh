@@ -26,6 +26,8 @@ class AsyncLoader
     using Tile = SwizzledTile<RowBytes>;
 
 public:
+    static constexpr bool kAsynchronous = true; // begin() leaves nothing to finish()
+
     // The first tile begins at row `firstRow` and column `firstColumn` of the source.
     WPK_DEVICE AsyncLoader(const Source& source, int firstRow, int firstColumn)
         : source_(source),
@@ -87,6 +89,8 @@ class AsyncDepthLoader
     using Tile = SwizzledTile<RowBytes>;
 
 public:
+    static constexpr bool kAsynchronous = true; // begin() leaves nothing to finish()
+
     // The first tile begins at column `firstColumn` and row `firstRow` of the source.
     WPK_DEVICE AsyncDepthLoader(const Source& source, int firstColumn, int firstRow)
         : source_(source), firstColumn_(firstColumn), depth_(firstRow)

@@ -27,6 +27,8 @@ class GatherLoader
     static constexpr int kRowsKept = kRowRepeats ? 1 : kCount;
 
 public:
+    static constexpr bool kAsynchronous = false; // between begin() and finish() values lie in registers
+
     // The first tile begins at row `firstRow` and column `firstColumn` of the source.
     WPK_DEVICE GatherLoader(const Source& source, int firstRow, int firstColumn) : source_(source), depth_(firstColumn)
     {

@@ -1,15 +1,16 @@
 // A block's matrix product on the tensor cores: a ring of tiles in shared memory, filled by loaders while
-// earlier tiles are multiplied, and the epilogue through a small piece of shared memory for each warp.
+// earlier tiles are multiplied.
 //
 // D[row][column] += sum over k of A[row][k] * B[column][k]; A lies in shared memory row by row, B column by
 // column (k contiguous) or, BIsDepthMajor, as rows of k with the columns contiguous.
 #pragma once
 
 #include <wpk/kernels/async_copy.cuh>
-#include <wpk/kernels/epilogue.cuh>
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/mma.cuh>
+#include <wpk/kernels/split_fp32.cuh>
 #include <wpk/kernels/tile_shared.cuh>
-#include <wpk/kernels/warp.cuh>
+#include <wpk/kernels/tile_store.cuh>
 
 namespace wpk
 {
@@ -25,8 +26,13 @@ struct MmaStored<Tf32>
 {
     using Type = float;
 };
+template <>
+struct MmaStored<SplitFp32>
+{
+    using Type = float;
+};
 
-// The shape of a block's work. Schedule names block_m, block_n, block_k, warps_m, warps_n and stages.
+// The shape of a block's work. Schedule names block_m, block_n, block_k, warps_m, warps_n, stages and early.
 template <class T, class Schedule, bool BIsDepthMajor>
 struct MmaShape
 {
@@ -34,6 +40,7 @@ struct MmaShape
     static constexpr int kElement = sizeof(Stored);
     static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
     static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, stages = Schedule::stages;
+    static constexpr bool early = Schedule::early != 0;
     static constexpr int threads = warpsM * warpsN * kWarpSize;
     static constexpr int warpM = blockM / warpsM, warpN = blockN / warpsN;
     static constexpr int tilesM = warpM / 16, tilesN = warpN / 8;
@@ -49,9 +56,11 @@ struct MmaShape
     static_assert(warpN % 16 == 0 && warpN * warpsN == blockN, "a warp has whole pairs of tiles of 8 columns");
     static_assert((blockN & (blockN - 1)) == 0, "columns are a power of two");
     static_assert(rowBytesA % 32 == 0 && rowBytesA <= 128, "a row of a tile is 32, 64 or 128 bytes");
-    static_assert(tilesM * tilesN * 4 <= 128, "at most 128 accumulators a thread");
+    static_assert(tilesM * tilesN * 4 <= (isSame<T, SplitFp32> ? 64 : 128),
+        "at most 128 accumulators a thread, 64 where a tile's sums are apart");
     static_assert(stages >= 2, "the ring has at least two tiles");
     static_assert(threads <= 1024, "a block has at most 1024 threads");
+    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
 // One warp's fragments of a tile. RoundA, RoundB: tf32 operands that memory does not hold rounded.
@@ -126,10 +135,24 @@ private:
     int rowA_, chunkA_, rowB_, chunkB_;
 };
 
-// Starts loading the first tiles, of which there are `steps` in all: as many as the ring holds but one.
-template <class Shape, class LoaderA, class LoaderB>
+// Starts loading the first tiles, of which there are `steps` in all: as many as the ring holds but one. B's go first
+// where no kernel writes B, so that a kernel that is launched early asks for them before those in front have ended.
+template <class Shape, bool ConstantB, class LoaderA, class LoaderB>
 WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
 {
+    constexpr bool kAhead = Shape::early && ConstantB;
+    if constexpr (kAhead)
+    {
+        static_assert(LoaderB::kAsynchronous, "a constant operand is copied as it lies");
+        WPK_UNROLL
+        for (int i = 0; i < Shape::stages - 1; ++i)
+        {
+            if (i < steps)
+                loaderB.begin(shared + i * Shape::stageBytes + Shape::bytesA);
+        }
+    }
+    if (Shape::early)
+        waitForPrevious();
     WPK_UNROLL
     for (int i = 0; i < Shape::stages - 1; ++i)
     {
@@ -137,9 +160,11 @@ WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loade
         {
             unsigned char* const slot = shared + i * Shape::stageBytes;
             loaderA.begin(slot);
-            loaderB.begin(slot + Shape::bytesA);
+            if (!kAhead)
+                loaderB.begin(slot + Shape::bytesA);
             loaderA.finish(slot);
-            loaderB.finish(slot + Shape::bytesA);
+            if (!kAhead)
+                loaderB.finish(slot + Shape::bytesA);
         }
         commitCopies();
     }
@@ -147,7 +172,7 @@ WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loade
 
 // acc += A * B over the tiles at `slot`; the fragments of a step are loaded during the step before.
 template <class T, class Shape, class Fragments>
-WPK_DEVICE void multiplySlot(
+WPK_DEVICE void addProducts(
     float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments, SharedAddress slot)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
@@ -158,17 +183,52 @@ WPK_DEVICE void multiplySlot(
     {
         if (step + 1 < kSteps)
             fragments.load(slot, step + 1, a[(step + 1) % 2], b[(step + 1) % 2]);
-        mmaTile<T>(acc, a[step % 2], b[step % 2]);
+        if constexpr (isSame<T, SplitFp32>)
+        {
+            mmaTileSplit(acc, a[step % 2], b[step % 2]);
+        }
+        else
+        {
+            mmaTile<T>(acc, a[step % 2], b[step % 2]);
+        }
     }
 }
 
-// Multiplies all `steps` tiles. `shared` holds Shape::stages slots of Shape::stageBytes.
-template <class T, class Shape, class Fragments, class LoaderA, class LoaderB>
+// The same; products of fp32 are summed for each slot apart, since the tensor cores cut sums (split_fp32.cuh).
+template <class T, class Shape, class Fragments>
+WPK_DEVICE void multiplySlot(
+    float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments, SharedAddress slot)
+{
+    if constexpr (isSame<T, SplitFp32>)
+    {
+        float sums[Shape::tilesM][Shape::tilesN][4] = {};
+        addProducts<T, Shape>(sums, fragments, slot);
+        WPK_UNROLL
+        for (int i = 0; i < Shape::tilesM; ++i)
+        {
+            WPK_UNROLL
+            for (int j = 0; j < Shape::tilesN; ++j)
+            {
+                WPK_UNROLL
+                for (int e = 0; e < 4; ++e)
+                    acc[i][j][e] += sums[i][j][e];
+            }
+        }
+    }
+    else
+    {
+        addProducts<T, Shape>(acc, fragments, slot);
+    }
+}
+
+// Multiplies all `steps` tiles. `shared` holds Shape::stages slots of Shape::stageBytes. ConstantB: no kernel writes B.
+// Behind it what earlier kernels touch may be touched.
+template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB>
 WPK_DEVICE void multiplyTiles(
     float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
 {
     const Fragments fragments;
-    fillRing<Shape>(shared, loaderA, loaderB, steps);
+    fillRing<Shape, ConstantB>(shared, loaderA, loaderB, steps);
     int reading = 0, writing = Shape::stages - 1;
     for (int tile = 0; tile < steps; ++tile)
     {
@@ -180,6 +240,10 @@ WPK_DEVICE void multiplyTiles(
         {
             loaderA.begin(target);
             loaderB.begin(target + Shape::bytesA);
+        }
+        else if (Shape::early)
+        {
+            releaseNext(); // all is asked for: from now on this block needs less than it holds
         }
         commitCopies();
         multiplySlot<T, Shape>(acc, fragments, sharedAddress(shared + reading * Shape::stageBytes));
@@ -193,70 +257,6 @@ WPK_DEVICE void multiplyTiles(
     }
     waitCopies<0>();
     __syncthreads(); // the ring is free for the epilogue
-}
-
-// Writes 16 rows of a warp's columns from its staging: rows from `firstRow` on that lie below `rowLimit`.
-template <class Problem, class Shape, class Rows>
-WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* const* operands, void* y, int firstRow,
-    int rowLimit, int firstColumn, int valid, int stored)
-{
-    constexpr int V = Problem::Y::width, kRead = minOf(V, 4), kVectors = Shape::warpN / V;
-    // Neighbouring lanes take neighbouring vectors of a row, or rows where y's columns are apart.
-    constexpr bool kAlongRows = Problem::Y::column != 1;
-    constexpr int kItems = 16 * kVectors / kWarpSize;
-    // Every kColumnSets-th item of a lane has the same columns: what belongs to columns is loaded once.
-    constexpr int kColumnSets = kAlongRows ? kItems : maxOf(1, kVectors / kWarpSize);
-    for (int set = 0; set < kColumnSets; ++set)
-    {
-        const int first = laneIndex() + set * kWarpSize;
-        const int column = (kAlongRows ? first / 16 : first % kVectors) * V;
-        EpilogueColumns<Problem, Rows, V> columns(rows, operands, y, firstColumn + column, valid, stored);
-        WPK_UNROLL
-        for (int item = set; item < kItems; item += kColumnSets)
-        {
-            const int index = laneIndex() + item * kWarpSize;
-            const int row = kAlongRows ? index % 16 : index / kVectors;
-            if (firstRow + row >= rowLimit)
-                continue;
-            float values[V];
-            WPK_UNROLL
-            for (int e = 0; e < V; e += kRead)
-            {
-                const auto part = load<float, kRead>(staging + row * Shape::stagingStride + column + e);
-                WPK_UNROLL
-                for (int v = 0; v < kRead; ++v)
-                    values[e + v] = part[v];
-            }
-            columns.store(firstRow + row, values);
-        }
-    }
-}
-
-// Writes a block's accumulators. Rows [firstRow, rowLimit) and, of the tensor's columns, those from
-// `firstColumn` on exist; `valid` and `stored` as in EpilogueColumns.
-template <class Problem, class Shape, class Rows>
-WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const Rows& rows,
-    const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid, int stored)
-{
-    constexpr int kStride = Shape::stagingStride;
-    const int lane = laneIndex();
-    const int warpRow = firstRow + warpIndex() / Shape::warpsN * Shape::warpM;
-    const int warpColumn = firstColumn + warpIndex() % Shape::warpsN * Shape::warpN;
-    float* const staging = reinterpret_cast<float*>(shared + warpIndex() * Shape::stagingBytes);
-    WPK_UNROLL
-    for (int i = 0; i < Shape::tilesM; ++i)
-    {
-        __syncwarp(); // the rows staged before have been read
-        WPK_UNROLL
-        for (int j = 0; j < Shape::tilesN; ++j)
-        {
-            float* const at = staging + lane / 4 * kStride + j * 8 + lane % 4 * 2;
-            store<float, 2>(at, {acc[i][j][0], acc[i][j][1]});
-            store<float, 2>(at + 8 * kStride, {acc[i][j][2], acc[i][j][3]});
-        }
-        __syncwarp();
-        storeStaged<Problem, Shape>(staging, rows, operands, y, warpRow + i * 16, rowLimit, warpColumn, valid, stored);
-    }
 }
 
 // Puts groups of a gathered row into a swizzled tile as 16-byte chunks of To.

@@ -20,11 +20,9 @@ from dataclasses import dataclass
 
 from wpk.dtypes import Precision
 from wpk.performance.traffic import traffic
+from wpk.performance.units import tensor_peak
 from wpk.problems import Convolution, Matmul, Problem
 from wpk.targets.target import Target
-
-SPLIT_PRODUCTS = 3
-"""Tensor-core products that replace one strict fp32 product."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +60,7 @@ def bound(problem: Problem, target: Target) -> Bound:
 
 def fastest_unit(precision: Precision, target: Target) -> tuple[str, float]:
     """The fastest unit that a precision may use, and its operations per second."""
-    if precision is Precision.FP32:
-        tensor = (target.tensor_peak(Precision.TF32) or 0.0) / SPLIT_PRODUCTS
-    else:
-        tensor = target.tensor_peak(precision) or 0.0
+    tensor = tensor_peak(precision, target) or 0.0
     if tensor > target.peak_ordinary:
         return "tensor cores", tensor
     return "ordinary cores", target.peak_ordinary

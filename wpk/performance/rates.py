@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.performance.occupancy import WARP
+from wpk.performance.units import tensor_peak
 from wpk.performance.work import Floats, Work
 from wpk.targets.target import Target
 
@@ -122,5 +123,5 @@ def unit_peak(work: Work, target: Target) -> float:
 
     A precision without tensor cores on this GPU counts as the ordinary cores; templates refuse it.
     """
-    tensor = None if work.unit is None else target.tensor_peak(work.unit)
+    tensor = None if work.unit is None else tensor_peak(work.unit, target)
     return target.peak_ordinary if tensor is None else tensor

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from wpk.dtypes import Precision
 from wpk.report.facts import PrecisionFacts
 
 _MOST_NAMES = 6
@@ -21,6 +22,10 @@ def precision_sentences(precision: PrecisionFacts) -> list[str]:
             f"{len(precision.on_tensor_cores)} of {matrix} convolutions and matrix products run on "
             f"the tensor cores ({kinds}); the instructions were counted in the machine code."
         )
+        if precision.asked == Precision.FP32.value:
+            sentences.append(
+                "There each product of fp32 is three of tf32, of operands split in two, and as exact."
+            )
     if precision.on_ordinary_cores:
         depthwise = f", {precision.depthwise} of them depthwise" if precision.depthwise else ""
         sentences.append(

@@ -61,7 +61,7 @@ WPK_DEVICE void convMma(Inputs<2 + Problem::Operands::count> inputs, int n, void
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     float acc[Shape::tilesM][Shape::tilesN][4] = {};
-    multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, range.count);
+    multiplyTiles<T, Shape, Fragments, true>(acc, shared, loaderA, loaderB, range.count);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
 

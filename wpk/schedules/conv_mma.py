@@ -12,7 +12,7 @@ from typing import ClassVar
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.convolution import Convolution
-from wpk.schedules import mma_tiles
+from wpk.schedules import mma_banks, mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
@@ -25,10 +25,10 @@ _FILTER_COPY_BYTES = 16
 
 
 class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSchedule]):
-    """Plain, grouped, dilated, strided and transposed convolutions in tf32, fp16 and bf16."""
+    """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_mma"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Convolution
     schedule_type = MmaSchedule
 
@@ -43,10 +43,9 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
 
     def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
-        del target  # its limits are constraints
         rows = problem.n.value * problem.p * problem.q
         columns = problem.k // problem.groups
-        return mma_tiles.axes(rows, columns, _view(problem).reduction, problem.precision)
+        return mma_tiles.axes(rows, columns, _view(problem).reduction, problem.precision, target)
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
@@ -65,7 +64,7 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
         self, problem: Convolution, schedule: MmaSchedule
     ) -> Sequence[SharedAccess]:
         """See `ScheduleTemplate.shared_accesses`."""
-        return mma_tiles.shared_accesses(schedule, problem.precision.storage.bytes)
+        return mma_banks.shared_accesses(schedule, problem.precision.storage.bytes)
 
     def packing(self, problem: Convolution, schedule: MmaSchedule) -> str:
         """Filters as rows of (r, s, c), rounded to tf32 where the products are."""
@@ -88,6 +87,7 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
             threads=schedule.threads,
             shared_bytes=int(mma_tiles.shared_bytes(schedule.columns(), _inputs(problem))[0]),
             partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
+            attributes=schedule.attributes,
         )
 
 

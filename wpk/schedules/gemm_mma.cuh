@@ -75,7 +75,7 @@ WPK_DEVICE void gemmMma(
     using LoadB = OperandLoader<kLoadingB, SourceB, AcrossB, Stored, Shape::blockN, Shape::blockK, Shape::threads,
         Problem::b_vector, Problem::b_vector_across>;
     constexpr bool kRound = isSame<T, Tf32>;
-    using Fragments = MmaFragments<T, Shape, kAcross, kRound, kRound && !Problem::b_rounded>;
+    using Fragments = MmaFragments<T, Shape, kAcross, kRound, kRound && !Problem::b_constant>; // constants are packed rounded
     WPK_SHARED(unsigned char, shared);
 
     const MatrixBlock<Problem, Shape> block(inputs, leading);
@@ -85,7 +85,7 @@ WPK_DEVICE void gemmMma(
     typename LoadB::Type loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
 
     float acc[Shape::tilesM][Shape::tilesN][4] = {};
-    multiplyTiles<T, Shape, Fragments>(acc, shared, loaderA, loaderB, range.count);
+    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeTiles<Problem, Shape>(acc, shared, block.rows, inputs.at + 2, y, block.firstRow, block.m, block.firstColumn,

@@ -6,7 +6,7 @@ from typing import ClassVar
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.matmul import Matmul
-from wpk.schedules import mma_tiles
+from wpk.schedules import mma_banks, mma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
@@ -19,10 +19,10 @@ _MIN_COPY_BYTES = 4
 
 
 class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]):
-    """Matrix products in tf32, fp16 and bf16, with constant or computed ``b``."""
+    """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_mma"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Matmul
     schedule_type = MmaSchedule
 
@@ -37,8 +37,7 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
 
     def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
-        del target  # its limits are constraints
-        return mma_tiles.axes(problem.m.value, problem.n, problem.k, problem.precision)
+        return mma_tiles.axes(problem.m.value, problem.n, problem.k, problem.precision, target)
 
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
@@ -56,7 +55,7 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
     def shared_accesses(self, problem: Matmul, schedule: MmaSchedule) -> Sequence[SharedAccess]:
         """See `ScheduleTemplate.shared_accesses`."""
         element = problem.precision.storage.bytes
-        return mma_tiles.shared_accesses(schedule, element, _inputs(problem).b_across)
+        return mma_banks.shared_accesses(schedule, element, _inputs(problem).b_across)
 
     def packing(self, problem: Matmul, schedule: MmaSchedule) -> str | None:
         """Columns of a constant ``b`` as rows, rounded to tf32 where the products are."""
@@ -73,7 +72,7 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
-                "b_rounded": problem.b_constant,
+                "b_constant": problem.b_constant,
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
@@ -81,6 +80,7 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
             threads=schedule.threads,
             shared_bytes=int(mma_tiles.shared_bytes(schedule.columns(), _inputs(problem))[0]),
             partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
+            attributes=schedule.attributes,
         )
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from wpk.dtypes import DType, Precision
-from wpk.performance.work import Columns, Floats, SharedAccess
+from wpk.performance.units import tensor_peak
+from wpk.performance.work import Columns, Floats
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.matrix_tiles import TileCosts, target_constraints, up_to, words
 from wpk.schedules.split import split_axis, sum_registers
 from wpk.schedules.template import Constraint, Schedule
@@ -15,12 +16,14 @@ from wpk.targets.target import Target
 
 _WARP = 32
 _MAX_ACCUMULATORS = 128
+_SPLIT_ACCUMULATORS = 64  # of fp32: a slot's sums are apart from those of the reduction
 _MAX_COPIES = 16
 _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 20  # addresses and counters; read, as the next two, from ptxas reports
 _POSITION_A, _POSITION_B = 3, 2
 
 MULTIPLY_TYPES = {
+    Precision.FP32: "wpk::SplitFp32",
     Precision.FP16: "wpk::Half",
     Precision.BF16: "wpk::Bfloat16",
     Precision.TF32: "wpk::Tf32",
@@ -40,6 +43,8 @@ class MmaSchedule(Schedule):
         warps_n: Warps along the columns.
         stages: Tiles of the ring; ``stages - 1`` are in flight (prefetching).
         split: Blocks that share the reduction of a tile.
+        early: 1 where the kernel begins before the one in front of it has ended, and lets the next
+            one begin so (early_launch.cuh).
     """
 
     block_m: int
@@ -49,11 +54,17 @@ class MmaSchedule(Schedule):
     warps_n: int
     stages: int
     split: int = 1
+    early: int = 0
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
         return self.warps_m * self.warps_n * _WARP
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Attributes of the launch."""
+        return launch_attributes(self.early)
 
 
 @dataclass(frozen=True)
@@ -81,6 +92,11 @@ class MmaInputs:
         """Bytes of an operand's element in shared memory."""
         return self.precision.storage.bytes
 
+    @property
+    def is_split(self) -> bool:
+        """Whether operands are fp32, split into two tf32 numbers each (split_fp32.cuh)."""
+        return self.precision is Precision.FP32
+
     def loaders(self) -> list["_Loader"]:
         """The loaders that keep something in registers."""
         a = _Loader("block_m", self.copy_bytes_a, self.gathered_bytes_a, _POSITION_A)
@@ -97,7 +113,7 @@ class _Loader:
 
 
 def axes(
-    rows: int, columns: int, reduction: int, precision: Precision
+    rows: int, columns: int, reduction: int, precision: Precision, target: Target
 ) -> dict[str, tuple[int, ...]]:
     """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out."""
     block_k = tuple(row_bytes // precision.storage.bytes for row_bytes in (32, 64, 128))
@@ -109,6 +125,7 @@ def axes(
         "warps_n": (1, 2, 4),
         "stages": (2, 3, 4, 5),
         "split": split_axis(reduction, block_k[0]),
+        "early": early_axis(target),
     }
 
 
@@ -134,12 +151,16 @@ def shared_bytes(columns: Columns, inputs: MmaInputs) -> Floats:
 
 
 def registers(columns: Columns, inputs: MmaInputs) -> Floats:
-    """Accumulators, two sets of fragments, what the loaders hold, and the rest; or a split's sum."""
+    """Accumulators, two sets of fragments, what the loaders hold, and the rest; or a split's sum.
+
+    Of fp32, accumulators twice, and a third set: the parts of one.
+    """
     warp_m = columns["block_m"] // columns["warps_m"]
     warp_n = columns["block_n"] // columns["warps_n"]
-    fragments = 2 * (warp_m / 4 + warp_n / 4)
+    sets, sums = (3, 2) if inputs.is_split else (2, 1)
+    fragments = sets * (warp_m / 4 + warp_n / 4)
     held = sum((_held_registers(columns, loader, inputs) for loader in inputs.loaders()), 0.0)
-    product = accumulators(columns) + fragments + held + _OTHER_REGISTERS
+    product = sums * accumulators(columns) + fragments + held + _OTHER_REGISTERS
     return np.maximum(product, sum_registers(accumulators(columns), threads(columns), columns))
 
 
@@ -155,7 +176,8 @@ def _held_registers(columns: Columns, loader: "_Loader", inputs: MmaInputs) -> F
 def constraints(inputs: MmaInputs, target: Target) -> Sequence[Constraint]:
     """The limits of tile_mma.cuh and its loaders, and those of the target."""
     found = [
-        *_shape_constraints(inputs.element_bytes),
+        *_shape_constraints(inputs),
+        early_constraint(target),
         *target_constraints(
             threads, lambda c: shared_bytes(c, inputs), lambda c: registers(c, inputs), target
         ),
@@ -165,8 +187,10 @@ def constraints(inputs: MmaInputs, target: Target) -> Sequence[Constraint]:
     return found
 
 
-def _shape_constraints(element: int) -> list[Constraint]:
+def _shape_constraints(inputs: MmaInputs) -> list[Constraint]:
     """The static_asserts of MmaShape."""
+    element = inputs.element_bytes
+    most = _SPLIT_ACCUMULATORS if inputs.is_split else _MAX_ACCUMULATORS
     return [
         Constraint(
             lambda c: c["block_m"] % (16 * c["warps_m"]) == 0,
@@ -185,8 +209,8 @@ def _shape_constraints(element: int) -> list[Constraint]:
             words(f"rows of {{block_k}} elements of {element} bytes are not 32, 64 or 128 bytes"),
         ),
         Constraint(
-            lambda c: accumulators(c) <= _MAX_ACCUMULATORS,
-            words(f"a warp's tile needs more than {_MAX_ACCUMULATORS} accumulators a thread"),
+            lambda c: accumulators(c) <= most,
+            words(f"a warp's tile needs more than {most} accumulators a thread"),
         ),
         Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
     ]
@@ -243,42 +267,13 @@ def _loads(columns: Columns, inputs: MmaInputs) -> Floats:
     return (mma_steps * (tiles_m + pairs_n)).astype(np.float64)
 
 
-@lru_cache(maxsize=1 << 15)  # problems share schedules
-def shared_accesses(
-    schedule: MmaSchedule, element_bytes: int, depth_major: bool = False
-) -> tuple[SharedAccess, SharedAccess]:
-    """The ldmatrix instructions of a step: A's and B's, as the first warp makes them.
-
-    An ldmatrix reads, in each of four phases, 16 bytes for each of eight lanes.
-    """
-    steps = schedule.block_k * element_bytes // 32
-    row_bytes = schedule.block_k * element_bytes
-    tiles_m = schedule.block_m // schedule.warps_m // 16
-    pairs_n = schedule.block_n // schedule.warps_n // 16
-    lanes = range(_WARP)
-    a = tuple(_swizzled(lane % 16, lane // 16, row_bytes) for lane in lanes)
-    if depth_major:
-        wide = schedule.block_n * element_bytes
-        b = tuple(_swizzled(lane % 16, lane // 16, wide) for lane in lanes)
-    else:
-        b = tuple(_swizzled(lane % 8 + lane // 16 * 8, lane // 8 % 2, row_bytes) for lane in lanes)
-    return SharedAccess(a, 16, tiles_m * steps), SharedAccess(b, 16, pairs_n * steps)
-
-
-def _swizzled(row: int, chunk: int, row_bytes: int) -> int:
-    """Byte offset of a 16-byte chunk in a tile (SwizzledTile of tile_shared.cuh)."""
-    chunks = row_bytes // 16
-    rows_a_line = max(1, 8 // chunks)
-    pattern = row // rows_a_line & (min(chunks, 8) - 1)
-    return row * row_bytes + (chunk ^ pattern) * 16
-
-
 def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
     """Why tensor cores cannot serve an operand of this type at this precision; None if they can."""
-    if precision is Precision.FP32:
-        return "strict fp32 is computed on the ordinary cores"
-    if target.tensor_peak(precision) is None:
+    peak = tensor_peak(precision, target)
+    if peak is None:
         return f"{target.name} has no tensor cores for {precision.value}"
+    if precision is Precision.FP32 and peak <= target.peak_ordinary:
+        return f"three products of tf32 take longer on {target.name} than one of the ordinary cores"
     if not target.has_async_copy:
         return f"{target.name} has no asynchronous copies (sm_80 and later have)"
     if not dtype.is_float:

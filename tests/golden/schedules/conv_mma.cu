@@ -41,6 +41,7 @@ struct Schedule {
   static constexpr int warps_n = 2;
   static constexpr int stages = 3;
   static constexpr int split = 1;
+  static constexpr int early = 0;
 };
 }  // namespace
 

@@ -25,7 +25,7 @@ struct Problem {
   using Operands = wpk::Tensors<wpk::Strided<float, 4, 0, 0, 0, 1>>;
   using Epilogue = wpk::Add<wpk::Acc, wpk::Operand<0>>;
   static constexpr int y_padding = 0;
-  static constexpr bool b_rounded = true;
+  static constexpr bool b_constant = true;
 };
 
 struct Schedule {
@@ -36,6 +36,7 @@ struct Schedule {
   static constexpr int warps_n = 2;
   static constexpr int stages = 3;
   static constexpr int split = 1;
+  static constexpr int early = 0;
 };
 }  // namespace
 

@@ -1,0 +1,85 @@
+// fp32 products on the tensor cores, as three of tf32: each operand is the sum of two tf32 numbers,
+//
+//   a = big + small + rest    big the nearest tf32 number (11 bits), small the 11 bits that follow
+//   a b = small_a big_b + big_a small_b + big_a big_b    and small_a small_b, under 2^-22 |a b|, is left out
+//
+// The idea is CUTLASS's 3xTF32 and Ootomo and Yokota's ("Recovering single precision accuracy from Tensor Cores while
+// surpassing the FP32 theoretical peak performance", 2022): since tensor cores cut what they add to an accumulator
+// instead of rounding it, sums over long reductions are kept outside, in ordinary fp32 additions.
+//
+// Infinities and numbers next to the largest: `big` is never infinite, so an infinite `small` carries the sign, and
+// products are those of fp32 while the other operand stays within 2^11; beyond, and where fp32 gives no number, the
+// result may be no number. Operands under 2^-112 are exact to 2^-136 only, the smallest tf32 number.
+#pragma once
+
+#include <wpk/kernels/mma.cuh>
+
+namespace wpk
+{
+
+// Names products of fp32 by three of tf32.
+struct SplitFp32
+{
+};
+
+template <>
+struct MmaDepth<SplitFp32> : MmaDepth<Tf32>
+{
+};
+
+// As roundToTf32, but what would become infinite becomes the largest tf32 number.
+WPK_DEVICE uint32 roundToFiniteTf32(float value)
+{
+#if WPK_ON_GPU
+    uint32 bits;
+    asm("cvt.rna.satfinite.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+    return bits;
+#else
+    constexpr uint32 kInfinity = 0x7f800000u, kLargest = 0x7f7fe000u, kNotANumber = 0x7fffffffu;
+    const uint32 bits = asUint32(value), sign = bits & 0x80000000u;
+    if ((bits ^ sign) > kInfinity)
+        return kNotANumber;
+    const uint32 rounded = (bits + 0x1000u) & ~0x1fffu;
+    return (rounded ^ sign) > kLargest ? sign | kLargest : rounded;
+#endif
+}
+
+namespace detail
+{
+
+// The parts of a warp's fragments. `small` is not rounded: the unit cuts what is beyond its bits.
+template <int Tiles, int Words>
+struct Tf32Parts
+{
+    uint32 big[Tiles][Words], small[Tiles][Words];
+
+    WPK_DEVICE explicit Tf32Parts(const uint32 (&fragments)[Tiles][Words])
+    {
+        WPK_UNROLL
+        for (int i = 0; i < Tiles; ++i)
+        {
+            WPK_UNROLL
+            for (int word = 0; word < Words; ++word)
+            {
+                const float value = asFloat(fragments[i][word]);
+                big[i][word] = roundToFiniteTf32(value);
+                small[i][word] = asUint32(value - asFloat(big[i][word]));
+            }
+        }
+    }
+};
+
+} // namespace detail
+
+// acc[i][j] += a[i] * b[j] as mmaTile<Tf32>, of fp32 operands; what is small is added first.
+template <int TM, int TN>
+WPK_DEVICE void mmaTileSplit(float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
+{
+    const detail::Tf32Parts<TM, 4> partsA(a);
+    const detail::Tf32Parts<TN, 2> partsB(b);
+    mmaTile<Tf32>(acc, partsA.small, partsB.big);
+    mmaTile<Tf32>(acc, partsA.big, partsB.small);
+    mmaTile<Tf32>(acc, partsA.big, partsB.big);
+}
+
+} // namespace wpk

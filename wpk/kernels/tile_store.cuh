@@ -1,0 +1,95 @@
+// A block's accumulators to memory: each warp takes its tiles, in mma's layout, through a small piece of shared memory
+// and the epilogue, 16 rows at a time. Shape says how the warps lie: warpsM, warpsN, warpM, warpN, tilesM, tilesN, and
+// stagingStride, stagingBytes of a warp's piece.
+#pragma once
+
+#include <wpk/kernels/epilogue.cuh>
+#include <wpk/kernels/vector.cuh>
+#include <wpk/kernels/warp.cuh>
+
+namespace wpk
+{
+
+// Writes 16 rows of a warp's columns from its staging: rows from `firstRow` on that lie below `rowLimit`.
+template <class Problem, class Shape, class Rows>
+WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* const* operands, void* y, int firstRow,
+    int rowLimit, int firstColumn, int valid, int stored)
+{
+    constexpr int V = Problem::Y::width, kRead = minOf(V, 4), kVectors = Shape::warpN / V;
+    // Neighbouring lanes take neighbouring vectors of a row, or rows where y's columns are apart.
+    constexpr bool kAlongRows = Problem::Y::column != 1;
+    constexpr int kItems = 16 * kVectors / kWarpSize;
+    // Every kColumnSets-th item of a lane has the same columns: what belongs to columns is loaded once.
+    constexpr int kColumnSets = kAlongRows ? kItems : maxOf(1, kVectors / kWarpSize);
+    constexpr int kOfSet = kItems / kColumnSets, kAtOnce = minOf(kOfSet, 8); // so many are under way at once
+    static_assert(kItems % kColumnSets == 0 && kOfSet % kAtOnce == 0, "a lane takes whole groups of rows");
+    using Columns = EpilogueColumns<Problem, Rows, V>;
+    for (int set = 0; set < kColumnSets; ++set)
+    {
+        const int first = laneIndex() + set * kWarpSize;
+        const int column = (kAlongRows ? first / 16 : first % kVectors) * V;
+        const Columns columns(rows, operands, y, firstColumn + column, valid, stored);
+        WPK_UNROLL
+        for (int begin = 0; begin < kOfSet; begin += kAtOnce)
+        {
+            const auto rowOf = [=](int item)
+            {
+                const int index = laneIndex() + ((begin + item) * kColumnSets + set) * kWarpSize;
+                return kAlongRows ? index % 16 : index / kVectors;
+            };
+            typename Columns::Fetched fetched[kAtOnce];
+            WPK_UNROLL
+            for (int item = 0; item < kAtOnce; ++item)
+            {
+                if (firstRow + rowOf(item) < rowLimit)
+                    columns.fetch(firstRow + rowOf(item), fetched[item]);
+            }
+            WPK_UNROLL
+            for (int item = 0; item < kAtOnce; ++item)
+            {
+                const int row = rowOf(item);
+                if (firstRow + row >= rowLimit)
+                    continue;
+                float values[V];
+                WPK_UNROLL
+                for (int e = 0; e < V; e += kRead)
+                {
+                    const auto part = load<float, kRead>(staging + row * Shape::stagingStride + column + e);
+                    WPK_UNROLL
+                    for (int v = 0; v < kRead; ++v)
+                        values[e + v] = part[v];
+                }
+                columns.store(firstRow + row, values, fetched[item]);
+            }
+        }
+    }
+}
+
+// Writes a block's accumulators. Rows [firstRow, rowLimit) and, of the tensor's columns, those from
+// `firstColumn` on exist; `valid` and `stored` as in EpilogueColumns.
+template <class Problem, class Shape, class Rows>
+WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const Rows& rows,
+    const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid, int stored)
+{
+    constexpr int kStride = Shape::stagingStride;
+    const int lane = laneIndex();
+    const int warpRow = firstRow + warpIndex() / Shape::warpsN * Shape::warpM;
+    const int warpColumn = firstColumn + warpIndex() % Shape::warpsN * Shape::warpN;
+    float* const staging = reinterpret_cast<float*>(shared + warpIndex() * Shape::stagingBytes);
+    WPK_UNROLL
+    for (int i = 0; i < Shape::tilesM; ++i)
+    {
+        __syncwarp(); // the rows staged before have been read
+        WPK_UNROLL
+        for (int j = 0; j < Shape::tilesN; ++j)
+        {
+            float* const at = staging + lane / 4 * kStride + j * 8 + lane % 4 * 2;
+            store<float, 2>(at, {acc[i][j][0], acc[i][j][1]});
+            store<float, 2>(at + 8 * kStride, {acc[i][j][2], acc[i][j][3]});
+        }
+        __syncwarp();
+        storeStaged<Problem, Shape>(staging, rows, operands, y, warpRow + i * 16, rowLimit, warpColumn, valid, stored);
+    }
+}
+
+} // namespace wpk

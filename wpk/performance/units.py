@@ -1,0 +1,18 @@
+"""What tensor cores reach at a precision."""
+
+from wpk.dtypes import Precision
+from wpk.targets.target import Target
+
+SPLIT_PRODUCTS = 3
+"""Products of tf32 that replace one of strict fp32 (``wpk/kernels/split_fp32.cuh``)."""
+
+
+def tensor_peak(precision: Precision, target: Target) -> float | None:
+    """Operations per second of the tensor cores; None where there are none for the precision.
+
+    In fp32 an operand is split into two tf32 numbers: a third of that peak.
+    """
+    if precision is not Precision.FP32:
+        return target.tensor_peak(precision)
+    single = target.tensor_peak(Precision.TF32)
+    return None if single is None else single / SPLIT_PRODUCTS
