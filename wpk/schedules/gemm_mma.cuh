@@ -75,7 +75,8 @@ WPK_DEVICE void gemmMma(
     using LoadB = OperandLoader<kLoadingB, SourceB, AcrossB, Stored, Shape::blockN, Shape::blockK, Shape::threads,
         Problem::b_vector, Problem::b_vector_across>;
     constexpr bool kRound = isSame<T, Tf32>;
-    using Fragments = MmaFragments<T, Shape, kAcross, kRound, kRound && !Problem::b_constant>; // constants are packed rounded
+    using Fragments =
+        MmaFragments<T, Shape, kAcross, kRound, kRound && !Problem::b_constant>; // constants are packed rounded
     WPK_SHARED(unsigned char, shared);
 
     const MatrixBlock<Problem, Shape> block(inputs, leading);
