@@ -39,10 +39,12 @@ from wpk.graph_passes.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
 from wpk.graph_passes.modern_forms import ModernForms
 from wpk.graph_passes.nan_guard import NanGuard
 from wpk.graph_passes.pad_into_window import PadIntoWindow
+from wpk.graph_passes.pool_products import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.precision import SetPrecision
 from wpk.graph_passes.redundant_movement import RedundantMovement
 from wpk.graph_passes.reshape_chains import ReshapeChains
 from wpk.graph_passes.shape_arithmetic import ShapeArithmetic
+from wpk.graph_passes.sibling_products import JoinSiblings
 from wpk.graph_passes.sigmoid import RecognizeSigmoid
 from wpk.graph_passes.softmax import RecognizeSoftmax
 
@@ -56,6 +58,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
     """
     return [
         simplifying_passes(precision.storage),
+        [PoolIntoProduct(), PoolBehindProduct(), JoinSiblings(precision.storage)],
         [SetPrecision(precision)],
         [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
         [ChannelsLast()],

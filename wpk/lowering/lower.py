@@ -17,6 +17,7 @@ from wpk.lowering.placement import ALIGNMENT, place_concatenations
 from wpk.lowering.ports import enter, leave
 from wpk.lowering.program import Program
 from wpk.lowering.shape_values import shape_only_nodes
+from wpk.lowering.split_placement import place_split_parts
 from wpk.lowering.state import LoweringState
 from wpk.lowering.symbols import RefusedError
 from wpk.lowering.views import NotAViewError
@@ -46,8 +47,10 @@ def _new_state(
 ) -> LoweringState:
     movable = _movable(graph, plain)
     slots = place_concatenations(graph, movable)
+    shared = place_split_parts(graph, movable, slots)
+    slots |= shared.slots
     padded = _padded(graph, movable - set(slots))
-    memory = MemoryMap(slots, padded, _inner_shapes(graph))
+    memory = MemoryMap(slots, padded, {**_inner_shapes(graph), **shared.wholes})
     return LoweringState(graph, free, plain, Context(precision), memory)
 
 

@@ -92,12 +92,13 @@ def _side_by_side(pieces: list[Piece], slots: dict[str, Slot]) -> bool:
 
 def _aligned(tensor: gs.Tensor, start: int, axis: int) -> bool:
     """Whether the piece starts at an aligned address (its rows' distance is the parent's business)."""
-    size = _element_bytes(tensor)
+    size = element_bytes(tensor)
     inner = 1
     for n in tensor.shape[axis + 1 :]:
         inner *= n
     return start * inner * size % ALIGNMENT == 0
 
 
-def _element_bytes(tensor: gs.Tensor) -> int:
+def element_bytes(tensor: gs.Tensor) -> int:
+    """Bytes of an element; 16-bit types that NumPy lacks are ints in graphsurgeon."""
     return 2 if isinstance(tensor.dtype, int) else int(getattr(tensor.dtype, "itemsize", 0) or 4)
