@@ -5,7 +5,7 @@
 Needs no GPU. A problem's space is that of all its templates. The kept set holds the winner where the
 noise band of its fastest schedule reaches that of the fastest of all. ``needed`` is the share of the
 winner's template that would have to be kept by the score, by the paper's PUL and by the estimate.
-A parameter that templates were given after a recording stays at 1 throughout.
+A parameter that templates were given after a recording stays at what kernels did before (`BEFORE`).
 """
 
 import argparse
@@ -40,6 +40,9 @@ from wpk.targets.target import Target
 from wpk.trial import Trial
 
 TARGET = find_target("h200")
+
+BEFORE = {"split": 1, "early": 0}
+"""What kernels did before their templates had these parameters."""
 
 RESULTS = Path(__file__).parent / "results" / "h200-pruning.json"
 
@@ -94,12 +97,12 @@ class Kept:
 
 
 def as_recorded(recording: Recording) -> Template:
-    """The recording's template over the parameters that it had: those that came later stay at 1."""
+    """The recording's template over the parameters that it had: those that came later stay as before."""
     template = TEMPLATE_OF[recording.template]
 
     def axes(_self: Template, problem: Row, target: Target) -> dict[str, tuple[int, ...]]:
         today = template.axes(problem, target)
-        return {name: v if name in recording.parameters else (1,) for name, v in today.items()}
+        return {n: v if n in recording.parameters else (BEFORE[n],) for n, v in today.items()}
 
     restricted: Template = type("Recorded", (type(template),), {"axes": axes})()
     return restricted

@@ -16,6 +16,7 @@ from wpk.emulator.native import Statistics, launch_kernel
 from wpk.execution import TensorMap
 from wpk.expression import evaluate
 from wpk.launch import (
+    EARLY_LAUNCH,
     CounterArgument,
     InputArgument,
     Launch,
@@ -41,6 +42,7 @@ class Execution:
     def __init__(self, checking: bool) -> None:
         self.checking = checking
         self.statistics: Statistics | None = None
+        self._computed: list[Array] = []
 
     def memory(self, tensor: Tensor, values: Array) -> Array:
         """The tensor's memory holding ``values`` (over the domain) and zeros in its padding."""
@@ -66,6 +68,8 @@ class Execution:
         output = guarded(np.zeros(_span(y, shape), y.dtype.numpy))
         output.view(np.uint8)[...] = _POISON
         held = [guarded(array) for array in inputs]
+        constants = {1} if template.packing(problem, schedule) is not None else set()
+        self._computed = [held[i] for i in range(len(held)) if i not in constants]
         sources = {s.digest: s for s in template.instantiate(problem, schedule)}
         for launch in template.launches(problem, schedule):
             library = compile_unit(sources[launch.kernel], checking=self.checking)
@@ -78,7 +82,8 @@ class Execution:
         self, library: Any, launch: Launch, inputs: list[Array], output: Array, dims: dict[str, int]
     ) -> None:
         arguments: list[Any] = []
-        counters = np.zeros(0, np.int32)
+        counters = guarded(np.zeros(0, np.int32))
+        awaited = [*self._computed, output]
         for argument in launch.arguments:
             match argument:
                 case InputArgument(index):
@@ -93,10 +98,12 @@ class Execution:
                     scratch = np.zeros(dim_expressions.evaluate(size, dims), np.uint8)
                     scratch[...] = _POISON
                     arguments.append(guarded(scratch))
+                    awaited.append(arguments[-1])
                 case CounterArgument(count):
                     zeros = np.zeros(dim_expressions.evaluate(count, dims), np.int32)
                     counters = guarded(zeros)
                     arguments.append(counters)
+                    awaited.append(counters)
                 case _:
                     raise NotImplementedError(argument)
         x, y, z = (dim_expressions.evaluate(extent, dims) for extent in launch.grid)
@@ -110,6 +117,7 @@ class Execution:
             arguments,
             mode,
             cluster=launch.cluster,
+            awaited=awaited if EARLY_LAUNCH in launch.attributes else None,
         )
         assert not counters.any(), "counters are zero between launches"
 
@@ -156,7 +164,7 @@ def _tensor_map(argument: TensorMapArgument, memory: Array, dims: dict[str, int]
         tuple(dim_expressions.evaluate(size, dims) for size in sizes)
         for sizes in (argument.shape, argument.strides)
     )
-    form = (argument.box, argument.swizzle, argument.im2col)
+    form = (argument.box, argument.swizzle, argument.im2col, argument.to_tf32)
     return TensorMap(memory.ctypes.data, memory.itemsize, shape, strides, *form)
 
 

@@ -21,6 +21,7 @@ from wpk.execution import (
     OneByOne,
     Work,
 )
+from wpk.launch import EARLY_LAUNCH
 
 _ALIGNMENT = 256
 _BUG = "this is a bug in the code that plans memory or launches"
@@ -156,6 +157,7 @@ class Emulator(KernelsOnly):
             cluster=launch.cluster,
             seed=self._seed,
             threads=self._threads,
+            awaited=() if EARLY_LAUNCH in launch.attributes else None,
         )
         if self.mode.guards:
             for address, buffer in self._buffers.items():

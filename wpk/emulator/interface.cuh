@@ -133,6 +133,8 @@ extern "C"
     // A __threadfence; and an atomicAdd of an integer, which counts what the block has written before.
     void wpk_emulator_fence();
     void wpk_emulator_count();
+    // The kernels in front have ended, and what they wrote can be read.
+    void wpk_emulator_wait_previous();
     void wpk_emulator_mbarrier_init(unsigned long barrier, int count);
     // The barrier may lie in another block of the cluster.
     void wpk_emulator_mbarrier_arrive(unsigned long barrier, int transaction_bytes);

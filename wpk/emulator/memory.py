@@ -125,6 +125,13 @@ def guarded(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
     return copy
 
 
+def pages_of(array: npt.NDArray[np.generic]) -> tuple[int, int]:
+    """Address and bytes of the pages that a guarded array lies in; nothing else does."""
+    start = array.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE
+    end = -(-(array.ctypes.data + max(array.nbytes, 1)) // mmap.PAGESIZE) * mmap.PAGESIZE
+    return start, end - start
+
+
 @cache
 def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True)

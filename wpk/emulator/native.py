@@ -14,7 +14,7 @@ import numpy.typing as npt
 from wpk.emulator.arguments import pack_tensor_map
 from wpk.emulator.build import runtime_library
 from wpk.emulator.errors import EmulatorError
-from wpk.emulator.memory import Buffer
+from wpk.emulator.memory import Buffer, pages_of
 from wpk.emulator.mode import FAST, Mode
 from wpk.execution import Pointer, TensorMap
 
@@ -47,6 +47,10 @@ Value = Pointer | Buffer | npt.NDArray[np.generic] | int | float | TensorMap
 """A kernel argument: memory (passed by address), an int32, a float, a tensor map."""
 
 
+class _Pages(ctypes.Structure):
+    _fields_ = [("address", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+
+
 class _NativeStatistics(ctypes.Structure):
     _fields_ = [
         ("collectives", ctypes.c_uint64),
@@ -68,6 +72,7 @@ def launch_kernel(
     cluster: tuple[int, int, int] = (1, 1, 1),
     seed: int = 0,
     threads: int | None = None,
+    awaited: Sequence[npt.NDArray[np.generic]] | None = None,
 ) -> Statistics:
     """Execute one kernel over its grid.
 
@@ -82,6 +87,9 @@ def launch_kernel(
         cluster: Blocks of a cluster along x, y, z.
         seed: Of the random order.
         threads: Operating system threads; all CPUs of this process when not given.
+        awaited: Given where the kernel is launched early and the mode orders threads at random:
+            guarded memory that kernels in front may touch. A thread that touches it must have
+            waited for them, and every thread must wait before it ends. One thread executes.
 
     Raises:
         EmulatorError: The kernel broke a rule; names block and thread.
@@ -90,6 +98,8 @@ def launch_kernel(
     if min(grid) < 1:
         raise EmulatorError(f"{entry}: a grid of {grid} blocks", fix="launch at least one block")
     pointers, _storage = _pack(entry, arguments)
+    checks_early = awaited is not None and mode.random_order
+    pages = [_Pages(*pages_of(array)) for array in awaited or ()]
     statistics = _NativeStatistics()
     message = ctypes.create_string_buffer(_MESSAGE_BYTES)
     failed = runtime.wpk_emulator_launch(
@@ -102,6 +112,9 @@ def launch_kernel(
         ctypes.c_uint32(threads or len(os.sched_getaffinity(0))),
         ctypes.c_uint32(mode.bits),
         ctypes.c_uint64(seed),
+        ctypes.c_uint32(checks_early),
+        (_Pages * max(len(pages), 1))(*pages),
+        ctypes.c_size_t(len(pages)),
         ctypes.byref(statistics),
         message,
         ctypes.c_size_t(_MESSAGE_BYTES),

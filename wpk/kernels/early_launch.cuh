@@ -22,6 +22,8 @@ WPK_DEVICE void waitForPrevious()
 {
 #if WPK_ON_GPU && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#elif !WPK_ON_GPU && WPK_EMULATOR_CHECKS
+    wpk_emulator_wait_previous();
 #endif
 }
 
@@ -33,6 +35,31 @@ WPK_DEVICE void releaseNext()
 #if WPK_ON_GPU && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
 #endif
+}
+
+// The same in templates whose Schedule says whether the kernel is launched early: nothing where it is not.
+template <class Schedule>
+WPK_DEVICE void waitIfEarly()
+{
+    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
+    if constexpr (Schedule::early)
+        waitForPrevious();
+}
+
+template <class Schedule>
+WPK_DEVICE void releaseIfEarly()
+{
+    if constexpr (Schedule::early)
+        releaseNext();
+}
+
+// For kernels that stream, and so leave most of an SM's shared memory and registers to others: the next kernel may
+// begin at once. Stands in front of the first access to memory, and of every way out.
+template <class Schedule>
+WPK_DEVICE void startIfEarly()
+{
+    releaseIfEarly<Schedule>();
+    waitIfEarly<Schedule>();
 }
 
 } // namespace wpk

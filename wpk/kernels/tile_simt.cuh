@@ -6,6 +6,7 @@
 // `padding` floats after each line.
 #pragma once
 
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/epilogue.cuh>
 #include <wpk/kernels/scalar.cuh>
 #include <wpk/kernels/tile_source.cuh>
@@ -16,10 +17,11 @@ namespace wpk
 {
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, thread_m, thread_n, row_major,
-// padding and prefetch.
+// padding, prefetch and early.
 template <class Schedule>
 struct SimtShape
 {
+    static constexpr int early = Schedule::early;
     static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
     static constexpr int threadM = Schedule::thread_m, threadN = Schedule::thread_n;
     static constexpr bool rowMajor = Schedule::row_major != 0, prefetch = Schedule::prefetch != 0;
@@ -174,27 +176,35 @@ WPK_DEVICE void multiplyTile(
 }
 
 // Multiplies all `steps` (at least one) tiles. With prefetch the next tile is on its way during the
-// computation, in registers, and goes to the other of two slots.
-template <class Shape, class LoaderA, class LoaderB>
+// computation, in registers, and goes to the other of two slots. Launched early, the kernel asks for the first tile
+// of a constant B before the kernels in front have ended, and lets the next one begin when all tiles have come.
+template <class Shape, bool ConstantB, class LoaderA, class LoaderB>
 WPK_DEVICE void multiplySimtTiles(float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
     unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
 {
     const auto fetch = [&]
     {
-        loaderA.begin(shared);
         loaderB.begin(shared);
+        loaderA.begin(shared);
     };
     const auto deliver = [&](unsigned char* slot)
     {
         loaderA.finish(slot);
         loaderB.finish(slot + Shape::floatsA * 4);
     };
-    fetch();
+    if constexpr (!ConstantB)
+        waitIfEarly<Shape>();
+    loaderB.begin(shared);
+    if constexpr (ConstantB)
+        waitIfEarly<Shape>();
+    loaderA.begin(shared);
     deliver(shared);
     __syncthreads();
     for (int step = 0; step < steps; ++step)
     {
         const bool more = step + 1 < steps;
+        if (!more)
+            releaseIfEarly<Shape>();
         if constexpr (Shape::prefetch)
         {
             if (more)

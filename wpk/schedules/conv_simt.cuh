@@ -42,7 +42,7 @@ WPK_DEVICE void convSimt(Inputs<2 + Problem::Operands::count> inputs, int n, voi
 
     const SimtThread<Shape> thread;
     float acc[Shape::threadM][Shape::threadN] = {};
-    multiplySimtTiles<Shape>(acc, thread, shared, loaderA, loaderB, range.count);
+    multiplySimtTiles<Shape, true>(acc, thread, shared, loaderA, loaderB, range.count);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
 

@@ -11,6 +11,7 @@ from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.convolution import Convolution
 from wpk.schedules import simt_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
+from wpk.schedules.early import launch_attributes
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
 from wpk.schedules.split import SplitReductions, split_constraints
@@ -26,7 +27,7 @@ class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSc
     """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_simt"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Convolution
     schedule_type = SimtSchedule
 
@@ -40,9 +41,9 @@ class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSc
 
     def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
-        del target  # its limits are constraints
         rows = problem.n.value * problem.p * problem.q
-        return simt_tiles.axes(rows, problem.k // problem.groups, _view(problem, _VECTOR).reduction)
+        columns, reduction = problem.k // problem.groups, _view(problem, _VECTOR).reduction
+        return simt_tiles.axes(rows, columns, reduction, target)
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
@@ -83,6 +84,7 @@ class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSc
             threads=schedule.threads,
             shared_bytes=int(simt_tiles.shared_bytes(schedule.columns())[0]),
             partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
+            attributes=launch_attributes(schedule.early),
         )
 
 

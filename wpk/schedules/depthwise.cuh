@@ -6,6 +6,7 @@
 // paddingC, paddingQ: zeros that follow y's last channel or column.
 #pragma once
 
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
@@ -112,23 +113,28 @@ WPK_DEVICE int inputRow(int p, int r)
     return h < Problem::h ? h : -1;
 }
 
-// Sums of Pixels outputs from q on.
-template <class Problem, int V, int Pixels>
-WPK_DEVICE void convolvePixels(
-    const void* x, const void* weight, int n, int p, int q, int k, int valid, float (&sums)[Pixels][V])
+// The weights of filter row r.
+template <class Problem, int V>
+WPK_DEVICE void loadFilterRow(const void* weight, int r, int k, int valid, float (&weights)[Problem::filterW][V])
 {
     using Weight = typename Problem::Weight;
+    WPK_UNROLL
+    for (int s = 0; s < Problem::filterW; ++s)
+        loadRowAsFloat<Weight, V>(weight, Weight::offset(r, s, k), valid, weights[s]);
+}
+
+// Sums of Pixels outputs from q on. `weights` holds the filter's first row.
+template <class Problem, int V, int Pixels>
+WPK_DEVICE void convolvePixels(const void* x, const void* weight, int n, int p, int q, int k, int valid,
+    float (&weights)[Problem::filterW][V], float (&sums)[Pixels][V])
+{
     for (int r = 0; r < Problem::filterH; ++r)
     {
         const int h = inputRow<Problem>(p, r);
         if (h < 0)
             continue;
-        float weights[Problem::filterW][V];
-        WPK_UNROLL
-        for (int s = 0; s < Problem::filterW; ++s)
-        {
-            loadRowAsFloat<Weight, V>(weight, Weight::offset(r, s, k), valid, weights[s]);
-        }
+        if (r > 0)
+            loadFilterRow<Problem, V>(weight, r, k, valid, weights);
         if constexpr (Problem::transposed)
         {
             addTransposedRow<Problem, V, Pixels>(x, n, h, q, k, valid, weights, sums);
@@ -154,16 +160,22 @@ WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, vo
     using Place =
         PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, ceilDivide(columns, pixels), Part::chunks>;
     const int64 item = firstItem<Schedule::threads>();
-    if (item >= Place::items(n))
-        return;
-    const Place place(item);
+    const bool inside = item < Place::items(n);
+    const Place place(inside ? item : 0);
     const Part part(place.chunk);
     const int q0 = place.q * pixels;
+    const bool computes = inside && part.valid > 0 && q0 < Problem::q;
+    float weights[Problem::filterW][V];
+    if (computes)
+        detail::loadFilterRow<Problem, V>(inputs.at[1], 0, part.start, part.valid, weights);
+    startIfEarly<Schedule>(); // weights are constants: their first row may come before
+    if (!inside)
+        return;
     float sums[pixels][V] = {};
-    if (part.valid > 0 && q0 < Problem::q)
+    if (computes)
     {
         detail::convolvePixels<Problem, V, pixels>(
-            inputs.at[0], inputs.at[1], place.n, place.p, q0, part.start, part.valid, sums);
+            inputs.at[0], inputs.at[1], place.n, place.p, q0, part.start, part.valid, weights, sums);
     }
     WPK_UNROLL
     for (int pixel = 0; pixel < pixels; ++pixel)

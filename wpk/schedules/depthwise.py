@@ -10,6 +10,7 @@ from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, Work
 from wpk.problems.convolution import Convolution
 from wpk.problems.operand import Tensor
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.packing_depthwise import depthwise_row
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
@@ -31,18 +32,20 @@ class DepthwiseSchedule(Schedule):
         vector: Channels of a thread.
         pixels: Neighbouring output columns of a thread.
         threads: Threads of a block.
+        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
     """
 
     vector: int
     pixels: int
     threads: int
+    early: int = 0
 
 
 class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
     """Input columns and weights are loaded once for all pixels of a thread; sums are fp32."""
 
     name: ClassVar[str] = "depthwise"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Convolution
     schedule_type = DepthwiseSchedule
 
@@ -70,6 +73,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
             "vector": _image(problem).vectors(problem.x),
             "pixels": pixels,
             "threads": (128, 64, 256, 32),
+            "early": early_axis(target),
         }
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
@@ -77,6 +81,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
         taps = problem.filter[1]
         return (
             _image(problem).vector_constraint(),
+            early_constraint(target),
             Constraint(
                 lambda columns: columns["vector"] * (columns["pixels"] + taps) <= MAX_HELD,
                 lambda s: (
@@ -113,6 +118,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
             threads=threads,
             registers=28 + vector * (pixels + problem.filter[1] + 2),
             steps=float(problem.filter[0]),
+            early=columns["early"] == 1,
         ).work(target)
 
     def kernel(self, problem: Convolution, schedule: DepthwiseSchedule) -> Kernel:
@@ -133,6 +139,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
             leading=problem.n,
             grid=linear_grid(problem.n, items, schedule.threads),
             threads=schedule.threads,
+            attributes=launch_attributes(schedule.early),
         )
 
 

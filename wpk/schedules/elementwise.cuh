@@ -6,6 +6,7 @@
 // one along which y is contiguous.
 #pragma once
 
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
@@ -83,6 +84,7 @@ WPK_DEVICE void elementwise(Inputs<Problem::Operands::count> inputs, int n, void
     using Place = Domain<Problem::wide, Problem::d1, Problem::d2, Problem::d3, Part::chunks>;
     const int64 first = firstItem<threads * count>(), end = Place::items(n);
     detail::Item<Problem, V, Problem::isCopy> items[count];
+    startIfEarly<Schedule>();
     WPK_UNROLL
     for (int i = 0; i < count; ++i)
     {

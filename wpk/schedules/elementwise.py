@@ -10,6 +10,7 @@ from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
 from wpk.performance.work import Columns, Work
 from wpk.problems.elementwise import Elementwise
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
@@ -39,18 +40,20 @@ class ElementwiseSchedule(Schedule):
         vector: Elements of a row to an item.
         items: Items of a thread, all loaded before the first is used.
         threads: Threads of a block.
+        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
     """
 
     vector: int
     items: int
     threads: int
+    early: int = 0
 
 
 class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]):
     """Walks y's rows; inputs are read at their own strides."""
 
     name: ClassVar[str] = "elementwise"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Elementwise
     schedule_type = ElementwiseSchedule
 
@@ -64,12 +67,14 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             "vector": row_vectors(flat(problem)),
             "items": (1, 2, 4),
             "threads": (256, 128, 512, 64),
+            "early": early_axis(target),
         }
 
     def constraints(self, problem: Elementwise, target: Target) -> Sequence[Constraint]:
         """What a thread holds stays in registers."""
         operands = max(1, len(problem.inputs))
         return (
+            early_constraint(target),
             Constraint(
                 lambda columns: columns["vector"] * columns["items"] * operands <= MAX_HELD,
                 lambda s: (
@@ -98,6 +103,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             blocks=ceil_divide(total, per_thread * threads),
             threads=threads,
             registers=24 + per_thread * max(1, len(problem.inputs)),
+            early=columns["early"] == 1,
         ).work(target)
 
     def kernel(self, problem: Elementwise, schedule: ElementwiseSchedule) -> Kernel:
@@ -124,6 +130,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             leading=domain.leading,
             grid=linear_grid(domain.leading, items, schedule.threads * schedule.items),
             threads=schedule.threads,
+            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -9,6 +9,7 @@ from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.operand import Tensor
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
@@ -33,18 +34,20 @@ class TiledSchedule(Schedule):
         vector: Neighbouring elements that a thread loads and stores at once.
         tile: Extent of the square tiles.
         threads: Threads of a block.
+        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
     """
 
     vector: int
     tile: int
     threads: int
+    early: int = 0
 
 
 class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule]):
     """Tiles cross from one axis to the other through shared memory."""
 
     name: ClassVar[str] = "elementwise_tiled"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Elementwise
     schedule_type = TiledSchedule
 
@@ -61,12 +64,18 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
 
     def axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
         """Elements at once, tile, threads a block."""
-        return {"vector": (1, 2, 4), "tile": (32, 64), "threads": (256, 128, 512)}
+        return {
+            "vector": (1, 2, 4),
+            "tile": (32, 64),
+            "threads": (256, 128, 512),
+            "early": early_axis(target),
+        }
 
     def constraints(self, problem: Elementwise, target: Target) -> Sequence[Constraint]:
         """Threads share a tile evenly; tiles fit the shared memory that a kernel may declare."""
         line, gap = _line_bytes(problem)
         return (
+            early_constraint(target),
             Constraint(
                 lambda c: c["tile"] ** 2 % (c["vector"] * c["threads"]) == 0,
                 lambda s: (
@@ -109,6 +118,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             stages=tile**2 / (threads * vector),
             shared_bytes=tile * (tile * line + gap),
             thread_loads=len(crossing) * tile**2 / threads,
+            early=columns["early"] == 1,
         ).work(target)
 
     def shared_accesses(
@@ -161,6 +171,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             leading=domain.leading,
             grid=linear_grid(domain.leading, items, 1),
             threads=schedule.threads,
+            attributes=launch_attributes(schedule.early),
         )
 
 

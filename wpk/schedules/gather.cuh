@@ -5,6 +5,7 @@
 // countIsLeading (then outer is 1 and tensors stand over (count, outer, inner)).
 #pragma once
 
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
@@ -41,6 +42,7 @@ WPK_DEVICE void gather(Inputs<2> inputs, int n, void* y)
     using Part = RowPart<Problem::inner, Problem::rowPadding, V>;
     using Place = Domain<Problem::wide, Problem::other, Part::chunks>;
     const int64 item = firstItem<Schedule::threads>();
+    startIfEarly<Schedule>();
     if (item >= Place::items(n))
         return;
     const Place at(item);

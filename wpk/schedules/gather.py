@@ -6,6 +6,7 @@ from typing import ClassVar
 from wpk.dtypes import DType
 from wpk.performance.work import Columns, Work
 from wpk.problems.movement import Gather
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
@@ -27,7 +28,7 @@ class GatherTemplate(SingleKernelTemplate[Gather, VectorSchedule]):
     """A thread reads its index, then moves a piece of the row; elements are moved exactly."""
 
     name: ClassVar[str] = "gather"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Gather
     schedule_type = VectorSchedule
 
@@ -46,11 +47,12 @@ class GatherTemplate(SingleKernelTemplate[Gather, VectorSchedule]):
         return {
             "vector": vector_widths([problem.data, problem.y], _INNER, extent),
             "threads": (256, 128, 64, 512),
+            "early": early_axis(target),
         }
 
     def constraints(self, problem: Gather, target: Target) -> Sequence[Constraint]:
-        """None: every vector and block is legal."""
-        return ()
+        """Every vector and block is legal."""
+        return (early_constraint(target),)
 
     def work(self, problem: Gather, columns: Columns, target: Target) -> Work:
         """Every picked row once, every output once; two dependent loads."""
@@ -69,6 +71,7 @@ class GatherTemplate(SingleKernelTemplate[Gather, VectorSchedule]):
             threads=threads,
             registers=24.0 + 2 * vector,
             steps=2.0,
+            early=columns["early"] == 1,
         ).work(target)
 
     def kernel(self, problem: Gather, schedule: VectorSchedule) -> Kernel:
@@ -94,6 +97,7 @@ class GatherTemplate(SingleKernelTemplate[Gather, VectorSchedule]):
             leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.threads),
             threads=schedule.threads,
+            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.matmul import Matmul
 from wpk.schedules import simt_tiles
+from wpk.schedules.early import launch_attributes
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
@@ -21,7 +22,7 @@ class GemmSimtTemplate(SplitReductions, SingleKernelTemplate[Matmul, SimtSchedul
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_simt"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Matmul
     schedule_type = SimtSchedule
 
@@ -35,8 +36,7 @@ class GemmSimtTemplate(SplitReductions, SingleKernelTemplate[Matmul, SimtSchedul
 
     def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
-        del target  # its limits are constraints
-        return simt_tiles.axes(problem.m.value, problem.n, problem.k)
+        return simt_tiles.axes(problem.m.value, problem.n, problem.k, target)
 
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
@@ -66,13 +66,14 @@ class GemmSimtTemplate(SplitReductions, SingleKernelTemplate[Matmul, SimtSchedul
         view = _view(problem, schedule.run_n)
         grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         return Kernel(
-            members=view.members(),
+            members={**view.members(), "b_constant": problem.b_constant},
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,
             shared_bytes=int(simt_tiles.shared_bytes(schedule.columns())[0]),
             partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
+            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -8,6 +8,7 @@
 // columns; rowPadding: zeros that follow y's rows.
 #pragma once
 
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 #include <wpk/kernels/warp.cuh>
@@ -177,6 +178,7 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
     static_assert(Schedule::rows == 1 || threads == kWarpSize, "only one-warp rows share a block");
     const int thread = static_cast<int>(threadIdx.x);
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::rows + thread / threads;
+    startIfEarly<Schedule>();
     if (item >= Place::items(n))
         return; // a whole warp, or a whole block
     const Place at(item);

@@ -10,6 +10,7 @@ import numpy as np
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, Work
 from wpk.problems.normalisation import Normalisation, NormKind
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
@@ -51,12 +52,14 @@ class NormalisationSchedule(Schedule):
         threads: Threads that share a row.
         rows: Rows of a block.
         cached: Whether the prologue's values stay in registers between passes.
+        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
     """
 
     vector: int
     threads: int
     rows: int
     cached: int
+    early: int = 0
 
     @property
     def block_threads(self) -> int:
@@ -68,7 +71,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     """A warp or a block to a row; statistics are fp32, a layer norm's in two passes."""
 
     name: ClassVar[str] = "normalisation"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Normalisation
     schedule_type = NormalisationSchedule
 
@@ -96,6 +99,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             "threads": (32, 64, 128, 256, 512, 1024),
             "rows": (4, 1, 2, 8),
             "cached": (1, 0),
+            "early": early_axis(target),
         }
 
     def constraints(self, problem: Normalisation, target: Target) -> Sequence[Constraint]:
@@ -106,6 +110,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             return -(-room // (vector * threads)) * vector
 
         return (
+            early_constraint(target),
             Constraint(
                 lambda c: (c["rows"] == 1) | (c["threads"] == _WARP),
                 lambda s: f"{s.rows} rows of {s.threads} threads: only one-warp rows share a block",
@@ -155,6 +160,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             steps=np.where(cached, 1.0, passes * runs),
             shared_bytes=np.where(threads > _WARP, threads / _WARP * 4, 0.0),
             thread_loads=np.where(threads > _WARP, threads / _WARP * _PASSES[problem.kind], 0.0),
+            early=columns["early"] == 1,
         ).work(target)
 
     def kernel(self, problem: Normalisation, schedule: NormalisationSchedule) -> Kernel:
@@ -183,4 +189,5 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             leading=problem.leading,
             grid=linear_grid(problem.leading, o1 * o2, schedule.rows),
             threads=schedule.block_threads,
+            attributes=launch_attributes(schedule.early),
         )

@@ -4,6 +4,7 @@
 // value as fp32 bits; rowPadding: zeros that follow y's rows.
 #pragma once
 
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
@@ -60,6 +61,7 @@ WPK_DEVICE void pad(Inputs<1> inputs, int n, void* y)
     using Part = RowPart<Problem::yRow, Problem::rowPadding, V>;
     using Place = Domain<Problem::wide, Problem::y1, Problem::y2, Part::chunks>;
     const int64 item = firstItem<Schedule::threads>();
+    startIfEarly<Schedule>();
     if (item >= Place::items(n))
         return;
     const Place at(item);

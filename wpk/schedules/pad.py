@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from wpk.performance.work import Columns, Work
 from wpk.problems.movement import Pad, PadMode
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
@@ -26,7 +27,7 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
     """Every output element finds the input element that it shows."""
 
     name: ClassVar[str] = "pad"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Pad
     schedule_type = VectorSchedule
 
@@ -49,11 +50,12 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
         return {
             "vector": vector_widths([problem.x, problem.y], row, extent),
             "threads": (256, 128, 64, 512),
+            "early": early_axis(target),
         }
 
     def constraints(self, problem: Pad, target: Target) -> Sequence[Constraint]:
-        """None: every vector and block is legal."""
-        return ()
+        """Every vector and block is legal."""
+        return (early_constraint(target),)
 
     def work(self, problem: Pad, columns: Columns, target: Target) -> Work:
         """Every input and every output once."""
@@ -69,6 +71,7 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
             blocks=ceil_divide(total, vector * threads),
             threads=threads,
             registers=24.0 + 2 * vector,
+            early=columns["early"] == 1,
         ).work(target)
 
     def kernel(self, problem: Pad, schedule: VectorSchedule) -> Kernel:
@@ -93,6 +96,7 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
             leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.threads),
             threads=schedule.threads,
+            attributes=launch_attributes(schedule.early),
         )
 
 

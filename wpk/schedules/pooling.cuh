@@ -5,6 +5,7 @@
 // paddingC, paddingQ: zeros that follow y's last channel or column.
 #pragma once
 
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
@@ -79,6 +80,7 @@ WPK_DEVICE void pooling(Inputs<1 + Problem::Operands::count> inputs, int n, void
     using Place =
         PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, Problem::q + Problem::paddingQ, Part::chunks>;
     const int64 item = firstItem<Schedule::threads>();
+    startIfEarly<Schedule>();
     if (item >= Place::items(n))
         return;
     const Place place(item);

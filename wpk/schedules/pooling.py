@@ -8,6 +8,7 @@ from wpk.expression import cpp_type, flops
 from wpk.performance.tables import pooling_flops
 from wpk.performance.work import Columns, Work
 from wpk.problems.pooling import Pooling, PoolKind
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
@@ -21,7 +22,7 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
     """Every window is read by its own thread; neighbours meet in the L1 cache."""
 
     name: ClassVar[str] = "pooling"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Pooling
     schedule_type = VectorSchedule
 
@@ -35,11 +36,15 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
 
     def axes(self, problem: Pooling, target: Target) -> dict[str, tuple[int, ...]]:
         """Channels a thread, threads a block."""
-        return {"vector": _image(problem).vectors(problem.x), "threads": (256, 128, 64, 512)}
+        return {
+            "vector": _image(problem).vectors(problem.x),
+            "threads": (256, 128, 64, 512),
+            "early": early_axis(target),
+        }
 
     def constraints(self, problem: Pooling, target: Target) -> Sequence[Constraint]:
         """Vectors run along the channels."""
-        return (_image(problem).vector_constraint(),)
+        return (_image(problem).vector_constraint(), early_constraint(target))
 
     def work(self, problem: Pooling, columns: Columns, target: Target) -> Work:
         """Tables 6 and 8: windows counted in full, a block's input tile once."""
@@ -63,6 +68,7 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
             blocks=blocks,
             threads=threads,
             registers=24.0 + 3 * vector,
+            early=columns["early"] == 1,
         ).work(target)
 
     def kernel(self, problem: Pooling, schedule: VectorSchedule) -> Kernel:
@@ -82,6 +88,7 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
             leading=problem.n,
             grid=linear_grid(problem.n, items, schedule.threads),
             threads=schedule.threads,
+            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -9,6 +9,7 @@
 // Y and Operands over (leading, o1, o2, row); kind; Prologue; Epilogue; rowPadding: zeros that follow y's rows.
 #pragma once
 
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
@@ -144,6 +145,7 @@ WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::cou
     const Place at(inside ? item : 0);
     const Part part(at.at[2]);
     float sums[V] = {};
+    startIfEarly<Schedule>();
     if (inside && part.valid > 0)
     {
         detail::reduceShare<Problem, V, splits>(

@@ -10,6 +10,7 @@ import numpy as np
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.reduction import Reduction
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
@@ -41,11 +42,13 @@ class ReductionSchedule(Schedule):
         vector: Elements loaded at once.
         outputs: Items of a block: outputs, or vectors of outputs.
         splits: Threads that share an item.
+        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
     """
 
     vector: int
     outputs: int
     splits: int
+    early: int = 0
 
     @property
     def threads(self) -> int:
@@ -57,7 +60,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     """Threads walk the axis along which the inputs are contiguous, reduced or not; sums are fp32."""
 
     name: ClassVar[str] = "reduction"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Reduction
     schedule_type = ReductionSchedule
 
@@ -88,6 +91,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             "vector": view.vectors,
             "outputs": (32, 8, 1, 2, 4, 16, 64, 128),
             "splits": (8, 32, 1, 2, 4, 16, 64, 128, 256, 512),
+            "early": early_axis(target),
         }
 
     def constraints(self, problem: Reduction, target: Target) -> Sequence[Constraint]:
@@ -95,6 +99,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         runs = problem.reduction
         most = target.max_threads_block
         return (
+            early_constraint(target),
             Constraint(
                 lambda c: (c["outputs"] * c["splits"]) % 32 == 0,
                 lambda s: f"{s.threads} threads are no whole warps",
@@ -146,6 +151,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             stages=walked.clip(min=1.0, max=_FLIGHT),
             shared_bytes=threads * vector * 4 * (splits > 1),
             thread_loads=vector * (splits > 1),
+            early=columns["early"] == 1,
         ).work(target)
 
     def shared_accesses(
@@ -197,4 +203,5 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.outputs),
             threads=schedule.threads,
+            attributes=launch_attributes(schedule.early),
         )

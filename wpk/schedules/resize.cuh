@@ -5,6 +5,7 @@
 // paddingC, paddingQ: zeros that follow y's last channel or column.
 #pragma once
 
+#include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/tensor.cuh>
 
@@ -116,6 +117,7 @@ WPK_DEVICE void resize(Inputs<1> inputs, int n, void* y)
     using Place =
         PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, Problem::q + Problem::paddingQ, Part::chunks>;
     const int64 item = firstItem<Schedule::threads>();
+    startIfEarly<Schedule>();
     if (item >= Place::items(n))
         return;
     const Place place(item);

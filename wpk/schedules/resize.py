@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from wpk.performance.work import Columns, Work
 from wpk.problems.movement import NearestMode, Resize, ResizeCoordinates, ResizeMode
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
@@ -32,7 +33,7 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
     """Every output pixel finds its samples itself; nearest moves elements exactly."""
 
     name: ClassVar[str] = "resize"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Resize
     schedule_type = VectorSchedule
 
@@ -47,11 +48,15 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
 
     def axes(self, problem: Resize, target: Target) -> dict[str, tuple[int, ...]]:
         """Channels a thread, threads a block."""
-        return {"vector": _image(problem).vectors(problem.x), "threads": (256, 128, 64, 512)}
+        return {
+            "vector": _image(problem).vectors(problem.x),
+            "threads": (256, 128, 64, 512),
+            "early": early_axis(target),
+        }
 
     def constraints(self, problem: Resize, target: Target) -> Sequence[Constraint]:
         """Vectors run along the channels."""
-        return (_image(problem).vector_constraint(),)
+        return (_image(problem).vector_constraint(), early_constraint(target))
 
     def work(self, problem: Resize, columns: Columns, target: Target) -> Work:
         """Every input once (neighbours share in L1), every output once."""
@@ -70,6 +75,7 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
             blocks=ceil_divide(total, vector * threads),
             threads=threads,
             registers=24.0 + (6 if linear else 2) * vector,
+            early=columns["early"] == 1,
         ).work(target)
 
     def kernel(self, problem: Resize, schedule: VectorSchedule) -> Kernel:
@@ -96,6 +102,7 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
             leading=problem.n,
             grid=linear_grid(problem.n, items, schedule.threads),
             threads=schedule.threads,
+            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats, SharedAccess
+from wpk.schedules.early import early_axis, early_constraint
 from wpk.schedules.matrix_tiles import TileCosts, target_constraints, up_to, words
 from wpk.schedules.split import split_axis, sum_registers
 from wpk.schedules.template import Constraint, Schedule
@@ -41,6 +42,7 @@ class SimtSchedule(Schedule):
         padding: Floats after each line of the tiles.
         prefetch: 1: the next tile is loaded during the computation.
         split: Blocks that share the reduction of a tile.
+        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
     """
 
     block_m: int
@@ -52,6 +54,7 @@ class SimtSchedule(Schedule):
     padding: int
     prefetch: int
     split: int = 1
+    early: int = 0
 
     @property
     def threads(self) -> int:
@@ -81,7 +84,7 @@ class SimtInputs:
     b_bytes: int
 
 
-def axes(rows: int, columns: int, reduction: int) -> dict[str, tuple[int, ...]]:
+def axes(rows: int, columns: int, reduction: int, target: Target) -> dict[str, tuple[int, ...]]:
     """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out.
 
     Ties between estimates fall to what comes first: padding, which spares conflicts between stores
@@ -97,6 +100,7 @@ def axes(rows: int, columns: int, reduction: int) -> dict[str, tuple[int, ...]]:
         "padding": (4, 0),
         "prefetch": (0, 1),
         "split": split_axis(reduction, _BLOCK_K[0]),
+        "early": early_axis(target),
     }
 
 
@@ -142,7 +146,7 @@ def constraints(inputs: SimtInputs, target: Target) -> Sequence[Constraint]:
     """The limits of tile_simt.cuh and its loaders, and those of the target."""
     gathers = [_gather_constraint(*side) for side in _sides(inputs)]
     limits = target_constraints(threads, shared_bytes, lambda c: registers(c, inputs), target)
-    return [*_shape_constraints(), *gathers, *limits]
+    return [*_shape_constraints(), *gathers, *limits, early_constraint(target)]
 
 
 def _shape_constraints() -> list[Constraint]:

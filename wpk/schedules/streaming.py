@@ -8,6 +8,7 @@ are none (N_load = 0, SMRatio = 1), except where a template says how many it has
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wpk.performance.work import Floats, Work
 from wpk.schedules.strided import SECTOR_BYTES
@@ -24,10 +25,12 @@ class VectorSchedule(Schedule):
     Attributes:
         vector: Neighbouring elements (channels, where pixels are computed) of a thread.
         threads: Threads of a block.
+        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
     """
 
     vector: int
     threads: int
+    early: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Stream:
         stages: Loads in flight at once.
         shared_bytes: Shared memory of a block.
         thread_loads: Shared memory loads of a thread.
+        early: Whether the kernel is launched early.
     """
 
     element_bytes: int
@@ -59,6 +63,7 @@ class Stream:
     stages: Floats | float = 1.0
     shared_bytes: Floats | float = 0.0
     thread_loads: Floats | float = 0.0
+    early: NDArray[np.bool_] | bool = False
 
     def work(self, target: Target) -> Work:
         """The same, a block's share each, as the models take it."""
@@ -83,6 +88,7 @@ class Stream:
             store_bytes=column(self.stores) / blocks,
             steps=column(self.steps),
             stages=column(self.stages),
+            early=np.broadcast_to(np.asarray(self.early), blocks.shape),
         )
 
 

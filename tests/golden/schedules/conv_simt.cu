@@ -43,6 +43,7 @@ struct Schedule {
   static constexpr int padding = 4;
   static constexpr int prefetch = 1;
   static constexpr int split = 1;
+  static constexpr int early = 0;
 };
 }  // namespace
 

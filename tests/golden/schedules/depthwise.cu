@@ -32,6 +32,7 @@ struct Schedule {
   static constexpr int vector = 8;
   static constexpr int pixels = 4;
   static constexpr int threads = 128;
+  static constexpr int early = 1;
 };
 }  // namespace
 

@@ -18,6 +18,7 @@ struct Schedule {
   static constexpr int vector = 8;
   static constexpr int items = 1;
   static constexpr int threads = 256;
+  static constexpr int early = 1;
 };
 }  // namespace
 

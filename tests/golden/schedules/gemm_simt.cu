@@ -24,6 +24,7 @@ struct Problem {
   using Operands = wpk::Tensors<wpk::Strided<float, 4, 0, 0, 0, 1>>;
   using Epilogue = wpk::Add<wpk::Acc, wpk::Operand<0>>;
   static constexpr int y_padding = 0;
+  static constexpr bool b_constant = true;
 };
 
 struct Schedule {
@@ -36,6 +37,7 @@ struct Schedule {
   static constexpr int padding = 4;
   static constexpr int prefetch = 1;
   static constexpr int split = 1;
+  static constexpr int early = 0;
 };
 }  // namespace
 

@@ -21,6 +21,7 @@ struct Schedule {
   static constexpr int threads = 32;
   static constexpr int rows = 4;
   static constexpr int cached = 1;
+  static constexpr int early = 1;
 };
 }  // namespace
 

@@ -23,6 +23,7 @@ struct Schedule {
   static constexpr int vector = 8;
   static constexpr int outputs = 32;
   static constexpr int splits = 8;
+  static constexpr int early = 1;
 };
 }  // namespace
 

@@ -23,6 +23,7 @@ struct Problem {
 struct Schedule {
   static constexpr int vector = 8;
   static constexpr int threads = 256;
+  static constexpr int early = 1;
 };
 }  // namespace
 

@@ -1,7 +1,7 @@
 // cp.async in checking mode: a copy lands when it is waited for, and its target is NaN until then.
 #include <cstring>
 
-#include "state.h"
+#include "early_launch.h"
 
 using namespace wpk;
 using namespace wpk::emulator;
@@ -29,6 +29,8 @@ void check(const Copy& copy)
     {
         fail("copyAsync: source %p is not aligned to %d bytes", copy.source, copy.bytes);
     }
+    if (copy.valid > 0 && isClosed(copy.source))
+        fail("copyAsync: memory of the kernels in front is copied before waitForPrevious");
     if (!findShared(copy.target, static_cast<size_t>(copy.bytes), &offset))
     {
         fail("copyAsync: target %p is not in the block's shared memory", reinterpret_cast<void*>(copy.target));

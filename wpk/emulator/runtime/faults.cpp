@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "state.h"
+#include "early_launch.h"
 
 namespace wpk::emulator
 {
@@ -34,6 +34,8 @@ thread_local unsigned long faultStack; // the stack pointer
     {
         fail("a thread's local variables need more than %zu bytes", Worker::kStackBytes - Worker::kPageBytes);
     }
+    if (isClosed(faultAddress))
+        fail("memory of the kernels in front is touched before waitForPrevious");
     for (const RunningBlock& block : self.blocks)
     {
         const unsigned long end = reinterpret_cast<unsigned long>(block.sharedEnd);

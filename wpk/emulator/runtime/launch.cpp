@@ -7,7 +7,7 @@
 #include <memory>
 #include <mutex>
 
-#include "state.h"
+#include "early_launch.h"
 
 namespace wpk::emulator
 {
@@ -170,11 +170,12 @@ bool checkClusters(const Launch& launch)
 
 using namespace wpk::emulator;
 
-// Runs one kernel over its grid on `threads` operating system threads; launches wait for one another.
+// Runs one kernel over its grid on `threads` operating system threads (one, where it is launched early); launches
+// wait for one another.
 // `arguments` are pointers to the values, as cuLaunchKernel takes them. Returns 0, or 1 with `message` set.
 WPK_API int wpk_emulator_launch(void (*kernel)(void**), void** arguments, const uint32_t* grid, const uint32_t* block,
-    const uint32_t* cluster, uint32_t shared_bytes, uint32_t threads, uint32_t modes, uint64_t seed,
-    Statistics* statistics, char* message, size_t message_bytes)
+    const uint32_t* cluster, uint32_t shared_bytes, uint32_t threads, uint32_t modes, uint64_t seed, uint32_t is_early,
+    const Pages* awaited, size_t awaited_count, Statistics* statistics, char* message, size_t message_bytes)
 {
     const std::lock_guard<std::mutex> lock(launchMutex);
     Launch launch{};
@@ -194,7 +195,14 @@ WPK_API int wpk_emulator_launch(void (*kernel)(void**), void** arguments, const 
     launch.clusters = volume(launch.grid) / volume(launch.cluster);
     if (threads > launch.clusters)
         threads = static_cast<uint32_t>(launch.clusters);
+    if (is_early)
+    {
+        threads = 1;
+        beginEarlyLaunch(awaited, awaited_count);
+    }
     runWorkers(launch, threads);
+    if (is_early)
+        endEarlyLaunch();
     *statistics = sumStatistics(threads);
     return launch.failed ? 1 : 0;
 }

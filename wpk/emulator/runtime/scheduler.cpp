@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "context_switch.h"
+#include "early_launch.h"
 #include "state.h"
 
 __thread wpk::emulated::Thread* wpk_emulator_thread __attribute__((tls_model("initial-exec"), visibility("default")));
@@ -65,6 +66,7 @@ Fiber* pickAnybody(Fiber* fiber)
     Fiber* next = pick(fiber);
     for (; next == nullptr; next = pick(fiber))
     {
+        openForCopies();
         if (!landAsyncWrite())
             failDeadlock();
     }
@@ -74,6 +76,7 @@ Fiber* pickAnybody(Fiber* fiber)
 __attribute__((noinline)) void yieldSlowly(Fiber* fiber)
 {
     Fiber* const next = pickAnybody(fiber);
+    openFor(*next);
     if (next == fiber)
         return;
     wpk_emulator_thread = next;
@@ -139,6 +142,7 @@ void releaseBarrier(RunningBlock& block)
         if (self.has(kCountBanks))
             countAccesses(warp);
     }
+    shareWaits(block);
 }
 
 [[noreturn]] void endCluster(Worker& self)
@@ -256,6 +260,7 @@ extern "C" __attribute__((visibility("hidden"))) void wpk_emulator_fiber_main()
     RunningBlock& block = currentBlock();
     const uint32_t bit = 1u << fiber->lane;
     checkThreadEnd(*fiber);
+    checkWaited(*fiber);
     warp.live &= ~bit;
     warp.runnable &= ~bit;
     self.live--;
@@ -274,6 +279,7 @@ extern "C" __attribute__((visibility("hidden"))) void wpk_emulator_fiber_main()
             break;
     }
     Fiber* const next = pickAnybody(fiber);
+    openFor(*next);
     wpk_emulator_thread = next;
     leaveTo(next->stack);
 }

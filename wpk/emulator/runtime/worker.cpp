@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "context_switch.h"
-#include "state.h"
+#include "early_launch.h"
 
 namespace wpk::emulator
 {
@@ -226,6 +226,7 @@ void runClusters(Worker& self)
         if (number >= launch.clusters)
             break;
         beginCluster(self, number);
+        beginEarlyCluster(self);
         Fiber& first = self.fibers[0];
         wpk_emulator_thread = &first;
         wpk_emulator_switch(&self.returnStack, first.stack);

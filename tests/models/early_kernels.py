@@ -1,0 +1,218 @@
+"""A small problem and a schedule for each template that launches early, and headers with faults in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Any
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.kernel_source import KernelSource
+from wpk.launch import Launch
+from wpk.problems import (
+    Convolution,
+    Elementwise,
+    Epilogue,
+    Gather,
+    Matmul,
+    Normalisation,
+    Pad,
+    Pooling,
+    Reduction,
+    Resize,
+    Tensor,
+)
+from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
+from wpk.problems.normalisation import NormKind
+from wpk.problems.pooling import PoolKind
+from wpk.problems.reduction import ReduceKind
+from wpk.schedules.registry import TEMPLATE_OF
+
+HALF, SINGLE = DType.FP16, DType.FP32
+N = Extent(3)
+
+
+def _image(dtype: DType, c: int, h: int, w: int) -> Tensor:
+    return Tensor(dtype, (h * w * c, 1, w * c, c))
+
+
+def _rows(dtype: DType, rows: int, columns: int) -> Tensor:
+    return Tensor(dtype, (rows * columns, columns, 1))
+
+
+BIAS = Epilogue(apply("Relu", apply("Add", Acc(), Operand(0))), (Tensor(SINGLE, (0, 1, 0, 0)),))
+"""A constant that the plan's weights hold; kernels read it behind the wait like anything else."""
+
+_COLUMNS = Epilogue(apply("Add", Acc(), Operand(0)), (Tensor(SINGLE, (0, 0, 0, 1)),))
+
+_SIMT = {
+    "block_m": 32,
+    "block_n": 32,
+    "block_k": 8,
+    "thread_m": 4,
+    "thread_n": 4,
+    "row_major": 0,
+    "padding": 4,
+    "prefetch": 1,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is executed.
+
+    Attributes:
+        template: Name of the template.
+        problem: For it.
+        schedule: Its parameters besides ``early``.
+        inputs: Shape, over its domain, of each input.
+        output: Shape of the output.
+    """
+
+    template: str
+    problem: Any
+    schedule: dict[str, int]
+    inputs: tuple[tuple[int, ...], ...]
+    output: tuple[int, ...]
+
+
+def _convolution(groups: int) -> Convolution:
+    shape = (8, 7, 9, 8, 7, 9, (3, 3), (1, 1), (1, 1), (1, 1), groups, False)
+    x = _image(SINGLE, 8, 7, 9)
+    return Convolution(Precision.FP32, N, *shape, x, x, BIAS)
+
+
+def _matmul(constant: bool) -> Matmul:
+    a, b, y = (
+        Tensor(SINGLE, (rows * columns, 0, columns, 1))
+        for rows, columns in ((40, 48), (48, 24), (40, 24))
+    )
+    b = replace(b, strides=(0, 0, 24, 1)) if constant else b
+    batch = (Extent(2), 1)
+    return Matmul(Precision.FP32, batch, Extent(40), 24, 48, a, b, constant, y, _COLUMNS)
+
+
+def _streaming() -> list[Case]:
+    """The templates that read what they need once and write it."""
+    large, small = (3, 24, 12, 10), (3, 24, 6, 5)
+    x, y = _image(HALF, 24, 12, 10), _image(HALF, 24, 6, 5)
+    vector = {"vector": 4, "threads": 64}
+    pooling = Pooling(
+        *(PoolKind.AVERAGE, N, 24, 12, 10, 6, 5, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
+        *(False, x, y, BIAS),
+    )
+    scaled = apply("Mul", Operand(0), apply("Sigmoid", Operand(0)))
+    first = Tensor(SINGLE, (24 * 120, 120, 10, 1))
+    pad = Pad(
+        *(N, small, (3, 24, 8, 7), (0, 0, 1, 1), PadMode.CONSTANT, 0.5, y, _image(HALF, 24, 8, 7))
+    )
+    resize = Resize(
+        *(ResizeMode.LINEAR, ResizeCoordinates.HALF_PIXEL, NearestMode.ROUND_PREFER_FLOOR, N),
+        *(24, 6, 5, 12, 10, (2.0, 2.0), y, x),
+    )
+    gather = Gather(
+        *(Extent(1), 50, Extent(21), 40, Tensor(HALF, (0, 40, 1))),
+        *(Tensor(DType.INT64, (0, 1), alignment=8), Tensor(HALF, (0, 40, 1))),
+    )
+    return [
+        Case("pooling", pooling, vector, (large, (1, 24, 1, 1)), small),
+        Case("pad", pad, vector, (small,), (3, 24, 8, 7)),
+        Case("resize", resize, vector, (small,), large),
+        Case("gather", gather, vector, ((1, 50, 40), (1, 21)), (1, 21, 40)),
+        Case(
+            *("elementwise", Elementwise(N, large, scaled, (x,), x)),
+            *({"vector": 4, "items": 2, "threads": 64}, (large,), large),
+        ),
+        Case(
+            *("elementwise_tiled", Elementwise(N, large, Operand(0), (first,), x)),
+            *({"vector": 2, "tile": 32, "threads": 128}, (large,), large),
+        ),
+    ]
+
+
+def _meeting() -> list[Case]:
+    """Those whose threads meet before they write."""
+    rows = _rows(HALF, 8, 160)
+    mean = Reduction(
+        *(ReduceKind.MEAN, N, (3, 24), (12, 10), Operand(0), (_image(HALF, 24, 12, 10),)),
+        *(Tensor(HALF, (24, 1)), Epilogue()),
+    )
+    layer = Normalisation(
+        *(NormKind.LAYER, N, (3, 8), 160, 1e-5, Operand(0), (rows,), rows, Epilogue())
+    )
+    shape = (3, 8, 160)
+    return [
+        Case(
+            *("reduction", mean, {"vector": 4, "outputs": 8, "splits": 8}),
+            *(((3, 24, 12, 10),), (3, 24)),
+        ),
+        Case(
+            *("normalisation", layer, {"vector": 4, "threads": 64, "rows": 1, "cached": 1}),
+            *((shape,), shape),
+        ),
+    ]
+
+
+def _products() -> list[Case]:
+    image, bias = (3, 8, 7, 9), (1, 8, 1, 1)
+    b = {True: (48, 24), False: (2, 1, 48, 24)}
+    return [
+        Case(
+            *("depthwise", _convolution(8), {"vector": 4, "pixels": 2, "threads": 64}),
+            *((image, (8, 1, 3, 3), bias), image),
+        ),
+        *(
+            Case("conv_simt", _convolution(1), _SIMT | more, (image, (8, 8, 3, 3), bias), image)
+            for more in ({}, {"prefetch": 0}, {"split": 3})
+        ),
+        *(
+            Case(
+                *("gemm_simt", _matmul(constant), _SIMT | more),
+                *(((2, 1, 40, 48), b[constant], (1, 1, 1, 24)), (2, 1, 40, 24)),
+            )
+            for constant in (True, False)
+            for more in ({}, {"split": 2})
+        ),
+    ]
+
+
+CASES = (*_streaming(), *_meeting(), *_products())
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong in a template's header, or in one that it includes, and what the emulator says."""
+
+    name: str
+    template: str
+    old: str
+    new: str
+    message: str
+
+
+class Faulty:
+    """A template with other text in its headers."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault, self._template = fault, TEMPLATE_OF[fault.template]
+
+    def packing(self, problem: Any, schedule: Any) -> str | None:
+        return self._template.packing(problem, schedule)
+
+    def instantiate(self, problem: Any, schedule: Any) -> tuple[KernelSource, ...]:
+        (source,) = self._template.instantiate(problem, schedule)
+        text, planted = source.text, 0
+        for name in (f"schedules/{self._fault.template}.cuh", "kernels/tile_simt.cuh"):
+            header = files("wpk").joinpath(name).read_text(encoding="utf-8")
+            planted += header.count(self._fault.old)
+            header = header.replace(self._fault.old, self._fault.new).replace("#pragma once", "")
+            text = text.replace(f"#include <wpk/{name}>", header)
+        assert planted == 1, "a fault is planted once"
+        return (KernelSource(source.entry, text),)
+
+    def launches(self, problem: Any, schedule: Any) -> tuple[Launch, ...]:
+        (source,) = self.instantiate(problem, schedule)
+        (launch,) = self._template.launches(problem, schedule)
+        return (replace(launch, kernel=source.digest),)
