@@ -49,7 +49,7 @@ def test_a_box_lies_as_its_swizzle_says(
 
 
 def test_a_moved_launch_reads_the_copy_of_its_tensor(cpu: Emulator) -> None:
-    single = launch_kernels.box(cpu, 128, 3, 5)
+    single = launch_kernels.box(cpu, 128, 3, 8)
     check(cpu, launch_kernels.moved_away(cpu, single))
     cpu.launch(single.launch)
     assert not launch_kernels.take(cpu, single.address, single.expected).any()

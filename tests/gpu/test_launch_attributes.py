@@ -108,7 +108,7 @@ def test_a_box_lies_as_its_swizzle_says(
 
 @pytest.mark.parametrize("captured", [False, True])
 def test_a_moved_launch_reads_the_copy_of_its_tensor(cuda: CudaDevice, captured: bool) -> None:
-    single = launch_kernels.moved_away(cuda, launch_kernels.box(cuda, 128, 3, 5))
+    single = launch_kernels.moved_away(cuda, launch_kernels.box(cuda, 128, 3, 8))
     check(cuda, single, captured=captured)
 
 
