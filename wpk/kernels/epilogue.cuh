@@ -57,70 +57,77 @@ struct MatrixRows
 namespace detail
 {
 
-// V columns of one row, widened; columns from `valid` on are not read, except by the vector that `valid`
-// cuts, which the tensor's padding must then allow.
+// V neighbouring columns of one row of an operand, as they lie in memory.
 template <class Tensor, int V>
-WPK_DEVICE void loadColumns(const void* tensor, int64 row, int column, int valid, float (&values)[V])
+class OperandColumns
 {
     using T = typename Tensor::Type;
-    const T* const at = static_cast<const T*>(tensor) + row;
-    if constexpr (Tensor::column == 0)
-    {
-        const float value = toFloat(at[0]);
-        WPK_UNROLL
-        for (int e = 0; e < V; ++e)
-            values[e] = value;
-    }
-    else if constexpr (Tensor::width > 1)
-    {
-        static_assert(V % Tensor::width == 0, "an operand's vectors divide the output's");
-        WPK_UNROLL
-        for (int e = 0; e < V; e += Tensor::width)
-        {
-            Vector<T, Tensor::width> vector = zeroVector<T, Tensor::width>();
-            if (column + e < valid)
-                vector = load<T, Tensor::width>(at + column + e);
-            WPK_UNROLL
-            for (int i = 0; i < Tensor::width; ++i)
-                values[e + i] = toFloat(vector[i]);
-        }
-    }
-    else
-    {
-        WPK_UNROLL
-        for (int e = 0; e < V; ++e)
-        {
-            values[e] = column + e < valid ? toFloat(at[(column + e) * Tensor::column]) : 0.0f;
-        }
-    }
-}
+    static constexpr int kWidth = Tensor::column == 0 ? 1 : Tensor::width;
+    static constexpr int kVectors = Tensor::column == 0 ? 1 : V / kWidth;
+    static_assert(V % Tensor::width == 0, "an operand's vectors divide the output's");
 
-template <class List>
-struct OperandLoader;
-template <class... Ts>
-struct OperandLoader<Tensors<Ts...>>
-{
-    // Loads those operands that are the same in every row (PerColumn), or all the others.
-    template <bool PerColumn, class Rows, int N, int V>
-    static WPK_DEVICE void loadAll(
-        const Rows& rows, int row, const void* const* tensors, int column, int valid, float (&values)[N][V])
+public:
+    // Columns from `valid` on are not read, except by the vector that `valid` cuts, which the tensor's padding must
+    // then allow.
+    template <class Rows>
+    WPK_DEVICE void load(const Rows& rows, int row, const void* tensor, int column, int valid)
     {
-        int i = 0;
-        (loadOne<Ts, PerColumn>(rows, row, tensors, column, valid, values, i), ...);
+        const int64 offset = Tensor::isPerColumn ? 0 : rows.template offset<Tensor>(row);
+        const T* const at = static_cast<const T*>(tensor) + offset;
+        WPK_UNROLL
+        for (int i = 0; i < kVectors; ++i)
+        {
+            const int first = column + i * kWidth;
+            vectors_[i] = zeroVector<T, kWidth>();
+            if (Tensor::column == 0 || first < valid)
+                vectors_[i] = wpk::load<T, kWidth>(at + first * Tensor::column);
+        }
+    }
+
+    WPK_DEVICE float operator[](int e) const
+    {
+        return toFloat(Tensor::column == 0 ? vectors_[0][0] : vectors_[e / kWidth][e % kWidth]);
     }
 
 private:
-    template <class Tensor, bool PerColumn, class Rows, int N, int V>
-    static WPK_DEVICE void loadOne(
-        const Rows& rows, int row, const void* const* tensors, int column, int valid, float (&values)[N][V], int& i)
+    Vector<T, kWidth> vectors_[kVectors];
+};
+
+// The same of a list of operands: of those that are the same in every row (PerColumn), or of all others.
+template <bool PerColumn, int V, class List>
+struct OperandsColumns;
+
+template <bool PerColumn, int V>
+struct OperandsColumns<PerColumn, V, Tensors<>>
+{
+    template <class Rows>
+    WPK_DEVICE void load(const Rows&, int, const void* const*, int, int)
+    {
+    }
+    WPK_DEVICE void widen(int, float*) const {}
+};
+
+template <bool PerColumn, int V, class Tensor, class... Others>
+struct OperandsColumns<PerColumn, V, Tensors<Tensor, Others...>>
+{
+    template <class Rows>
+    WPK_DEVICE void load(const Rows& rows, int row, const void* const* tensors, int column, int valid)
     {
         if constexpr (Tensor::isPerColumn == PerColumn)
-        {
-            const int64 offset = PerColumn ? 0 : rows.template offset<Tensor>(row);
-            loadColumns<Tensor>(tensors[i], offset, column, valid, values[i]);
-        }
-        ++i;
+            first.load(rows, row, tensors[0], column, valid);
+        others.load(rows, row, tensors + 1, column, valid);
     }
+
+    // Column `e` of each of these operands to its place among all.
+    WPK_DEVICE void widen(int e, float* operands) const
+    {
+        if constexpr (Tensor::isPerColumn == PerColumn)
+            operands[0] = first[e];
+        others.widen(e, operands + 1);
+    }
+
+    OperandColumns<Tensor, V> first;
+    OperandsColumns<PerColumn, V, Tensors<Others...>> others;
 };
 
 } // namespace detail
@@ -129,32 +136,40 @@ private:
 // are loaded once, here. `valid` is the end of the columns that exist, `stored` the end of those that
 // are written: the columns between are y's padding and become zero. Problem has the types Y, Operands
 // and Epilogue.
+//
+// What is fetched of several rows before the first of them is stored is under way at once: a store may change what a
+// load behind it reads, so the compiler cannot ask for it earlier.
 template <class Problem, class Rows, int V>
 class EpilogueColumns
 {
     using Y = typename Problem::Y;
     using YType = typename Y::Type;
     using List = typename Problem::Operands;
-    static constexpr int kOperands = List::count > 0 ? List::count : 1;
     static_assert(V % Y::width == 0, "stores are whole vectors");
 
 public:
+    // The operands' columns of one row.
+    using Fetched = detail::OperandsColumns<false, V, List>;
+
     WPK_DEVICE EpilogueColumns(
         const Rows& rows, const void* const* operands, void* y, int column, int valid, int stored)
         : rows_(rows), operands_(operands), y_(static_cast<YType*>(y)), column_(column), valid_(valid), stored_(stored)
     {
         if (column_ < stored_)
-        {
-            detail::OperandLoader<List>::template loadAll<true>(rows_, 0, operands_, column_, valid_, values_);
-        }
+            ofColumns_.load(rows_, 0, operands_, column_, valid_);
+    }
+
+    WPK_DEVICE void fetch(int row, Fetched& fetched) const
+    {
+        if (column_ < stored_)
+            fetched.load(rows_, row, operands_, column_, valid_);
     }
 
     // Computes and writes the columns of one row from its accumulators.
-    WPK_DEVICE void store(int row, const float (&accumulators)[V])
+    WPK_DEVICE void store(int row, const float (&accumulators)[V], const Fetched& fetched) const
     {
         if (column_ >= stored_)
             return;
-        detail::OperandLoader<List>::template loadAll<false>(rows_, row, operands_, column_, valid_, values_);
         constexpr int width = Y::width;
         YType* const out = y_ + rows_.template offset<Y>(row);
         WPK_UNROLL
@@ -163,19 +178,25 @@ public:
             Vector<YType, width> vector;
             WPK_UNROLL
             for (int i = 0; i < width; ++i)
-                vector[i] = fromFloat<YType>(evaluate(e + i, accumulators[e + i]));
+                vector[i] = fromFloat<YType>(evaluate(e + i, accumulators[e + i], fetched));
             if (column_ + e < stored_)
                 wpk::store<YType, width>(out + (column_ + e) * Y::column, vector);
         }
     }
 
-private:
-    WPK_DEVICE float evaluate(int e, float accumulator) const
+    WPK_DEVICE void store(int row, const float (&accumulators)[V]) const
     {
-        float operands[kOperands] = {};
-        WPK_UNROLL
-        for (int i = 0; i < List::count; ++i)
-            operands[i] = values_[i][e];
+        Fetched fetched;
+        fetch(row, fetched);
+        store(row, accumulators, fetched);
+    }
+
+private:
+    WPK_DEVICE float evaluate(int e, float accumulator, const Fetched& fetched) const
+    {
+        float operands[List::count > 0 ? List::count : 1] = {};
+        ofColumns_.widen(e, operands);
+        fetched.widen(e, operands);
         const float value = Problem::Epilogue::evaluate(accumulator, operands);
         return column_ + e < valid_ ? value : 0.0f;
     }
@@ -184,7 +205,7 @@ private:
     const void* const* operands_;
     YType* y_;
     int column_, valid_, stored_;
-    float values_[kOperands][V];
+    detail::OperandsColumns<true, V, List> ofColumns_;
 };
 
 } // namespace wpk
