@@ -35,6 +35,7 @@ POSSIBLE = [
 FAULTY: list[tuple[TensorMap, dict[str, Any], str, str]] = [
     (MATRIX, {"address": 0x1008}, "address", "0x1008 is no multiple of 16"),
     (MATRIX, {"element_bytes": 3}, "element_bytes", "3, possible"),
+    (MATRIX, {"to_tf32": True}, "to_tf32", "elements of 2 bytes"),
     (MATRIX, {"shape": ()}, "shape", "0 dimensions"),
     (MATRIX, {"shape": (8,) * 6}, "shape", "6 dimensions"),
     (MATRIX, {"shape": (72, 0)}, "shape", "0 is not within"),

@@ -83,6 +83,7 @@ class TensorMap:
         box: In elements, innermost first; in im2col mode the channels of a pixel, and the pixels.
         swizzle: 0, 32, 64 or 128 bytes.
         im2col: The pixels that a copy takes; None where it takes a box of the tensor.
+        to_tf32: Whether a copy rounds fp32 elements to tf32.
     """
 
     address: int
@@ -92,6 +93,7 @@ class TensorMap:
     box: tuple[int, ...]
     swizzle: int
     im2col: Im2col | None = None
+    to_tf32: bool = False
 
 
 BoundArgument = Pointer | TensorMap | int

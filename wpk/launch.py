@@ -60,6 +60,7 @@ class TensorMapArgument:
         box: Box extents, innermost first; in im2col mode the channels of a pixel, and the pixels.
         swizzle: Bytes of the swizzle: 0, 32, 64 or 128.
         im2col: The pixels that a copy takes; None where it takes a box of the tensor.
+        to_tf32: Whether a copy rounds fp32 elements to tf32.
     """
 
     index: int
@@ -68,6 +69,7 @@ class TensorMapArgument:
     box: tuple[int, ...]
     swizzle: int
     im2col: Im2col | None = None
+    to_tf32: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ ALIGNMENT = 16
 """Bytes: of the address, of strides, and of a row of the box."""
 
 _ELEMENT_BYTES = (1, 2, 4, 8)
+_FP32_BYTES = 4
 _MOST_DIMENSIONS = 5
 _MOST_EXTENT = 2**32
 _STRIDE_LIMIT = 2**40
@@ -40,6 +41,8 @@ def faults(tensor: TensorMap) -> Iterator[Fault]:
     if tensor.element_bytes not in _ELEMENT_BYTES:
         yield "element_bytes", f"{tensor.element_bytes}, possible are {_ELEMENT_BYTES}"
         return
+    if tensor.to_tf32 and tensor.element_bytes != _FP32_BYTES:
+        yield "to_tf32", f"elements of {tensor.element_bytes} bytes, fp32 has {_FP32_BYTES}"
     yield from chain(_memory(tensor, rank), _box(tensor, rank))
     if tensor.im2col is not None:
         yield from _im2col(tensor, tensor.im2col, rank)

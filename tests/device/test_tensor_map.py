@@ -14,7 +14,7 @@ from wpk.launch import Im2col
 driver = pytest.importorskip("cuda.bindings.driver", reason="needs cuda-bindings (extra gpu)")
 
 # Numbers of cuda.h.
-UINT8, UINT16, UINT32, UINT64 = 0, 1, 2, 4
+UINT8, UINT16, UINT32, UINT64, TFLOAT32 = 0, 1, 2, 4, 11
 SWIZZLE_NONE, SWIZZLE_32, SWIZZLE_64, SWIZZLE_128 = 0, 1, 2, 3
 NO_INTERLEAVE, PROMOTE_256, ZERO_FILL = 0, 3, 0
 
@@ -39,6 +39,10 @@ TABLE: list[tuple[TensorMap, list[Any]]] = [
     (
         TensorMap(0x40, 8, (4, 9, 7, 2), (32, 288, 2016), (4, 96), 0, Im2col((-1, -2), (-3, 1), (2, 3))),
         [UINT64, 4, 0x40, [4, 9, 7, 2], [32, 288, 2016], [-1, -2], [-3, 1], 4, 96, [1, 2, 3, 1]],
+    ),
+    (
+        TensorMap(0x40, 4, (9, 7), (48,), (32, 8), 128, to_tf32=True),
+        [TFLOAT32, 2, 0x40, [9, 7], [48], [32, 8], [1, 1]],
     ),
 ]  # fmt: skip
 

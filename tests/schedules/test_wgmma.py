@@ -29,6 +29,11 @@ def _slow(*values: Any) -> Any:
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
+def at(schedule: WgmmaSchedule, precision: Precision) -> WgmmaSchedule:
+    """The same boxes of another precision."""
+    return replace(schedule, block_k=schedule.block_k * 2 // precision.storage.bytes)
+
+
 def image(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
     pixel = c + padding
     alignment = next(a for a in (16, 8, 4, 2) if pixel * dtype.bytes % a == 0)
@@ -86,24 +91,29 @@ LARGE: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", [*CASES, *map(_slow, LARGE)])
-@pytest.mark.parametrize("precision", [Precision.FP16, _slow(Precision.BF16)])
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32, _slow(Precision.BF16)])
 def test_convolutions_agree_with_float64(
     case: str, precision: Precision, fast_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     problem = convolution(precision=precision, **(CASES | LARGE)[case])
     assert CONV.why_not(problem, H200) is None
     schedule = SHORT if problem.filter == (1, 1) else TILE
-    check_convolution(fast_execution, CONV, problem, schedule)
+    check_convolution(fast_execution, CONV, problem, at(schedule, precision))
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32])
 def test_integers_are_exact_under_every_check(
-    case: str, checking_execution: Any, check_convolution: Callable[..., None]
+    case: str,
+    precision: Precision,
+    checking_execution: Any,
+    check_convolution: Callable[..., None],
 ) -> None:
-    problem = convolution(**CASES[case])
+    problem = convolution(precision=precision, **CASES[case])
     y = image(DType.FP32, problem.k, problem.p, problem.q)
     problem = replace(problem, y=y, epilogue=Epilogue())
     schedule = replace(SHORT, split=2) if case == "7x7" else SHORT
+    schedule = at(schedule, precision)
     check_convolution(checking_execution, CONV, problem, schedule, integers=True)
 
 
@@ -185,7 +195,8 @@ def matmul(
     """With bias, residual and ReLU; a ``b`` that is not constant is transposed in memory."""
 
     def rows(columns: int) -> Tensor:
-        alignment = next(a for a in (16, 8, 4, 2) if columns * 2 % a == 0)
+        size = precision.storage.bytes
+        alignment = next(a for a in (16, 8, 4, 2) if columns * size % a == 0)
         return Tensor(precision.storage, (0, 0, columns, 1), alignment=alignment)
 
     b = rows(n) if constant else Tensor(precision.storage, (0, 0, 1, k))
@@ -196,7 +207,7 @@ def matmul(
 
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("shape", [(1, 8, 8), (100, 72, 200), (65, 136, 264), (130, 19, 48)])
-@pytest.mark.parametrize("precision", [Precision.FP16, _slow(Precision.BF16)])
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32, _slow(Precision.BF16)])
 def test_products_agree_with_float64(
     shape: tuple[int, int, int],
     constant: bool,
@@ -206,7 +217,7 @@ def test_products_agree_with_float64(
 ) -> None:
     problem = matmul(*shape, constant=constant, precision=precision)
     assert GEMM.why_not(problem, H200) is None
-    schedule = replace(TILE, block_m=128, block_n=32, stages=2)
+    schedule = at(replace(TILE, block_m=128, block_n=32, stages=2), precision)
     check_matmul(fast_execution, GEMM, problem, schedule)
 
 

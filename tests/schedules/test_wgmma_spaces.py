@@ -84,10 +84,17 @@ def test_the_launch_hands_over_maps_parts_and_its_attribute(name: str) -> None:
     assert not {type(a) for a in plain.arguments} & {WorkspaceArgument, CounterArgument}
 
 
-@EACH
+MORE: list[tuple[str, Any]] = [
+    *PROBLEMS.items(),
+    ("conv_wgmma", resnet(precision=Precision.TF32)),
+    ("gemm_wgmma", dense(precision=Precision.TF32)),
+]
+
+
+@pytest.mark.parametrize(("name", "problem"), MORE)
 @pytest.mark.parametrize("batch", [1, 3, 64])
-def test_the_maps_are_such_as_hardware_takes(name: str, batch: int) -> None:
-    chosen, problem = TEMPLATE_OF[name], PROBLEMS[name]
+def test_the_maps_are_such_as_hardware_takes(name: str, problem: Any, batch: int) -> None:
+    chosen = TEMPLATE_OF[name]
     _, columns = chosen.space(problem, H200)
     for row in range(0, len(columns["split"]), 37):
         (launch,) = chosen.launches(problem, chosen.schedule(columns, row))
@@ -95,8 +102,9 @@ def test_the_maps_are_such_as_hardware_takes(name: str, batch: int) -> None:
             if isinstance(argument, TensorMapArgument):
                 shape = tuple(evaluate(size, {"n": batch}) for size in argument.shape)
                 strides = tuple(evaluate(size, {}) for size in argument.strides)
-                form = (argument.box, argument.swizzle, argument.im2col)
-                assert not list(faults(TensorMap(256, 2, shape, strides, *form)))
+                form = (argument.box, argument.swizzle, argument.im2col, argument.to_tf32)
+                size = problem.precision.storage.bytes
+                assert not list(faults(TensorMap(256, size, shape, strides, *form)))
 
 
 SPACES: dict[str, tuple[str, Any]] = {
@@ -104,6 +112,7 @@ SPACES: dict[str, tuple[str, Any]] = {
     "256 channels, 14x14": ("conv_wgmma", resnet()),
     "512 channels, 7x7": ("conv_wgmma", resnet(512, 7)),
     "64 of 256 channels, 14x14": ("conv_wgmma", resnet(n=64)),
+    "512 channels, 7x7, tf32": ("conv_wgmma", resnet(512, 7, precision=Precision.TF32)),
     "a layer of DistilBERT": ("gemm_wgmma", dense()),
     "4096 cubed": ("gemm_wgmma", dense(4096, 4096, 4096)),
 }
@@ -142,14 +151,14 @@ def _compile(name: str, problem: Any, schedule: WgmmaSchedule) -> tuple[Any, flo
 
 
 @EACH
-@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16])
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16, Precision.TF32])
 def test_products_are_those_of_warpgroups(name: str, precision: Precision) -> None:
     problem = replace(PROBLEMS[name], precision=precision)
     tensor = "x" if name == "conv_wgmma" else "a"
     held = replace(getattr(problem, tensor), dtype=precision.storage)
     kernel, _ = _compile(name, replace(problem, **{tensor: held}), TILE)
     counts = count_tensor_core_instructions(kernel.cubin)[kernel.entry]
-    assert set(counts) == {f"hgmma.{'f16' if precision is Precision.FP16 else 'bf16'}"}
+    assert set(counts) == {f"hgmma.{'f16' if precision is Precision.FP16 else precision.value}"}
     assert "serialized" not in kernel.log  # what ptxas says where it waits for every product
 
 
@@ -243,7 +252,6 @@ NARROW = Tensor(DType.FP16, (250 * 196, 1, 250 * 14, 250), alignment=4)
 REFUSALS: list[tuple[str, Any, str, str]] = [
     ("conv_wgmma", CONV, "a100", "no products of warpgroups"),
     ("conv_wgmma", CONV, "b200", "no products of warpgroups"),
-    ("conv_wgmma", resnet(precision=Precision.TF32), "h200", "the problem is tf32"),
     ("conv_wgmma", resnet(precision=Precision.FP32), "h200", "the problem is fp32"),
     ("conv_wgmma", _with(CONV, groups=4), "h200", "4 groups"),
     ("conv_wgmma", _with(CONV, transposed=True), "h200", "transposed"),
@@ -278,6 +286,12 @@ REFUSALS: list[tuple[str, Any, str, str]] = [
         "a has a stride of 6150 bytes",
     ),
     ("gemm_wgmma", _with(DENSE, a=Tensor(DType.BF16, (0, 0, 0, 1))), "h200", "broadcast along"),
+    (
+        "gemm_wgmma",
+        _with(dense(precision=Precision.TF32), b_constant=False),
+        "h200",
+        "tf32 operands lie along",
+    ),
 ]
 
 

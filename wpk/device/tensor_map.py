@@ -46,7 +46,7 @@ def encoding(driver: Any, tensor: TensorMap) -> tuple[Any, ...]:
     """What ``cuTensorMapEncodeTiled`` takes or, in im2col mode, ``cuTensorMapEncodeIm2col``.
 
     Elements are unsigned integers of their size: a copy moves bits, whatever they mean, and zero is
-    zero in every type.
+    zero in every type; but tf32 where a copy rounds.
 
     Args:
         driver: ``cuda.bindings.driver``.
@@ -59,6 +59,8 @@ def encoding(driver: Any, tensor: TensorMap) -> tuple[Any, ...]:
         4: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT32,
         8: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT64,
     }[tensor.element_bytes]
+    if tensor.to_tf32:
+        kind = kinds.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
     swizzles = driver.CUtensorMapSwizzle
     swizzle = {
         0: swizzles.CU_TENSOR_MAP_SWIZZLE_NONE,

@@ -7,7 +7,7 @@ from wpk.execution import TensorMap
 from wpk.tensor_maps import faults
 
 _PACKED_BYTES = 128
-_LAYOUT = struct.Struct("<Q9q11h7B")
+_LAYOUT = struct.Struct("<Q9q11h8B")
 
 
 def pack_tensor_map(tensor: TensorMap) -> bytes:
@@ -35,6 +35,7 @@ def pack_tensor_map(tensor: TensorMap) -> bytes:
         tensor.element_bytes,
         tensor.swizzle,
         walk is not None,
+        tensor.to_tf32,
     )
     return packed.ljust(_PACKED_BYTES, b"\0")
 

@@ -63,7 +63,20 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
     const bool holds = thread < Shape::consumers;
     const int ofShare = kAlongRows ? thread % kAtOnce : thread / kVectors;
     const int column = (kAlongRows ? thread / kAtOnce % kVectors : thread % kVectors) * V;
-    EpilogueColumns<Problem, Rows, V> columns(rows, operands, y, firstColumn + column, valid, stored);
+    const auto rowOf = [=](int item) // -1: none
+    {
+        const int inShare = ofShare + item * kAtOnce, row = part * kShare + inShare;
+        return holds && inShare < kShare && row < Shape::blockM && firstRow + row < rowLimit ? row : -1;
+    };
+    using Columns = EpilogueColumns<Problem, Rows, V>;
+    const Columns columns(rows, operands, y, firstColumn + column, valid, stored);
+    typename Columns::Fetched fetched[kItems]; // under way while the parts come
+    WPK_UNROLL
+    for (int item = 0; item < kItems; ++item)
+    {
+        if (rowOf(item) >= 0)
+            columns.fetch(firstRow + rowOf(item), fetched[item]);
+    }
     if (holds)
         keepPart<Shape>(sums, matrix);
     syncCluster(); // all parts are there
@@ -71,17 +84,18 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
     WPK_UNROLL
     for (int item = 0; item < kItems; ++item)
     {
-        const int inShare = ofShare + item * kAtOnce, row = part * kShare + inShare;
-        if (holds && inShare < kShare && row < Shape::blockM && firstRow + row < rowLimit)
-            addParts<Shape::sharers>(values[item], sharedAddress(matrix + row * Shape::stagingStride + column));
+        if (rowOf(item) >= 0)
+        {
+            float* const at = matrix + rowOf(item) * Shape::stagingStride + column;
+            addParts<Shape::sharers>(values[item], sharedAddress(at));
+        }
     }
     arriveCluster(); // nobody ends while others read
     WPK_UNROLL
     for (int item = 0; item < kItems; ++item)
     {
-        const int inShare = ofShare + item * kAtOnce, row = part * kShare + inShare;
-        if (holds && inShare < kShare && row < Shape::blockM && firstRow + row < rowLimit)
-            columns.store(firstRow + row, values[item]);
+        if (rowOf(item) >= 0)
+            columns.store(firstRow + rowOf(item), values[item], fetched[item]);
     }
     waitCluster();
 }

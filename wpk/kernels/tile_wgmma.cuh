@@ -1,9 +1,9 @@
 // A block's matrix product by warpgroups (sm_90a): a ring of tiles in shared memory, which one thread asks the unit
 // that copies tensors for, and which one or two warpgroups multiply as they arrive, each 64 rows.
 //
-// D[row][column] += sum over k of A[row][k] * B[column][k], 16-bit operands. A tile is boxes of 64 elements along k,
-// their rows 128 bytes with 128-byte swizzle; or, of a B that lies across, boxes of 64 columns and all of a step's
-// depth, their rows 64 columns. The last warp of the block is the producer: its first lane asks for
+// D[row][column] += sum over k of A[row][k] * B[column][k]. A tile is boxes of 128 bytes along k (64 elements of 16
+// bits, 32 of tf32), their rows with 128-byte swizzle; or, of a B of 16 bits that lies across, boxes of 64 columns and
+// all of a step's depth, their rows 64 columns. The last warp of the block is the producer: its first lane asks for
 // tiles, and waits for a slot until every other warp has multiplied what lay there.
 //
 // Tiles says where tiles come from:
@@ -25,11 +25,12 @@ namespace wpk
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster and early. Depth is the
 // number of elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B
-// lies along k, or across it.
-template <class Schedule, int Depth, Major MajorB = Major::k>
+// lies along k, or across it. T is the type of wgmma's operands.
+template <class T, class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape
 {
-    static constexpr int kBoxDepth = 64, kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
+    static constexpr int kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
+    static constexpr int kBoxDepth = kBoxRowBytes / static_cast<int>(sizeof(typename MmaStored<T>::Type));
     static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
     static constexpr bool early = Schedule::early != 0;
@@ -47,14 +48,17 @@ struct WgmmaShape
     static constexpr int boxBytesA = blockM * kBoxRowBytes;
     static constexpr int boxBytesB = (majorB == Major::k ? blockN : blockK) * kBoxRowBytes;
     static constexpr int bytesA = boxes * boxBytesA, stageBytes = bytesA + boxesB * boxBytesB;
-    static constexpr int slices = minOf(ceilDivide(Depth, 16), kBoxDepth / 16); // products of a box
+    // Products of a box, 32 bytes each.
+    static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
 
     static_assert(blockM == 64 || blockM == 128, "one or two warpgroups have 64 rows each");
     static_assert(
         (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
-    static_assert(blockK % kBoxDepth == 0 && 1 <= boxes && boxes <= 4, "a tile is one to four boxes of 64 elements");
+    static_assert(
+        blockK % kBoxDepth == 0 && 1 <= boxes && boxes <= 4, "a tile is one to four boxes of 128 bytes a row");
     static_assert(stages >= 2, "the ring has at least two tiles");
     static_assert(stages * boxes <= 16, "the ring has at most 16 boxes");
+    static_assert(majorB == Major::k || kBoxDepth == 64, "a B that lies across has 16-bit elements");
     static_assert(majorB == Major::k || blockN >= kBoxDepth, "a B that lies across has whole boxes of 64 columns");
     static_assert(blockN <= 128 || Schedule::split == 1, "sums of split tiles fit into registers beside their loads");
     static_assert(Schedule::cluster == 0 || Schedule::cluster == 1, "cluster is 0 or 1");

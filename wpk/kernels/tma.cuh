@@ -32,6 +32,7 @@ struct alignas(64) TensorMap
     uint8 rank, elementBytes;
     uint8 swizzle; // 0, 32, 64 or 128 bytes
     uint8 im2col;  // 0 or 1
+    uint8 toTf32;  // 0 or 1: loads round fp32 elements
 };
 static_assert(sizeof(TensorMap) == 128);
 #endif
@@ -143,7 +144,7 @@ WPK_PIXEL_COPIES(5, "{%8, %9, %10}", "11", "h"(taps[0]), "h"(taps[1]), "h"(taps[
 // arrive as zero and count as well. The box lies densely in shared memory, innermost dimension first. With a
 // swizzle of 32, 64 or 128 bytes its rows have just that length, and of the place of every 16 bytes, bits 4.. (one,
 // two or three) are exclusive-ored with bits 7... The target is aligned to 128 bytes, with a swizzle to eight times
-// its bytes.
+// its bytes. Where the map says so, fp32 elements arrive as the nearest tf32 numbers (wpk.launch.TensorMapArgument).
 template <int Rank>
 WPK_DEVICE void copyTensor(
     SharedAddress target, const TensorMap* map, SharedAddress barrier, const int (&coordinates)[Rank])

@@ -126,6 +126,7 @@ def _argument(
                 argument.box,
                 argument.swizzle,
                 argument.im2col,
+                argument.to_tf32,
             )
         case OutputArgument(index):
             return Pointer(addresses.outputs[index])

@@ -96,6 +96,7 @@ def _bound(
         argument.box,
         argument.swizzle,
         argument.im2col,
+        argument.to_tf32,
     )
 
 

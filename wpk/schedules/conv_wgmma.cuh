@@ -1,9 +1,10 @@
 // Convolution by warpgroups as an implicit matrix product (sm_90a): rows are output pixels (n, p, q), columns
 // filters, the reduction runs over (r, s, channel).
 //
-// Tensor copies bring, for each tap and 64 of its channels, the pixels that this tap reads, zeros where it reaches
-// beyond the image (im2col mode); and the filters' part of them. A step has one to four such boxes, of any taps;
-// behind the last one it is filled with zeros. Where taps are single and pixels lie densely, the input is a matrix.
+// Tensor copies bring, for each tap and 128 bytes of its channels, the pixels that this tap reads, zeros where it
+// reaches beyond the image (im2col mode); and the filters' part of them. A step has one to four such boxes, of any
+// taps; behind the last one it is filled with zeros. Where taps are single and pixels lie densely, the input is a
+// matrix.
 //
 // Grid: tiles of rows, tiles of columns and the parts of each (split_k.cuh). Problem and Schedule are named by
 // conv_wgmma.py; maps: the input's, the filters'.
@@ -93,7 +94,7 @@ template <class Problem, class Schedule>
 WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count> inputs, int n, const TensorMaps<2>& maps, void* y,
     const Partials& partials = {})
 {
-    using Shape = WgmmaShape<Schedule, Problem::c>;
+    using Shape = WgmmaShape<typename Problem::Multiply, Schedule, Problem::c>;
     using Tiles = ConvWgmmaTiles<Problem, Shape>;
     WPK_SHARED(unsigned char, shared);
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.dims import product
+from wpk.dtypes import Precision
 from wpk.launch import Im2col, TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems.convolution import Convolution
@@ -18,17 +19,22 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_tiles import BOX_DEPTH, SWIZZLE, Warpgroups, WgmmaSchedule
+from wpk.schedules.wgmma_tiles import (
+    ALIGNMENT,
+    SWIZZLE,
+    Warpgroups,
+    WgmmaSchedule,
+    box_depth,
+)
 from wpk.targets.target import Target
 
-_TAP_VECTOR = 8  # elements of 16 bytes: what the strides of packed filters are multiples of
 _CORNERS = range(-128, 128)  # of a window, in pixels (wpk.tensor_maps)
 _MOST_TAP = 255
 _MOST_STEP = 8
 
 
 class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSchedule]):
-    """Plain, strided and dilated convolutions in fp16 and bf16 over channels-last images."""
+    """Plain, strided and dilated convolutions in tf32, fp16 and bf16 over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
     version: ClassVar[int] = 2
@@ -54,12 +60,12 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
         """See `ScheduleTemplate.axes`."""
         del target  # its limits are constraints
         rows = problem.n.value * problem.p * problem.q
-        return wgmma_tiles.axes(rows, problem.k, _view(problem).reduction)
+        return wgmma_tiles.axes(rows, problem.k, _view(problem).reduction, problem.precision)
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
         view = _view(problem)
-        return wgmma_tiles.constraints(lambda c: view.product(c, target), target)
+        return wgmma_tiles.constraints(lambda c: view.product(c, target), problem.precision, target)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -69,7 +75,8 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
-        return f"krsc_pad{_tap_vector(problem)}"
+        rounded = "_tf32" if problem.precision is Precision.TF32 else ""
+        return f"krsc_pad{_tap_vector(problem)}{rounded}"
 
     def kernel(self, problem: Convolution, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
@@ -85,7 +92,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,
-            shared_bytes=schedule.shared_bytes,
+            shared_bytes=wgmma_tiles.block_bytes(schedule, problem.precision),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=(_input_map(problem, schedule), _filter_map(problem, schedule)),
@@ -94,11 +101,13 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
 
 
 def _view(problem: Convolution) -> ConvolutionView:
-    return ConvolutionView(problem, BOX_DEPTH, store_width=8)
+    return ConvolutionView(problem, box_depth(problem.precision), store_width=8)
 
 
 def _tap_vector(problem: Convolution) -> int:
-    return 1 if problem.c % _TAP_VECTOR == 0 else _TAP_VECTOR
+    """Elements of 16 bytes, which the strides of packed filters are multiples of; 1 where they are so."""
+    vector = ALIGNMENT // problem.precision.storage.bytes
+    return 1 if problem.c % vector == 0 else vector
 
 
 def _is_matrix(problem: Convolution) -> bool:
@@ -142,12 +151,13 @@ def _why_no_windows(problem: Convolution) -> str | None:
 def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
     size = problem.x.dtype.bytes
     n, _, h, w = (stride * size for stride in problem.x.strides)
-    box = (BOX_DEPTH, schedule.block_m)
+    box = (box_depth(problem.precision), schedule.block_m)
+    rounds = problem.precision is Precision.TF32
     if _is_matrix(problem):
         pixels = product(problem.n.expression, problem.h * problem.w)
-        return TensorMapArgument(0, (problem.c, pixels), (w,), box, SWIZZLE)
+        return TensorMapArgument(0, (problem.c, pixels), (w,), box, SWIZZLE, to_tf32=rounds)
     shape = (problem.c, problem.w, problem.h, problem.n.expression)
-    return TensorMapArgument(0, shape, (w, h, n), box, SWIZZLE, _windows(problem))
+    return TensorMapArgument(0, shape, (w, h, n), box, SWIZZLE, _windows(problem), rounds)
 
 
 def _filter_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
@@ -155,5 +165,5 @@ def _filter_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgum
     size = problem.precision.storage.bytes
     tap, row = packings.filter_row(problem, _tap_vector(problem), size)
     taps = problem.filter[0] * problem.filter[1]
-    box = (BOX_DEPTH, 1, schedule.block_n)
+    box = (box_depth(problem.precision), 1, schedule.block_n)
     return TensorMapArgument(1, (tap, taps, problem.k), (tap * size, row * size), box, SWIZZLE)

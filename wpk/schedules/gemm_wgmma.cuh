@@ -74,7 +74,8 @@ template <class Problem, class Schedule>
 WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count> inputs, int leading, const TensorMaps<2>& maps, void* y,
     const Partials& partials = {})
 {
-    using Shape = WgmmaShape<Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;
+    using Shape =
+        WgmmaShape<typename Problem::Multiply, Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;
     WPK_SHARED(unsigned char, shared);
 
     constexpr int kSteps = ceilDivide(Problem::k, Shape::blockK);

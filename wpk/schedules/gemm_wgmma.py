@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.dims import DimExpr
+from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems.matmul import Matmul
-from wpk.problems.operand import Tensor
 from wpk.schedules import packings, wgmma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import words
@@ -15,12 +15,18 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_tiles import ALIGNMENT, BOX_DEPTH, SWIZZLE, Warpgroups, WgmmaSchedule
+from wpk.schedules.wgmma_tiles import (
+    ALIGNMENT,
+    SWIZZLE,
+    Warpgroups,
+    WgmmaSchedule,
+    box_depth,
+)
 from wpk.targets.target import Target
 
 
 class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule]):
-    """Matrix products in fp16 and bf16; ``a`` lies along the reduction, ``b`` along or across it."""
+    """Matrix products in tf32, fp16 and bf16; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
     version: ClassVar[int] = 2
@@ -33,6 +39,8 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
             return reason
         if not problem.y.dtype.is_float:
             return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+        if _across(problem) and problem.precision is Precision.TF32:
+            return "b lies across the reduction; tf32 operands lie along it"
         stored = problem.precision.storage
         operands = [("a", problem.a, (3, 2, 1, 0))]
         if not problem.b_constant:
@@ -51,16 +59,18 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`."""
         del target  # its limits are constraints
-        return wgmma_tiles.axes(problem.m.value, problem.n, problem.k)
+        return wgmma_tiles.axes(problem.m.value, problem.n, problem.k, problem.precision)
 
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
         view = MatmulView(problem)
-        shared = wgmma_tiles.constraints(lambda c: view.product(c, target), target)
+        shared = wgmma_tiles.constraints(
+            lambda c: view.product(c, target), problem.precision, target
+        )
         if not _across(problem):
             return shared
         whole = Constraint(
-            lambda c: c["block_n"] >= BOX_DEPTH,
+            lambda c: c["block_n"] >= box_depth(problem.precision),
             words("{block_n} columns: b lies across the reduction, in boxes of 64 columns"),
         )
         return (*shared, whole)
@@ -73,7 +83,9 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
         """Columns of a constant ``b`` as rows; gemm_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
-        return "nk_pad" if problem.b_constant else None
+        if not problem.b_constant:
+            return None
+        return "nk_pad_tf32" if problem.precision is Precision.TF32 else "nk_pad"
 
     def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
@@ -90,7 +102,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,
-            shared_bytes=schedule.shared_bytes,
+            shared_bytes=wgmma_tiles.block_bytes(schedule, problem.precision),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=(_a_map(problem, schedule), _b_map(problem, schedule)),
@@ -106,22 +118,19 @@ def _across(problem: Matmul) -> bool:
 def _a_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
     outer, middle, row, _ = problem.a.strides
     rows = ((problem.m.expression, row), *_batch(problem, outer, middle))
-    return _map(0, problem.k, rows, problem.a, (BOX_DEPTH, schedule.block_m))
+    return _map(0, problem, problem.k, rows, schedule.block_m)
 
 
 def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
-    along = (BOX_DEPTH, schedule.block_n)
     if problem.b_constant:
-        stored = problem.precision.storage
-        row = packings.matrix_row(problem, stored.bytes)
+        row = packings.matrix_row(problem, problem.precision.storage.bytes)
         columns = ((problem.n, row), (1, 0), (1, 0))
-        return _map(1, problem.k, columns, Tensor(stored, ()), along)
+        return _map(1, problem, problem.k, columns, schedule.block_n)
     outer, middle, depth, column = problem.b.strides
     batch = _batch(problem, outer, middle)
     if _across(problem):
-        rows = ((problem.k, depth), *batch)
-        return _map(1, problem.n, rows, problem.b, (BOX_DEPTH, schedule.block_k))
-    return _map(1, problem.k, ((problem.n, column), *batch), problem.b, along)
+        return _map(1, problem, problem.n, ((problem.k, depth), *batch), schedule.block_k)
+    return _map(1, problem, problem.k, ((problem.n, column), *batch), schedule.block_n)
 
 
 def _batch(
@@ -134,17 +143,21 @@ def _batch(
 
 def _map(
     index: int,
+    problem: Matmul,
     width: int,
     rows: tuple[tuple[DimExpr, int], ...],
-    tensor: Tensor,
-    box: tuple[int, int],
+    block: int,
 ) -> TensorMapArgument:
-    """A map over what is contiguous, rows, middle and outer; the stride of a single one says nothing."""
-    size = tensor.dtype.bytes
+    """A map over what is contiguous, rows, middle and outer; the stride of a single one says nothing.
+
+    A constant ``b`` is rounded to tf32 where it is packed.
+    """
+    size = problem.precision.storage.bytes
     return TensorMapArgument(
         index,
         (width, *(extent for extent, _ in rows)),
         tuple(stride * size or ALIGNMENT for _, stride in rows),
-        (*box, 1, 1),
+        (box_depth(problem.precision), block, 1, 1),
         SWIZZLE,
+        to_tf32=problem.precision is Precision.TF32 and not (index == 1 and problem.b_constant),
     )

@@ -15,22 +15,19 @@ from wpk.schedules.split import SplitReductions, split_axis, split_constraints, 
 from wpk.schedules.template import Constraint, Schedule
 from wpk.targets.target import Target
 
-BOX_DEPTH = 64
-"""Elements of the reduction in a box: rows of 128 bytes, as the swizzle has them."""
-
 SWIZZLE = 128
-"""Bytes of the swizzle of boxes."""
+"""Bytes of the swizzle of boxes, and of their rows."""
 
 ALIGNMENT = 16
 """Bytes: of addresses and strides that tensor copies take."""
 
-PRECISIONS = (Precision.FP16, Precision.BF16)
+PRECISIONS = (Precision.TF32, Precision.FP16, Precision.BF16)
 """Those that a template of warpgroups computes."""
 
 _CAPABILITY = (9, 0)  # wgmma is an instruction of sm_90a alone
 _GROUP_ROWS, _GROUP_THREADS, _WARP = 64, 128, 32
 _BARRIER_BYTES = 16  # of a slot
-_STEPS = (64, 128, 192, 256)  # elements of one to four boxes
+_BOXES = (1, 2, 3, 4)  # of a step
 _MOST_BOXES = 16  # of a ring: more do not fit, or begin after the first ones have come
 _MOST_SHARERS = 8  # blocks of a cluster that every GPU of sm_90 places
 _MOST_SPLIT_COLUMNS = 128  # of a tile whose parts are added: so many sums and as many loads fit
@@ -67,11 +64,6 @@ class WgmmaSchedule(Schedule):
         return self.block_m // _GROUP_ROWS * _GROUP_THREADS + _WARP
 
     @property
-    def shared_bytes(self) -> int:
-        """Dynamic shared memory of a block."""
-        return int(shared_bytes(self.columns())[0])
-
-    @property
     def cluster_shape(self) -> tuple[int, int, int]:
         """Blocks of a cluster."""
         return 1, 1, self.split if self.cluster else 1
@@ -86,23 +78,32 @@ class WgmmaSchedule(Schedule):
         return (EARLY_LAUNCH,) if self.early else ()
 
 
-def axes(rows: int, columns: int, reduction: int) -> dict[str, tuple[int, ...]]:
+def box_depth(precision: Precision) -> int:
+    """Elements of the reduction in a box."""
+    return SWIZZLE // precision.storage.bytes
+
+
+def axes(
+    rows: int, columns: int, reduction: int, precision: Precision
+) -> dict[str, tuple[int, ...]]:
     """Values to try for a product of ``rows`` x ``columns``.
 
     Args:
         rows: Of the product.
         columns: Of the product.
         reduction: Elements of the reduction as it is walked.
+        precision: Of the product.
     """
-    boxes = -(-reduction // BOX_DEPTH)
+    depth = box_depth(precision)
+    boxes = -(-reduction // depth)
     # Three boxes where two would leave one over: 64 channels of nine taps.
     steps = (1, 3) if boxes % 2 and boxes % 3 == 0 else (1, 2, 4)
     return {
         "block_m": up_to((64, 128), rows),
         "block_n": up_to((16, 32, 64, 128, 256), columns),
-        "block_k": tuple(step * BOX_DEPTH for step in steps if step <= boxes),
+        "block_k": tuple(step * depth for step in steps if step <= boxes),
         "stages": (2, 3, 4, 6, 8),
-        "split": split_axis(reduction, BOX_DEPTH),
+        "split": split_axis(reduction, depth),
         "cluster": (0, 1),
         "early": (0, 1),
     }
@@ -120,13 +121,19 @@ def _whole_groups(columns: Columns) -> Floats:
     return groups
 
 
-def shared_bytes(columns: Columns) -> Floats:
+def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     """The ring with its barriers, or the epilogue's staging (16 rows a warp) where larger."""
-    stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * 2.0
+    size = float(precision.storage.bytes)
+    stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
     ring = columns["stages"] * (stage + _BARRIER_BYTES)
     staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
     larger: Floats = np.maximum(ring, staging)
     return larger
+
+
+def block_bytes(schedule: WgmmaSchedule, precision: Precision) -> int:
+    """Dynamic shared memory of a schedule's block."""
+    return int(shared_bytes(schedule.columns(), precision)[0])
 
 
 def registers(columns: Columns) -> Floats:
@@ -138,11 +145,14 @@ def registers(columns: Columns) -> Floats:
     return np.maximum(accumulators + _OTHER_REGISTERS, summing)
 
 
-def constraints(product: Callable[[Columns], TiledProduct], target: Target) -> Sequence[Constraint]:
+def constraints(
+    product: Callable[[Columns], TiledProduct], precision: Precision, target: Target
+) -> Sequence[Constraint]:
     """The limits of tile_wgmma.cuh, of the target, and of split reductions.
 
     Args:
         product: The problem as blocks, without regard to their parts.
+        precision: Of the problem.
         target: The GPU.
     """
     no_longer = Constraint(
@@ -154,8 +164,9 @@ def constraints(product: Callable[[Columns], TiledProduct], target: Target) -> S
     )
     return (
         *_SHAPES,
+        *_boxes(box_depth(precision)),
         no_longer,
-        *target_constraints(_whole_groups, shared_bytes, registers, target),
+        *target_constraints(_whole_groups, lambda c: shared_bytes(c, precision), registers, target),
         *split_constraints(product, 1, target),
     )
 
@@ -173,15 +184,7 @@ _SHAPES = (
         lambda c: (c["block_n"] >= 16) & (c["block_n"] <= 256),
         words("{block_n} columns, a block has 16 to 256"),
     ),
-    Constraint(
-        lambda c: np.isin(c["block_k"], _STEPS),
-        words("{block_k} elements are not one to four boxes of 64"),
-    ),
     Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
-    Constraint(
-        lambda c: c["stages"] * c["block_k"] <= _MOST_BOXES * BOX_DEPTH,
-        words(f"{{stages}} stages of {{block_k}} elements: a ring has {_MOST_BOXES} boxes at most"),
-    ),
     Constraint(
         lambda c: (c["split"] == 1) | (c["block_n"] <= _MOST_SPLIT_COLUMNS),
         words(f"{{block_n}} columns in {{split}} parts: sums of over {_MOST_SPLIT_COLUMNS} spill"),
@@ -195,6 +198,22 @@ _SHAPES = (
 )
 
 
+def _boxes(depth: int) -> Sequence[Constraint]:
+    """Of a step, and of the ring."""
+    return (
+        Constraint(
+            lambda c: np.isin(c["block_k"], [boxes * depth for boxes in _BOXES]),
+            words(f"{{block_k}} elements are not one to four boxes of {depth}"),
+        ),
+        Constraint(
+            lambda c: c["stages"] * c["block_k"] <= _MOST_BOXES * depth,
+            words(
+                f"{{stages}} stages of {{block_k}} elements: a ring has {_MOST_BOXES} boxes at most"
+            ),
+        ),
+    )
+
+
 class Warpgroups(SplitReductions):
     """What both templates of warpgroups say of their schedules; comes before their other bases."""
 
@@ -206,11 +225,12 @@ class Warpgroups(SplitReductions):
 def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:
     """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply."""
     rows = _GROUP_ROWS + columns["block_n"]
-    read = columns["block_m"] / _GROUP_ROWS * rows * columns["block_k"] * 2.0
+    size = float(precision.storage.bytes)
+    read = columns["block_m"] / _GROUP_ROWS * rows * columns["block_k"] * size
     costs = TileCosts(
         unit=precision,
         threads=threads(columns),
-        shared_bytes=shared_bytes(columns),
+        shared_bytes=shared_bytes(columns, precision),
         registers=registers(columns),
         loads=read / _PORT_BYTES * _WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),
@@ -224,7 +244,7 @@ def needs(precision: Precision, target: Target) -> str | None:
     if target.capability != _CAPABILITY:
         return f"{target.name} has no products of warpgroups (wgmma; sm_90a has)"
     if precision not in PRECISIONS:
-        names = " and ".join(p.value for p in PRECISIONS)
+        names = ", ".join(p.value for p in PRECISIONS)
         return f"computes {names}, the problem is {precision.value}"
     return None
 

@@ -73,6 +73,16 @@ uint32 swizzled(const TensorMap& map, uint32 place)
     return place ^ (place >> 7 & mask) << 4;
 }
 
+// As the GPU's copies round to tf32: to nearest, ties away from zero; infinities and what is no number stay.
+void roundToTf32(char* element)
+{
+    uint32 bits;
+    memcpy(&bits, element, 4);
+    if ((bits & 0x7f800000u) != 0x7f800000u)
+        bits = (bits + 0x1000u) & ~0x1fffu;
+    memcpy(element, &bits, 4);
+}
+
 // One row between the tensor and swizzled shared memory at `place`; a load writes zero where the tensor ends.
 void moveRow(const TensorMap& map, char* row, int64 column, char* shared, uint32 place, bool isStore)
 {
@@ -90,6 +100,8 @@ void moveRow(const TensorMap& map, char* row, int64 column, char* shared, uint32
                 memcpy(inside + byte, row + at * size, static_cast<size_t>(size));
             else if (!isStore)
                 memset(inside + byte, 0, static_cast<size_t>(size));
+            if (map.toTf32 && !isStore)
+                roundToTf32(inside + byte);
         }
     }
 }
