@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
@@ -28,6 +31,7 @@ from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, Resiz
 from wpk.problems.normalisation import NormKind
 from wpk.problems.pooling import PoolKind
 from wpk.problems.reduction import ReduceKind
+from wpk.schedules import packings
 from wpk.schedules.registry import TEMPLATE_OF
 
 HALF, SINGLE = DType.FP16, DType.FP32
@@ -179,6 +183,105 @@ def _products() -> list[Case]:
 
 
 CASES = (*_streaming(), *_meeting(), *_products())
+
+
+def _larger() -> list[Case]:
+    """Layers of networks at batch 1, as they would be launched there."""
+    one = Extent(1)
+    pixels = (1, 384, 14, 14)
+    depthwise = Convolution(
+        *(Precision.FP16, one, 384, 14, 14, 384, 14, 14, (3, 3), (1, 1), (1, 1), (1, 1), 384),
+        *(False, _image(HALF, 384, 14, 14), _image(HALF, 384, 14, 14), BIAS),
+    )
+    pooled = Pooling(
+        *(PoolKind.MAX, one, 64, 112, 112, 56, 56, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
+        *(False, _image(HALF, 64, 112, 112), _image(HALF, 64, 56, 56), Epilogue()),
+    )
+    rows = _rows(HALF, 128, 768)
+    layer = Normalisation(
+        *(NormKind.LAYER, one, (1, 128), 768, 1e-5, Operand(0), (rows,), rows, Epilogue())
+    )
+    mean = Reduction(
+        *(ReduceKind.MEAN, one, (1, 2048), (7, 7), Operand(0), (_image(HALF, 2048, 7, 7),)),
+        *(Tensor(HALF, (2048, 1)), Epilogue()),
+    )
+    x = _image(SINGLE, 256, 14, 14)
+    conv = Convolution(
+        *(Precision.FP32, one, 256, 14, 14, 256, 14, 14, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+        *(False, x, x, BIAS),
+    )
+    text = (1, 128, 768)
+    return [
+        Case(
+            *("depthwise", depthwise, {"vector": 4, "pixels": 2, "threads": 128}),
+            *((pixels, (384, 1, 3, 3), (1, 384, 1, 1)), pixels),
+        ),
+        Case(
+            *("pooling", pooled, {"vector": 8, "threads": 128}),
+            *(((1, 64, 112, 112),), (1, 64, 56, 56)),
+        ),
+        Case(
+            *("normalisation", layer, {"vector": 8, "threads": 32, "rows": 4, "cached": 1}),
+            *((text,), text),
+        ),
+        Case(
+            *("reduction", mean, {"vector": 4, "outputs": 16, "splits": 8}),
+            *(((1, 2048, 7, 7),), (1, 2048)),
+        ),
+        Case(
+            *("conv_simt", conv, _SIMT | {"block_k": 16, "split": 8}),
+            *(((1, 256, 14, 14), (256, 256, 3, 3), (1, 256, 1, 1)), (1, 256, 14, 14)),
+        ),
+    ]
+
+
+LARGER = tuple(_larger())
+
+
+def schedule(case: Case, early: int) -> Any:
+    """The case's schedule, launched early or not."""
+    return TEMPLATE_OF[case.template].schedule_type(**case.schedule, early=early)
+
+
+def operands(case: Case, seed: int) -> list[NDArray[Any]]:
+    """Random inputs as they lie in memory; the constant one packed."""
+    rng, problem = np.random.default_rng(seed), case.problem
+    packing = TEMPLATE_OF[case.template].packing(problem, schedule(case, 0))
+    memory = []
+    for index, (shape, tensor) in enumerate(zip(case.inputs, _tensors(case), strict=True)):
+        if index == 1 and packing is not None:
+            weight = rng.standard_normal(shape).astype(problem.precision.storage.numpy)
+            memory.append(packings.pack(packing, weight, problem))
+            continue
+        values = rng.standard_normal(shape) if tensor.dtype.is_float else rng.integers(0, 50, shape)
+        memory.append(_laid_out(tensor, values.astype(tensor.dtype.numpy)))
+    return memory
+
+
+def _tensors(case: Case) -> list[Any]:
+    """The problem's inputs; anything stands for a packed one."""
+    problem = case.problem
+    epilogue = getattr(problem, "epilogue", None)
+    tail = epilogue.operands if epilogue is not None else ()
+    match problem:
+        case Gather():
+            return [problem.data, problem.index]
+        case Matmul():
+            return [problem.a, problem.b, *tail]
+        case Convolution():
+            return [problem.x, problem.x, *tail]
+        case Pooling() | Pad() | Resize():
+            return [problem.x, *tail]
+        case _:
+            return [*problem.inputs, *tail]
+
+
+def _laid_out(tensor: Tensor, values: NDArray[Any]) -> NDArray[Any]:
+    last = sum((n - 1) * s for n, s in zip(values.shape, tensor.strides, strict=True))
+    memory = np.zeros(last + 1 + tensor.padding, values.dtype)
+    strides = tuple(s * memory.itemsize for s in tensor.strides)
+    np.lib.stride_tricks.as_strided(memory, values.shape, strides)[...] = values
+    return memory
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from early_kernels import CASES, Case, Fault, Faulty
+from early_kernels import CASES, Case, Fault, Faulty, operands, schedule
 from numpy.typing import NDArray
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
@@ -13,7 +13,6 @@ from wpk.emulator.errors import EmulatorError
 from wpk.expression import Scalar
 from wpk.launch import EARLY_LAUNCH
 from wpk.problems import Elementwise
-from wpk.schedules import packings
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target
 
@@ -27,46 +26,9 @@ def _name(case: Case) -> str:
     return f"{case.template} {' '.join(map(str, case.schedule.values()))}"
 
 
-def schedule(case: Case, early: int) -> Any:
-    return TEMPLATE_OF[case.template].schedule_type(**case.schedule, early=early)
-
-
-def operands(case: Case, execution: Any) -> list[NDArray[Any]]:
-    """Random inputs as they lie in memory; the constant one packed."""
-    rng, problem = np.random.default_rng(7), case.problem
-    template, chosen = TEMPLATE_OF[case.template], schedule(case, 0)
-    memory = []
-    for index, shape in enumerate(case.inputs):
-        tensor = _tensors(case)[index]
-        if index == 1 and template.packing(problem, chosen) is not None:
-            dtype = problem.precision.storage.numpy
-            weight = rng.standard_normal(shape).astype(dtype)
-            memory.append(packings.pack(template.packing(problem, chosen), weight, problem))
-            continue
-        values = rng.standard_normal(shape) if tensor.dtype.is_float else rng.integers(0, 50, shape)
-        memory.append(execution.memory(tensor, values.astype(tensor.dtype.numpy)))
-    return memory
-
-
-def _tensors(case: Case) -> list[Any]:
-    problem = case.problem
-    epilogue = getattr(problem, "epilogue", None)
-    tail = epilogue.operands if epilogue is not None else ()
-    if case.template == "gather":
-        return [problem.data, problem.index]
-    if hasattr(problem, "inputs"):
-        return [*problem.inputs, *tail]
-    if case.template == "gemm_simt":
-        return [problem.a, problem.b, *tail]
-    if hasattr(problem, "filter"):
-        return [problem.x, None, *tail]
-    return [problem.x, *tail]
-
-
 def run(case: Case, execution: Any, template: Any, early: int) -> NDArray[Any]:
-    memory = operands(case, execution)
     y: NDArray[Any] = execution.run(
-        template, case.problem, schedule(case, early), memory, case.output
+        template, case.problem, schedule(case, early), operands(case, seed=7), case.output
     )
     return y
 

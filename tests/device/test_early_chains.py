@@ -1,0 +1,35 @@
+"""The chains of tests/gpu/test_early_launch.py on the emulator, which runs one launch after the other."""
+
+from __future__ import annotations
+
+import pytest
+from early_chains import Bench
+from early_kernels import CASES, LARGER, Case, schedule
+
+from wpk.emulator.emulator import Emulator
+from wpk.launch import EARLY_LAUNCH
+from wpk.schedules.registry import TEMPLATE_OF
+from wpk.targets.registry import find_target
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.template} {c.schedule}")
+def test_a_chain_gives_two_different_results_again_and_again(case: Case) -> None:
+    bench = Bench(Emulator(), case)
+    chain = bench.chain()
+    assert [EARLY_LAUNCH in launch.attributes for launch in chain.launches] == [False] + [True] * 7
+    seen = []
+    for _ in range(2):
+        for launch in chain.launches:
+            bench.device.launch(launch)
+        seen.append(bench.read(chain))
+    first, second = seen[0]
+    assert first != second
+    assert seen[1] == [first, second]
+    assert any(first)
+
+
+@pytest.mark.parametrize("case", [*CASES, *LARGER], ids=lambda c: f"{c.template} {c.schedule}")
+def test_what_is_chained_is_legal(case: Case) -> None:
+    template = TEMPLATE_OF[case.template]
+    assert template.why_not(case.problem, find_target("h200")) is None
+    assert template.why_illegal(case.problem, schedule(case, 1), find_target("h200")) is None
