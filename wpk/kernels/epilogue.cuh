@@ -184,13 +184,6 @@ public:
         }
     }
 
-    WPK_DEVICE void store(int row, const float (&accumulators)[V]) const
-    {
-        Fetched fetched;
-        fetch(row, fetched);
-        store(row, accumulators, fetched);
-    }
-
 private:
     WPK_DEVICE float evaluate(int e, float accumulator, const Fetched& fetched) const
     {

@@ -234,10 +234,18 @@ WPK_DEVICE void storeSimtTile(const float (&acc)[Shape::threadM][Shape::threadN]
     int stored)
 {
     constexpr int V = Shape::runN;
+    using Columns = EpilogueColumns<Problem, Rows, V>;
     WPK_UNROLL
     for (int j = 0; j < Shape::threadN; j += V)
     {
-        EpilogueColumns<Problem, Rows, V> columns(rows, operands, y, firstColumn + thread.column(j), valid, stored);
+        const Columns columns(rows, operands, y, firstColumn + thread.column(j), valid, stored);
+        typename Columns::Fetched fetched[Shape::threadM];
+        WPK_UNROLL
+        for (int i = 0; i < Shape::threadM; ++i)
+        {
+            if (firstRow + thread.row(i) < rowLimit)
+                columns.fetch(firstRow + thread.row(i), fetched[i]);
+        }
         WPK_UNROLL
         for (int i = 0; i < Shape::threadM; ++i)
         {
@@ -247,7 +255,7 @@ WPK_DEVICE void storeSimtTile(const float (&acc)[Shape::threadM][Shape::threadN]
             for (int e = 0; e < V; ++e)
                 values[e] = acc[i][j + e];
             if (row < rowLimit)
-                columns.store(row, values);
+                columns.store(row, values, fetched[i]);
         }
     }
 }
