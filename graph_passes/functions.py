@@ -77,6 +77,7 @@ def make_call(
     nodes: Sequence[gs.Node],
     output: gs.Tensor,
     chains: Mapping[int, Chain] | None = None,
+    stem: str | None = None,
 ) -> gs.Node:
     """Replace ``nodes`` by one call of a new function that holds them.
 
@@ -87,12 +88,13 @@ def make_call(
         output: What the function gives.
         chains: For the id of a tensor that the nodes read: nodes outside, in order, the last of
             which makes that tensor. They are copied into the body and stay where they are.
+        stem: What its name begins with; by default the operators of its first nodes.
 
     Returns:
         The call. Its inputs are the tensors that the body reads, in order of first use.
     """
     body = _Body(nodes, chains or {})
-    name = _new_function_name(graph, nodes)
+    name = _new_function_name(graph, nodes, stem)
     graph.functions.append(body.function(name, output, graph.opset))
     sources = [body.sources[key] for key in body.inputs]
     for node in nodes:
@@ -181,11 +183,11 @@ def element_type(tensor: gs.Tensor) -> object:
     return tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype
 
 
-def _new_function_name(graph: gs.Graph, nodes: Sequence[gs.Node]) -> str:
+def _new_function_name(graph: gs.Graph, nodes: Sequence[gs.Node], stem: str | None) -> str:
     """Name a function after what it computes, with the first free number."""
     words = [n.op.lower() for n in nodes if n.domain in ONNX_DOMAINS and n.op not in _UNNAMED]
     words = words or [node.op.lower() for node in nodes]
-    stem = "_".join(words[:MAX_WORDS_IN_NAME])
+    stem = stem or "_".join(words[:MAX_WORDS_IN_NAME])
     taken = {f.name for f in graph.functions} | {node.name for node in graph.nodes}
     number = len(graph.functions)
     while f"{stem}_{number}" in taken:

@@ -15,6 +15,7 @@ operators could have:
 4. What is left becomes element-wise operators.
 5. Casts and views go into the operators that read them, copied where several do; views that
    cannot be read in place go into the operator that writes them.
+6. A product, the softmax that reads it and the product that reads that become one: attention.
 """
 
 from collections.abc import Callable
@@ -24,6 +25,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.functions import make_call
 from wpk.graph_passes.fusion_absorb import absorb_views, waits_for_readers
+from wpk.graph_passes.fusion_attention import join_attention
 from wpk.graph_passes.fusion_clusters import Clusters
 from wpk.graph_passes.fusion_rules import (
     ANCHORS,
@@ -51,7 +53,7 @@ class FuseOperators(GraphPass):
 
         clusters = plan_operators(graph, refuse)
         for cluster in clusters.all:
-            make_call(graph, cluster.nodes, cluster.output, cluster.chains)
+            make_call(graph, cluster.nodes, cluster.output, cluster.chains, cluster.name)
             result.rewritten += 1
         result.refusals = list(refusals)
         return result
@@ -81,6 +83,7 @@ def plan_operators(graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> C
             cluster = clusters.start(node, anchor=False)
             clusters.grow_prologue(cluster, node.inputs, dims(node.outputs[0]) or [])
     absorb_views(clusters)
+    join_attention(clusters)
     return clusters
 
 

@@ -30,12 +30,14 @@ class Cluster:
         output: The one tensor that is read outside.
         anchor: The node that decides the kernel; None for an element-wise graph.
         chains: For the id of a tensor that the nodes read: nodes outside to copy into the body.
+        name: What the function is called; by default after its nodes.
     """
 
     nodes: list[gs.Node]
     output: gs.Tensor
     anchor: gs.Node | None = None
     chains: dict[int, Chain] = field(default_factory=dict)
+    name: str | None = None
 
 
 class Clusters:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wpk.problems import (
+    Attention,
     Convolution,
     Elementwise,
     Gather,
@@ -52,6 +53,16 @@ def _convolution(problem: Convolution) -> Features:
 def _matmul(problem: Matmul) -> Features:
     batch = problem.batch[0].value * problem.batch[1]
     return {"batch": batch, "m": problem.m.value, "n": problem.n, "k": problem.k}
+
+
+def _attention(problem: Attention) -> Features:
+    return {
+        "batch": problem.batch[0].value * problem.batch[1],
+        "queries": problem.queries,
+        "keys": problem.keys,
+        "depth": problem.depth,
+        "width": problem.width,
+    }
 
 
 def _pooling(problem: Pooling) -> Features:
@@ -112,6 +123,7 @@ def _axes(name: str, sizes: tuple[int, ...], most: int) -> Features:
 
 
 _DESCRIBE: dict[type[Any], Callable[[Any], Features]] = {
+    Attention: _attention,
     Convolution: _convolution,
     Matmul: _matmul,
     Pooling: _pooling,

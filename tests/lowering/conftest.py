@@ -18,6 +18,7 @@ from wpk.dims import evaluate
 from wpk.expression import evaluate as express
 from wpk.lowering.program import Program, Value
 from wpk.problems import (
+    Attention,
     Convolution,
     Elementwise,
     Gather,
@@ -169,6 +170,33 @@ def _(problem: Matmul, operator: Any, memory: Memory) -> None:
     a = _wide(memory.view(operator.inputs[0], problem.a, (*batch, m, problem.k)))
     b = _wide(memory.view(operator.inputs[1], problem.b, (*batch, problem.k, problem.n)))
     _store(memory, operator, problem.y, _epilogue(memory, operator, 2, a @ b))
+
+
+@run.register
+def _(problem: Attention, operator: Any, memory: Memory) -> None:
+    batch = evaluate(problem.batch[0].expression, memory.dims), problem.batch[1]
+    q, k, v = (
+        _wide(memory.view(name, tensor, (*batch, rows, columns)))
+        for name, tensor, rows, columns in zip(
+            operator.inputs,
+            (problem.q, problem.k, problem.v),
+            (problem.queries, problem.keys, problem.keys),
+            (problem.depth, problem.depth, problem.width),
+            strict=False,
+        )
+    )
+    acc = q @ k.swapaxes(-1, -2)
+    operands = [
+        _wide(memory.view(name, tensor, acc.shape))
+        for name, tensor in zip(operator.inputs[3:], problem.scores.operands, strict=True)
+    ]
+    scores = express(problem.scores.expression, acc, operands)
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        weights /= weights.sum(-1, keepdims=True)
+    if problem.empty_rows_are_zero:
+        weights = np.where(np.isnan(weights), 0.0, weights)
+    _store(memory, operator, problem.y, weights @ v)
 
 
 @run.register

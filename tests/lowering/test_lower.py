@@ -144,8 +144,9 @@ def test_attention_with_a_mask_needs_no_transposes(
 ) -> None:
     model, source = lowered(tmp_path, ATTENTION.replace(")  ", ")\n  "))
     assert kinds(model).count("Elementwise") == 0
-    assert kinds(model).count("Normalisation") == 2
-    assert kinds(model).count("Matmul") == 4  # query, key and value are one product
+    assert kinds(model).count("Normalisation") == 1
+    assert kinds(model).count("Matmul") == 2  # query, key and value are one product
+    assert kinds(model).count("Attention") == 1
     compare(model, source, batch)
 
 

@@ -6,6 +6,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType, Precision
 from wpk.errors import UnsupportedError
 from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.bare_nodes import ALIASES, lower_bare
 from wpk.lowering.body import read_body
@@ -100,12 +101,15 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         for inner, outer in zip(body.inputs, node.inputs, strict=False)
         if inner and outer.name
     }
-    result = read_body(body, inputs, state.context, SHAPES)
+    attention = AttentionBody(body, inputs, state.context, SHAPES) if is_attention(body) else None
+    result = attention.result if attention else read_body(body, inputs, state.context, SHAPES)
     output = node.outputs[0]
     home = state.memory.home(output.name, element_type(output), result.shape, result.leading)
     state.views[output.name] = home
     y = result.pulled_back(home)
-    if result.anchor is None:
+    if attention is not None:
+        lowered = attention.lower(y)
+    elif result.anchor is None:
         lowered = lower_elementwise(result, y)
     else:
         lowered = RULES[result.anchor.node.op].lower(result, y, state.context)

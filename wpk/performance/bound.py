@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from wpk.dtypes import Precision
 from wpk.performance.traffic import traffic
 from wpk.performance.units import tensor_peak
-from wpk.problems import Convolution, Matmul, Problem
+from wpk.problems import Attention, Convolution, Matmul, Problem
 from wpk.targets.target import Target
 
 
@@ -46,7 +46,7 @@ def bound(problem: Problem, target: Target) -> Bound:
     """The bound of any problem on a target."""
     needs = traffic(problem)
     unit, peak = "ordinary cores", target.peak_ordinary
-    if isinstance(problem, Convolution | Matmul):
+    if isinstance(problem, Attention | Convolution | Matmul):
         unit, peak = fastest_unit(problem.precision, target)
     limits = [
         (needs.bytes / target.l2_bandwidth, "L2"),

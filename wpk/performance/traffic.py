@@ -14,6 +14,7 @@ import numpy as np
 
 from wpk.expression import Expression, flops
 from wpk.problems import (
+    Attention,
     Convolution,
     Elementwise,
     Epilogue,
@@ -54,6 +55,8 @@ def traffic(problem: Problem) -> Traffic:
             return _convolution(problem)
         case Matmul():
             return _matmul(problem)
+        case Attention():
+            return _attention(problem)
         case Pooling():
             return _pooling(problem)
         case Reduction():
@@ -127,6 +130,19 @@ def _matmul(problem: Matmul) -> Traffic:
     moved = tensor_bytes(problem.a, (*batch, m, k)) + b_bytes
     moved += tensor_bytes(problem.y, output) + _operands(problem.epilogue, output)
     others = prod(output) * flops(problem.epilogue.expression)
+    return Traffic(moved, 2 * problem.macs, others)
+
+
+def _attention(problem: Attention) -> Traffic:
+    batch = (problem.batch[0].value, problem.batch[1])
+    scores = (*batch, problem.queries, problem.keys)
+    moved = tensor_bytes(problem.q, (*batch, problem.queries, problem.depth))
+    moved += tensor_bytes(problem.k, (*batch, problem.keys, problem.depth))
+    moved += tensor_bytes(problem.v, (*batch, problem.keys, problem.width))
+    moved += tensor_bytes(problem.y, (*batch, problem.queries, problem.width))
+    moved += _operands(problem.scores, scores)
+    # A softmax without its division, which the result's elements can have as well.
+    others = prod(scores) * (_NORMALISE[NormKind.SOFTMAX] - 1 + flops(problem.scores.expression))
     return Traffic(moved, 2 * problem.macs, others)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from wpk.dims import DimExpr, evaluate
 from wpk.problems import (
+    Attention,
     Convolution,
     Elementwise,
     Gather,
@@ -38,6 +39,8 @@ def accesses(problem: Problem) -> tuple[tuple[Access | None, ...], Access]:
             b = None if problem.b_constant else (problem.b, (b0, b1, problem.k, problem.n))
             domain = (b0, b1, m, problem.n)
             inputs = [(problem.a, (b0, b1, m, problem.k)), b]
+        case Attention():
+            return _attention(problem)
         case Pooling():
             n = problem.n.expression
             domain = (n, problem.c, problem.p, problem.q)
@@ -55,6 +58,18 @@ def accesses(problem: Problem) -> tuple[tuple[Access | None, ...], Access]:
             return _moved(problem)
     operands = [(each, domain) for each in problem.epilogue.operands]
     return (*inputs, *operands), (problem.y, domain)
+
+
+def _attention(problem: Attention) -> tuple[tuple[Access | None, ...], Access]:
+    batch = (problem.batch[0].expression, problem.batch[1])
+    scores = (*batch, problem.queries, problem.keys)
+    inputs = (
+        (problem.q, (*batch, problem.queries, problem.depth)),
+        (problem.k, (*batch, problem.keys, problem.depth)),
+        (problem.v, (*batch, problem.keys, problem.width)),
+        *((each, scores) for each in problem.scores.operands),
+    )
+    return inputs, (problem.y, (*batch, problem.queries, problem.width))
 
 
 def _moved(problem: Gather | Pad | Resize) -> tuple[tuple[Access | None, ...], Access]:

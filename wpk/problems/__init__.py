@@ -1,5 +1,6 @@
 """Problems: frozen, hashable descriptions of an operator's work. Equal problems share one result."""
 
+from wpk.problems.attention import Attention
 from wpk.problems.convolution import Convolution
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.matmul import Matmul
@@ -10,10 +11,20 @@ from wpk.problems.pooling import Pooling
 from wpk.problems.reduction import Reduction
 
 Problem = (
-    Convolution | Matmul | Pooling | Reduction | Normalisation | Elementwise | Gather | Pad | Resize
+    Convolution
+    | Matmul
+    | Attention
+    | Pooling
+    | Reduction
+    | Normalisation
+    | Elementwise
+    | Gather
+    | Pad
+    | Resize
 )
 
 __all__ = [
+    "Attention",
     "Convolution",
     "Elementwise",
     "Epilogue",

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from math import prod
 
-from wpk.expression import Operand
+from wpk.expression import Acc, Operand
 from wpk.extent import Extent
 from wpk.problems import (
+    Attention,
     Convolution,
     Elementwise,
     Gather,
@@ -28,6 +29,8 @@ def problem_words(problem: Problem) -> str:
             words = [_convolution(problem), epilogue_words(problem.epilogue), _batch(problem.n)]
         case Matmul():
             words = [_matmul(problem), epilogue_words(problem.epilogue)]
+        case Attention():
+            words = [_attention(problem), _masked(problem)]
         case Pooling():
             size = f"{_by(problem.window)}/{_stride(problem.stride)}"
             words = [f"{problem.kind} pool {size} {problem.c}ch {_area(problem.p, problem.q)}"]
@@ -65,6 +68,22 @@ def _matmul(problem: Matmul) -> str:
     count = TIMES.join(_extent(each) for each in (outer, Extent(heads)) if each != Extent(1))
     times = f"{count} of " if count else ""
     return f"matmul {times}{_extent(problem.m)}{TIMES}{problem.k} · {problem.k}{TIMES}{problem.n}"
+
+
+def _attention(problem: Attention) -> str:
+    outer, heads = problem.batch
+    count = TIMES.join(_extent(each) for each in (outer, Extent(heads)) if each != Extent(1))
+    times = f"{count} of " if count else ""
+    width = "" if problem.depth == problem.width else f" · {problem.keys}{TIMES}{problem.width}"
+    queries = f"{problem.queries}{TIMES}{problem.depth}"
+    return f"attention {times}{queries} · {problem.keys} keys{width}"
+
+
+def _masked(problem: Attention) -> str:
+    """What the softmax is of, besides the products."""
+    if isinstance(problem.scores.expression, Acc):
+        return ""
+    return f"softmax of {formula(problem.scores.expression)}"
 
 
 def _normalisation(problem: Normalisation) -> str:

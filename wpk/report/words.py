@@ -6,6 +6,7 @@ from itertools import groupby
 
 from wpk.expression import Operand
 from wpk.problems import (
+    Attention,
     Convolution,
     Elementwise,
     Matmul,
@@ -26,6 +27,8 @@ def kind_of(problem: Problem) -> str:
             return "depthwise" if problem.is_depthwise else "convolution"
         case Matmul():
             return "matrix product"
+        case Attention():
+            return "attention"
         case Pooling():
             return "pooling"
         case Reduction():
@@ -42,6 +45,7 @@ KINDS = (
     "convolution",
     "depthwise",
     "matrix product",
+    "attention",
     "pooling",
     "reduction",
     "normalisation",
@@ -52,7 +56,8 @@ KINDS = (
 
 _ONNX_KINDS = (
     ("convolution", r".*Conv.*"),
-    ("matrix product", r"MatMul.*|Gemm|Einsum|Attention"),
+    ("matrix product", r"MatMul.*|Gemm|Einsum"),
+    ("attention", r"Attention"),
     ("reduction", r"Reduce.*|Global.*Pool|ArgM.*|CumSum|TopK"),
     ("pooling", r".*Pool"),
     ("normalisation", r".*Softmax|.*Normalization|LRN"),

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from wpk.schedules.attention_mma import AttentionMmaTemplate
+from wpk.schedules.attention_simt import AttentionSimtTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
@@ -26,6 +28,8 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     GemmMmaTemplate(),
     GemmSimtTemplate(),
     GemmWgmmaTemplate(),
+    AttentionMmaTemplate(),
+    AttentionSimtTemplate(),
     DepthwiseTemplate(),
     PoolingTemplate(),
     ReductionTemplate(),

@@ -1,0 +1,259 @@
+// The parts of attention on the tensor cores: a warp's sixteen rows of queries, and where warps that share rows meet.
+//
+// The scores of a step of keys stay in the registers that the product left them in, which are also those that the
+// product with the values wants: they never go through shared memory. Exponentials are relative to the largest score so
+// far; what was summed before is scaled down where a larger one comes (Milakov and Gimelshein, "Online normalizer
+// calculation for softmax", 2018; Dao et al., "FlashAttention", 2022, algorithm 1).
+//
+// Problem and Schedule are named by attention_mma.py.
+#pragma once
+
+#include <wpk/kernels/split_fp32.cuh>
+#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/tile_rows.cuh>
+#include <wpk/kernels/warp.cuh>
+
+namespace wpk
+{
+
+template <class Problem, class Schedule>
+struct AttentionShape
+{
+    using T = typename Problem::Element;
+    static constexpr int warps = Schedule::warps, split = Schedule::split, blockN = Schedule::block_n;
+    static constexpr int stages = Schedule::stages, threads = warps * split * kWarpSize;
+    static constexpr int rows = 16 * warps, keys = blockN * split;
+    static constexpr int steps = ceilDivide(Problem::keys, keys);
+    using Queries = RowTile<T, rows, Problem::depth>;
+    using Keys = RowTile<T, keys, Problem::depth>;
+    using Values = RowTile<T, keys, Problem::width>;
+    static constexpr int stageBytes = Keys::bytes + Values::bytes;
+    static constexpr int pairsN = blockN / 16, pairsD = Values::paddedColumns / 16;
+    // Floats between staged rows; 8 more than the columns keep the writes free of conflicts.
+    static constexpr int stagingStride = Values::paddedColumns + 8;
+
+    static_assert(blockN % 16 == 0, "a warp has whole pairs of tiles of 8 keys");
+    static_assert(stages >= 1 && stages <= steps, "the ring has one step at least, and no more than there are");
+    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
+    static_assert(threads <= 1024, "a block has at most 1024 threads");
+    static_assert(maxOf(rows, keys) * Keys::chunks <= 16 * threads && keys * Values::chunks <= 16 * threads,
+        "a thread copies at most 16 pieces of a tile");
+};
+
+// sums += a * b of fp32 accumulators; a and b are words of Element as ldmatrix gives them.
+template <class Multiply, int TN>
+WPK_DEVICE void addProducts(float (&sums)[1][TN][4], uint32 (&a)[1][4], uint32 (&b)[TN][2])
+{
+    if constexpr (isSame<Multiply, SplitFp32>)
+    {
+        mmaTileSplit(sums, a, b);
+    }
+    else
+    {
+        if constexpr (isSame<Multiply, Tf32>)
+        {
+            WPK_UNROLL
+            for (int i = 0; i < 4; ++i)
+                a[0][i] = roundToTf32(asFloat(a[0][i]));
+            WPK_UNROLL
+            for (int i = 0; i < TN * 2; ++i)
+                b[i / 2][i % 2] = roundToTf32(asFloat(b[i / 2][i % 2]));
+        }
+        mmaTile<Multiply>(sums, a, b);
+    }
+}
+
+// Two neighbours of a row of weights, as one word of a fragment.
+template <class T>
+WPK_DEVICE uint32 packPair(float first, float second)
+{
+    const Vector<T, 2> pair{{fromFloat<T>(first), fromFloat<T>(second)}};
+    uint32 word;
+    memcpy(&word, &pair, sizeof(word));
+    return word;
+}
+
+// The sixteen rows of a warp: [0] of a pair is row lane / 4, [1] the one 8 below.
+template <class Problem, class Shape>
+struct AttentionWarp
+{
+    using T = typename Shape::T;
+    using Multiply = typename Problem::Multiply;
+    static constexpr bool kNarrow = sizeof(T) == 2;
+    static constexpr int kDepthSteps = Shape::Keys::chunks / 2;
+    float top[2] = {asFloat(0xff800000u), asFloat(0xff800000u)};
+    float sum[2] = {};
+    float weighted[Shape::pairsD][1][2][4] = {};
+    float scores[Shape::pairsN][1][2][4];
+    OperandRows<typename Problem::Operands, 2> operands[Shape::pairsN * 2][2];
+
+    WPK_DEVICE int row() const
+    {
+        return warpIndex() / Shape::split * 16 + laneIndex() / 4;
+    }
+    WPK_DEVICE int part() const
+    {
+        return warpIndex() % Shape::split;
+    }
+    // The first of this lane's two keys of tile `tile`, of those of a step.
+    WPK_DEVICE int key(int tile) const
+    {
+        return part() * Shape::blockN + tile * 8 + laneIndex() % 4 * 2;
+    }
+
+    // What the scores are computed with, of the keys from firstKey on.
+    WPK_DEVICE void loadOperands(const void* const* pointers, int matrix, int head, int firstRow, int firstKey)
+    {
+        if constexpr (Problem::Operands::count > 0)
+        {
+            WPK_UNROLL
+            for (int i = 0; i < Shape::pairsN * 4; ++i)
+            {
+                const int column = firstKey + key(i / 2), query = firstRow + row() + i % 2 * 8;
+                const int valid = minOf(2, Problem::keys - column);
+                if (valid > 0)
+                    operands[i / 2][i % 2].load(
+                        pointers, valid, matrix, head, minOf(query, Problem::queries - 1), column);
+            }
+        }
+    }
+
+    // scores = Q K^T
+    WPK_DEVICE void multiplyKeys(SharedAddress queries, SharedAddress keys)
+    {
+        const int lane = laneIndex();
+        WPK_UNROLL
+        for (int i = 0; i < Shape::pairsN * 8; ++i)
+            scores[i / 8][0][i / 4 % 2][i % 4] = 0.0f;
+        WPK_UNROLL
+        for (int step = 0; step < kDepthSteps; ++step)
+        {
+            uint32 a[1][4];
+            loadMatrix4(a[0], queries + Shape::Queries::offset(row() / 16 * 16 + lane % 16, step * 2 + lane / 16));
+            WPK_UNROLL
+            for (int pair = 0; pair < Shape::pairsN; ++pair)
+            {
+                uint32 words[4], first[1][4] = {{a[0][0], a[0][1], a[0][2], a[0][3]}};
+                const int at = part() * Shape::blockN + pair * 16 + lane % 8 + lane / 16 * 8;
+                loadMatrix4(words, keys + Shape::Keys::offset(at, step * 2 + lane / 8 % 2));
+                uint32 b[2][2] = {{words[0], words[1]}, {words[2], words[3]}};
+                addProducts<Multiply>(scores[pair], first, b);
+            }
+        }
+    }
+
+    // Scores become weights relative to the largest score so far; returns what earlier sums are multiplied by.
+    WPK_DEVICE void weigh(int firstKey, float (&factor)[2])
+    {
+        float largest[2] = {top[0], top[1]};
+        WPK_UNROLL
+        for (int i = 0; i < Shape::pairsN * 8; ++i)
+        {
+            float& score = scores[i / 8][0][i / 4 % 2][i % 4];
+            const int half = i % 4 / 2;
+            score = Problem::Scores::evaluate(score, operands[i / 4][half].values[i % 2]);
+            if (firstKey + key(i / 4) + i % 2 >= Problem::keys)
+                score = asFloat(0xff800000u);
+            largest[half] = fmaxf(largest[half], score);
+        }
+        WPK_UNROLL
+        for (int half = 0; half < 2; ++half)
+        {
+            largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 1));
+            largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 2));
+            const float before = top[half];
+            top[half] = largest[half];
+            factor[half] = expf(before - base(half));
+            sum[half] *= factor[half];
+        }
+        WPK_UNROLL
+        for (int i = 0; i < Shape::pairsN * 8; ++i)
+        {
+            float& score = scores[i / 8][0][i / 4 % 2][i % 4];
+            score = expf(score - base(i % 4 / 2));
+            sum[i % 4 / 2] += score;
+        }
+    }
+
+    // What exponents are relative to: 0 as long as all scores were -inf, whose differences are no numbers.
+    WPK_DEVICE float base(int half) const
+    {
+        return top[half] == asFloat(0xff800000u) ? 0.0f : top[half];
+    }
+
+    // weighted = weighted * factor + weights V. A step's products are summed apart: see split_fp32.cuh.
+    WPK_DEVICE void multiplyValues(const unsigned char* values, const float (&factor)[2])
+    {
+        WPK_UNROLL
+        for (int pair = 0; pair < Shape::pairsD; ++pair)
+        {
+            float added[1][2][4] = {};
+            WPK_UNROLL
+            for (int step = 0; step < Shape::blockN / (kNarrow ? 16 : 8); ++step)
+            {
+                uint32 a[1][4], b[2][2];
+                weightsOf(step, a[0]);
+                valuesOf(values, step, pair, b);
+                addProducts<Multiply>(added, a, b);
+            }
+            WPK_UNROLL
+            for (int i = 0; i < 8; ++i)
+            {
+                float& total = weighted[pair][0][i / 4][i % 4];
+                total = total * factor[i % 4 / 2] + added[0][i / 4][i % 4];
+            }
+        }
+    }
+
+private:
+    // Accumulators as the left operand. Of fp32 weights, which a fragment holds one a word, the pair of keys that a
+    // lane has stands for the fragment's k t and t + 4: the order of a sum's terms is free, as long as the values' is
+    // the same.
+    WPK_DEVICE void weightsOf(int step, uint32 (&a)[4]) const
+    {
+        if constexpr (kNarrow)
+        {
+            WPK_UNROLL
+            for (int i = 0; i < 4; ++i)
+            {
+                const float(&pair)[4] = scores[step][0][i / 2];
+                a[i] = packPair<T>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
+            }
+        }
+        else
+        {
+            const float(&tile)[4] = scores[step / 2][0][step % 2];
+            a[0] = asUint32(tile[0]);
+            a[1] = asUint32(tile[2]);
+            a[2] = asUint32(tile[1]);
+            a[3] = asUint32(tile[3]);
+        }
+    }
+
+    // The right operand: columns 16 pair .. 16 pair + 15 of the values of a step's keys.
+    WPK_DEVICE void valuesOf(const unsigned char* values, int step, int pair, uint32 (&b)[2][2]) const
+    {
+        const int lane = laneIndex(), first = part() * Shape::blockN;
+        if constexpr (kNarrow)
+        {
+            uint32 words[4];
+            const int at = Shape::Values::offset(first + step * 16 + lane % 16, pair * 2 + lane / 16);
+            loadMatrix4Transposed(words, sharedAddress(values) + at);
+            WPK_UNROLL
+            for (int i = 0; i < 4; ++i)
+                b[i / 2][i % 2] = words[i];
+        }
+        else
+        {
+            WPK_UNROLL
+            for (int i = 0; i < 4; ++i)
+            {
+                const int at = first + step * 8 + lane % 4 * 2 + i % 2, column = pair * 16 + i / 2 * 8 + lane / 4;
+                const unsigned char* const chunk = values + Shape::Values::offset(at, column / 4);
+                b[i / 2][i % 2] = load<uint32, 1>(reinterpret_cast<const uint32*>(chunk) + column % 4)[0];
+            }
+        }
+    }
+};
+
+} // namespace wpk

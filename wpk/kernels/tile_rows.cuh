@@ -1,0 +1,53 @@
+// Rows of a matrix in shared memory, wider than the 128 bytes of a swizzled tile: panels side by side.
+//
+// Rows of Columns elements, zeros up to a multiple of 16 elements, so that every step of mmaTile and every pair of its
+// tiles of eight columns is whole.
+#pragma once
+
+#include <wpk/kernels/async_copy.cuh>
+#include <wpk/kernels/tile_shared.cuh>
+
+namespace wpk
+{
+
+template <class T, int Rows, int Columns>
+struct RowTile
+{
+    static constexpr int kChunk = 16 / sizeof(T); // elements
+    static constexpr int paddedColumns = ceilDivide(Columns, 16) * 16;
+    static constexpr int chunks = paddedColumns / kChunk;
+    static constexpr int panelChunks = chunks % 8 == 0 ? 8 : chunks % 4 == 0 ? 4 : 2;
+    static constexpr int bytes = Rows * chunks * 16;
+    using Panel = SwizzledTile<panelChunks * 16>;
+
+    // Byte offset of a chunk of 16 bytes.
+    static WPK_DEVICE int offset(int row, int chunk)
+    {
+        return chunk / panelChunks * (Rows * panelChunks * 16) + Panel::offset(row, chunk % panelChunks);
+    }
+
+    // Starts copying rows [first, first + Rows) of the matrix at `source`, whose rows are `stride` elements apart and
+    // 16-byte aligned; those from `limit` on are zeros.
+    template <int Threads>
+    static WPK_DEVICE void copy(SharedAddress tile, const T* source, int64 stride, int first, int limit)
+    {
+        // A few at a time: unrolled in full, their addresses would be kept in registers from step to step.
+        constexpr int kItems = Rows * chunks, kTogether = 4;
+        WPK_KEEP_LOOP
+        for (int begin = static_cast<int>(threadIdx.x); begin < kItems; begin += kTogether * Threads)
+        {
+            WPK_UNROLL
+            for (int i = 0; i < kTogether; ++i)
+            {
+                const int item = begin + i * Threads, row = item / chunks, chunk = item % chunks;
+                if (item >= kItems)
+                    break;
+                const int columns = first + row < limit ? minOf(kChunk, Columns - chunk * kChunk) : 0;
+                const T* const at = columns > 0 ? source + (first + row) * stride + chunk * kChunk : source;
+                copyAsync<16>(tile + offset(row, chunk), at, maxOf(columns, 0) * static_cast<int>(sizeof(T)));
+            }
+        }
+    }
+};
+
+} // namespace wpk

@@ -1,0 +1,152 @@
+"""Attention: a body of two products with a softmax between them.
+
+Its nodes are read in three pieces, each of which keeps to the grammar of bodies: what makes the
+scores, what happens to the weights, and the product of weights and values with the views behind it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+
+import onnx_graphsurgeon as gs
+
+from wpk.dtypes import DType
+from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
+from wpk.lowering.anchors.base import Lowered, only_view
+from wpk.lowering.body import AnchorShape, Body, read_body
+from wpk.lowering.context import Context
+from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.views import View, contiguous_strides
+from wpk.problems import Attention, Epilogue
+
+_WEIGHTS = "the weights of attention"
+
+
+class AttentionBody:
+    """A body that is attention, read."""
+
+    def __init__(
+        self,
+        body: Body,
+        inputs: Mapping[str, Symbol],
+        context: Context,
+        shapes: Mapping[str, AnchorShape],
+    ) -> None:
+        """Read the three pieces.
+
+        Raises:
+            RefusedError: A piece does not follow the grammar.
+            NotAViewError: A tensor's memory layout stands in the way.
+        """
+        softmax, product = _anchors(body)
+        scores, weights, p = softmax.inputs[0].name, softmax.outputs[0].name, product.inputs[0].name
+        self.context = context
+        self.scores = read_body(_until(body, scores), inputs, context, shapes)
+        if self.scores.anchor is None or self.scores.steps:
+            raise RefusedError("scores that are not those of a product, in its shape")
+        shape, leading = self.scores.shape, self.scores.leading
+        self.weights = View(_WEIGHTS, DType.FP32, leading, shape, contiguous_strides(shape))
+        known = {**inputs, weights: self.weights}
+        between = read_body(_until(body, p, weights), known, context, shapes)
+        self.empty_rows_are_zero = _is_guarded(between)
+        known = {**inputs, p: self.weights}
+        self.result = read_body(_until(body, body.output, p), known, context, shapes)
+
+    def lower(self, y: View) -> Lowered:
+        """The problem.
+
+        Args:
+            y: The output's memory, seen with the shape of the last product.
+
+        Raises:
+            RefusedError: wpk does not carry it.
+            NotAViewError: A tensor's memory layout stands in the way.
+        """
+        first, last = self.scores.anchor, self.result.anchor
+        assert first is not None
+        assert last is not None
+        q, across = (only_view(each, "an operand of the scores") for each in first.inputs[:2])
+        rank = len(across.shape)
+        k = across.transposed((*range(rank - 2), rank - 1, rank - 2))
+        if last.inputs[0] != self.weights or _bare(self.result.expression) != Acc():
+            raise RefusedError("weights or a result of attention that something else works on")
+        v = only_view(last.inputs[1], "the values of attention")
+        views = [_batched(each, y) for each in (q, k, v, y, *self.scores.operands)]
+        q, k, v, y, *operands = views
+        problem = Attention(
+            precision=self.context.compute_precision(v.dtype),
+            batch=(y.leading, y.shape[1]),
+            queries=q.shape[2],
+            keys=k.shape[2],
+            depth=q.shape[3],
+            width=v.shape[3],
+            q=q.tensor(),
+            k=k.tensor(),
+            v=v.tensor(),
+            scores=Epilogue(
+                self.scores.expression, tuple(operand.tensor() for operand in operands)
+            ),
+            empty_rows_are_zero=self.empty_rows_are_zero,
+            y=y.tensor(),
+        )
+        return Lowered(problem, (q, k, v, *operands))
+
+
+def is_attention(body: Body) -> bool:
+    """Whether a body holds a softmax between two products."""
+    ops = [node.op for node in body.nodes]
+    return ops.count("Softmax") == 1 and ops.count("MatMul") == 2
+
+
+def _anchors(body: Body) -> tuple[gs.Node, gs.Node]:
+    """The softmax and the product that reads its weights."""
+    softmax = next(node for node in body.nodes if node.op == "Softmax")
+    before = {node.name for node in _until(body, softmax.outputs[0].name).nodes}
+    last = [node for node in body.nodes if node.op == "MatMul" and node.name not in before]
+    if len(last) != 1:
+        raise RefusedError("a softmax that is not between two products")
+    return softmax, last[0]
+
+
+def _until(body: Body, output: str, given: str = "") -> Body:
+    """The part of a body that makes ``output``, where ``given`` is there already."""
+    wanted, nodes = {output}, list[gs.Node]()
+    for node in reversed(body.nodes):
+        if any(t.name in wanted - {given} for t in node.outputs):
+            nodes.insert(0, node)
+            wanted |= {t.name for t in node.inputs if t.name}
+    return replace(body, nodes=tuple(nodes), output=output)
+
+
+def _is_guarded(weights: Computed) -> bool:
+    """Whether weights that are no numbers become 0.
+
+    Raises:
+        RefusedError: Something else happens to them.
+    """
+    expression = _bare(weights.expression)
+    if weights.steps or weights.shape != weights.operands[0].shape:
+        raise RefusedError("weights of attention that are viewed in another shape")
+    if expression == Operand(0):
+        return False
+    match expression:
+        case Apply("Where", (Apply("IsNan", (Operand(0),)), Scalar(0.0), Operand(0))):
+            return True
+    raise RefusedError("weights of attention that something else works on")
+
+
+def _bare(expression: Expression) -> Expression:
+    """Without roundings: kernels round weights to what they multiply, results to their type."""
+    match expression:
+        case Round(_, argument):
+            return _bare(argument)
+        case Apply(operation, arguments):
+            return Apply(operation, tuple(_bare(each) for each in arguments))
+    return expression
+
+
+def _batched(view: View, y: View) -> View:
+    """Two batch axes before each matrix, those of ``y``."""
+    batch = y.shape[:-2]
+    wide = view.broadcast((*batch, *view.shape[-2:]), y.leading)
+    return wide.reshaped((batch[0], prod(batch[1:]), *view.shape[-2:]))

@@ -1,0 +1,235 @@
+"""Attention on the tensor cores, without the scores in memory (attention_mma.cuh)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.dtypes import Precision
+from wpk.expression import flops
+from wpk.performance.work import Columns, Floats, Work
+from wpk.problems.attention import Attention
+from wpk.problems.operand import Tensor
+from wpk.schedules import mma_tiles
+from wpk.schedules.attention_view import attention_members, row_blocks, why_not_attention
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.schedules.matrix_tiles import target_constraints, words
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Type, Wide
+from wpk.targets.target import Target
+
+_WARP, _TILE_ROWS, _TILE_COLUMNS = 32, 16, 16
+_COPY_BYTES, _MAX_COPIES = 16, 16
+_MAX_SIZE = 256  # elements of a head: as many sums as registers hold
+_OTHER_REGISTERS = 44  # addresses, fragments and what a row keeps; read from ptxas reports
+_UNDER_WAY = {Precision.TF32: (1.25, 0.75), Precision.FP32: (2.5, 1.25)}
+_NARROW_UNDER_WAY = (0.5, 0.5)
+"""Registers of fragments and loads under way, for each of a score and of a weighted value; read from
+ptxas reports, above which kernels spill."""
+
+_EXPONENTIAL_FLOPS = 14  # a score's: maximum, bounds, subtraction, exponential, sum
+
+
+@dataclass(frozen=True)
+class AttentionMmaSchedule(Schedule):
+    """Parameters of attention_mma.cuh.
+
+    Attributes:
+        warps: Warps along the queries; each has 16 of them.
+        split: Warps that share rows of queries, each with its keys of a step.
+        block_n: Keys of a warp in a step.
+        stages: Steps of the ring.
+        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+    """
+
+    warps: int
+    split: int
+    block_n: int
+    stages: int
+    early: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.warps * self.split * _WARP
+
+    @property
+    def rows(self) -> int:
+        """Queries of a block."""
+        return self.warps * _TILE_ROWS
+
+
+class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]):
+    """Queries, keys and values as rows of 16-byte chunks, in every precision; fp32 as 3 x tf32."""
+
+    name: ClassVar[str] = "attention_mma"
+    version: ClassVar[int] = 1
+    problem_type = Attention
+    schedule_type = AttentionMmaSchedule
+
+    def why_not(self, problem: Attention, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        stored = problem.precision.storage
+        for name, tensor in (("q", problem.q), ("k", problem.k), ("v", problem.v)):
+            reason = mma_tiles.needs(tensor.dtype, problem.precision, target)
+            reason = reason or _why_not_copied(name, tensor)
+            if reason is not None:
+                return reason
+            if tensor.dtype is not stored:
+                return f"{name} is {tensor.dtype.value}; chunks of {stored.value} are copied"
+        if max(problem.depth, problem.width) > _MAX_SIZE:
+            return f"heads of {problem.depth} and {problem.width}, at most {_MAX_SIZE} are carried"
+        return why_not_attention(problem)
+
+    def axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`."""
+        return {
+            "warps": (1, 2, 4, 8),
+            "split": (1, 2, 4, 8),
+            "block_n": (16, 32, 64, 128),
+            "stages": (1, 2, 3, 4),
+            "early": early_axis(target),
+        }
+
+    def constraints(self, problem: Attention, target: Target) -> Sequence[Constraint]:
+        """See `ScheduleTemplate.constraints`."""
+        keys, queries = problem.keys, problem.queries
+        return (
+            Constraint(
+                lambda c: (c["block_n"] > 0) & (c["block_n"] % _TILE_COLUMNS == 0),
+                words("{block_n} keys of a warp are no multiple of 16"),
+            ),
+            Constraint(
+                lambda c: (c["stages"] >= 1) & (c["stages"] <= _steps(keys, c)),
+                words(f"a ring of {{stages}} steps of {{split}} x {{block_n}} of {keys} keys"),
+            ),
+            Constraint(
+                lambda c: (c["split"] == 1) | (c["block_n"] * (c["split"] - 1) < keys),
+                words(f"{{split}} warps of {{block_n}} keys, there are {keys}"),
+            ),
+            Constraint(
+                lambda c: (c["warps"] == 1) | (_TILE_ROWS * (c["warps"] - 1) < queries),
+                words(f"{{warps}} warps of 16 queries, there are {queries}"),
+            ),
+            Constraint(
+                lambda c: _copies(problem, c) <= _MAX_COPIES,
+                words(f"a thread copies more than {_MAX_COPIES} pieces of a tile ({{s}})"),
+            ),
+            early_constraint(target),
+            *target_constraints(
+                _threads,
+                lambda c: shared_bytes(problem, c),
+                lambda c: _registers(problem, c),
+                target,
+            ),
+        )
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """Few rows to a block, or many: no model was held against a measurement yet."""
+        return np.asarray(columns["warps"] > 1, np.int64)
+
+    def work(self, problem: Attention, columns: Columns, target: Target) -> Work:
+        """Both products of whole tiles; queries once, keys and values once a block."""
+        element = problem.q.dtype.bytes
+        rows = columns["warps"].astype(np.float64) * _TILE_ROWS
+        walked = _steps(problem.keys, columns) * columns["split"] * columns["block_n"]
+        depth, width = _whole(problem.depth), _whole(problem.width)
+        products = 2.0 * rows * walked * (depth + width)
+        scores = rows * walked * (_EXPONENTIAL_FLOPS + flops(problem.scores.expression))
+        blocks = np.ceil(problem.queries / rows) * problem.leading.value * problem.batch[1]
+        read = (rows * depth + walked * (depth + width)) * float(element)
+        read = read + rows * walked * sum(t.dtype.bytes for t in problem.scores.operands)
+        threads = _threads(columns)
+        pairs = columns["block_n"] / float(_TILE_COLUMNS)
+        loads = depth * element / 32 * (1 + pairs) + pairs * width * element / 32
+        return Work(
+            unit=problem.precision,
+            element_bytes=element,
+            blocks=blocks,
+            threads=threads,
+            shared_bytes=shared_bytes(problem, columns),
+            registers=_registers(problem, columns),
+            block_flops=products + scores,
+            thread_flops=(products + scores) / threads,
+            block_transactions=read / target.transaction_bytes,
+            thread_loads=_steps(problem.keys, columns) * loads,
+            store_bytes=rows * float(problem.width * problem.y.dtype.bytes),
+            steps=_steps(problem.keys, columns),
+            stages=columns["stages"].astype(np.float64),
+            early=columns["early"] == 1,
+        )
+
+    def kernel(self, problem: Attention, schedule: AttentionMmaSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
+        items = problem.batch[1] * row_blocks(problem, schedule.rows)
+        return Kernel(
+            members={
+                "Multiply": Type(mma_tiles.MULTIPLY_TYPES[problem.precision]),
+                "Element": Type(problem.q.dtype.c_name),
+                **attention_members(problem, schedule.rows),
+                "q_row": Wide(problem.q.strides[2]),
+                "k_row": Wide(problem.k.strides[2]),
+                "v_row": Wide(problem.v.strides[2]),
+            },
+            inputs=3 + len(problem.scores.operands),
+            leading=problem.leading,
+            grid=linear_grid(problem.leading, items, 1),
+            threads=schedule.threads,
+            shared_bytes=int(shared_bytes(problem, schedule.columns())[0]),
+            attributes=launch_attributes(schedule.early),
+        )
+
+
+def shared_bytes(problem: Attention, columns: Columns) -> Floats:
+    """Queries and the ring, or what warps that share rows leave at the end, where larger."""
+    element = float(problem.q.dtype.bytes)
+    rows, keys = columns["warps"] * float(_TILE_ROWS), columns["split"] * columns["block_n"]
+    depth, width = _whole(problem.depth), _whole(problem.width)
+    ring = (rows * depth + columns["stages"] * keys * (depth + width)) * element
+    staging = columns["split"] * rows * (2 + width + 8) * 4.0
+    larger: Floats = np.maximum(ring, staging)
+    return larger
+
+
+def _registers(problem: Attention, columns: Columns) -> Floats:
+    """Scores, weighted values, the scores' operands, and the rest."""
+    scores, weighted = columns["block_n"] / 2.0, _whole(problem.width) / 2.0
+    of_scores, of_weighted = _UNDER_WAY.get(problem.precision, _NARROW_UNDER_WAY)
+    operands = len(problem.scores.operands)
+    registers: Floats = scores * (1 + operands + of_scores) + weighted * (1 + of_weighted)
+    return registers + _OTHER_REGISTERS
+
+
+def _copies(problem: Attention, columns: Columns) -> Floats:
+    """Pieces of the largest tile that a thread copies."""
+    rows, keys = columns["warps"] * float(_TILE_ROWS), columns["split"] * columns["block_n"]
+    of_keys = np.maximum(rows, keys) * _whole(problem.depth)
+    elements = np.maximum(of_keys, keys * _whole(problem.width))
+    pieces: Floats = elements * problem.q.dtype.bytes / _COPY_BYTES / _threads(columns)
+    return pieces
+
+
+def _steps(keys: int, columns: Columns) -> Floats:
+    steps: Floats = np.ceil(keys / np.maximum(columns["split"] * columns["block_n"], 1))
+    return steps
+
+
+def _threads(columns: Columns) -> Floats:
+    return (columns["warps"] * columns["split"] * _WARP).astype(np.float64)
+
+
+def _whole(elements: int) -> float:
+    """Elements of a row with the zeros that fill its last tile."""
+    return float(-(-elements // _TILE_COLUMNS) * _TILE_COLUMNS)
+
+
+def _why_not_copied(name: str, tensor: Tensor) -> str | None:
+    """Why rows of an operand cannot be copied by 16 bytes; None if they can."""
+    if tensor.strides[3] != 1:
+        return f"{name} has a stride of {tensor.strides[3]} along a head; copies need 1"
+    if tensor.alignment < _COPY_BYTES:
+        return f"{name} is aligned to {tensor.alignment} bytes; copies need {_COPY_BYTES}"
+    return None

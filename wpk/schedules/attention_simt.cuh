@@ -1,0 +1,132 @@
+// Attention on the ordinary cores, of tensors that lie in any way.
+//
+// A warp has one row of queries and walks 32 keys at a time: each lane computes the score of one key, then all lanes
+// add the values of all 32 keys, each lane columns of its own. Exponentials are relative to the largest score so far
+// (tile_attention.cuh says more).
+//
+// Problem: Q, K, V, Operands and Y over (matrix, head, row, column), Scores an expression over the product and
+// Operands; heads, queries, keys, depth, width, yPadding; wide.
+#pragma once
+
+#include <wpk/kernels/early_launch.cuh>
+#include <wpk/kernels/index.cuh>
+#include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/warp.cuh>
+
+namespace wpk
+{
+
+namespace detail
+{
+
+// One warp's row.
+template <class Problem>
+struct AttentionRow
+{
+    static constexpr int kGroup = 4; // neighbours of a row that are loaded at once
+    static constexpr int kColumns = ceilDivide(Problem::width + Problem::yPadding, kWarpSize);
+    const void* const* inputs;
+    int matrix, head, row;
+    float top = asFloat(0xff800000u), sum = 0.0f;
+    float weighted[kColumns] = {};
+
+    // The score of the query, which lies in shared memory, and a key; -inf beyond the last key.
+    WPK_DEVICE float score(const float* query, int key) const
+    {
+        if (key >= Problem::keys)
+            return asFloat(0xff800000u);
+        float product = 0.0f;
+        for (int first = 0; first < Problem::depth; first += kGroup)
+        {
+            float values[kGroup];
+            const int valid = minOf(kGroup, Problem::depth - first);
+            loadRowAsFloat<typename Problem::K, kGroup>(
+                inputs[1], Problem::K::offset(matrix, head, key, first), valid, values);
+            for (int i = 0; i < valid; ++i)
+                product += load<float, 1>(query + first + i)[0] * values[i];
+        }
+        float one[1] = {product};
+        applyToRow<typename Problem::Scores, typename Problem::Operands, 1>(one, inputs + 3, 1, matrix, head, row, key);
+        return one[0];
+    }
+
+    // Adds the values of keys firstKey .. firstKey + 31, one of which has this lane's score.
+    WPK_DEVICE void add(int firstKey, float score)
+    {
+        const float before = top;
+        top = fmaxf(top, warpMax(score));
+        // As long as all scores were -inf their differences are no numbers.
+        const float base = top == asFloat(0xff800000u) ? 0.0f : top;
+        const float factor = expf(before - base), weight = expf(score - base);
+        sum = sum * factor + weight;
+        for (float& each : weighted)
+            each *= factor;
+        const int count = minOf(kWarpSize, Problem::keys - firstKey);
+        for (int key = 0; key < count; ++key)
+        {
+            const float of = shuffle(weight, key);
+            WPK_UNROLL
+            for (int i = 0; i < kColumns; ++i)
+            {
+                const int column = laneIndex() + i * kWarpSize;
+                float value[1] = {};
+                if (column < Problem::width)
+                    loadRowAsFloat<typename Problem::V, 1>(
+                        inputs[2], Problem::V::offset(matrix, head, firstKey + key, column), 1, value);
+                weighted[i] += of * value[0];
+            }
+        }
+    }
+
+    // Writes the row and its padding.
+    WPK_DEVICE void finish(void* y) const
+    {
+        const float total = warpSum(sum);
+        const float scale = 1.0f / total; // of no score but -inf: 0 * inf, no number, as ONNX has it
+        WPK_UNROLL
+        for (int i = 0; i < kColumns; ++i)
+        {
+            const int column = laneIndex() + i * kWarpSize;
+            if (column >= Problem::width + Problem::yPadding)
+                continue;
+            const bool empty = Problem::emptyRowsAreZero && !(total > 0.0f);
+            const float value[1] = {empty ? 0.0f : weighted[i] * scale};
+            storeRowFromFloat<typename Problem::Y, 1>(
+                y, Problem::Y::offset(matrix, head, row, column), Problem::width - column, 1, value);
+        }
+    }
+};
+
+} // namespace detail
+
+template <class Problem, class Schedule>
+WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
+{
+    using Place = Domain<Problem::wide, Problem::heads, Problem::queries>;
+    static_assert(Schedule::warps >= 1 && Schedule::warps <= 32, "a block has 1 to 32 warps");
+    __shared__ float queries[Schedule::warps][Problem::depth];
+    if (Schedule::early)
+    {
+        releaseNext();
+        waitForPrevious();
+    }
+    const int64 item = static_cast<int64>(blockIdx.x) * Schedule::warps + warpIndex();
+    if (item >= Place::items(n))
+        return; // a whole warp
+    const Place at(item);
+    float* const query = queries[warpIndex()];
+    for (int column = laneIndex(); column < Problem::depth; column += kWarpSize)
+    {
+        float value[1];
+        loadRowAsFloat<typename Problem::Q, 1>(
+            inputs.at[0], Problem::Q::offset(at.leading, at.at[0], at.at[1], column), 1, value);
+        store<float, 1>(query + column, {{value[0]}});
+    }
+    __syncwarp();
+    detail::AttentionRow<Problem> row{inputs.at, at.leading, at.at[0], at.at[1]};
+    for (int firstKey = 0; firstKey < Problem::keys; firstKey += kWarpSize)
+        row.add(firstKey, row.score(query, firstKey + laneIndex()));
+    row.finish(y);
+}
+
+} // namespace wpk

@@ -1,0 +1,108 @@
+"""Attention on the ordinary cores, of tensors that lie in any way (attention_simt.cuh)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from wpk.expression import flops
+from wpk.performance.work import Columns, Work
+from wpk.problems.attention import Attention
+from wpk.schedules.attention_view import attention_members, why_not_attention
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.schedules.matrix_tiles import words
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.streaming import Stream
+from wpk.schedules.template import Constraint, Schedule
+from wpk.targets.target import Target
+
+_WARP, _MAX_WARPS = 32, 32
+_MAX_SIZE = 512  # elements of a head
+_STATIC_SHARED = 48 * 1024
+_OTHER_REGISTERS = 40
+_SCORE_FLOPS = 12  # maximum, subtraction, exponential, sum
+
+
+@dataclass(frozen=True)
+class AttentionSimtSchedule(Schedule):
+    """Parameters of attention_simt.cuh.
+
+    Attributes:
+        warps: Warps of a block, one for each row of queries.
+        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+    """
+
+    warps: int
+    early: int = 0
+
+
+class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedule]):
+    """A warp to a row of queries: what tensor cores cannot read."""
+
+    name: ClassVar[str] = "attention_simt"
+    version: ClassVar[int] = 1
+    problem_type = Attention
+    schedule_type = AttentionSimtSchedule
+
+    def why_not(self, problem: Attention, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        del target
+        for name, tensor in (("q", problem.q), ("k", problem.k), ("v", problem.v)):
+            if not tensor.dtype.is_float:
+                return f"{name} is {tensor.dtype.value}; attention takes floating point"
+        if max(problem.depth, problem.width) > _MAX_SIZE:
+            return f"heads of {problem.depth} and {problem.width}, at most {_MAX_SIZE} are carried"
+        return why_not_attention(problem)
+
+    def axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
+        """Warps of a block."""
+        return {"warps": (1, 2, 4, 8, 16), "early": early_axis(target)}
+
+    def constraints(self, problem: Attention, target: Target) -> Sequence[Constraint]:
+        """A block's warps and their rows of queries in shared memory."""
+        row_bytes = problem.depth * 4
+        return (
+            Constraint(
+                lambda c: (c["warps"] >= 1) & (c["warps"] <= _MAX_WARPS),
+                words(f"{{warps}} warps, a block has 1 to {_MAX_WARPS}"),
+            ),
+            Constraint(
+                lambda c: c["warps"] * row_bytes <= _STATIC_SHARED,
+                words(f"{{warps}} rows of {row_bytes} bytes, {_STATIC_SHARED} are allowed"),
+            ),
+            early_constraint(target),
+        )
+
+    def work(self, problem: Attention, columns: Columns, target: Target) -> Work:
+        """Keys and values once a row of queries, a key's row at a time."""
+        rows, element = float(problem.rows), problem.k.dtype.bytes
+        scores = _SCORE_FLOPS + flops(problem.scores.expression)
+        operands = sum(t.dtype.bytes for t in problem.scores.operands)
+        size = problem.depth + problem.width
+        warps = columns["warps"].astype(np.float64)
+        return Stream(
+            element_bytes=element,
+            flops=2.0 * problem.macs + rows * problem.keys * scores,
+            loads=rows * problem.keys * float(size * element + operands),
+            stores=rows * (problem.width + problem.y.padding) * float(problem.y.dtype.bytes),
+            blocks=np.ceil(rows / warps),
+            threads=warps * _WARP,
+            registers=_OTHER_REGISTERS + problem.width / _WARP,
+            steps=float(-(-problem.keys // _WARP) * size),
+            shared_bytes=warps * problem.depth * 4,
+            thread_loads=-(-problem.keys // _WARP) * float(problem.depth),
+            early=columns["early"] == 1,
+        ).work(target)
+
+    def kernel(self, problem: Attention, schedule: AttentionSimtSchedule) -> Kernel:
+        """Items are rows of queries."""
+        items = problem.batch[1] * problem.queries
+        return Kernel(
+            members=dict(attention_members(problem, 1)),
+            inputs=3 + len(problem.scores.operands),
+            leading=problem.leading,
+            grid=linear_grid(problem.leading, items, schedule.warps),
+            threads=schedule.warps * _WARP,
+            attributes=launch_attributes(schedule.early),
+        )
