@@ -30,7 +30,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "models"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from rows.base import MOST_SECONDS, Context, Row, RowError
+from rows.base import BUDGET, EFFORT, MOST_SECONDS, Context, Row, RowError
 from rows.catalogue import all_rows
 from rows.isolated import measure_apart
 from rows.machine import machine
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         about = _about(options.commit, arguments)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            for row, record in _measured(unfinished, options.store, seats(options.gpu)):
+            for row, record in _measured(unfinished, options):
                 results.add(row.name, record | about)
         except KeyboardInterrupt:
             _say("interrupted; finished rows are kept")
@@ -73,19 +73,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _tell(results, options.only)
 
 
-def _measured(
-    rows: Sequence[Row], store: Path, places: Sequence[Seat]
-) -> Iterator[tuple[Row, Record]]:
+def _measured(rows: Sequence[Row], options: argparse.Namespace) -> Iterator[tuple[Row, Record]]:
     """Records as they come; rows that look at what others measured begin when those are done."""
     for last in (False, True):
         stop = threading.Event()
 
         def work(row: Row, seat: Seat, stop: threading.Event = stop) -> Record:
             _say(f"{row.name} …")
-            return measure(row, store, seat, stop)
+            return measure(row, options, seat, stop)
 
         batch = [row for row in rows if row.is_last is last]
-        for row, record in spread(batch, places, work, stop):
+        for row, record in spread(batch, seats(options.gpu), work, stop):
             _say(f"{row.name}: {_outcome(record)}, {_summary(record)}")
             yield row, record
 
@@ -94,15 +92,17 @@ def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")  # at once: rows on several GPUs speak at the same time
 
 
-def measure(row: Row, store: Path, seat: Seat, stop: threading.Event) -> Record:
+def measure(row: Row, options: argparse.Namespace, seat: Seat, stop: threading.Event) -> Record:
     """A row's record, without what it was measured with."""
-    store = store.resolve()
+    store = options.store.resolve()
     folder = store / "rows" / row.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     begun = time.monotonic()
+    end = begun + MOST_SECONDS
+    context = Context(store, folder, end, options.budget, options.effort)
     try:
-        outcome = measure_apart(row, Context(store, folder, begun + MOST_SECONDS), seat, stop)
+        outcome = measure_apart(row, context, seat, stop)
         record: Record = {
             "passed": outcome.passed,
             "summary": outcome.summary,
@@ -179,6 +179,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--output", type=Path, default=RESULTS / "evidence.json", metavar="FILE.json")
     add("--store", type=Path, default=ROOT / "build" / "evidence", metavar="FOLDER")
     add("--gpu", type=int, nargs="+", default=[], metavar="N", help="measure on these GPUs")
+    add("--budget", default=BUDGET, help=f"of tuning a network (default: {BUDGET})")
+    add("--effort", type=int, default=EFFORT, help=f"likewise (default: {EFFORT})")
     add("--again", action="store_true", help="measure also the rows that the output holds")
     add("--commit", metavar="HASH", help="of the sources, where this is no git checkout")
     add("--merge", type=Path, nargs="+", metavar="FILE", help="join files into the output")

@@ -5,7 +5,8 @@
 Nothing is downloaded: weights are drawn from a seed, and the statistics of batch normalisations are
 those of random images, so that activations keep their size through the network. The file is compared
 with the module, executed by ONNX Runtime, at two sizes of the batch; how far they differ is printed as
-JSON. `build` gives the module itself, for whoever measures it as a baseline.
+JSON. Beside the file lie the module's weights: `exported_module` gives the very module again, for whoever
+measures it as a baseline.
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ OPSET = 18
 
 SEQUENCE = 128
 """Tokens of a sentence."""
+
+_SHIFT = 1.0
+"""Mean bias of a batch normalisation in standard deviations, in a deep network without residual sums.
+Random layers of normalisation and ReLU magnify what is rounded, by about 1.2 each (Yang et al. 2019, "A
+mean field theory of batch normalization"): a hundred of them make noise of it. They do so because ReLU
+cuts half of all values; shifted, it cuts a sixth."""
 
 CALIBRATION_BATCHES = 4
 CALIBRATION_BATCH = 16
@@ -48,11 +55,13 @@ class Network:
         input: Name of its input.
         shape: The input's shape after the batch.
         tokens: Size of the vocabulary where the input holds tokens; 0 for images.
+        shift: Mean of the biases of batch normalisations.
     """
 
     input: str
     shape: tuple[int, ...]
     tokens: int = 0
+    shift: float = 0.0
 
     def shapes(self, batch: int) -> str:
         """What ``wpk optimize --shapes`` is given for a batch."""
@@ -65,6 +74,8 @@ NETWORKS = {
     "resnet18": _IMAGE,
     "resnet50": _IMAGE,
     "mobilenet_v2": _IMAGE,
+    "densenet121": _IMAGE,
+    "inception_v3": Network("image", (3, 299, 299), shift=_SHIFT),
     "distilbert": Network("tokens", (SEQUENCE,), tokens=30522),
 }
 
@@ -74,15 +85,36 @@ def build(name: str, seed: int = 0) -> Any:
     import torch
 
     torch.manual_seed(seed)
+    module = _bare(name)
+    if not NETWORKS[name].tokens:
+        _calibrate(module, NETWORKS[name])
+    return module.eval()
+
+
+def exported_module(name: str, path: Path) -> Any:
+    """The module that a file was exported from, with its weights, ready for inference."""
+    import torch
+
+    module = _bare(name)
+    module.load_state_dict(torch.load(weights_of(path), weights_only=True))
+    return module.eval()
+
+
+def weights_of(path: Path) -> Path:
+    """Where the weights of an exported network's module lie."""
+    return path.with_suffix(".weights.pt")
+
+
+def _bare(name: str) -> Any:
+    """The module with weights of torch's present seed."""
     network = NETWORKS[name]
     if network.tokens:
-        module = _distilbert(network.tokens)
-    else:
-        import torchvision
+        return _distilbert(network.tokens)
+    import torchvision
 
-        module = getattr(torchvision.models, name)(weights=None)
-        _calibrate(module, network)
-    return module.eval()
+    # Inception: its second classifier serves training alone; its own initialisation takes minutes.
+    more = {"aux_logits": False, "init_weights": False} if name == "inception_v3" else {}
+    return getattr(torchvision.models, name)(weights=None, **more)
 
 
 def draw(network: Network, batch: int, seed: int) -> Any:
@@ -127,7 +159,7 @@ def _calibrate(module: Any, network: Network) -> None:
             norm.weight.uniform_(0.8, 1.2)
             if id(norm) in lasts:
                 norm.weight.mul_(RESIDUAL_SCALE)
-            norm.bias.normal_(0.0, 0.05)
+            norm.bias.normal_(network.shift, 0.05)
             norm.momentum = None  # a plain mean over the batches
         module.train()
         for seed in range(CALIBRATION_BATCHES):
@@ -163,6 +195,9 @@ def export(name: str, path: Path, seed: int = 0) -> float:
         error = max(_difference(module, network, fresh, batch) for batch in CHECKED_BATCHES)
         if not error <= ALLOWED:
             raise SystemExit(f"{name}: ONNX Runtime differs from the module by {error:.2g}")
+        weights = Path(folder) / "weights"
+        torch.save(module.state_dict(), weights)
+        os.replace(weights, weights_of(path))  # before the file: whoever sees that sees both
         os.replace(fresh, path)
     return error
 

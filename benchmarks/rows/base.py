@@ -11,10 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from export import weights_of
+
+from rows.goals import Goal
+
 BENCHMARKS = Path(__file__).parents[1]
 
 MOST_SECONDS = 480.0
 """Of one row."""
+
+BUDGET, EFFORT = "150s", 1
+"""What tuning a whole network may cost unless the caller says: so that a row ends in time."""
 
 _SHOWN_LINES = 12
 
@@ -54,11 +61,15 @@ class Context:
         store: Folder that rows share and that is carried over: compiled kernels, trials, networks.
         folder: Of this row alone, empty when it begins; stays for whoever wants to look.
         deadline: When the row must have ended, on `time.monotonic`.
+        budget: Of measuring where a whole network is tuned, as ``wpk optimize`` takes it.
+        effort: Likewise.
     """
 
     store: Path
     folder: Path
     deadline: float
+    budget: str = BUDGET
+    effort: int = EFFORT
 
     def seconds_left(self) -> float:
         """Until the deadline.
@@ -101,7 +112,7 @@ class Context:
     def exported(self, network: str) -> Path:
         """A network of ``benchmarks/export.py``, exported where that has not been done."""
         path = self.store / "networks" / f"{network}.onnx"
-        if not path.is_file():
+        if not (path.is_file() and weights_of(path).is_file()):
             self.export(network, path)
         return path
 
@@ -122,12 +133,14 @@ class Row:
         claim: What it shows, in words.
         measure: Does it.
         is_last: Whether it looks at what all other rows measured.
+        goals: What it is asked to reach, in the order in which its figures hold them.
     """
 
     name: str
     claim: str
     measure: Callable[[Context], Outcome]
     is_last: bool = False
+    goals: tuple[Goal, ...] = ()
 
 
 def wpk_command(*arguments: object) -> list[str]:

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from rows import bounds, convolutions, engines, exports, faults, mixed, tuning, verified
+from rows import (
+    bounds,
+    convolutions,
+    engines,
+    exports,
+    faults,
+    floor,
+    mixed,
+    networks,
+    share,
+    tuning,
+    verified,
+)
 from rows.base import Row
+
+MODULES = (
+    exports,
+    faults,
+    engines,
+    tuning,
+    convolutions,
+    mixed,
+    networks,
+    floor,
+    verified,
+    share,
+    bounds,
+)
+"""What tunes a network comes before what only looks at its plan."""
 
 
 def all_rows() -> dict[str, Row]:
     """By name."""
-    modules = (exports, faults, engines, tuning, convolutions, mixed, verified, bounds)
-    return {row.name: row for module in modules for row in module.rows()}
+    return {row.name: row for module in MODULES for row in module.rows()}

@@ -1,137 +1,118 @@
-"""ResNet-18's convolutions at batch 1: the tuned generated kernel beside cuDNN's best fused engine.
+"""Convolutions: the tuned generated kernel beside cuDNN's best fused engine.
 
-One model holds all twelve, each between neighbours that make it read and write what it would within
-the network: channels last, but for the first, which reads the image as it is given. With 16 bits
-cuDNN cannot read an image of fp32, so an operator before the first layer writes it with 16 bits, in
-channels last with padding. Both sides are what ``wpk optimize`` compared in turns in the end.
+One model holds all layers of a table. Both sides are what ``wpk optimize`` compared in turns in the end,
+each candidate correct before it was timed.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
-
 from rows.base import Context, Outcome, Row, RowError
-from wpk.plans.measurement import Measurement
+from rows.convolution_models import RESNET18, WOODPECKER, Layers, write_model
+from rows.goals import Goal, Judged, as_figures, geometric_mean
+from wpk.dtypes import Precision
+from wpk.plans.measurement import Measurement, Ratio
 from wpk.plans.plan_file import read_plan
 
-PRECISIONS = ("fp32", "tf32", "fp16", "bf16")
+MEAN = "geometric mean over cuDNN"
+LARGEST = "largest speedup over cuDNN"
+SMALLEST = "smallest speedup over cuDNN"
 
-LAYERS: dict[str, tuple[int, int, int, int, int]] = {
-    f"conv{f}x{f}s{s}_{c}to{k}_{size}": (c, k, size, f, s)
-    for c, k, size, f, s in (
-        (3, 64, 224, 7, 2),
-        (64, 64, 56, 3, 1),
-        (64, 64, 56, 1, 1),
-        (64, 128, 56, 3, 2),
-        (64, 128, 56, 1, 2),
-        (128, 128, 28, 3, 1),
-        (128, 256, 28, 3, 2),
-        (128, 256, 28, 1, 2),
-        (256, 256, 14, 3, 1),
-        (256, 512, 14, 3, 2),
-        (256, 512, 14, 1, 2),
-        (512, 512, 7, 3, 1),
-    )
+
+@dataclass(frozen=True)
+class Table:
+    """A table of convolutions.
+
+    Attributes:
+        layers: By name.
+        precision: What products may use.
+        batch: Images at once.
+        mean: Goal of the geometric mean of speedups.
+        most: Of the largest; None where nothing is asked.
+        least: Of the smallest; likewise.
+    """
+
+    layers: Layers
+    precision: Precision
+    batch: int
+    mean: float | None = None
+    most: float | None = None
+    least: float | None = None
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What the table is asked to reach: of its mean, its largest and its smallest speedup."""
+        asked = ((MEAN, self.mean), (LARGEST, self.most), (SMALLEST, self.least))
+        return tuple(Goal(what, figure) for what, figure in asked if figure is not None)
+
+
+TABLES = {
+    "convolutions.fp32": Table(RESNET18, Precision.FP32, 1, mean=4.0, most=10.0),
+    "convolutions.tf32": Table(RESNET18, Precision.TF32, 1, mean=1.6, least=0.9),
+    "convolutions.fp16": Table(RESNET18, Precision.FP16, 1, mean=1.6, least=0.9),
+    "convolutions.bf16": Table(RESNET18, Precision.BF16, 1),
+    "convolutions.fp16.b64": Table(RESNET18, Precision.FP16, 64, mean=1.0),
+    "convolutions.fp32.b64": Table(RESNET18, Precision.FP32, 64, mean=1.5),
+    "paper_table": Table(WOODPECKER, Precision.FP32, 1, mean=3.0),
 }
-"""Channels in and out, size of the image, filter and stride."""
-
-FED = 8
-"""Channels that a convolution's predecessor reads: few, so that it costs little."""
-
-IMAGE_CHANNELS = 3
-
-_WIDE = ("fp32", "tf32")
-"""Precisions that keep 32 bits in memory."""
+"""ResNet-18's at batch 1 and 64, and Woodpecker-DL's table 1."""
 
 
 def rows() -> list[Row]:
-    """One a precision."""
+    """One a table."""
     claim = "table of the tuned kernels beside cuDNN's best fused engines"
-    return [Row(f"convolutions.{each}", claim, partial(_measure, each)) for each in PRECISIONS]
+    return [
+        Row(name, claim, partial(_measure, table), goals=table.goals)
+        for name, table in TABLES.items()
+    ]
 
 
-def write_model(path: Path, precision: str) -> None:
-    """The twelve layers with their neighbours, as a model with twelve inputs and outputs."""
-    graph = onnx.GraphProto(name="convolutions")
-    generator = np.random.default_rng(0)
-    for layer in LAYERS:
-        _add(graph, layer, precision, generator)
-    opset = helper.make_opsetid("", 17)
-    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
-
-
-def _add(
-    graph: onnx.GraphProto, layer: str, precision: str, generator: np.random.Generator
-) -> None:
-    c, k, size, f, s = LAYERS[layer]
-
-    def relu(name: str, x: str) -> str:
-        graph.node.append(helper.make_node("Relu", [x], [f"{name}.y"], name))
-        return f"{name}.y"
-
-    def convolve(name: str, x: str, sizes: tuple[int, ...], **attributes: Any) -> str:
-        weight = generator.standard_normal(sizes, np.float32) / math.sqrt(math.prod(sizes[1:]))
-        bias = generator.standard_normal(sizes[0], np.float32)
-        for suffix, array in (("weight", weight), ("bias", bias)):
-            graph.initializer.append(numpy_helper.from_array(array, f"{name}.{suffix}"))
-        node = helper.make_node(
-            "Conv", [x, f"{name}.weight", f"{name}.bias"], [f"{name}.y"], name, **attributes
-        )
-        graph.node.append(node)
-        return f"{name}.y"
-
-    x, before = f"{layer}.given", f"{layer}.before"
-    is_first = c == IMAGE_CHANNELS
-    graph.input.append(_port(x, (1, c if is_first else FED, size, size)))
-    if not is_first:
-        x = convolve(before, x, (c, FED, 1, 1))
-    elif precision not in _WIDE:
-        x = relu(before, x)
-    y = convolve(layer, x, (k, c, f, f), strides=[s, s], pads=[f // 2] * 4)
-    if f > 1:
-        y = relu(f"{layer}.relu", y)
-    pooled = f"{layer}.pooled"
-    graph.node.append(helper.make_node("GlobalAveragePool", [y], [pooled], f"{layer}.after"))
-    graph.output.append(_port(pooled, (1, k, 1, 1)))
-
-
-def _port(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-
-
-def _measure(precision: str, context: Context) -> Outcome:
+def _measure(table: Table, context: Context) -> Outcome:
     model, plan = context.folder / "convolutions.onnx", context.folder / "measured.plan"
-    write_model(model, precision)
-    command = ["optimize", model, "-o", plan, "--precision", precision, "--cache", context.store]
-    context.wpk(*command, "--effort", "1")
-    table: dict[str, dict[str, Any]] = {}
+    write_model(model, table.layers, table.precision, table.batch)
+    command = ["optimize", model, "-o", plan, "--precision", table.precision]
+    how = ["--effort", context.effort, "--budget", context.budget, "--cache", context.store]
+    context.wpk(*command, *how)
+    measured: dict[str, dict[str, Any]] = {}
+    speedups: dict[str, Ratio] = {}
     for step in read_plan(plan).plan.steps:
-        for layer in set(step.operator.nodes) & LAYERS.keys():
-            if step.evidence.measurement is None:
+        for layer in set(step.operator.nodes) & table.layers.keys():
+            found = step.evidence.measurement
+            if found is None:
                 raise RowError(f"{layer} was not measured")
-            measured = figures_of(step.evidence.measurement)
-            table[layer] = measured | {"bound_seconds": step.evidence.bound_seconds}
-    if table.keys() != LAYERS.keys():
-        raise RowError(f"no operator computes {sorted(LAYERS.keys() - table.keys())}")
-    speedups = [row["speedup"]["median"] for row in table.values() if row["speedup"] is not None]
+            measured[layer] = figures_of(found) | {"bound_seconds": step.evidence.bound_seconds}
+            if found.generated is not None and found.library is not None:
+                speedups[layer] = found.generated.speedup_over(found.library)
+    if measured.keys() != table.layers.keys():
+        raise RowError(f"no operator computes {sorted(table.layers.keys() - measured.keys())}")
+    judged = judge(table, speedups)
+    return Outcome(judged.passed, judged.summary, {"layers": measured} | judged.figures)
+
+
+def judge(table: Table, speedups: dict[str, Ratio]) -> Outcome:
+    """Hold speedups over cuDNN, by layer, to the goals of a table.
+
+    Raises:
+        RowError: cuDNN was compared with none.
+    """
     if not speedups:
         raise RowError("cuDNN was compared with none of them")
-    mean = math.exp(sum(map(math.log, speedups)) / len(speedups))
-    won = sum(row["speedup"] is not None and row["speedup"]["low"] > 1 for row in table.values())
+    ratios = list(speedups.values())
+    mean = geometric_mean(ratios)
+    largest, smallest = (f(ratios, key=lambda ratio: ratio.median) for f in (max, min))
+    figure_of = {MEAN: mean, LARGEST: largest, SMALLEST: smallest}
+    judged: list[Judged] = [goal.judged_ratio(figure_of[goal.what]) for goal in table.goals]
+    won = sum(ratio.low > 1 for ratio in ratios)
     summary = (
-        f"{mean:.2f} times cuDNN's speed in the geometric mean of {len(speedups)} layers, "
-        f"faster beyond noise in {won}"
+        f"{mean.median:.2f} times cuDNN's speed in the geometric mean of {len(ratios)} layers "
+        f"({smallest.median:.2f} to {largest.median:.2f}), faster beyond noise in {won}"
     )
-    figures = {"layers": table, "geometric_mean": mean}
-    return Outcome(len(speedups) == len(LAYERS), summary, figures)
+    figures = {"geometric_mean": mean.median} | as_figures(judged)
+    complete = len(speedups) == len(table.layers)
+    return Outcome(complete and all(each.reached for each in judged), summary, figures)
 
 
 def figures_of(measured: Measurement) -> dict[str, Any]:

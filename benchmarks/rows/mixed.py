@@ -5,40 +5,31 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from functools import partial
 
-from export import NETWORKS
-
 from rows.base import Context, Outcome, Row, RowError, microseconds
+from rows.tuned import Case, tuned_plan
+from wpk.dtypes import Precision
 from wpk.plans.measurement import EngineMeasurement
 from wpk.plans.plan_file import read_plan
 
-PRECISIONS = ("fp32", "fp16")
+NETWORKS = ("resnet18", "resnet50", "mobilenet_v2", "distilbert")
+PRECISIONS = (Precision.FP32, Precision.FP16)
 BATCHES = (1, 32)
-
-_BUDGET = "45s"
-"""Of measuring: a row has compiling and checking to do beside it."""
 
 
 def rows() -> list[Row]:
     """One a network, precision and batch."""
     claim = "the chosen plan is not slower than cuDNN wherever it can, beyond the noise"
-    return [
-        Row(
-            f"mixed.{network}.{precision}.b{batch}",
-            claim,
-            partial(_measure, network, precision, batch),
-        )
+    cases = [
+        Case(network, precision, batch)
         for network in NETWORKS
         for precision in PRECISIONS
         for batch in BATCHES
     ]
+    return [Row(f"mixed.{case}", claim, partial(_measure, case)) for case in cases]
 
 
-def _measure(network: str, precision: str, batch: int, context: Context) -> Outcome:
-    model, plan = context.exported(network), context.folder / "measured.plan"
-    command = ["optimize", model, "-o", plan, "--precision", precision, "--cache", context.store]
-    shapes = ["--shapes", NETWORKS[network].shapes(batch)]
-    context.wpk(*command, *shapes, "--effort", "1", "--budget", _BUDGET)
-    written = read_plan(plan).plan
+def _measure(case: Case, context: Context) -> Outcome:
+    written = read_plan(tuned_plan(case, context)).plan
     judged = judge(written.measurement)
     checks = [check.detail for check in written.checks]
     return replace(judged, figures=judged.figures | {"checks": checks})

@@ -15,12 +15,16 @@ import onnx
 import refill
 
 from rows.base import Context, Outcome, Row, RowError, microseconds, wpk_command
+from rows.goals import Goal, as_figures
 from rows.side_by_side import time_plans
 from rows.trials import FILE, all_trials, damage, measured_again
 from wpk.search.store import TuningStore
 
 FIRST_SECONDS, AGAIN_SECONDS = 360.0, 15.0
 """What tuning ResNet-50 may take, and taking everything from the store."""
+
+TUNED_WITHIN = Goal("seconds of tuning ResNet-50 from nothing", 600.0, at_most=True)
+"""What the goals of generated kernels allow; the row itself asks for `FIRST_SECONDS`."""
 
 KILL_WITHIN_SECONDS = 30.0
 """After the first trial."""
@@ -39,6 +43,7 @@ def rows() -> list[Row]:
             "tuning.resnet50",
             "fp16 with --effort 1 in 6 minutes, again from a warm store in 15 s",
             _time,
+            goals=(TUNED_WITHIN,),
         ),
         Row("kill.resnet18", "killed and resumed: no trial lost, the same quality", _kill),
         Row("store.two_processes", "two tunings fill one store, and no trial is lost", _two),
@@ -61,6 +66,7 @@ def _time(context: Context) -> Outcome:
         "trials": len(all_trials(context.folder / FILE)),
     }
     passed = first <= FIRST_SECONDS and again <= AGAIN_SECONDS
+    figures |= as_figures([TUNED_WITHIN.judged(first)])
     return Outcome(passed, f"{first:.0f} s, again {again:.1f} s", figures)
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import evidence
 import pytest
-from rows import bounds, convolutions, engines, exports, faults, mixed, tuning, verified
-from rows.catalogue import all_rows
+from rows.catalogue import MODULES, all_rows
 from rows.machine import machine
 from rows.result_file import ResultFile
 from rows.trials import FILE
@@ -36,8 +35,7 @@ def write_results(path: Path, **rows: dict[str, Any]) -> Path:
 
 
 def test_every_row_has_a_name_of_its_own() -> None:
-    modules = (exports, faults, engines, tuning, convolutions, verified, mixed, bounds)
-    assert sum(len(module.rows()) for module in modules) == len(all_rows())
+    assert sum(len(module.rows()) for module in MODULES) == len(all_rows())
 
 
 def test_the_script_lists_its_rows_from_any_folder(tmp_path: Path) -> None:

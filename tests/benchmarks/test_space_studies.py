@@ -11,6 +11,8 @@ from space_study import FINALISTS, ROUNDS, Candidate, retime
 from study_problems import HELD_OUT, PAPER_ROWS, ROWS, templates_of
 
 from wpk.device.timing import Patience
+from wpk.dtypes import Precision
+from wpk.schedules.registry import TEMPLATE_OF
 from wpk.search.random_search import RandomSearch
 from wpk.search.replay import Recording
 from wpk.targets.registry import find_target
@@ -32,8 +34,11 @@ def kept(recorded: dict[str, list[Recording]]) -> list[Kept]:
     return [Kept.of(row, recordings) for row, recordings in recorded.items()]
 
 
-NOT_RECORDED = {"conv_wgmma", "gemm_wgmma"}
+YOUNGER = {"conv_wgmma", "gemm_wgmma"}
 """Templates that are younger than the recordings."""
+
+YOUNGER_IN_FP32 = YOUNGER | {"conv_mma", "gemm_mma"}
+"""And those that have learnt fp32 since."""
 
 
 def test_every_row_is_recorded_with_all_its_templates(
@@ -41,7 +46,10 @@ def test_every_row_is_recorded_with_all_its_templates(
 ) -> None:
     for row, problem in ROWS.items():
         names = {template.name for template in templates_of(problem, H200)}
-        assert {recording.template for recording in recorded[row]} == names - NOT_RECORDED
+        known = {recording.template for recording in recorded[row]}
+        younger = YOUNGER_IN_FP32 if problem.precision is Precision.FP32 else YOUNGER
+        assert known <= names
+        assert names - known <= younger
     assert set(HELD_OUT) | set(PAPER_ROWS) <= set(ROWS)
 
 
@@ -108,7 +116,7 @@ class DummyBench:
 
 
 def test_the_fastest_are_timed_again_in_rounds_that_begin_with_another() -> None:
-    (template,) = templates_of(ROWS["small_3x3_32.fp32"], H200)
+    template = TEMPLATE_OF["conv_simt"]
     _, columns = template.space(ROWS["small_3x3_32.fp32"], H200)
     some = Candidate.of(ROWS["small_3x3_32.fp32"], template, template.schedule(columns, 0))
     candidates = [

@@ -1,0 +1,135 @@
+"""Whole networks: the tuned engine beside PyTorch, interleaved in one process.
+
+Both sides are CUDA graphs that follow each other on one stream: a sample is a number of starts, one
+after another, between two events. The engine is loaded anew in each round, since where its memory lies
+moves its time. What is compared is what each computes, too, with the module in float64.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Self
+
+from export import NETWORKS, draw, exported_module
+
+from rows.base import Context, Outcome, Row, microseconds
+from rows.goals import Goal, as_figures
+from rows.side_by_side import time_starts
+from rows.torch_baselines import TorchGraph, be_strict, in_float64, keep_compiled, ways_of
+from rows.tuned import Case, tuned_plan
+from wpk.checks.model_check import OutputError, allowed, output_error
+from wpk.device.timing import noise_band, quantile
+from wpk.dtypes import Precision
+from wpk.engine.engine import Engine
+from wpk.execution import Replay
+from wpk.libraries.gpu import GpuDevice
+from wpk.plans.measurement import Timed
+from wpk.plans.plan_file import read_plan
+
+OURS = "wpk"
+
+ROUNDS = 3
+"""Times that the engine is loaded."""
+
+PRECISIONS = (Precision.FP16, Precision.FP32)
+BATCHES = (1, 32)
+
+_RESNETS = ("resnet18", "resnet50")
+_SEED = 1000
+"""Of the inputs: none that calibration or the exporter's comparison saw."""
+
+WHAT = "speedup over the best of PyTorch"
+
+Samples = Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Median(Timed):
+    """The median of samples between the ends of its noise band, in seconds."""
+
+    median_seconds: float
+    low_seconds: float
+    high_seconds: float
+
+    @classmethod
+    def of(cls, seconds: Sequence[float]) -> Self:
+        """Of samples."""
+        return cls(quantile(seconds, 0.5), *noise_band(seconds))
+
+
+def rows() -> list[Row]:
+    """One a network, precision and batch."""
+    claim = "the tuned engine beside PyTorch, eager and compiled, under CUDA graphs"
+    cases = [
+        Case(network, precision, batch)
+        for batch in BATCHES
+        for precision in PRECISIONS
+        for network in NETWORKS
+    ]
+    return [
+        Row(f"network.{case}", claim, partial(_measure, case), goals=(goal_of(case),))
+        for case in cases
+    ]
+
+
+def goal_of(case: Case) -> Goal:
+    """How many times as fast as the best baseline a case should be."""
+    if case.batch > 1:
+        return Goal(WHAT, 1.15 if case.precision is Precision.FP16 else 1.5)
+    if case.precision is Precision.FP16:
+        return Goal(WHAT, 2.0)
+    return Goal(WHAT, 3.0 if case.network in _RESNETS else 1.5)
+
+
+def _measure(case: Case, context: Context) -> Outcome:
+    plan = tuned_plan(case, context)
+    os.environ.update(keep_compiled(context.store / "torch"))
+    module = exported_module(case.network, context.exported(case.network))
+    inputs = draw(NETWORKS[case.network], case.batch, _SEED)
+    right = in_float64(module, inputs, "cuda")
+    be_strict()
+    with GpuDevice() as device:
+        graphs = {
+            way: TorchGraph(module, inputs, way, case, device.stream) for way in ways_of(case)
+        }
+        outputs = {way: graph.output() for way, graph in graphs.items()}
+        samples: dict[str, tuple[float, ...]] = dict.fromkeys((OURS, *graphs), ())
+        given = {NETWORKS[case.network].input: inputs.numpy()}
+        for _ in range(ROUNDS):
+            with Engine(read_plan(plan), device) as engine:
+                (outputs[OURS],) = engine.run(given).values()
+                starts: dict[str, Replay] = {OURS: engine.bind().replay, **graphs}
+                for name, timing in time_starts(device, starts).items():
+                    samples[name] += timing.seconds
+    errors = {name: output_error(output, right) for name, output in outputs.items()}
+    return judge(case, samples, errors)
+
+
+def judge(case: Case, samples: Samples, errors: Mapping[str, OutputError]) -> Outcome:
+    """Whether the engine is as fast as its goal asks, and as right as the baselines are.
+
+    Args:
+        case: What was measured.
+        samples: Seconds of one inference, of `OURS` and of every baseline.
+        errors: Of each, beside the module in float64.
+    """
+    times = {name: Median.of(seconds) for name, seconds in samples.items()}
+    best = min(times.keys() - {OURS}, key=lambda name: times[name].median_seconds)
+    goal = goal_of(case).judged_ratio(times[OURS].speedup_over(times[best]))
+    theirs = [error for name, error in errors.items() if name != OURS]
+    rounding = OutputError(max(e.median for e in theirs), max(e.worst for e in theirs))
+    limit = allowed(case.precision, rounding)
+    right = errors[OURS].median <= limit.median and errors[OURS].worst <= limit.worst
+    told = ", ".join(f"{name} {microseconds(t.median_seconds)}" for name, t in times.items())
+    wrong = "" if right else f"; WRONG: errors of {errors[OURS].worst:.1e}"
+    figures: dict[str, Any] = {
+        "times": {n: asdict(t) | {"samples": len(samples[n])} for n, t in times.items()},
+        "best_baseline": best,
+        "errors": {name: asdict(error) for name, error in errors.items()},
+        "allowed_error": asdict(limit),
+    }
+    summary = f"{told}; {goal}{wrong}"
+    return Outcome(goal.reached and right, summary, figures | as_figures([goal]))
