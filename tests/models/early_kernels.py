@@ -63,6 +63,16 @@ _SIMT = {
 }
 
 
+_MMA = {
+    "block_m": 32,
+    "block_n": 32,
+    "block_k": 8,
+    "warps_m": 2,
+    "warps_n": 1,
+    "stages": 3,
+}
+
+
 @dataclass(frozen=True)
 class Case:
     """What is executed.
@@ -172,10 +182,15 @@ def _products() -> list[Case]:
             for more in ({}, {"prefetch": 0}, {"split": 3})
         ),
         *(
+            Case("conv_mma", _convolution(1), _MMA | more, (image, (8, 8, 3, 3), bias), image)
+            for more in ({}, {"stages": 2, "split": 3})
+        ),
+        *(
             Case(
-                *("gemm_simt", _matmul(constant), _SIMT | more),
+                *(f"gemm_{cores}", _matmul(constant), tile | more),
                 *(((2, 1, 40, 48), b[constant], (1, 1, 1, 24)), (2, 1, 40, 24)),
             )
+            for cores, tile in (("simt", _SIMT), ("mma", _MMA))
             for constant in (True, False)
             for more in ({}, {"split": 2})
         ),
@@ -284,6 +299,9 @@ def _laid_out(tensor: Tensor, values: NDArray[Any]) -> NDArray[Any]:
     return memory
 
 
+_TILES = ("kernels/tile_simt.cuh", "kernels/tile_mma.cuh")
+
+
 @dataclass(frozen=True)
 class Fault:
     """What is wrong in a template's header, or in one that it includes, and what the emulator says."""
@@ -307,7 +325,7 @@ class Faulty:
     def instantiate(self, problem: Any, schedule: Any) -> tuple[KernelSource, ...]:
         (source,) = self._template.instantiate(problem, schedule)
         text, planted = source.text, 0
-        for name in (f"schedules/{self._fault.template}.cuh", "kernels/tile_simt.cuh"):
+        for name in (f"schedules/{self._fault.template}.cuh", *_TILES):
             header = files("wpk").joinpath(name).read_text(encoding="utf-8")
             planted += header.count(self._fault.old)
             header = header.replace(self._fault.old, self._fault.new).replace("#pragma once", "")

@@ -18,6 +18,7 @@ from wpk.targets.registry import find_target
 
 H200, A100 = find_target("h200"), find_target("a100")
 _TOUCHED = "touched before waitForPrevious"
+_COPIED = "copied before waitForPrevious"
 _ENDED = "ends without waitForPrevious"
 ONE_OF_EACH = list({case.template: case for case in CASES}.values())
 
@@ -53,6 +54,7 @@ _WAIT = "    waitIfEarly<Schedule>();\n"
 _WAIT_FOR_A = "    if constexpr (ConstantB)\n        waitIfEarly<Shape>();\n"
 _A = "    loaderA.begin(shared);\n"
 _PRODUCTS = ("conv_simt", "gemm_simt")
+_WAIT_OF_RING = "    if (Shape::early)\n        waitForPrevious();\n"
 
 
 FAULTS = [
@@ -74,6 +76,15 @@ FAULTS = [
     Fault(
         "a computed operand taken for a constant",
         *("gemm_simt", "<Shape, Problem::b_constant>", "<Shape, true>", _TOUCHED),
+    ),
+    *(Fault("no wait", name, _WAIT_OF_RING, "", _COPIED) for name in ("conv_mma", "gemm_mma")),
+    Fault(
+        "pixels asked for too early",
+        *("conv_mma", "loaderB.begin(shared + i", "loaderA.begin(shared + i", _COPIED),
+    ),
+    Fault(
+        "a computed operand taken for a constant",
+        *("gemm_mma", "Fragments, Problem::b_constant>", "Fragments, true>", _COPIED),
     ),
     Fault(
         "a warp waits for the block, without a barrier",
