@@ -32,7 +32,7 @@ g (float[batch, 64, 5, 4] x) => (float[batch, 10] y)
   y = Gemm(f, m, d)
 }
 """
-WEIGHTS = {"w": (24, 64, 3, 3), "b": (24,), "m": (480, 10), "d": (10,)}
+WEIGHTS = {"w": (192, 64, 3, 3), "b": (192,), "m": (3840, 10), "d": (10,)}
 
 
 @pytest.fixture(scope="module")
