@@ -15,6 +15,7 @@ from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.problems import (
+    Attention,
     Convolution,
     Elementwise,
     Epilogue,
@@ -197,7 +198,21 @@ def _products() -> list[Case]:
     ]
 
 
-CASES = (*_streaming(), *_meeting(), *_products())
+def _attention() -> list[Case]:
+    rows, mask = Tensor(HALF, (3 * 30 * 32, 32, 96, 1)), Tensor(SINGLE, (0, 0, 30, 1))
+    scores = Epilogue(apply("Add", Acc(), Operand(0)), (mask,))
+    problem = Attention(
+        *(Precision.FP16, (N, 3), 30, 30, 32, 32, rows, rows, rows, scores, False, rows)
+    )
+    shape, schedule = (3, 3, 30, 32), {"warps_m": 2, "warps_n": 1, "block_n": 16, "stages": 2}
+    inputs = (shape, shape, shape, (1, 1, 30, 30))
+    return [
+        Case("attention_mma", problem, schedule, inputs, shape),
+        Case("attention_simt", problem, {"warps": 4}, inputs, shape),
+    ]
+
+
+CASES = (*_streaming(), *_meeting(), *_products(), *_attention())
 
 
 def _larger() -> list[Case]:
@@ -285,6 +300,8 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.a, problem.b, *tail]
         case Convolution():
             return [problem.x, problem.x, *tail]
+        case Attention():
+            return [problem.q, problem.k, problem.v, *problem.scores.operands]
         case Pooling() | Pad() | Resize():
             return [problem.x, *tail]
         case _:

@@ -19,7 +19,7 @@ from wpk.targets.registry import find_target
 
 MMA, SIMT = AttentionMmaTemplate(), AttentionSimtTemplate()
 TARGET = find_target("h200")
-SCHEDULE = AttentionMmaSchedule(warps=2, split=2, block_n=16, stages=2)
+SCHEDULE = AttentionMmaSchedule(warps_m=2, warps_n=2, block_n=16, stages=2)
 U = 2.0**-24
 
 
@@ -155,7 +155,7 @@ def test_all_sizes_agree_with_float64(
     case: str, precision: Precision, fast_execution: Any, checking_execution: Any
 ) -> None:
     problem = attention(precision=precision, **CASES[case])
-    schedule = replace(SCHEDULE, warps=1, split=1, stages=1) if case == "one tile" else SCHEDULE
+    schedule = replace(SCHEDULE, warps_m=1, warps_n=1, stages=1) if case == "one tile" else SCHEDULE
     check(checking_execution, MMA, problem, schedule)
     check(fast_execution, SIMT, problem, AttentionSimtSchedule(warps=2))
 
@@ -202,11 +202,11 @@ def test_takes_a_free_batch(fast_execution: Any) -> None:
     ("change", "words"),
     [
         ({"stages": 4}, "a ring of 4 steps of 2 x 16 of 77 keys"),
-        ({"split": 8, "stages": 1}, "8 warps of 16 keys, there are 77"),
-        ({"warps": 4}, "4 warps of 16 queries, there are 33"),
+        ({"warps_n": 8, "stages": 1}, "8 warps of 16 keys, there are 77"),
+        ({"warps_m": 4}, "4 warps of 16 queries, there are 33"),
         ({"block_n": 24}, "24 keys of a warp are no multiple of 16"),
         ({"early": 2}, "early is 0 or 1, not 2"),
-        ({"warps": 1, "split": 1, "block_n": 128, "stages": 1}, "copies more than 16 pieces"),
+        ({"warps_m": 1, "warps_n": 1, "block_n": 128, "stages": 1}, "copies more than 16 pieces"),
     ],
 )
 def test_says_why_a_schedule_is_illegal(change: dict[str, int], words: str) -> None:
@@ -220,7 +220,7 @@ def test_what_is_legal_compiles_without_spilling() -> None:
     for precision in (Precision.FP16, Precision.FP32):
         problem = attention(128, 128, 64, precision=precision, mask=(0, 0, 128, 1), batch=(1, 12))
         _, legal = MMA.space(problem, TARGET)
-        for row in range(0, len(legal["warps"]), 5):
+        for row in range(0, len(legal["warps_m"]), 5):
             schedule = MMA.schedule(legal, row)
             (source,) = MMA.instantiate(problem, schedule)
             resources = load_nvrtc().compile(source, TARGET.arch).resources

@@ -51,6 +51,7 @@ _RETURN = "    if (item >= Place::items(n))\n        return;\n"
 _START = "    startIfEarly<Schedule>();\n"
 _FILL = "    Operands::fill(inputs.at, at);\n"
 _WAIT = "    waitIfEarly<Schedule>();\n"
+_QUERIES = "    tiles.beginQueries(firstRow);\n"
 _WAIT_FOR_A = "    if constexpr (ConstantB)\n        waitIfEarly<Shape>();\n"
 _A = "    loaderA.begin(shared);\n"
 _PRODUCTS = ("conv_simt", "gemm_simt")
@@ -67,6 +68,9 @@ FAULTS = [
     Fault("no wait", "depthwise", "    startIfEarly<Schedule>(); //", "    //", _TOUCHED),
     Fault("pixels taken for weights", "depthwise", "at[1], 0, part", "at[0], 0, part", _TOUCHED),
     Fault("no wait", "elementwise_tiled", _WAIT, "", _TOUCHED),
+    Fault("no wait", "attention_simt", _START, "", _TOUCHED),
+    Fault("no wait", "attention_mma", _WAIT, "", _COPIED),
+    Fault("asked for too early", "attention_mma", _WAIT + _QUERIES, _QUERIES + _WAIT, _COPIED),
     Fault("filled too early", "elementwise_tiled", _WAIT + _FILL, _FILL + _WAIT, _TOUCHED),
     *(Fault("no wait", name, _WAIT_FOR_A, "", _TOUCHED) for name in _PRODUCTS),
     *(

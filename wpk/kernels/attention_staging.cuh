@@ -12,7 +12,7 @@ namespace wpk
 template <class Shape>
 struct AttentionStaging
 {
-    static constexpr int kRows = Shape::split * Shape::rows, kStride = Shape::stagingStride;
+    static constexpr int kRows = Shape::warpsN * Shape::rows, kStride = Shape::stagingStride;
     float* const base;
 
     WPK_DEVICE float* top(int part, int row) const
@@ -59,14 +59,14 @@ struct AttentionStaging
     {
         float largest = asFloat(0xff800000u), total = 0.0f;
         WPK_UNROLL
-        for (int part = 0; part < Shape::split; ++part)
+        for (int part = 0; part < Shape::warpsN; ++part)
             largest = fmaxf(largest, load<float, 1>(top(part, row))[0]);
         largest = largest == asFloat(0xff800000u) ? 0.0f : largest;
         WPK_UNROLL
         for (int v = 0; v < V; ++v)
             result[v] = 0.0f;
         WPK_UNROLL
-        for (int part = 0; part < Shape::split; ++part)
+        for (int part = 0; part < Shape::warpsN; ++part)
         {
             const float factor = expf(load<float, 1>(top(part, row))[0] - largest);
             total += factor * load<float, 1>(sum(part, row))[0];

@@ -20,9 +20,9 @@ template <class Problem, class Schedule>
 struct AttentionShape
 {
     using T = typename Problem::Element;
-    static constexpr int warps = Schedule::warps, split = Schedule::split, blockN = Schedule::block_n;
-    static constexpr int stages = Schedule::stages, threads = warps * split * kWarpSize;
-    static constexpr int rows = 16 * warps, keys = blockN * split;
+    static constexpr int warpsM = Schedule::warps_m, warpsN = Schedule::warps_n, blockN = Schedule::block_n;
+    static constexpr int stages = Schedule::stages, threads = warpsM * warpsN * kWarpSize;
+    static constexpr int rows = 16 * warpsM, keys = blockN * warpsN;
     static constexpr int steps = ceilDivide(Problem::keys, keys);
     using Queries = RowTile<T, rows, Problem::depth>;
     using Keys = RowTile<T, keys, Problem::depth>;
@@ -34,7 +34,6 @@ struct AttentionShape
 
     static_assert(blockN % 16 == 0, "a warp has whole pairs of tiles of 8 keys");
     static_assert(stages >= 1 && stages <= steps, "the ring has one step at least, and no more than there are");
-    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
     static_assert(threads <= 1024, "a block has at most 1024 threads");
     static_assert(maxOf(rows, keys) * Keys::chunks <= 16 * threads && keys * Values::chunks <= 16 * threads,
         "a thread copies at most 16 pieces of a tile");
@@ -81,6 +80,8 @@ struct AttentionWarp
     using Multiply = typename Problem::Multiply;
     static constexpr bool kNarrow = sizeof(T) == 2;
     static constexpr int kDepthSteps = Shape::Keys::chunks / 2;
+    static constexpr int kApart =
+        4; // steps whose products are summed apart, since tensor cores cut sums (split_fp32.cuh)
     float top[2] = {asFloat(0xff800000u), asFloat(0xff800000u)};
     float sum[2] = {};
     float weighted[Shape::pairsD][1][2][4] = {};
@@ -89,11 +90,11 @@ struct AttentionWarp
 
     WPK_DEVICE int row() const
     {
-        return warpIndex() / Shape::split * 16 + laneIndex() / 4;
+        return warpIndex() / Shape::warpsN * 16 + laneIndex() / 4;
     }
     WPK_DEVICE int part() const
     {
-        return warpIndex() % Shape::split;
+        return warpIndex() % Shape::warpsN;
     }
     // The first of this lane's two keys of tile `tile`, of those of a step.
     WPK_DEVICE int key(int tile) const
@@ -121,23 +122,23 @@ struct AttentionWarp
     // scores = Q K^T
     WPK_DEVICE void multiplyKeys(SharedAddress queries, SharedAddress keys)
     {
-        const int lane = laneIndex();
         WPK_UNROLL
         for (int i = 0; i < Shape::pairsN * 8; ++i)
             scores[i / 8][0][i / 4 % 2][i % 4] = 0.0f;
-        WPK_UNROLL
-        for (int step = 0; step < kDepthSteps; ++step)
+        if constexpr (!isSame<Multiply, SplitFp32> || kDepthSteps <= kApart)
         {
-            uint32 a[1][4];
-            loadMatrix4(a[0], queries + Shape::Queries::offset(row() / 16 * 16 + lane % 16, step * 2 + lane / 16));
+            addKeys(scores, queries, keys, 0);
+        }
+        else
+        {
             WPK_UNROLL
-            for (int pair = 0; pair < Shape::pairsN; ++pair)
+            for (int first = 0; first < kDepthSteps; first += kApart)
             {
-                uint32 words[4], first[1][4] = {{a[0][0], a[0][1], a[0][2], a[0][3]}};
-                const int at = part() * Shape::blockN + pair * 16 + lane % 8 + lane / 16 * 8;
-                loadMatrix4(words, keys + Shape::Keys::offset(at, step * 2 + lane / 8 % 2));
-                uint32 b[2][2] = {{words[0], words[1]}, {words[2], words[3]}};
-                addProducts<Multiply>(scores[pair], first, b);
+                float added[Shape::pairsN][1][2][4] = {};
+                addKeys(added, queries, keys, first);
+                WPK_UNROLL
+                for (int i = 0; i < Shape::pairsN * 8; ++i)
+                    scores[i / 8][0][i / 4 % 2][i % 4] += added[i / 8][0][i / 4 % 2][i % 4];
             }
         }
     }
@@ -181,31 +182,60 @@ struct AttentionWarp
         return top[half] == asFloat(0xff800000u) ? 0.0f : top[half];
     }
 
-    // weighted = weighted * factor + weights V. A step's products are summed apart: see split_fp32.cuh.
+    // weighted = weighted * factor + weights V
     WPK_DEVICE void multiplyValues(const unsigned char* values, const float (&factor)[2])
     {
+        constexpr int kSteps = Shape::blockN / (kNarrow ? 16 : 8);
         WPK_UNROLL
         for (int pair = 0; pair < Shape::pairsD; ++pair)
         {
-            float added[1][2][4] = {};
-            WPK_UNROLL
-            for (int step = 0; step < Shape::blockN / (kNarrow ? 16 : 8); ++step)
-            {
-                uint32 a[1][4], b[2][2];
-                weightsOf(step, a[0]);
-                valuesOf(values, step, pair, b);
-                addProducts<Multiply>(added, a, b);
-            }
+            float(&total)[2][4] = weighted[pair][0];
             WPK_UNROLL
             for (int i = 0; i < 8; ++i)
+                total[i / 4][i % 4] *= factor[i % 4 / 2];
+            WPK_UNROLL
+            for (int first = 0; first < kSteps; first += kApart)
             {
-                float& total = weighted[pair][0][i / 4][i % 4];
-                total = total * factor[i % 4 / 2] + added[0][i / 4][i % 4];
+                float added[1][2][4] = {};
+                WPK_UNROLL
+                for (int step = first; step < minOf(first + kApart, kSteps); ++step)
+                {
+                    uint32 a[1][4], b[2][2];
+                    weightsOf(step, a[0]);
+                    valuesOf(values, step, pair, b);
+                    addProducts<Multiply>(added, a, b);
+                }
+                WPK_UNROLL
+                for (int i = 0; i < 8; ++i)
+                    total[i / 4][i % 4] += added[0][i / 4][i % 4];
             }
         }
     }
 
 private:
+    // sums += Q K^T over the depth of steps first and following: all, or as many as are summed apart.
+    WPK_DEVICE void addKeys(
+        float (&sums)[Shape::pairsN][1][2][4], SharedAddress queries, SharedAddress keys, int first) const
+    {
+        constexpr int kMost = isSame<Multiply, SplitFp32> ? kApart : kDepthSteps;
+        const int lane = laneIndex();
+        WPK_UNROLL
+        for (int step = first; step < minOf(first + kMost, kDepthSteps); ++step)
+        {
+            uint32 a[1][4];
+            loadMatrix4(a[0], queries + Shape::Queries::offset(row() / 16 * 16 + lane % 16, step * 2 + lane / 16));
+            WPK_UNROLL
+            for (int pair = 0; pair < Shape::pairsN; ++pair)
+            {
+                uint32 words[4], left[1][4] = {{a[0][0], a[0][1], a[0][2], a[0][3]}};
+                const int at = part() * Shape::blockN + pair * 16 + lane % 8 + lane / 16 * 8;
+                loadMatrix4(words, keys + Shape::Keys::offset(at, step * 2 + lane / 8 % 2));
+                uint32 b[2][2] = {{words[0], words[1]}, {words[2], words[3]}};
+                addProducts<Multiply>(sums[pair], left, b);
+            }
+        }
+    }
+
     // Accumulators as the left operand. Of fp32 weights, which a fragment holds one a word, the pair of keys that a
     // lane has stands for the fragment's k t and t + 4: the order of a sum's terms is free, as long as the values' is
     // the same.

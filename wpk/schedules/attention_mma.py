@@ -38,15 +38,15 @@ class AttentionMmaSchedule(Schedule):
     """Parameters of attention_mma.cuh.
 
     Attributes:
-        warps: Warps along the queries; each has 16 of them.
-        split: Warps that share rows of queries, each with its keys of a step.
+        warps_m: Warps along the queries; each has 16 of them.
+        warps_n: Warps that share rows of queries, each with its keys of a step.
         block_n: Keys of a warp in a step.
         stages: Steps of the ring.
         early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
     """
 
-    warps: int
-    split: int
+    warps_m: int
+    warps_n: int
     block_n: int
     stages: int
     early: int = 0
@@ -54,12 +54,12 @@ class AttentionMmaSchedule(Schedule):
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return self.warps * self.split * _WARP
+        return self.warps_m * self.warps_n * _WARP
 
     @property
     def rows(self) -> int:
         """Queries of a block."""
-        return self.warps * _TILE_ROWS
+        return self.warps_m * _TILE_ROWS
 
 
 class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]):
@@ -87,8 +87,8 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
     def axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`."""
         return {
-            "warps": (1, 2, 4, 8),
-            "split": (1, 2, 4, 8),
+            "warps_m": (1, 2, 4, 8),
+            "warps_n": (1, 2, 4, 8),
             "block_n": (16, 32, 64, 128),
             "stages": (1, 2, 3, 4),
             "early": early_axis(target),
@@ -104,15 +104,15 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
             ),
             Constraint(
                 lambda c: (c["stages"] >= 1) & (c["stages"] <= _steps(keys, c)),
-                words(f"a ring of {{stages}} steps of {{split}} x {{block_n}} of {keys} keys"),
+                words(f"a ring of {{stages}} steps of {{warps_n}} x {{block_n}} of {keys} keys"),
             ),
             Constraint(
-                lambda c: (c["split"] == 1) | (c["block_n"] * (c["split"] - 1) < keys),
-                words(f"{{split}} warps of {{block_n}} keys, there are {keys}"),
+                lambda c: (c["warps_n"] == 1) | (c["block_n"] * (c["warps_n"] - 1) < keys),
+                words(f"{{warps_n}} warps of {{block_n}} keys, there are {keys}"),
             ),
             Constraint(
-                lambda c: (c["warps"] == 1) | (_TILE_ROWS * (c["warps"] - 1) < queries),
-                words(f"{{warps}} warps of 16 queries, there are {queries}"),
+                lambda c: (c["warps_m"] == 1) | (_TILE_ROWS * (c["warps_m"] - 1) < queries),
+                words(f"{{warps_m}} warps of 16 queries, there are {queries}"),
             ),
             Constraint(
                 lambda c: _copies(problem, c) <= _MAX_COPIES,
@@ -129,13 +129,13 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """Few rows to a block, or many: no model was held against a measurement yet."""
-        return np.asarray(columns["warps"] > 1, np.int64)
+        return np.asarray(columns["warps_m"] > 1, np.int64)
 
     def work(self, problem: Attention, columns: Columns, target: Target) -> Work:
         """Both products of whole tiles; queries once, keys and values once a block."""
         element = problem.q.dtype.bytes
-        rows = columns["warps"].astype(np.float64) * _TILE_ROWS
-        walked = _steps(problem.keys, columns) * columns["split"] * columns["block_n"]
+        rows = columns["warps_m"].astype(np.float64) * _TILE_ROWS
+        walked = _steps(problem.keys, columns) * columns["warps_n"] * columns["block_n"]
         depth, width = _whole(problem.depth), _whole(problem.width)
         products = 2.0 * rows * walked * (depth + width)
         scores = rows * walked * (_EXPONENTIAL_FLOPS + flops(problem.scores.expression))
@@ -186,10 +186,10 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 def shared_bytes(problem: Attention, columns: Columns) -> Floats:
     """Queries and the ring, or what warps that share rows leave at the end, where larger."""
     element = float(problem.q.dtype.bytes)
-    rows, keys = columns["warps"] * float(_TILE_ROWS), columns["split"] * columns["block_n"]
+    rows, keys = columns["warps_m"] * float(_TILE_ROWS), columns["warps_n"] * columns["block_n"]
     depth, width = _whole(problem.depth), _whole(problem.width)
     ring = (rows * depth + columns["stages"] * keys * (depth + width)) * element
-    staging = columns["split"] * rows * (2 + width + 8) * 4.0
+    staging = columns["warps_n"] * rows * (2 + width + 8) * 4.0
     larger: Floats = np.maximum(ring, staging)
     return larger
 
@@ -205,7 +205,7 @@ def _registers(problem: Attention, columns: Columns) -> Floats:
 
 def _copies(problem: Attention, columns: Columns) -> Floats:
     """Pieces of the largest tile that a thread copies."""
-    rows, keys = columns["warps"] * float(_TILE_ROWS), columns["split"] * columns["block_n"]
+    rows, keys = columns["warps_m"] * float(_TILE_ROWS), columns["warps_n"] * columns["block_n"]
     of_keys = np.maximum(rows, keys) * _whole(problem.depth)
     elements = np.maximum(of_keys, keys * _whole(problem.width))
     pieces: Floats = elements * problem.q.dtype.bytes / _COPY_BYTES / _threads(columns)
@@ -213,12 +213,12 @@ def _copies(problem: Attention, columns: Columns) -> Floats:
 
 
 def _steps(keys: int, columns: Columns) -> Floats:
-    steps: Floats = np.ceil(keys / np.maximum(columns["split"] * columns["block_n"], 1))
+    steps: Floats = np.ceil(keys / np.maximum(columns["warps_n"] * columns["block_n"], 1))
     return steps
 
 
 def _threads(columns: Columns) -> Floats:
-    return (columns["warps"] * columns["split"] * _WARP).astype(np.float64)
+    return (columns["warps_m"] * columns["warps_n"] * _WARP).astype(np.float64)
 
 
 def _whole(elements: int) -> float:
