@@ -31,6 +31,12 @@ def edited(file: str, edits: Edits) -> str:
     return text
 
 
+@pytest.fixture(name="edited", scope="session")
+def _edited_fixture() -> Callable[..., str]:
+    """`edited`."""
+    return edited
+
+
 def _emulate(
     file: str,
     entry: str,

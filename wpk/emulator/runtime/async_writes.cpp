@@ -2,7 +2,7 @@
 // many bytes, and stores into another block of the cluster.
 #include <cstring>
 
-#include "state.h"
+#include "early_launch.h"
 
 namespace wpk::emulator
 {
@@ -125,6 +125,8 @@ WPK_API void wpk_emulator_bulk_copy(unsigned long target, const void* source, in
     uint32_t offset;
     if (bytes <= 0 || bytes % 16 != 0 || target % 16 != 0 || from % 16 != 0)
         fail("a bulk copy of %d bytes from %p: bytes and addresses are multiples of 16", bytes, source);
+    if (isClosed(source))
+        fail("a bulk copy: memory of the kernels in front is copied before waitForPrevious");
     if (findShared(from, static_cast<size_t>(bytes), &offset))
         checkFenced(currentBlock(), offset, static_cast<uint32_t>(bytes), "a bulk copy");
     issue({AsyncWrite::kBytes, target, barrier, source, bytes, {}, {}, {}}, "a bulk copy");

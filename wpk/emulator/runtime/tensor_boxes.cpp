@@ -4,7 +4,7 @@
 
 #include <wpk/kernels/tma.cuh>
 
-#include "state.h"
+#include "early_launch.h"
 
 namespace wpk::emulator
 {
@@ -158,6 +158,8 @@ void checkBox(const void* map, const int* coordinates, int rank, bool im2col, un
         fail("%s: %d coordinates for a map of rank %d", what, rank, int{layout.rank});
     if ((layout.im2col != 0) != im2col)
         fail("%s: the map is %sin im2col mode", what, layout.im2col ? "" : "not ");
+    if (isClosed(layout.base))
+        fail("%s: memory of the kernels in front is copied before waitForPrevious", what);
     // Where the rows of a swizzled box lie that are shorter than the swizzle is not documented.
     if (bytes % 16 != 0 || (layout.swizzle != 0 && bytes != layout.swizzle))
         fail("%s: rows of %d bytes with a swizzle of %d", what, bytes, int{layout.swizzle});
