@@ -12,6 +12,7 @@ import pytest
 from wpk.dtypes import Precision
 from wpk.graph_passes.catalogue import pass_groups
 from wpk.graph_passes.functions import calls
+from wpk.graph_passes.fusion_attention import NAME as ATTENTION
 from wpk.graph_passes.fusion_rules import ANCHORS, VIEWS, WITH_PROLOGUE, is_elementwise
 from wpk.graph_passes.manager import run_passes
 
@@ -23,7 +24,7 @@ BUDGETS = {
     "tv_resnet18.dynamo": 23,
     "tv_resnet50.dynamo": 56,
     "tv_mobilenet_v2.dynamo": 55,
-    "hf_distilbert.dynamo": 3 * 12 + 3,
+    "hf_distilbert.dynamo": 3 * 7 + 2,
 }
 
 
@@ -62,6 +63,9 @@ def check_grammar(function: gs.Function) -> None:
     """Walk a body: views, cast, prologue, one anchor, epilogue, views; one output."""
     assert len(function.outputs) == 1
     anchors = [node for node in function.nodes if node.op in ANCHORS]
+    if function.name.startswith(ATTENTION):
+        assert [node.op for node in anchors] == ["MatMul", "Softmax", "MatMul"]
+        return
     assert len(anchors) <= 1, function.name
     reached = {id(tensor): "view" for tensor in function.inputs}
     order = ["view", "cast", "before", "anchor", "after", "written"]

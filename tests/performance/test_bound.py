@@ -11,6 +11,7 @@ from wpk.extent import Extent
 from wpk.performance.bound import bound, fastest_unit
 from wpk.performance.traffic import tensor_bytes, traffic
 from wpk.problems import (
+    Attention,
     Convolution,
     Elementwise,
     Epilogue,
@@ -196,6 +197,31 @@ def test_activation_products_count_their_batch_and_shared_operands_once() -> Non
     found = traffic(scores)
     assert found.bytes == 2 * (2 * 12 * 128 * 64 + 12 * 64 * 128 + 2 * 12 * 128 * 128)
     assert found.products == 2 * 2 * 12 * 128 * 128 * 64
+
+
+def test_attention_counts_its_products_and_no_scores_in_memory() -> None:
+    rows = Tensor(DType.FP16, (128 * 768, 64, 768, 1))
+    mask = Tensor(DType.FP32, (128, 0, 0, 1))
+    attention = Attention(
+        precision=Precision.FP16,
+        batch=(Extent(2), 12),
+        queries=128,
+        keys=128,
+        depth=64,
+        width=64,
+        q=rows,
+        k=rows,
+        v=rows,
+        scores=Epilogue(apply("Add", Acc(), Operand(0)), (mask,)),
+        empty_rows_are_zero=False,
+        y=rows,
+    )
+    found = traffic(attention)
+    assert found.bytes == 2 * 4 * 2 * 128 * 768 + 4 * 2 * 128
+    assert found.products == 2 * 2 * 12 * 128 * 128 * (64 + 64)
+    assert found.others == 2 * 12 * 128 * 128 * 12  # the mask's sum, and 11 of softmax
+    large = replace(attention, queries=8192, keys=8192)
+    assert bound(large, H200).limiter == "tensor cores"
 
 
 def test_pooling_counts_clipped_windows() -> None:

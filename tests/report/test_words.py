@@ -7,7 +7,7 @@ import pytest
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Round, Scalar, apply
 from wpk.extent import Extent
-from wpk.problems import Convolution, Elementwise, Epilogue, Matmul, Problem, Tensor
+from wpk.problems import Attention, Convolution, Elementwise, Epilogue, Matmul, Problem, Tensor
 from wpk.problems.expression_words import epilogue_words, formula
 from wpk.problems.signs import MINUS, TIMES
 from wpk.problems.words import problem_words
@@ -49,6 +49,22 @@ MATMUL = Matmul(
 )
 
 
+ATTENTION = Attention(
+    precision=Precision.FP16,
+    batch=(Extent(2, "batch"), 12),
+    queries=64,
+    keys=128,
+    depth=32,
+    width=32,
+    q=FULL,
+    k=FULL,
+    v=FULL,
+    scores=Epilogue(),
+    empty_rows_are_zero=False,
+    y=FULL,
+)
+
+
 def plain(words: str) -> str:
     return words.replace(TIMES, "x").replace(MINUS, "-")
 
@@ -64,6 +80,11 @@ def plain(words: str) -> str:
         (replace(CONV, transposed=True), "transposed conv 3x3/1 64→128 56² +res relu"),
         (replace(CONV, dilation=(2, 2)), "conv 3x3/1 64→128 56² dilation 2 +res relu"),
         (MATMUL, "matmul batchx12 of 64x128 · 128x32"),
+        (ATTENTION, "attention batchx12 of 64x32 · 128 keys"),
+        (
+            replace(ATTENTION, width=16, scores=Epilogue(apply("Add", Acc(), Operand(0)), (FULL,))),
+            "attention batchx12 of 64x32 · 128 keys · 128x16 softmax of sum + a",
+        ),
     ],
 )
 def test_says_what_a_problem_computes(problem: Problem, words: str) -> None:

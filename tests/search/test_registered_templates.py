@@ -14,6 +14,7 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.performance.traffic import traffic
 from wpk.problems import (
+    Attention,
     Convolution,
     Elementwise,
     Epilogue,
@@ -139,6 +140,25 @@ _TRANSPOSE = Elementwise(
     y=Tensor(DType.FP16, (8192, 1, 128)),
 )
 
+
+def _attention(precision: Precision) -> Attention:
+    rows = Tensor(precision.storage, (128 * 768, 64, 768, 1))
+    return Attention(
+        precision=precision,
+        batch=(Extent(8), 12),
+        queries=128,
+        keys=128,
+        depth=64,
+        width=64,
+        q=rows,
+        k=rows,
+        v=rows,
+        scores=Epilogue(),
+        empty_rows_are_zero=False,
+        y=rows,
+    )
+
+
 PROBLEMS: dict[str, Problem] = {
     f"{name}_{precision}": problem
     for precision in Precision
@@ -150,6 +170,7 @@ PROBLEMS: dict[str, Problem] = {
         "grouped": _convolution(precision, 1, (64, 28, 28), 64, 3, groups=8),
         "gemm": _matmul(precision, 128, 768, 3072),
         "gemv": _matmul(precision, 1, 1000, 512),
+        "attention": _attention(precision),
     }.items()
 } | {
     "pooling": _pooling(1, 64, 112),
