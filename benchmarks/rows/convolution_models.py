@@ -8,16 +8,11 @@ keeps it from writing a model's output.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
-
+from rows.sketch import Sketch
 from wpk.dtypes import Precision
 
 
@@ -91,9 +86,6 @@ WOODPECKER = _named(
 )
 """The five of Woodpecker-DL's table 1; each one's output is the next one's input."""
 
-FED = 8
-"""Channels that a convolution's predecessor reads: few, so that it costs little."""
-
 IMAGE_CHANNELS = 3
 
 _WIDE = (Precision.FP32, Precision.TF32)
@@ -102,52 +94,22 @@ _WIDE = (Precision.FP32, Precision.TF32)
 
 def write_model(path: Path, layers: Layers, precision: Precision, batch: int) -> None:
     """The layers with their neighbours, as a model with an input and an output for each."""
-    graph = onnx.GraphProto(name="convolutions")
-    generator = np.random.default_rng(0)
+    sketch = Sketch("convolutions")
     for name, layer in layers.items():
-        _add(graph, name, layer, precision, batch, generator)
-    opset = helper.make_opsetid("", 17)
-    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=8), path)
+        _add(sketch, name, layer, precision, batch)
+    sketch.save(path)
 
 
-def _add(
-    graph: onnx.GraphProto,
-    name: str,
-    layer: Layer,
-    precision: Precision,
-    batch: int,
-    generator: np.random.Generator,
-) -> None:
-    def relu(name: str, x: str) -> str:
-        graph.node.append(helper.make_node("Relu", [x], [f"{name}.y"], name))
-        return f"{name}.y"
-
-    def convolve(name: str, x: str, sizes: tuple[int, ...], **attributes: Any) -> str:
-        weight = generator.standard_normal(sizes, np.float32) / math.sqrt(math.prod(sizes[1:]))
-        bias = generator.standard_normal(sizes[0], np.float32)
-        for suffix, array in (("weight", weight), ("bias", bias)):
-            graph.initializer.append(numpy_helper.from_array(array, f"{name}.{suffix}"))
-        node = helper.make_node(
-            "Conv", [x, f"{name}.weight", f"{name}.bias"], [f"{name}.y"], name, **attributes
-        )
-        graph.node.append(node)
-        return f"{name}.y"
-
-    x, before = f"{name}.given", f"{name}.before"
-    is_first = layer.c == IMAGE_CHANNELS
-    graph.input.append(_port(x, (batch, layer.c if is_first else FED, *layer.size)))
-    if not is_first:
-        x = convolve(before, x, (layer.c, FED, 1, 1))
-    elif precision not in _WIDE:
-        x = relu(before, x)
-    sizes = (layer.k, layer.c, layer.filter, layer.filter)
-    y = convolve(name, x, sizes, strides=[layer.stride] * 2, pads=[layer.pad] * 4)
+def _add(sketch: Sketch, name: str, layer: Layer, precision: Precision, batch: int) -> None:
+    shape = (batch, layer.c, *layer.size)
+    if layer.c != IMAGE_CHANNELS:
+        x = sketch.channels_last(name, shape)
+    else:
+        x = sketch.input(f"{name}.given", shape)
+        if precision not in _WIDE:
+            x = sketch.node("Relu", f"{name}.before", [x])
+    weight = (layer.k, layer.c, layer.filter, layer.filter)
+    y = sketch.convolution(name, x, weight, strides=[layer.stride] * 2, pads=[layer.pad] * 4)
     if layer.filter > 1:
-        y = relu(f"{name}.relu", y)
-    pooled = f"{name}.pooled"
-    graph.node.append(helper.make_node("GlobalAveragePool", [y], [pooled], f"{name}.after"))
-    graph.output.append(_port(pooled, (batch, layer.k, 1, 1)))
-
-
-def _port(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        y = sketch.node("Relu", f"{name}.relu", [y])
+    sketch.pooled(name, y, (batch, layer.k))

@@ -1,0 +1,180 @@
+"""For each schedule template three operators: from one that leaves a GPU idle to one that fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto
+
+from rows.sketch import Sketch
+from wpk.dtypes import Precision
+
+SIZES = ("small", "medium", "large")
+"""Names of the operators; each is also the name of a node of it."""
+
+Shape = tuple[int, ...]
+Draw = Callable[[Sketch, str, Any], None]
+"""Adds an operator of a name and a size to a model."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What a template is measured on.
+
+    Attributes:
+        precision: What products may use.
+        draw: Adds one operator.
+        sizes: What `draw` is given, for each of `SIZES`.
+    """
+
+    precision: Precision
+    draw: Draw
+    sizes: tuple[Any, Any, Any]
+
+    def write(self, path: Path) -> None:
+        """The model that holds all three."""
+        sketch = Sketch("roofline")
+        for name, size in zip(SIZES, self.sizes, strict=True):
+            self.draw(sketch, name, size)
+        sketch.save(path)
+
+
+def _convolution(sketch: Sketch, name: str, size: Shape, *, is_depthwise: bool = False) -> None:
+    """A 3 x 3 that keeps the image; ``size`` is batch, channels and width."""
+    n, c, width = size
+    weight = (c, 1 if is_depthwise else c, 3, 3)
+    groups = c if is_depthwise else 1
+    x = sketch.channels_last(name, (n, c, width, width))
+    y = sketch.convolution(name, x, weight, pads=[1] * 4, group=groups)
+    sketch.pooled(name, sketch.node("Relu", f"{name}.relu", [y]), (n, c))
+
+
+def _product(sketch: Sketch, name: str, size: Shape) -> None:
+    """Rows times a constant matrix; ``size`` is m, n and k."""
+    m, n, k = size
+    weight = sketch.weight(f"{name}.weight", (k, n), k)
+    y = sketch.node("Gemm", name, [sketch.rows(name, (m, k)), weight])
+    axis = sketch.constant(f"{name}.axis", np.asarray([1]))
+    sketch.output(sketch.node("ReduceMean", f"{name}.after", [y, axis]), (m, 1))
+
+
+def _maximum_pool(sketch: Sketch, name: str, size: Shape) -> None:
+    """3 x 3 with a stride of 2."""
+    n, c, width = size
+    x = sketch.channels_last(name, (n, c, width, width))
+    y = sketch.node("MaxPool", name, [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    sketch.output(y, (n, c, width // 2, width // 2))
+
+
+def _attention(sketch: Sketch, name: str, size: Shape) -> None:
+    """``size`` is batch, sequence, heads and their size."""
+    batch, sequence, heads, features = size
+    shape = (batch, sequence, heads * features)
+    apart = sketch.constant(f"{name}.apart", np.asarray([batch, sequence, heads, features]))
+    queries, values = (
+        sketch.node("Transpose", f"{name}.{each}.heads", [split], perm=[0, 2, 1, 3])
+        for each in ("q", "v")
+        for split in [
+            sketch.node("Reshape", f"{name}.{each}", [sketch.rows(f"{name}.{each}", shape), apart])
+        ]
+    )
+    split = sketch.node("Reshape", f"{name}.k", [sketch.rows(f"{name}.k", shape), apart])
+    keys = sketch.node("Transpose", f"{name}.k.heads", [split], perm=[0, 2, 3, 1])
+    scale = sketch.constant(f"{name}.scale", np.asarray(features**-0.5, np.float32))
+    scores = sketch.node("MatMul", f"{name}.scores", [queries, keys])
+    scores = sketch.node("Mul", f"{name}.scaled", [scores, scale])
+    shares = sketch.node("Softmax", name, [scores], axis=-1)
+    y = sketch.node("MatMul", f"{name}.weighted", [shares, values])
+    y = sketch.node("Transpose", f"{name}.together", [y], perm=[0, 2, 1, 3])
+    whole = sketch.constant(f"{name}.whole", np.asarray(shape))
+    sketch.output(sketch.node("Reshape", f"{name}.joined", [y, whole]), shape)
+
+
+def _mean(sketch: Sketch, name: str, size: Shape) -> None:
+    """Of the last axis."""
+    axis = sketch.constant(f"{name}.axis", np.asarray([1]))
+    x = sketch.input(f"{name}.given", size)
+    sketch.output(sketch.node("ReduceMean", name, [x, axis]), (size[0], 1))
+
+
+def _softmax(sketch: Sketch, name: str, size: Shape) -> None:
+    """Of the last axis."""
+    x = sketch.input(f"{name}.given", size)
+    sketch.output(sketch.node("Softmax", name, [x], axis=-1), size)
+
+
+def _sum(sketch: Sketch, name: str, size: Shape) -> None:
+    """Of two tensors, with ReLU."""
+    x, other = (sketch.input(f"{name}.{each}", size) for each in ("given", "other"))
+    y = sketch.node("Add", name, [x, other])
+    sketch.output(sketch.node("Relu", f"{name}.relu", [y]), size)
+
+
+def _crossed(sketch: Sketch, name: str, size: Shape) -> None:
+    """The sum of a matrix and a transposed one."""
+    x, other = sketch.input(f"{name}.given", size), sketch.input(f"{name}.other", size[::-1])
+    y = sketch.node("Transpose", f"{name}.crossed", [x], perm=[1, 0])
+    sketch.output(sketch.node("Add", name, [y, other]), size[::-1])
+
+
+def _gather(sketch: Sketch, name: str, size: Shape) -> None:
+    """So many rows of a table; ``size`` is the table's, then how many."""
+    rows, features, count = size
+    table = sketch.weight(f"{name}.table", (rows, features))
+    index = sketch.input(f"{name}.given", (1, count), TensorProto.INT64)
+    sketch.output(sketch.node("Gather", name, [table, index]), (1, count, features))
+
+
+def _pad(sketch: Sketch, name: str, size: Shape) -> None:
+    """One pixel around every image."""
+    n, c, width = size
+    pads = sketch.constant(f"{name}.pads", np.asarray([0, 0, 1, 1, 0, 0, 1, 1]))
+    x = sketch.input(f"{name}.given", (n, c, width, width))
+    sketch.output(sketch.node("Pad", name, [x, pads]), (n, c, width + 2, width + 2))
+
+
+def _resize(sketch: Sketch, name: str, size: Shape) -> None:
+    """Twice as large along both axes."""
+    n, c, width = size
+    scales = sketch.constant(f"{name}.scales", np.asarray([1, 1, 2, 2], np.float32))
+    x = sketch.input(f"{name}.given", (n, c, width, width))
+    y = sketch.node("Resize", name, [x, "", scales], mode="nearest")
+    sketch.output(y, (n, c, 2 * width, 2 * width))
+
+
+_CONVOLUTIONS = (_convolution, ((1, 512, 7), (8, 256, 14), (16, 256, 56)))
+_PRODUCTS = (_product, ((128, 768, 768), (1024, 1024, 1024), (4096, 2048, 2048)))
+_ATTENTIONS = (_attention, ((1, 128, 12, 64), (8, 128, 12, 64), (8, 512, 12, 64)))
+_MATRICES = ((128, 768), (4096, 1024), (32768, 1024))
+_IMAGES = ((1, 64, 56), (8, 64, 56), (16, 64, 112))
+_TABLES = ((8192, 512, 128), (8192, 512, 4096), (8192, 512, 32768))
+
+STUDIES: Mapping[str, Study] = {
+    "attention_mma": Study(Precision.FP16, *_ATTENTIONS),
+    "attention_simt": Study(Precision.FP32, *_ATTENTIONS),
+    "conv_mma": Study(Precision.FP16, *_CONVOLUTIONS),
+    "conv_simt": Study(Precision.FP32, *_CONVOLUTIONS),
+    "conv_wgmma": Study(Precision.FP16, *_CONVOLUTIONS),
+    "gemm_mma": Study(Precision.FP16, *_PRODUCTS),
+    "gemm_simt": Study(Precision.FP32, *_PRODUCTS),
+    "gemm_wgmma": Study(Precision.FP16, *_PRODUCTS),
+    "depthwise": Study(
+        Precision.FP16,
+        partial(_convolution, is_depthwise=True),
+        ((1, 576, 14), (8, 144, 56), (64, 144, 56)),
+    ),
+    "pooling": Study(Precision.FP16, _maximum_pool, ((1, 64, 112), (8, 64, 112), (64, 64, 112))),
+    "reduction": Study(Precision.FP32, _mean, _MATRICES),
+    "normalisation": Study(Precision.FP32, _softmax, _MATRICES),
+    "elementwise": Study(Precision.FP32, _sum, _MATRICES),
+    "elementwise_tiled": Study(Precision.FP32, _crossed, _MATRICES),
+    "gather": Study(Precision.FP32, _gather, _TABLES),
+    "pad": Study(Precision.FP32, _pad, _IMAGES),
+    "resize": Study(Precision.FP32, _resize, _IMAGES),
+}
+"""By template."""
