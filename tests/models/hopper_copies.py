@@ -63,6 +63,34 @@ def boxes() -> Iterator[Example]:
         )
 
 
+def roundings() -> Iterator[Example]:
+    """fp32 that arrives as tf32: numbers between two of tf32, and halfway between (ties)."""
+    rng = np.random.default_rng(7)
+    words = rng.integers(0x00800000, 0x7F000000, (9, 32)).astype(np.uint32)
+    words[:, ::2] |= np.uint32(0x80000000)
+    between = np.where(words & 0x1FFF == 0x1000, words + 1, words).astype(np.uint32)
+    between[0, :4] = 0, 0x80000000, 0x7F800000, 0xFF800000  # zeros and infinities stay
+    ties = (words & ~np.uint32(0x1FFF) | np.uint32(0x1000)).astype(np.uint32)
+    for name, x in (("fp32 arrives as tf32", between), ("ties to tf32 go away from zero", ties)):
+        nearest = np.where(x & 0x7F800000 == 0x7F800000, x, (x + 0x1000) & ~np.uint32(0x1FFF))
+        dense = np.zeros((12, 32), np.uint32)
+        dense[:9] = nearest
+        yield Example(
+            name,
+            "tensor_copies",
+            "copy_box_2",
+            (x,),
+            swizzled(dense.reshape(-1).view(np.uint8), 128),
+            lambda inputs, output, x=x: (  # type: ignore[misc]
+                replace(tensor_map(inputs[0], x, (32, 12), 128), to_tf32=True),
+                Pointer(output),
+                12 * 128,
+                *(0, 0),
+            ),
+            shared_bytes=12 * 128 + 16,
+        )
+
+
 def _windows(x: Array, walk: Im2col) -> list[tuple[int, ...]]:
     """Where windows begin, in the order of the copy: image, (D,) (H,) W; W fastest."""
     extents = x.shape[1:-1][::-1]

@@ -7,7 +7,7 @@ tensors, swizzling modes, matrix descriptors; CUDA driver API: im2col), by neith
 from __future__ import annotations
 
 from hopper_convolutions import convolutions
-from hopper_copies import boxes, others, pixels, sums
+from hopper_copies import boxes, others, pixels, roundings, sums
 from hopper_example import Example
 from hopper_products import gemms, products, shared_gemms
 
@@ -16,6 +16,7 @@ def examples() -> list[Example]:
     """All of them."""
     return [
         *boxes(),
+        *roundings(),
         *pixels(),
         *others(),
         *sums(),

@@ -16,18 +16,20 @@ from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
 
+FP32 = Precision.FP32
 SCHEDULE = WgmmaSchedule(block_m=128, block_n=64, block_k=64, stages=2)
-_HEADERS = ("schedules/conv_wgmma.cuh", "kernels/tile_wgmma.cuh")
+_HEADERS = ("schedules/conv_wgmma.cuh", "kernels/tile_wgmma.cuh", "kernels/wgmma_ring.cuh")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, and how the header comes to have it; some need a split reduction to be seen."""
+    """What is wrong, and how the headers come to have it; some need a split reduction to be seen, or fp32."""
 
     name: str
     old: str
     new: str = ""
     split: int = 1
+    precision: Precision = Precision.FP16
 
 
 FAULTS = [
@@ -64,6 +66,25 @@ FAULTS = [
     Fault(
         "the producer's warp writes sums", "sum<Shape::consumers, true>", "sum<Shape::consumers>", 2
     ),
+    Fault(
+        "sums of a box are taken while products add to them", "waitWgmma<0>(sums);", precision=FP32
+    ),
+    Fault(
+        "a slot is given back before its products have ended",
+        "            takeSums(acc, sums, parts); // of the box before\n            if (box == 0 && step > 0",
+        "            takeSums(acc, sums, parts); // of the box before\n            if (box == 0",
+        precision=FP32,
+    ),
+    Fault(
+        "sums of a box begin with those of the one before",
+        "b + slice * 2, slice != 0);",
+        "b + slice * 2, 1);",
+        precision=FP32,
+    ),
+    Fault("both products are with the same part", "b + kPart + slice", "b + slice", precision=FP32),
+    Fault(
+        "a warp loads another one's rows", "warpIndex() * 16 +", "warpIndex() * 8 +", precision=FP32
+    ),
 ]
 
 
@@ -80,13 +101,13 @@ class Faulty:
         self, problem: Convolution, schedule: WgmmaSchedule
     ) -> tuple[KernelSource, ...]:
         (source,) = self._template.instantiate(problem, schedule)
-        text = source.text
+        text, planted = source.text, 0
         for name in _HEADERS:
             header = files("wpk").joinpath(name).read_text(encoding="utf-8")
-            if self._fault.old in header:
-                assert header.count(self._fault.old) == 1, "a fault is planted once"
-                header = header.replace(self._fault.old, self._fault.new)
+            planted += header.count(self._fault.old)
+            header = header.replace(self._fault.old, self._fault.new)
             text = text.replace(f"#include <wpk/{name}>", header.replace("#pragma once", ""))
+        assert planted or not self._fault.name, "the headers have nowhere to plant the fault"
         return (KernelSource(source.entry, text),)
 
     def launches(self, problem: Convolution, schedule: WgmmaSchedule) -> tuple[Launch, ...]:
@@ -95,29 +116,37 @@ class Faulty:
         return (replace(launch, kernel=source.digest),)
 
 
-def problem() -> Convolution:
+def problem(precision: Precision) -> Convolution:
     """Integers give exact results in fp32, whatever the order."""
-    x = Tensor(DType.FP16, (70 * 64, 1, 10 * 64, 64))
+    x = Tensor(precision.storage, (70 * 64, 1, 10 * 64, 64))
     y = Tensor(DType.FP32, (70 * 64, 1, 10 * 64, 64))
     shape = (64, 7, 10, 64, 7, 10, (3, 3), (1, 1), (1, 1), (1, 1), 1, False)
-    return Convolution(Precision.FP16, Extent(2), *shape, x, y, Epilogue())
+    return Convolution(precision, Extent(2), *shape, x, y, Epilogue())
 
 
+def check(fault: Fault, split: int, execution: Any, check_convolution: Callable[..., None]) -> None:
+    """Of fp32 with numbers that have small parts."""
+    depth = 128 // fault.precision.storage.bytes
+    schedule = replace(SCHEDULE, split=split, block_k=depth)
+    exact = fault.precision is not FP32
+    check_convolution(execution, Faulty(fault), problem(fault.precision), schedule, integers=exact)
+
+
+@pytest.mark.parametrize("precision", [Precision.FP16, FP32])
+@pytest.mark.parametrize("split", [1, 2])
 def test_without_a_fault_the_copied_headers_are_right(
-    checking_execution: Any, check_convolution: Callable[..., None]
+    precision: Precision,
+    split: int,
+    checking_execution: Any,
+    check_convolution: Callable[..., None],
 ) -> None:
-    for split in (1, 2):
-        schedule = replace(SCHEDULE, split=split)
-        check_convolution(
-            checking_execution, Faulty(Fault("", "\0")), problem(), schedule, integers=True
-        )
+    check(Fault("", "\0", precision=precision), split, checking_execution, check_convolution)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
 def test_a_planted_fault_is_seen(
     fault: Fault, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
-    schedule = replace(SCHEDULE, split=fault.split)
     with pytest.raises((EmulatorError, AssertionError)) as seen:
-        check_convolution(checking_execution, Faulty(fault), problem(), schedule, integers=True)
-    assert "planted once" not in str(seen.value)
+        check(fault, fault.split, checking_execution, check_convolution)
+    assert "nowhere to plant" not in str(seen.value)

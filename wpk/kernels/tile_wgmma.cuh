@@ -1,160 +1,16 @@
-// A block's matrix product by warpgroups (sm_90a): a ring of tiles in shared memory, which one thread asks the unit
-// that copies tensors for, and which one or two warpgroups multiply as they arrive, each 64 rows.
+// A block's matrix product by warpgroups (sm_90a): one or two of them, each with 64 rows, multiply the tiles of a ring
+// (wgmma_ring.cuh) as they arrive.
 //
-// D[row][column] += sum over k of A[row][k] * B[column][k]. A tile is boxes of 128 bytes along k (64 elements of 16
-// bits, 32 of tf32), their rows with 128-byte swizzle; or, of a B of 16 bits that lies across, boxes of 64 columns and
-// all of a step's depth, their rows 64 columns. The last warp of the block is the producer: its first lane asks for
-// tiles, and waits for a slot until every other warp has multiplied what lay there.
-//
-// Tiles says where tiles come from:
-//   prefetch()                                                   bring the tensor maps near
-//   copyA(target, barrier, step), copyB(target, barrier, step)   ask for the boxes of a step
-//   kConstantB                                                   no kernel writes B
+// D[row][column] += sum over k of A[row][k] * B[column][k]. The last warp of the block is the producer: its first lane
+// asks for tiles, and waits for a slot until every other warp has multiplied what lay there.
 #pragma once
 
 #include <wpk/kernels/cluster_sum.cuh>
-#include <wpk/kernels/early_launch.cuh>
-#include <wpk/kernels/mbarrier.cuh>
 #include <wpk/kernels/split_k.cuh>
-#include <wpk/kernels/tile_mma.cuh>
-#include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/wgmma.cuh>
+#include <wpk/kernels/wgmma_ring.cuh>
 
 namespace wpk
 {
-
-// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster and early. Depth is the
-// number of elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B
-// lies along k, or across it. T is the type of wgmma's operands.
-template <class T, class Schedule, int Depth, Major MajorB = Major::k>
-struct WgmmaShape
-{
-    static constexpr int kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
-    static constexpr int kBoxDepth = kBoxRowBytes / static_cast<int>(sizeof(typename MmaStored<T>::Type));
-    static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
-    static constexpr int stages = Schedule::stages;
-    static constexpr bool early = Schedule::early != 0;
-    // Blocks of a cluster that share a reduction and store a share of the rows each.
-    static constexpr int sharers = Schedule::cluster != 0 ? Schedule::split : 1;
-    // As storeTiles sees the consumers: warps one below the other, each with 16 rows.
-    static constexpr int warpsM = blockM / kGroupRows * kGroupWarps, warpsN = 1;
-    static constexpr int warpM = 16, warpN = blockN, tilesM = 1, tilesN = warpN / 8;
-    static constexpr int stagingStride = warpN + 8, stagingBytes = 16 * stagingStride * 4;
-    static constexpr int consumers = warpsM * kWarpSize;
-    static constexpr int accumulators = blockN / 2;
-    static constexpr int boxes = blockK / kBoxDepth;
-    static constexpr Major majorB = MajorB;
-    static constexpr int boxesB = majorB == Major::k ? boxes : blockN / kBoxDepth;
-    static constexpr int boxBytesA = blockM * kBoxRowBytes;
-    static constexpr int boxBytesB = (majorB == Major::k ? blockN : blockK) * kBoxRowBytes;
-    static constexpr int bytesA = boxes * boxBytesA, stageBytes = bytesA + boxesB * boxBytesB;
-    // Products of a box, 32 bytes each.
-    static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
-
-    static_assert(blockM == 64 || blockM == 128, "one or two warpgroups have 64 rows each");
-    static_assert(
-        (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
-    static_assert(
-        blockK % kBoxDepth == 0 && 1 <= boxes && boxes <= 4, "a tile is one to four boxes of 128 bytes a row");
-    static_assert(stages >= 2, "the ring has at least two tiles");
-    static_assert(stages * boxes <= 16, "the ring has at most 16 boxes");
-    static_assert(majorB == Major::k || kBoxDepth == 64, "a B that lies across has 16-bit elements");
-    static_assert(majorB == Major::k || blockN >= kBoxDepth, "a B that lies across has whole boxes of 64 columns");
-    static_assert(blockN <= 128 || Schedule::split == 1, "sums of split tiles fit into registers beside their loads");
-    static_assert(Schedule::cluster == 0 || Schedule::cluster == 1, "cluster is 0 or 1");
-    static_assert(Schedule::cluster == 0 || (2 <= sharers && sharers <= 8), "a cluster has two to eight blocks");
-    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
-};
-
-// Where tiles lie and their barriers: behind the tiles, for each slot one that counts what has arrived, and one
-// that counts the warps that need it no longer.
-template <class Shape>
-struct WgmmaRing
-{
-    SharedAddress shared;
-
-    WPK_DEVICE SharedAddress tileA(int slot) const
-    {
-        return shared + slot * Shape::stageBytes;
-    }
-    WPK_DEVICE SharedAddress tileB(int slot) const
-    {
-        return tileA(slot) + Shape::bytesA;
-    }
-    WPK_DEVICE SharedAddress full(int slot) const
-    {
-        return shared + Shape::stages * Shape::stageBytes + slot * 16;
-    }
-    WPK_DEVICE SharedAddress empty(int slot) const
-    {
-        return full(slot) + 8;
-    }
-
-    WPK_DEVICE void init() const
-    {
-        WPK_UNROLL
-        for (int slot = 0; slot < Shape::stages; ++slot)
-        {
-            initBarrier(full(slot), 1);
-            initBarrier(empty(slot), Shape::warpsM);
-        }
-        fenceBarrierInit();
-    }
-};
-
-// The slot of a step, and the parity of its barriers in this round of the ring.
-template <int Stages>
-struct RingPlace
-{
-    int slot = 0, parity = 0;
-
-    WPK_DEVICE void advance()
-    {
-        if (++slot == Stages)
-        {
-            slot = 0;
-            parity ^= 1;
-        }
-    }
-};
-
-// Asks for the first tiles, as many as the ring holds: B's before the kernels in front have ended, if none of them
-// writes B.
-template <class Shape, class Tiles>
-WPK_DEVICE void fillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles, int first, int count)
-{
-    const int filled = minOf(Shape::stages, count);
-    tiles.prefetch();
-    if (Shape::early && !Tiles::kConstantB)
-        waitForPrevious();
-    for (int slot = 0; slot < filled; ++slot)
-    {
-        arriveExpectBytes(ring.full(slot), Shape::stageBytes);
-        tiles.copyB(ring.tileB(slot), ring.full(slot), first + slot);
-    }
-    if (Shape::early && Tiles::kConstantB)
-        waitForPrevious();
-    for (int slot = 0; slot < filled; ++slot)
-        tiles.copyA(ring.tileA(slot), ring.full(slot), first + slot);
-}
-
-// Asks for the other tiles, each as soon as its slot is free.
-template <class Shape, class Tiles>
-WPK_DEVICE void refillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles, int first, int count)
-{
-    RingPlace<Shape::stages> place;
-    WPK_KEEP_LOOP
-    for (int step = Shape::stages; step < count; ++step)
-    {
-        waitBarrier(ring.empty(place.slot), place.parity);
-        arriveExpectBytes(ring.full(place.slot), Shape::stageBytes);
-        tiles.copyB(ring.tileB(place.slot), ring.full(place.slot), first + step);
-        tiles.copyA(ring.tileA(place.slot), ring.full(place.slot), first + step);
-        place.advance();
-    }
-    if (Shape::early)
-        releaseNext();
-}
 
 // Of B's tile: descriptors count bytes in 16s.
 template <class Shape>
@@ -211,6 +67,66 @@ WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const Wgmma
     waitWgmma<0>(acc);
 }
 
+// acc += sums, when all products that add to `sums` are done and no longer read the parts of A.
+template <int Count, int Slices>
+WPK_DEVICE void takeSums(float (&acc)[Count], float (&sums)[Count], detail::Tf32Parts<Slices, 4>& parts)
+{
+    waitWgmma<0>(sums);
+    keepUntilHere(parts.big);
+    keepUntilHere(parts.small);
+    WPK_UNROLL
+    for (int i = 0; i < Count; ++i)
+        acc[i] += sums[i];
+    keepUntilHere(acc);
+}
+
+// The same in fp32, as three products of tf32 (split_fp32.cuh): a warp loads its rows of A and splits them in
+// registers; B lies there in parts. What a box adds is summed apart, since tensor cores cut sums.
+template <class Shape>
+WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, int count)
+{
+    constexpr int kSlices = Shape::slices, kPart = Shape::partBytesB / 16;
+    const int row = warpIndex() * 16 + laneIndex() % 16, chunk = laneIndex() / 16;
+    float sums[Shape::accumulators] = {};
+    uint32 values[kSlices][4] = {};
+    detail::Tf32Parts<kSlices, 4> parts(values);
+    RingPlace<Shape::stages> place;
+    int previous = 0;
+    WPK_KEEP_LOOP
+    for (int step = 0; step < count; ++step)
+    {
+        waitBarrier(ring.full(place.slot), place.parity);
+        __syncwarp(); // products are asked for by whole warps
+        WPK_UNROLL
+        for (int box = 0; box < Shape::boxes; ++box)
+        {
+            const SharedAddress tile = ring.tileA(place.slot) + box * Shape::boxBytesA;
+            const uint64 b = swizzledDescriptor<128>(ring.tileB(place.slot)) + box * Shape::boxBytesB / 16;
+            WPK_UNROLL
+            for (int slice = 0; slice < kSlices; ++slice)
+                loadMatrix4(values[slice], tile + SwizzledTile<128>::offset(row, slice * 2 + chunk));
+            takeSums(acc, sums, parts); // of the box before
+            if (box == 0 && step > 0 && laneIndex() == 0)
+                arriveBarrier(ring.empty(previous));
+            parts = detail::Tf32Parts<kSlices, 4>(values);
+            fenceWgmma();
+            WPK_UNROLL
+            for (int slice = 0; slice < kSlices; ++slice)
+            {
+                wgmma<Tf32>(sums, parts.small[slice], b + slice * 2, slice != 0);
+                wgmma<Tf32>(sums, parts.big[slice], b + kPart + slice * 2, 1);
+            }
+            WPK_UNROLL
+            for (int slice = 0; slice < kSlices; ++slice)
+                wgmma<Tf32>(sums, parts.big[slice], b + slice * 2, 1);
+            commitWgmma();
+        }
+        previous = place.slot;
+        place.advance();
+    }
+    takeSums(acc, sums, parts);
+}
+
 // Multiplies the tiles of this block's part of the reduction. Behind it `shared` is free. All threads of the block
 // call it.
 template <class T, class Shape, class Range, class Tiles>
@@ -228,7 +144,14 @@ WPK_DEVICE void multiplyByWarpgroups(
     __syncthreads(); // the barriers are there for everyone
     if (warpIndex() < Shape::warpsM)
     {
-        multiplyWgmmaRing<T, Shape>(acc, ring, range.count);
+        if constexpr (Shape::isSplit)
+        {
+            multiplySplitRing(acc, ring, range.count);
+        }
+        else
+        {
+            multiplyWgmmaRing<T, Shape>(acc, ring, range.count);
+        }
     }
     else if (isProducer)
     {

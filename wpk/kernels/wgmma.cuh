@@ -74,6 +74,35 @@ WPK_DEVICE void waitWgmma(float (&d)[Count])
 #endif
 }
 
+// Values are there, and their registers hold nothing else, up to here. Behind a wait for registers of A, which
+// products have read; in front of products for what is computed from accumulators, which they write again.
+template <int N>
+WPK_DEVICE void keepUntilHere(float (&values)[N])
+{
+#if WPK_ON_GPU
+    WPK_UNROLL
+    for (int i = 0; i < N; ++i)
+        asm volatile("" : "+f"(values[i])::"memory");
+#else
+    static_cast<void>(values);
+#endif
+}
+template <int N, int M>
+WPK_DEVICE void keepUntilHere(uint32 (&a)[N][M])
+{
+#if WPK_ON_GPU
+    WPK_UNROLL
+    for (int i = 0; i < N; ++i)
+    {
+        WPK_UNROLL
+        for (int j = 0; j < M; ++j)
+            asm volatile("" : "+r"(a[i][j])::"memory");
+    }
+#else
+    static_cast<void>(a);
+#endif
+}
+
 // Gives registers back to, or takes them from, the block's pool: the count a thread has afterwards.
 template <int Registers>
 WPK_DEVICE void releaseRegisters()

@@ -13,14 +13,16 @@ from wpk.dtypes import Precision
 from wpk.launch import Im2col, TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems.convolution import Convolution
-from wpk.schedules import packings, wgmma_tiles
+from wpk.schedules import packings, wgmma_costs, wgmma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
+from wpk.schedules.wgmma_costs import B_PARTS
 from wpk.schedules.wgmma_tiles import (
     ALIGNMENT,
+    PACKED_AS,
     SWIZZLE,
     Warpgroups,
     WgmmaSchedule,
@@ -34,7 +36,7 @@ _MOST_STEP = 8
 
 
 class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSchedule]):
-    """Plain, strided and dilated convolutions in tf32, fp16 and bf16 over channels-last images."""
+    """Plain, strided and dilated convolutions in all precisions over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
     version: ClassVar[int] = 2
@@ -43,7 +45,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
 
     def why_not(self, problem: Convolution, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        if (reason := wgmma_tiles.needs(problem.precision, target)) is not None:
+        if (reason := wgmma_tiles.needs(target)) is not None:
             return reason
         if problem.groups > 1:
             return f"{problem.groups} groups: a tile would have the channels of several"
@@ -58,9 +60,10 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
 
     def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`."""
-        del target  # its limits are constraints
         rows = problem.n.value * problem.p * problem.q
-        return wgmma_tiles.axes(rows, problem.k, _view(problem).reduction, problem.precision)
+        return wgmma_tiles.axes(
+            rows, problem.k, _view(problem).reduction, problem.precision, target
+        )
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
@@ -70,13 +73,12 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         tiles = _view(problem).product(columns, target)
-        return wgmma_tiles.work(tiles, problem.precision, columns)
+        return wgmma_costs.work(tiles, problem.precision, columns, target)
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
-        rounded = "_tf32" if problem.precision is Precision.TF32 else ""
-        return f"krsc_pad{_tap_vector(problem)}{rounded}"
+        return f"krsc_pad{_tap_vector(problem)}{PACKED_AS[problem.precision]}"
 
     def kernel(self, problem: Convolution, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
@@ -92,7 +94,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,
-            shared_bytes=wgmma_tiles.block_bytes(schedule, problem.precision),
+            shared_bytes=wgmma_costs.block_bytes(schedule, problem.precision),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=(_input_map(problem, schedule), _filter_map(problem, schedule)),
@@ -161,9 +163,15 @@ def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgume
 
 
 def _filter_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
-    """Of the packed filters: (c, tap, k); channels behind the last one are not there, so zero."""
-    size = problem.precision.storage.bytes
+    """Of the packed filters: (c, tap, k), and their parts where there are several.
+
+    Channels behind the last one are not there, so zero.
+    """
+    size, parts = problem.precision.storage.bytes, B_PARTS[problem.precision]
     tap, row = packings.filter_row(problem, _tap_vector(problem), size)
-    taps = problem.filter[0] * problem.filter[1]
-    box = (box_depth(problem.precision), 1, schedule.block_n)
-    return TensorMapArgument(1, (tap, taps, problem.k), (tap * size, row * size), box, SWIZZLE)
+    shape: tuple[int, ...] = (tap, problem.filter[0] * problem.filter[1], problem.k)
+    strides: tuple[int, ...] = (tap * size, row * size)
+    box: tuple[int, ...] = (box_depth(problem.precision), 1, schedule.block_n)
+    if parts > 1:
+        shape, strides, box = (*shape, parts), (*strides, problem.k * row * size), (*box, parts)
+    return TensorMapArgument(1, shape, strides, box, SWIZZLE)

@@ -8,15 +8,17 @@ from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems.matmul import Matmul
-from wpk.schedules import packings, wgmma_tiles
+from wpk.schedules import packings, wgmma_costs, wgmma_tiles
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import words
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
+from wpk.schedules.wgmma_costs import B_PARTS
 from wpk.schedules.wgmma_tiles import (
     ALIGNMENT,
+    PACKED_AS,
     SWIZZLE,
     Warpgroups,
     WgmmaSchedule,
@@ -26,7 +28,7 @@ from wpk.targets.target import Target
 
 
 class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule]):
-    """Matrix products in tf32, fp16 and bf16; ``a`` lies along the reduction, ``b`` along or across it."""
+    """Matrix products in all precisions; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
     version: ClassVar[int] = 2
@@ -35,10 +37,12 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
 
     def why_not(self, problem: Matmul, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        if (reason := wgmma_tiles.needs(problem.precision, target)) is not None:
+        if (reason := wgmma_tiles.needs(target)) is not None:
             return reason
         if not problem.y.dtype.is_float:
             return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+        if problem.precision is Precision.FP32 and not problem.b_constant:
+            return "b is no constant, whose fp32 could be split when it is packed"
         if _across(problem) and problem.precision is Precision.TF32:
             return "b lies across the reduction; tf32 operands lie along it"
         stored = problem.precision.storage
@@ -58,8 +62,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
 
     def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`."""
-        del target  # its limits are constraints
-        return wgmma_tiles.axes(problem.m.value, problem.n, problem.k, problem.precision)
+        return wgmma_tiles.axes(problem.m.value, problem.n, problem.k, problem.precision, target)
 
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
@@ -78,14 +81,14 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         tiles = MatmulView(problem).product(columns, target)
-        return wgmma_tiles.work(tiles, problem.precision, columns)
+        return wgmma_costs.work(tiles, problem.precision, columns, target)
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
         """Columns of a constant ``b`` as rows; gemm_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
         if not problem.b_constant:
             return None
-        return "nk_pad_tf32" if problem.precision is Precision.TF32 else "nk_pad"
+        return f"nk_pad{PACKED_AS[problem.precision]}"
 
     def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
@@ -102,7 +105,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,
-            shared_bytes=wgmma_tiles.block_bytes(schedule, problem.precision),
+            shared_bytes=wgmma_costs.block_bytes(schedule, problem.precision),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=(_a_map(problem, schedule), _b_map(problem, schedule)),
@@ -124,8 +127,9 @@ def _a_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
 def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
     if problem.b_constant:
         row = packings.matrix_row(problem, problem.precision.storage.bytes)
-        columns = ((problem.n, row), (1, 0), (1, 0))
-        return _map(1, problem, problem.k, columns, schedule.block_n)
+        parts = B_PARTS[problem.precision]
+        columns = ((problem.n, row), (1, 0), (parts, problem.n * row))
+        return _map(1, problem, problem.k, columns, schedule.block_n, parts)
     outer, middle, depth, column = problem.b.strides
     batch = _batch(problem, outer, middle)
     if _across(problem):
@@ -147,17 +151,18 @@ def _map(
     width: int,
     rows: tuple[tuple[DimExpr, int], ...],
     block: int,
+    outer: int = 1,
 ) -> TensorMapArgument:
     """A map over what is contiguous, rows, middle and outer; the stride of a single one says nothing.
 
-    A constant ``b`` is rounded to tf32 where it is packed.
+    A constant ``b`` is rounded to tf32 where it is packed; its ``outer`` ones are its parts.
     """
     size = problem.precision.storage.bytes
     return TensorMapArgument(
         index,
         (width, *(extent for extent, _ in rows)),
         tuple(stride * size or ALIGNMENT for _, stride in rows),
-        (box_depth(problem.precision), block, 1, 1),
+        (box_depth(problem.precision), block, 1, outer),
         SWIZZLE,
         to_tf32=problem.precision is Precision.TF32 and not (index == 1 and problem.b_constant),
     )

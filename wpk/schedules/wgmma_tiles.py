@@ -7,12 +7,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
-from wpk.launch import EARLY_LAUNCH
-from wpk.performance.work import Columns, Floats, Work
-from wpk.schedules.matrix_tiles import TileCosts, TiledProduct, target_constraints, up_to, words
+from wpk.performance.work import Columns
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.schedules.matrix_tiles import TiledProduct, target_constraints, up_to, words
 from wpk.schedules.single_kernel import Grid, Partials
-from wpk.schedules.split import SplitReductions, split_axis, split_constraints, sum_registers
+from wpk.schedules.split import SplitReductions, split_axis, split_constraints
 from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.wgmma_costs import (
+    GROUP_ROWS,
+    GROUP_THREADS,
+    WARP,
+    registers,
+    shared_bytes,
+    whole_groups,
+)
 from wpk.targets.target import Target
 
 SWIZZLE = 128
@@ -21,18 +29,20 @@ SWIZZLE = 128
 ALIGNMENT = 16
 """Bytes: of addresses and strides that tensor copies take."""
 
-PRECISIONS = (Precision.TF32, Precision.FP16, Precision.BF16)
-"""Those that a template of warpgroups computes."""
+PACKED_AS = {
+    Precision.FP32: "_split",
+    Precision.TF32: "_tf32",
+    Precision.FP16: "",
+    Precision.BF16: "",
+}
+"""How the packing of a constant operand ends."""
 
 _CAPABILITY = (9, 0)  # wgmma is an instruction of sm_90a alone
-_GROUP_ROWS, _GROUP_THREADS, _WARP = 64, 128, 32
-_BARRIER_BYTES = 16  # of a slot
 _BOXES = (1, 2, 3, 4)  # of a step
 _MOST_BOXES = 16  # of a ring: more do not fit, or begin after the first ones have come
 _MOST_SHARERS = 8  # blocks of a cluster that every GPU of sm_90 places
+_MOST_FP32_COLUMNS = 128  # of a tile whose sums are kept twice
 _MOST_SPLIT_COLUMNS = 128  # of a tile whose parts are added: so many sums and as many loads fit
-_PORT_BYTES = 128.0  # that shared memory gives in a cycle
-_OTHER_REGISTERS = 28  # addresses and descriptors; read from ptxas reports
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,7 @@ class WgmmaSchedule(Schedule):
     @property
     def threads(self) -> int:
         """Threads of a block: its warpgroups, and the warp that asks for tiles."""
-        return self.block_m // _GROUP_ROWS * _GROUP_THREADS + _WARP
+        return self.block_m // GROUP_ROWS * GROUP_THREADS + WARP
 
     @property
     def cluster_shape(self) -> tuple[int, int, int]:
@@ -75,7 +85,7 @@ class WgmmaSchedule(Schedule):
     @property
     def attributes(self) -> tuple[str, ...]:
         """Attributes of the launch."""
-        return (EARLY_LAUNCH,) if self.early else ()
+        return launch_attributes(self.early)
 
 
 def box_depth(precision: Precision) -> int:
@@ -84,7 +94,7 @@ def box_depth(precision: Precision) -> int:
 
 
 def axes(
-    rows: int, columns: int, reduction: int, precision: Precision
+    rows: int, columns: int, reduction: int, precision: Precision, target: Target
 ) -> dict[str, tuple[int, ...]]:
     """Values to try for a product of ``rows`` x ``columns``.
 
@@ -93,56 +103,19 @@ def axes(
         columns: Of the product.
         reduction: Elements of the reduction as it is walked.
         precision: Of the product.
+        target: The GPU.
     """
     depth = box_depth(precision)
     boxes = -(-reduction // depth)
-    # Three boxes where two would leave one over: 64 channels of nine taps.
-    steps = (1, 3) if boxes % 2 and boxes % 3 == 0 else (1, 2, 4)
     return {
         "block_m": up_to((64, 128), rows),
         "block_n": up_to((16, 32, 64, 128, 256), columns),
-        "block_k": tuple(step * depth for step in steps if step <= boxes),
+        "block_k": tuple(step * depth for step in _BOXES if step <= boxes),
         "stages": (2, 3, 4, 6, 8),
         "split": split_axis(reduction, depth),
         "cluster": (0, 1),
-        "early": (0, 1),
+        "early": early_axis(target),
     }
-
-
-def threads(columns: Columns) -> Floats:
-    """Threads of a block."""
-    groups = columns["block_m"] // _GROUP_ROWS
-    return (groups * _GROUP_THREADS + _WARP).astype(np.float64)
-
-
-def _whole_groups(columns: Columns) -> Floats:
-    """Threads for which ptxas keeps registers where warpgroups multiply; read from its reports."""
-    groups: Floats = np.ceil(threads(columns) / _GROUP_THREADS) * _GROUP_THREADS
-    return groups
-
-
-def shared_bytes(columns: Columns, precision: Precision) -> Floats:
-    """The ring with its barriers, or the epilogue's staging (16 rows a warp) where larger."""
-    size = float(precision.storage.bytes)
-    stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
-    ring = columns["stages"] * (stage + _BARRIER_BYTES)
-    staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
-    larger: Floats = np.maximum(ring, staging)
-    return larger
-
-
-def block_bytes(schedule: WgmmaSchedule, precision: Precision) -> int:
-    """Dynamic shared memory of a schedule's block."""
-    return int(shared_bytes(schedule.columns(), precision)[0])
-
-
-def registers(columns: Columns) -> Floats:
-    """Accumulators and the rest; or the sum of a split that meets in global memory."""
-    accumulators = columns["block_n"] / 2
-    consumers = threads(columns) - _WARP
-    through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
-    summing = sum_registers(accumulators, consumers, {"split": through_memory})
-    return np.maximum(accumulators + _OTHER_REGISTERS, summing)
 
 
 def constraints(
@@ -165,15 +138,22 @@ def constraints(
     return (
         *_SHAPES,
         *_boxes(box_depth(precision)),
+        *([_NARROW] if precision is Precision.FP32 else ()),
         no_longer,
-        *target_constraints(_whole_groups, lambda c: shared_bytes(c, precision), registers, target),
+        early_constraint(target),
+        *target_constraints(
+            whole_groups,
+            lambda c: shared_bytes(c, precision),
+            lambda c: registers(c, precision),
+            target,
+        ),
         *split_constraints(product, 1, target),
     )
 
 
 _SHAPES = (
     Constraint(
-        lambda c: np.isin(c["block_m"], (_GROUP_ROWS, 2 * _GROUP_ROWS)),
+        lambda c: np.isin(c["block_m"], (GROUP_ROWS, 2 * GROUP_ROWS)),
         words("{block_m} rows are not those of one or two warpgroups, 64 each"),
     ),
     Constraint(
@@ -194,7 +174,12 @@ _SHAPES = (
         lambda c: (c["cluster"] == 0) | ((c["split"] > 1) & (c["split"] <= _MOST_SHARERS)),
         words(f"a cluster of {{split}} blocks; it has two to {_MOST_SHARERS}"),
     ),
-    Constraint(lambda c: np.isin(c["early"], (0, 1)), words("early is 0 or 1, not {early}")),
+)
+
+
+_NARROW = Constraint(
+    lambda c: c["block_n"] <= _MOST_FP32_COLUMNS,
+    words(f"{{block_n}} columns: sums of fp32 are kept twice, of {_MOST_FP32_COLUMNS} at most"),
 )
 
 
@@ -222,30 +207,10 @@ class Warpgroups(SplitReductions):
         return 2 * (super().families(columns) + columns["cluster"]) + columns["early"]
 
 
-def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:
-    """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply."""
-    rows = _GROUP_ROWS + columns["block_n"]
-    size = float(precision.storage.bytes)
-    read = columns["block_m"] / _GROUP_ROWS * rows * columns["block_k"] * size
-    costs = TileCosts(
-        unit=precision,
-        threads=threads(columns),
-        shared_bytes=shared_bytes(columns, precision),
-        registers=registers(columns),
-        loads=read / _PORT_BYTES * _WARP / threads(columns),
-        stages=columns["stages"].astype(np.float64),
-        by_warpgroups=True,
-    )
-    return product.work(columns, costs)
-
-
-def needs(precision: Precision, target: Target) -> str | None:
-    """Why warpgroups cannot multiply at this precision on the target; None if they can."""
+def needs(target: Target) -> str | None:
+    """Why warpgroups cannot multiply on the target; None if they can."""
     if target.capability != _CAPABILITY:
         return f"{target.name} has no products of warpgroups (wgmma; sm_90a has)"
-    if precision not in PRECISIONS:
-        names = ", ".join(p.value for p in PRECISIONS)
-        return f"computes {names}, the problem is {precision.value}"
     return None
 
 

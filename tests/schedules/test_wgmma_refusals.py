@@ -1,0 +1,70 @@
+"""Templates of warpgroups: what they do not take, in words."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from warpgroup_problems import dense, image, resnet
+
+from wpk.dtypes import DType, Precision
+from wpk.problems import Tensor
+from wpk.schedules.registry import TEMPLATE_OF
+from wpk.targets.registry import find_target
+
+
+def _with(problem: Any, **changes: Any) -> Any:
+    return replace(problem, **changes)
+
+
+CONV, DENSE = resnet(), dense()
+NARROW = Tensor(DType.FP16, (250 * 196, 1, 250 * 14, 250), alignment=4)
+REFUSALS: list[tuple[str, Any, str, str]] = [
+    ("conv_wgmma", CONV, "a100", "no products of warpgroups"),
+    ("conv_wgmma", CONV, "b200", "no products of warpgroups"),
+    ("conv_wgmma", _with(CONV, groups=4), "h200", "4 groups"),
+    ("conv_wgmma", _with(CONV, transposed=True), "h200", "transposed"),
+    ("conv_wgmma", _with(CONV, x=image(DType.FP32, 256, 14)), "h200", "x is fp32"),
+    ("conv_wgmma", _with(CONV, x=NARROW, c=250), "h200", "aligned to 4 bytes"),
+    ("conv_wgmma", _with(CONV, y=image(DType.INT8, 256, 14)), "h200", "int8"),
+    ("conv_wgmma", _with(CONV, stride=(9, 9), p=1, q=1), "h200", "a stride of 9"),
+    (
+        "conv_wgmma",
+        _with(CONV, x=Tensor(DType.FP16, (256 * 196, 196, 14, 1))),
+        "h200",
+        "a stride of 196 along the reduction",
+    ),
+    (
+        "conv_wgmma",
+        _with(CONV, h=400, w=400, p=100, q=100, filter=(301, 301)),
+        "h200",
+        "pixels from the image's edge",
+    ),
+    ("gemm_wgmma", DENSE, "rtx4090", "no products of warpgroups"),
+    ("gemm_wgmma", _with(dense(precision=Precision.FP32), b_constant=False), "h200", "no constant"),
+    (
+        "gemm_wgmma",
+        _with(DENSE, b_constant=False, b=Tensor(DType.BF16, (0, 0, 1536, 2))),
+        "h200",
+        "b has a stride of 1536 along",
+    ),
+    (
+        "gemm_wgmma",
+        _with(DENSE, a=Tensor(DType.BF16, (0, 0, 3075, 1))),
+        "h200",
+        "a has a stride of 6150 bytes",
+    ),
+    ("gemm_wgmma", _with(DENSE, a=Tensor(DType.BF16, (0, 0, 0, 1))), "h200", "broadcast along"),
+    (
+        "gemm_wgmma",
+        _with(dense(precision=Precision.TF32), b_constant=False),
+        "h200",
+        "tf32 operands lie along",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "problem", "target", "words"), REFUSALS)
+def test_refuses_in_words(name: str, problem: Any, target: str, words: str) -> None:
+    reason = TEMPLATE_OF[name].why_not(problem, find_target(target))
+    assert reason is not None
+    assert words in reason

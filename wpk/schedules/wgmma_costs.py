@@ -1,0 +1,89 @@
+"""What schedules of warpgroups take: threads, shared memory, registers, and what they make the GPU do."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from wpk.dtypes import Precision
+from wpk.performance.work import Columns, Floats, Work
+from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
+from wpk.schedules.split import sum_registers
+from wpk.schedules.template import Schedule
+from wpk.targets.target import Target
+
+GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
+"""Of a warpgroup; and threads of a warp."""
+
+B_PARTS = {precision: 2 if precision is Precision.FP32 else 1 for precision in Precision}
+"""Numbers that an element of B is packed as: of fp32 two of tf32."""
+
+_BARRIER_BYTES = 16  # of a slot
+_PORT_BYTES = 128.0  # that shared memory gives in a cycle
+_FP32_ROWS = (
+    36  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
+)
+_OTHER_REGISTERS = 28  # addresses and descriptors
+
+
+def threads(columns: Columns) -> Floats:
+    """Threads of a block."""
+    groups = columns["block_m"] // GROUP_ROWS
+    return (groups * GROUP_THREADS + WARP).astype(np.float64)
+
+
+def whole_groups(columns: Columns) -> Floats:
+    """Threads for which ptxas keeps registers where warpgroups multiply; read from its reports."""
+    groups: Floats = np.ceil(threads(columns) / GROUP_THREADS) * GROUP_THREADS
+    return groups
+
+
+def shared_bytes(columns: Columns, precision: Precision) -> Floats:
+    """The ring with its barriers, or the epilogue's staging (16 rows a warp) where larger."""
+    size = float(precision.storage.bytes)
+    stage = (
+        (columns["block_m"] + B_PARTS[precision] * columns["block_n"]) * columns["block_k"] * size
+    )
+    ring = columns["stages"] * (stage + _BARRIER_BYTES)
+    staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
+    larger: Floats = np.maximum(ring, staging)
+    return larger
+
+
+def block_bytes(schedule: Schedule, precision: Precision) -> int:
+    """Dynamic shared memory of a schedule's block."""
+    return int(shared_bytes(schedule.columns(), precision)[0])
+
+
+def registers(columns: Columns, precision: Precision) -> Floats:
+    """Accumulators and the rest; or the sum of a split that meets in global memory.
+
+    Of fp32 accumulators twice, and a warp's rows of a box with both of their parts.
+    """
+    accumulators = columns["block_n"] / 2
+    more = accumulators + _FP32_ROWS if precision is Precision.FP32 else 0.0
+    consumers = threads(columns) - WARP
+    through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
+    summing = sum_registers(accumulators, consumers, {"split": through_memory})
+    return np.maximum(accumulators + more + _OTHER_REGISTERS, summing)
+
+
+def work(product: TiledProduct, precision: Precision, columns: Columns, target: Target) -> Work:
+    """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
+
+    Of fp32 three products read one part of B each.
+    """
+    size, parts = float(precision.storage.bytes), B_PARTS[precision]
+    rows = GROUP_ROWS + (2 * parts - 1) * columns["block_n"]
+    read = columns["block_m"] / GROUP_ROWS * rows * columns["block_k"] * size
+    again = (parts - 1) * columns["block_n"] * columns["block_k"] * size
+    costs = TileCosts(
+        unit=precision,
+        threads=threads(columns),
+        shared_bytes=shared_bytes(columns, precision),
+        registers=registers(columns, precision),
+        loads=read / _PORT_BYTES * WARP / threads(columns),
+        stages=columns["stages"].astype(np.float64),
+        by_warpgroups=True,
+    )
+    more = again / target.transaction_bytes
+    return replace(product, transactions=product.transactions + more).work(columns, costs)
