@@ -2,46 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from fp32_operands import OPERANDS, OWN, errors, fused_chain
+from warpgroup_steps import Step, operands, operands_of, template
 
-from wpk.build.nvrtc import load_nvrtc
 from wpk.device.cuda import CudaDevice
-from wpk.dims import evaluate as evaluate_size
 from wpk.dtypes import DType, Precision
 from wpk.emulator.emulator import Emulator
-from wpk.execution import BoundArgument, BoundLaunch, Device, KernelImage, Pointer, TensorMap
-from wpk.expression import Acc, Operand, apply, evaluate
+from wpk.execution import BoundLaunch
+from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.launch import (
-    CounterArgument,
-    InputArgument,
-    Launch,
-    OutputArgument,
-    SizeArgument,
-    TensorMapArgument,
-    WorkspaceArgument,
-)
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
-from wpk.schedules import packings
-from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
-
-Array = NDArray[Any]
 
 REPETITIONS = 20
 """Launches of each case: what is not ordered may come out right now and then."""
 
 CHAIN = 12
 """Launches one behind the other, each beginning before the one in front has ended."""
-ACCUMULATION = 2.0**-18
-"""Error of an fp32 sum relative to the largest output: tensor cores cut the bits of aligned products."""
 
 H200 = find_target("h200")
 TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
@@ -72,7 +56,7 @@ def matmul(m: int, n: int, k: int, precision: Precision, *, constant: bool = Tru
     return Matmul(precision, (Extent(1), 1), Extent(m), n, k, a, b, constant, y, epilogue)
 
 
-HALF, BRAIN = Precision.FP16, Precision.BF16
+HALF, BRAIN, SINGLE, STRICT = Precision.FP16, Precision.BF16, Precision.TF32, Precision.FP32
 PROBLEMS: dict[str, Convolution | Matmul] = {
     "64 of 56x56": convolution(64, 64, 56, 3, 1, 1, HALF),
     "128 of 28x28": convolution(128, 128, 28, 3, 1, 3, HALF),
@@ -86,6 +70,16 @@ PROBLEMS: dict[str, Convolution | Matmul] = {
     "a product": matmul(100, 72, 200, HALF),
     "a layer of DistilBERT": matmul(128, 768, 3072, BRAIN),
     "b across": matmul(130, 136, 264, HALF, constant=False),
+    "tf32, 64 of 56x56": convolution(64, 64, 56, 3, 1, 1, SINGLE),
+    "tf32, 512 of 7x7": convolution(512, 512, 7, 3, 1, 3, SINGLE),
+    "tf32, 1x1": convolution(256, 64, 56, 1, 1, 1, SINGLE),
+    "tf32, stride 2": convolution(128, 256, 28, 3, 2, 2, SINGLE),
+    "tf32, a layer of DistilBERT": matmul(128, 768, 3072, SINGLE),
+    "fp32, 64 of 56x56": convolution(64, 64, 56, 3, 1, 1, STRICT),
+    "fp32, 512 of 7x7": convolution(512, 512, 7, 3, 1, 3, STRICT),
+    "fp32, 1x1": convolution(256, 64, 56, 1, 1, 1, STRICT),
+    "fp32, 5x5, 36 channels": convolution(36, 20, 9, 5, 1, 5, STRICT),
+    "fp32, a layer of DistilBERT": matmul(128, 768, 3072, STRICT),
 }
 SCHEDULES = [
     WgmmaSchedule(64, 64, 64, 4),
@@ -105,143 +99,13 @@ SCHEDULES = [
 ]
 
 
-def template(problem: Convolution | Matmul) -> Any:
-    return TEMPLATE_OF["conv_wgmma" if isinstance(problem, Convolution) else "gemm_wgmma"]
-
-
 def cases() -> Iterator[Any]:
     for name, problem in PROBLEMS.items():
-        for schedule in SCHEDULES:
+        for boxes in SCHEDULES:
+            # The same boxes, whatever an element takes.
+            schedule = replace(boxes, block_k=boxes.block_k * 2 // problem.precision.storage.bytes)
             if template(problem).why_illegal(problem, schedule, H200) is None:
                 yield pytest.param(problem, schedule, id=f"{name}: {schedule}")
-
-
-@dataclass(frozen=True)
-class Operands:
-    """Memory of a problem's inputs, what it must give, and how far off rounding may be."""
-
-    inputs: tuple[Array, ...]
-    expected: Array
-    allowed: Array
-
-
-def operands(problem: Convolution | Matmul, schedule: WgmmaSchedule, seed: int) -> Operands:
-    """Random numbers, dense in memory, and the result in float64."""
-    rng = np.random.default_rng(seed)
-    dtype = problem.precision.storage.numpy
-
-    def draw(shape: tuple[int, ...], kind: Any = dtype) -> Array:
-        return np.asarray(rng.standard_normal(shape)).astype(kind)
-
-    if isinstance(problem, Convolution):
-        n = problem.n.value
-        x = draw((n, problem.h, problem.w, problem.c))
-        w = draw((problem.k, problem.c, *problem.filter))
-        columns = w.transpose(0, 2, 3, 1).reshape(problem.k, -1)
-        rows = _patches(x, problem).reshape(-1, columns.shape[1])
-    else:
-        x, w = draw((problem.m.value, problem.k)), draw((problem.k, problem.n))
-        rows, columns = x, w.T
-    bias, residual = draw((columns.shape[0],), np.float32), draw((len(rows), columns.shape[0]))
-    rows, columns = rows.astype(np.float64), columns.astype(np.float64)
-    wide = [np.broadcast_to(o.astype(np.float64), residual.shape) for o in (bias, residual)]
-    expected = evaluate(problem.epilogue.expression, rows @ columns.T, wide)
-    name = template(problem).packing(problem, schedule)
-    packed = w if name is None else packings.pack(name, w, problem)
-    magnitude = np.abs(rows) @ np.abs(columns).T + sum(np.abs(o) for o in wide)
-    roundoff = 4 * 2.0**-24 * np.sqrt(columns.shape[1])
-    allowed = problem.y.dtype.unit_roundoff * np.abs(expected) + (
-        ACCUMULATION * np.abs(expected).max() + roundoff * magnitude
-    )
-    return Operands((x, packed, bias, residual), expected, allowed)
-
-
-def _patches(x: Array, problem: Convolution) -> Array:
-    """Every pixel's window as (r, s, c)."""
-    (top, left), (r, s), (down, right) = problem.pad, problem.filter, problem.stride
-    padded = np.pad(x, ((0, 0), (top, r), (left, s), (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (r, s), axis=(1, 2))
-    picked = windows[:, ::down, ::right][:, : problem.p, : problem.q]
-    return picked.transpose(0, 1, 2, 4, 5, 3)
-
-
-class Step:
-    """A launch over memory of a device."""
-
-    def __init__(
-        self,
-        device: Device,
-        problem: Convolution | Matmul,
-        schedule: WgmmaSchedule,
-        memory: Operands,
-    ) -> None:
-        self.device, self.problem = device, problem
-        (source,) = template(problem).instantiate(problem, schedule)
-        cubin = b"" if device.executes_source else load_nvrtc().compile(source, "sm_90a").cubin
-        device.load(KernelImage(source.digest, source, cubin))
-        (self.launch,) = template(problem).launches(problem, schedule)
-        self.inputs = tuple(self._place(array) for array in memory.inputs)
-        self.sizes = tuple(array.itemsize for array in memory.inputs)
-        self.shape = memory.expected.shape
-        self.bytes = memory.expected.size * problem.y.dtype.bytes
-        self.output = device.allocate(self.bytes)
-        self.workspace, self.counters = self._scratch(self.launch)
-
-    def _place(self, array: Array) -> int:
-        address = self.device.allocate(array.nbytes)
-        self.device.write(address, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-        return address
-
-    def _scratch(self, launch: Launch) -> tuple[int, int]:
-        work = [a.bytes for a in launch.arguments if isinstance(a, WorkspaceArgument)]
-        counts = [a.count for a in launch.arguments if isinstance(a, CounterArgument)]
-        size = evaluate_size(work[0], {}) if work else 16
-        zeros = np.zeros((evaluate_size(counts[0], {}) if counts else 4), np.int32)
-        return self._place(np.full(size, 0xFF, np.uint8)), self._place(zeros)
-
-    def bound(self, x: int | None = None, output: int | None = None) -> BoundLaunch:
-        """The launch, with another input or output in the place of its own."""
-        inputs = (self.inputs[0] if x is None else x, *self.inputs[1:])
-        arguments = tuple(self._argument(a, inputs, output) for a in self.launch.arguments)
-        gx, gy, gz = (evaluate_size(size, {}) for size in self.launch.grid)
-        return BoundLaunch(
-            *(self.launch.kernel, self.launch.entry, (gx, gy, gz), self.launch.block),
-            *(self.launch.cluster, self.launch.shared_bytes, arguments, self.launch.attributes),
-        )
-
-    def _argument(self, argument: Any, inputs: Sequence[int], output: int | None) -> BoundArgument:
-        match argument:
-            case InputArgument(index):
-                return Pointer(inputs[index])
-            case SizeArgument(expression):
-                return evaluate_size(expression, {})
-            case TensorMapArgument(index):
-                shape, strides = (
-                    tuple(evaluate_size(size, {}) for size in sizes)
-                    for sizes in (argument.shape, argument.strides)
-                )
-                form = (argument.box, argument.swizzle, argument.im2col)
-                return TensorMap(inputs[index], self.sizes[index], shape, strides, *form)
-            case OutputArgument():
-                return Pointer(self.output if output is None else output)
-            case WorkspaceArgument():
-                return Pointer(self.workspace)
-            case _:
-                return Pointer(self.counters)
-
-    def run(self) -> Array:
-        """What one launch writes over memory that holds NaN before."""
-        self.device.write(self.output, np.full(self.bytes, 0xFF, np.uint8))
-        self.device.launch(self.bound())
-        return self.read(self.output)
-
-    def read(self, address: int) -> Array:
-        memory = self.device.read(address, self.bytes)
-        return memory.view(self.problem.y.dtype.numpy).reshape(self.shape)
-
-    def free(self) -> None:
-        for address in (*self.inputs, self.output, self.workspace, self.counters):
-            self.device.free(address)
 
 
 @pytest.fixture(name="hopper")
@@ -302,3 +166,20 @@ def test_a_chain_of_early_launches_gives_what_one_after_the_other_gives(
         np.testing.assert_array_equal(step.read(places[(CHAIN - 1) % 2]), expected)
     hopper.free(other)
     step.free()
+
+
+@pytest.mark.parametrize("name", OPERANDS)
+@pytest.mark.parametrize("depth", [32, 4608])
+def test_strict_products_err_as_those_of_fp32(
+    hopper: CudaDevice, name: str, depth: int, record: Callable[[str, object], None]
+) -> None:
+    """Over operands that are hard on it, beside a chain of fp32 fused multiply-adds (0019)."""
+    a, b = OPERANDS[name](np.random.default_rng(depth), depth)
+    y = Tensor(DType.FP32, (0, 0, b.shape[1], 1))
+    problem = replace(matmul(len(a), b.shape[1], depth, STRICT), y=y, epilogue=Epilogue())
+    schedule = WgmmaSchedule(64, 16, 32, 2, split=1 if depth == 32 else 4)
+    step = Step(hopper, problem, schedule, operands_of(problem, schedule, a, b, np.empty))
+    error, chain = errors(step.run(), a, b), errors(fused_chain(a, b), a, b)
+    step.free()
+    record(f"fp32 by warpgroups: {name}, {depth}", {"units": error, "of a chain": chain})
+    assert error <= chain + OWN
