@@ -235,18 +235,22 @@ WPK_DEVICE float unpackHigh(uint32 word)
     return toFloat(T{static_cast<uint16>(word >> 16)});
 }
 
-// Rounds to tf32 (10 bits of mantissa; nearest, ties away from zero). The result is a float whose low
-// 13 bits are zero, returned as the bits that an mma register holds; asFloat() reads it.
+// Rounds to tf32 (10 bits of mantissa; nearest, ties to even, away from zero before sm_90). The result is a float whose
+// low 13 bits are zero, returned as the bits that an mma register holds; asFloat() reads it.
 WPK_DEVICE uint32 roundToTf32(float value)
 {
 #if WPK_ON_GPU
     uint32 bits;
+#if __CUDA_ARCH__ >= 900
+    asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value)); // one instruction; .rna takes four there
+#else
     asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+#endif
     return bits;
 #else
     const uint32 bits = asUint32(value);
     const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
-    return finite ? (bits + 0x1000u) & ~0x1fffu : bits;
+    return finite ? (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu : bits;
 #endif
 }
 

@@ -7,9 +7,11 @@
 // surpassing the FP32 theoretical peak performance", 2022): since tensor cores cut what they add to an accumulator
 // instead of rounding it, sums over long reductions are kept outside, in ordinary fp32 additions.
 //
-// Infinities and numbers next to the largest: `big` is never infinite, so an infinite `small` carries the sign, and
-// products are those of fp32 while the other operand stays within 2^11; beyond, and where fp32 gives no number, the
-// result may be no number. Operands under 2^-112 are exact to 2^-136 only, the smallest tf32 number.
+// Splitting takes two instructions a number; what would treat extremes as fp32 does takes seven. So:
+// - Infinities, and numbers from 2^128 - 2^116 on, which round to infinity, give no number in every sum that they
+//   reach, where fp32 has infinity or no number. Products that overflow may give no number instead of infinity,
+//   those within 2^-10 of it too.
+// - Operands under 2^-112 are exact to 2^-136 only, the smallest tf32 number.
 #pragma once
 
 #include <wpk/kernels/mma.cuh>
@@ -26,23 +28,6 @@ template <>
 struct MmaDepth<SplitFp32> : MmaDepth<Tf32>
 {
 };
-
-// As roundToTf32, but what would become infinite becomes the largest tf32 number.
-WPK_DEVICE uint32 roundToFiniteTf32(float value)
-{
-#if WPK_ON_GPU
-    uint32 bits;
-    asm("cvt.rna.satfinite.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
-    return bits;
-#else
-    constexpr uint32 kInfinity = 0x7f800000u, kLargest = 0x7f7fe000u, kNotANumber = 0x7fffffffu;
-    const uint32 bits = asUint32(value), sign = bits & 0x80000000u;
-    if ((bits ^ sign) > kInfinity)
-        return kNotANumber;
-    const uint32 rounded = (bits + 0x1000u) & ~0x1fffu;
-    return (rounded ^ sign) > kLargest ? sign | kLargest : rounded;
-#endif
-}
 
 namespace detail
 {
@@ -62,7 +47,7 @@ struct Tf32Parts
             for (int word = 0; word < Words; ++word)
             {
                 const float value = asFloat(fragments[i][word]);
-                big[i][word] = roundToFiniteTf32(value);
+                big[i][word] = roundToTf32(value);
                 small[i][word] = asUint32(value - asFloat(big[i][word]));
             }
         }
