@@ -150,7 +150,10 @@ def _split(packing: Packing) -> Packing:
         return np.stack([packing.pack(part, problem) for part in split_fp32(array)])
 
     return Packing(
-        packed, lambda parts, problem: sum(packing.unpack(part, problem) for part in parts)
+        packed,
+        lambda parts, problem: (
+            packing.unpack(parts[0], problem) + packing.unpack(parts[1], problem)
+        ),
     )
 
 
