@@ -85,6 +85,7 @@ class StepRates:
         moved = work.block_transactions * target.transaction_bytes / steps
         loads = work.thread_loads * warps / steps
         slots = LOAD_SLOTS * loads + GATHER_SLOTS * moved / _WARP_BYTES
+        slots = slots + work.thread_slots * warps / steps
         return cls(
             operations=peak / (target.sm_count * target.clock),
             slots=np.zeros_like(slots) if work.by_warpgroups else slots,

@@ -36,6 +36,7 @@ class Work:
             below.
         in_cluster: Whether the parts meet in the shared memory of a cluster, not in global memory.
         early: Whether the kernel begins before the one in front of it has ended.
+        thread_slots: Issue slots of a thread besides its operations and loads: conversions.
         by_warpgroups: Warpgroups multiply what tensor copies brought (wgmma, TMA): threads issue
             neither loads nor their addresses.
     """
@@ -56,6 +57,7 @@ class Work:
     combined_bytes: Floats | float = 0.0
     in_cluster: NDArray[np.bool_] | bool = False
     early: NDArray[np.bool_] | bool = False
+    thread_slots: Floats | float = 0.0
     by_warpgroups: bool = False
 
 

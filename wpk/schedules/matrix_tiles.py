@@ -30,6 +30,7 @@ class TileCosts:
         registers: Estimated registers of a thread.
         loads: Shared memory loads of a thread in one step.
         stages: Steps whose loads are in flight at once.
+        slots: Issue slots of a thread in one step besides its operations and loads.
         by_warpgroups: See `Work`.
     """
 
@@ -39,6 +40,7 @@ class TileCosts:
     registers: Floats
     loads: Floats
     stages: Floats
+    slots: Floats | float = 0.0
     by_warpgroups: bool = False
 
 
@@ -90,6 +92,7 @@ class TiledProduct:
             combined_bytes=np.where(in_cluster, 1.0, parts) * partial,
             in_cluster=in_cluster,
             early=early,
+            thread_slots=steps * costs.slots,
             by_warpgroups=costs.by_warpgroups,
         )
 

@@ -17,6 +17,7 @@ from wpk.targets.target import Target
 _WARP = 32
 _MAX_ACCUMULATORS = 128
 _SPLIT_ACCUMULATORS = 64  # of fp32: a slot's sums are apart from those of the reduction
+_SPLIT_SLOTS = 3  # of a number: a conversion, at half the rate, and a subtraction
 _MAX_COPIES = 16
 _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 20  # addresses and counters; read, as the next two, from ptxas reports
@@ -256,7 +257,16 @@ def costs(columns: Columns, inputs: MmaInputs) -> TileCosts:
         registers=registers(columns, inputs),
         loads=_loads(columns, inputs),
         stages=columns["stages"].astype(np.float64),
+        slots=_conversion_slots(columns, inputs),
     )
+
+
+def _conversion_slots(columns: Columns, inputs: MmaInputs) -> Floats | float:
+    """Splitting what a matrix load brings, and a slot's sums: cleared, and added to the others."""
+    if not inputs.is_split:
+        return 0.0
+    slots: Floats = _loads(columns, inputs) * 4 * _SPLIT_SLOTS + 2 * accumulators(columns)
+    return slots
 
 
 def _loads(columns: Columns, inputs: MmaInputs) -> Floats:
