@@ -16,6 +16,7 @@ from wpk.graph_passes.batch_norm import (
     FoldBatchNormBefore,
 )
 from wpk.graph_passes.block_movement import BlockMovement
+from wpk.graph_passes.clamp_before_product import ClampBeforeProduct
 from wpk.graph_passes.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.constant_chains import ConstantChains, ConstantForms
 from wpk.graph_passes.constant_folding import ConstantFolding
@@ -58,7 +59,12 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
     """
     return [
         simplifying_passes(precision.storage),
-        [PoolIntoProduct(), PoolBehindProduct(), JoinSiblings(precision.storage)],
+        [
+            PoolIntoProduct(),
+            PoolBehindProduct(),
+            JoinSiblings(precision.storage),
+            ClampBeforeProduct(precision),
+        ],
         [SetPrecision(precision)],
         [SplitBeforeViews(), HoistOverViews(), FuseOperators()],
         [ChannelsLast()],

@@ -11,7 +11,7 @@ operators could have:
 1. A softmax takes the masks and scales before it, so that they are applied in fp32.
 2. Anchors take what follows them, the last anchor of the graph first: of two producers of one
    residual Add the later one computes it, when the other operand is there already.
-3. Norms and reductions take what is left before them.
+3. Norms and reductions take what is left before them, convolutions the limits of their input.
 4. What is left becomes element-wise operators.
 5. Casts and views go into the operators that read them, copied where several do; views that
    cannot be read in place go into the operator that writes them.
@@ -76,6 +76,9 @@ def plan_operators(graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> C
     for cluster in reversed(anchors):
         if cluster.anchor is not None and is_op(cluster.anchor, *WITH_PROLOGUE):
             _grow_before(clusters, cluster.anchor)
+    for cluster in anchors:
+        if is_op(cluster.anchor, "Conv"):
+            clusters.grow_limits(cluster)
     for node in reversed(graph.nodes):
         if is_elementwise(node) and id(node) not in clusters.owner:
             if waits_for_readers(clusters, node):

@@ -12,7 +12,16 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.functions import outside_inputs
 from wpk.graph_passes.fusion_rules import MAX_INPUTS, is_elementwise, is_widening
-from wpk.graph_passes.query import Dims, dims, is_graph_output, producer, same_dims
+from wpk.graph_passes.query import (
+    Dims,
+    dims,
+    is_graph_output,
+    is_op,
+    producer,
+    same_dims,
+    split_constant,
+    why_shared,
+)
 
 # Nodes that may be gathered while several tensors are still open: the widest known decomposed
 # activation (tanh GELU) has eight nodes between its input and its output.
@@ -112,6 +121,21 @@ class Clusters:
             waiting.extend(node.inputs)
         for node, reason in refused.values():
             self.refuse(node, reason)
+
+    def grow_limits(self, cluster: Cluster) -> None:
+        """Take Min and Max by constants before a convolution, which applies them as it reads."""
+        if cluster.anchor is None:
+            return
+        tensor = cluster.anchor.inputs[0]
+        for op in ("Min", "Max"):
+            node = producer(tensor)
+            if node is None or not is_op(node, op) or id(node) in self.owner:
+                continue
+            sides = split_constant(node)
+            if sides is None or why_shared(self.graph, tensor) is not None:
+                return
+            self.take(cluster, [node])
+            tensor = sides[0]
 
     def _next(self, members: list[gs.Node], blocked: set[int]) -> gs.Node | None:
         inside = {id(node) for node in members}

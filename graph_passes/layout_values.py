@@ -129,6 +129,9 @@ def _reads_spatially(function: gs.Function, index: int) -> bool:
         return False
     tensor = anchor.inputs[0]
     maker = producer(tensor)
+    while is_op(anchor, "Conv") and maker is not None and is_op(maker, "Max", "Min"):
+        tensor = maker.inputs[0]  # limits of the input
+        maker = producer(tensor)
     if maker is not None and is_op(maker, "Cast"):
         tensor = maker.inputs[0]
     return tensor is function.inputs[index] and rank(tensor) in RANKS

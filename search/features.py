@@ -12,6 +12,7 @@ from typing import Any
 
 from wpk.problems import (
     Attention,
+    ClampedConvolution,
     Convolution,
     Elementwise,
     Gather,
@@ -124,6 +125,7 @@ def _axes(name: str, sizes: tuple[int, ...], most: int) -> Features:
 
 _DESCRIBE: dict[type[Any], Callable[[Any], Features]] = {
     Attention: _attention,
+    ClampedConvolution: _convolution,
     Convolution: _convolution,
     Matmul: _matmul,
     Pooling: _pooling,

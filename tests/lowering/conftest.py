@@ -19,6 +19,7 @@ from wpk.expression import evaluate as express
 from wpk.lowering.program import Program, Value
 from wpk.problems import (
     Attention,
+    ClampedConvolution,
     Convolution,
     Elementwise,
     Gather,
@@ -105,9 +106,12 @@ def _store(memory: Memory, operator: Any, y: Tensor, result: Any, axis: int | No
 
 def _epilogue(memory: Memory, operator: Any, first: int, acc: Any) -> Any:
     epilogue = operator.problem.epilogue
+    count = len(epilogue.operands)
     operands = [
         _wide(memory.view(name, tensor, acc.shape))
-        for name, tensor in zip(operator.inputs[first:], epilogue.operands, strict=True)
+        for name, tensor in zip(
+            operator.inputs[first : first + count], epilogue.operands, strict=True
+        )
     ]
     return express(epilogue.expression, acc, operands)
 
@@ -138,8 +142,23 @@ def _(problem: Elementwise, operator: Any, memory: Memory) -> None:
 
 @run.register
 def _(problem: Convolution, operator: Any, memory: Memory) -> None:
-    n = _size(problem, memory)
-    x = _wide(memory.view(operator.inputs[0], problem.x, (n, problem.c, problem.h, problem.w)))
+    shape = (_size(problem, memory), problem.c, problem.h, problem.w)
+    x = _wide(memory.view(operator.inputs[0], problem.x, shape))
+    _convolve(problem, operator, memory, x)
+
+
+@run.register
+def _(problem: ClampedConvolution, operator: Any, memory: Memory) -> None:
+    shape = (_size(problem, memory), problem.c, problem.h, problem.w)
+    names = operator.inputs[len(operator.inputs) - len(problem.limits) :]
+    limits = [memory.view(n, t, shape) for n, t in zip(names, problem.limits, strict=True)]
+    x = np.maximum(_wide(memory.view(operator.inputs[0], problem.x, shape)), _wide(limits[0]))
+    x = np.minimum(x, _wide(limits[1])) if limits[1:] else x
+    _convolve(problem, operator, memory, x)
+
+
+def _convolve(problem: Convolution, operator: Any, memory: Memory, x: Any) -> None:
+    n = len(x)
     weight = _wide(memory.program.constants[operator.inputs[1]])
     acc = np.zeros((n, problem.k, problem.p, problem.q))
     cg, kg = problem.c // problem.groups, problem.k // problem.groups

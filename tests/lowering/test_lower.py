@@ -190,6 +190,33 @@ def test_an_inception_block_is_a_joined_product_and_its_branches(
     compare(model, source, batch)
 
 
+DENSE = """agraph (float[N,16,6,6] x, float[16,16,3,3] w0, float[16,1,1] ws1, float[16,1,1] wt1,
+    float[8,16,1,1] w1, float[8,8,3,3] w2, float[24,1,1] ws3, float[24,1,1] wt3,
+    float[8,24,1,1] w3) => (float[N,8,3,3] y) {
+  a = Conv<pads=[1,1,1,1]>(x, w0)
+  m1 = Mul(a, ws1)
+  n1 = Add(m1, wt1)
+  r1 = Relu(n1)
+  b = Conv(r1, w1)
+  rb = Relu(b)
+  c = Conv<pads=[1,1,1,1]>(rb, w2)
+  d = Concat<axis=1>(a, c)
+  m3 = Mul(d, ws3)
+  n3 = Add(m3, wt3)
+  r3 = Relu(n3)
+  e = Conv(r3, w3)
+  y = AveragePool<kernel_shape=[2,2], strides=[2,2]>(e)
+}"""
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_dense_block_is_its_convolutions(tmp_path: Path, compare: Compare, batch: int) -> None:
+    model, source = lowered(tmp_path, DENSE)
+    both = ["Convolution", "ClampedConvolution"]
+    assert kinds(model) == both * 2
+    compare(model, source, batch)
+
+
 def test_channel_shuffle_is_one_copy(tmp_path: Path, compare: Compare) -> None:
     text = """agraph (float[2,8,5,5] x, float[8,8,1,1] w0, float[8,8,1,1] w1) => (float[2,8,5,5] y) {
       split = Constant<value_ints=[0,2,4,5,5]>()

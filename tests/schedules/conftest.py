@@ -25,7 +25,7 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
-from wpk.problems import Convolution, Matmul, Tensor
+from wpk.problems import ClampedConvolution, Convolution, Matmul, Tensor
 from wpk.schedules import packings
 
 Array = NDArray[Any]
@@ -224,9 +224,27 @@ def _check_convolution(
     packed = packings.pack(template.packing(problem, schedule), w, problem)
     memory = [execution.memory(problem.x, x), packed]
     x, w = x.astype(np.float64), w.astype(np.float64)
+    limits: list[Array] = []
+    if isinstance(problem, ClampedConvolution):
+        limits = _limits(rng, problem, integers)
+        x = np.maximum(x, limits[0].astype(np.float64)[:, None, None])
+        x = np.minimum(x, limits[1].astype(np.float64)[:, None, None]) if limits[1:] else x
     products = (_convolve(x, w, problem), _convolve(np.abs(x), np.abs(w), problem))
     dims = {problem.n.free: n} if problem.n.free else {}
-    _execute(execution, template, problem, schedule, memory, products, dims, integers, rng)
+    _execute(
+        *(execution, template, problem, schedule, memory, products, dims, integers, rng), limits
+    )
+
+
+def _limits(rng: np.random.Generator, problem: ClampedConvolution, integers: bool) -> list[Array]:
+    """One number a channel for each limit, upper ones not below; some are infinite."""
+    lower = _draw(rng, (problem.c,), problem.lower.dtype, integers)
+    lower[::5] = -np.inf
+    if problem.upper is None:
+        return [lower]
+    upper = np.maximum(lower, 0) + np.abs(_draw(rng, (problem.c,), problem.lower.dtype, integers))
+    upper[::3] = np.inf
+    return [lower, upper.astype(lower.dtype)]
 
 
 def _check_matmul(
@@ -271,6 +289,7 @@ def _execute(
     dims: dict[str, int],
     integers: bool,
     rng: np.random.Generator,
+    limits: Sequence[Array] = (),
 ) -> None:
     """Draws the epilogue's operands, executes, and compares with the exact products given."""
     exact, magnitude = products
@@ -280,6 +299,7 @@ def _execute(
         operand = _draw(rng, _stored(shape, tensor), tensor.dtype, integers)
         memory.append(execution.memory(tensor, np.broadcast_to(operand, shape)))
         wide.append(np.broadcast_to(operand.astype(np.float64), shape))
+    memory += limits
     y = execution.run(template, problem, schedule, memory, shape, dims)
     reference = evaluate(problem.epilogue.expression, exact, wide)
     if integers:

@@ -1,6 +1,7 @@
 // A loader that goes through registers: any strides, any type, converted on the way.
 #pragma once
 
+#include <wpk/kernels/channel_limits.cuh>
 #include <wpk/kernels/scalar.cuh>
 #include <wpk/kernels/tile_source.cuh>
 #include <wpk/kernels/vector.cuh>
@@ -11,8 +12,8 @@ namespace wpk
 // Fills tiles of Rows x Depth through registers: begin() starts the loads, finish() converts and hands
 // Sink::put(slot, row, column, values) groups of Sink::kGroup elements of a row. V elements travel
 // together (they divide the group). Neighbouring threads take neighbouring rows where AlongRows, for
-// sources that are contiguous across the reduction, else neighbouring groups of a row.
-template <class Source, class Sink, int Rows, int Depth, int Threads, int V, bool AlongRows>
+// sources that are contiguous across the reduction, else neighbouring groups of a row. Limits: channel_limits.cuh.
+template <class Source, class Sink, int Rows, int Depth, int Threads, int V, bool AlongRows, class Limits = NoLimits>
 class GatherLoader
 {
     using T = typename Source::Type;
@@ -30,7 +31,8 @@ public:
     static constexpr bool kAsynchronous = false; // between begin() and finish() values lie in registers
 
     // The first tile begins at row `firstRow` and column `firstColumn` of the source.
-    WPK_DEVICE GatherLoader(const Source& source, int firstRow, int firstColumn) : source_(source), depth_(firstColumn)
+    WPK_DEVICE GatherLoader(const Source& source, int firstRow, int firstColumn, const Limits& limits = Limits())
+        : source_(source), depth_(firstColumn), limits_(limits)
     {
         WPK_UNROLL
         for (int i = 0; i < kRowsKept; ++i)
@@ -58,7 +60,10 @@ public:
         for (int i = 0; i < kCount; ++i)
         {
             if (kGroups % Threads == 0 || groupOf(i) < kGroups)
+            {
+                limits_.keepValues(values_[i], depth_ - Depth + columnOf(i));
                 Sink::put(slot, rowOf(i), columnOf(i), values_[i]);
+            }
         }
     }
 
@@ -100,7 +105,8 @@ private:
     }
 
     Source source_;
-    int depth_;
+    int depth_; // where the next tile begins
+    Limits limits_;
     typename Source::Row rows_[kRowsKept];
     T values_[kCount][kGroup];
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <wpk/kernels/async_copy.cuh>
+#include <wpk/kernels/channel_limits.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/mma.cuh>
 #include <wpk/kernels/split_fp32.cuh>
@@ -170,19 +171,24 @@ WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loade
     }
 }
 
-// acc += A * B over the tiles at `slot`; the fragments of a step are loaded during the step before.
-template <class T, class Shape, class Fragments>
-WPK_DEVICE void addProducts(
-    float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments, SharedAddress slot)
+// acc += A * B over the tiles at `slot`; the fragments of a step are loaded during the step before. The first one is
+// `firstStep` of the reduction, which says whose channels' limits hold.
+template <class T, class Shape, class Fragments, class Limits>
+WPK_DEVICE void addProducts(float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
+    SharedAddress slot, const Limits& limits, int firstStep)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     uint32 a[2][Shape::tilesM][4], b[2][Shape::tilesN][2];
     fragments.load(slot, 0, a[0], b[0]);
+    limits.template keepFragments<T>(a[0], firstStep);
     WPK_UNROLL
     for (int step = 0; step < kSteps; ++step)
     {
         if (step + 1 < kSteps)
+        {
             fragments.load(slot, step + 1, a[(step + 1) % 2], b[(step + 1) % 2]);
+            limits.template keepFragments<T>(a[(step + 1) % 2], firstStep + step + 1);
+        }
         if constexpr (isSame<T, SplitFp32>)
         {
             mmaTileSplit(acc, a[step % 2], b[step % 2]);
@@ -195,14 +201,14 @@ WPK_DEVICE void addProducts(
 }
 
 // The same; products of fp32 are summed for each slot apart, since the tensor cores cut sums (split_fp32.cuh).
-template <class T, class Shape, class Fragments>
-WPK_DEVICE void multiplySlot(
-    float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments, SharedAddress slot)
+template <class T, class Shape, class Fragments, class Limits>
+WPK_DEVICE void multiplySlot(float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
+    SharedAddress slot, const Limits& limits, int firstStep)
 {
     if constexpr (isSame<T, SplitFp32>)
     {
         float sums[Shape::tilesM][Shape::tilesN][4] = {};
-        addProducts<T, Shape>(sums, fragments, slot);
+        addProducts<T, Shape>(sums, fragments, slot, limits, firstStep);
         WPK_UNROLL
         for (int i = 0; i < Shape::tilesM; ++i)
         {
@@ -217,16 +223,17 @@ WPK_DEVICE void multiplySlot(
     }
     else
     {
-        addProducts<T, Shape>(acc, fragments, slot);
+        addProducts<T, Shape>(acc, fragments, slot, limits, firstStep);
     }
 }
 
 // Multiplies all `steps` tiles. `shared` holds Shape::stages slots of Shape::stageBytes. ConstantB: no kernel writes B.
-// Behind it what earlier kernels touch may be touched.
-template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB>
-WPK_DEVICE void multiplyTiles(
-    float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
+// Behind it what earlier kernels touch may be touched. `limits` keep A; the first tile's first mma step is `firstStep`.
+template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB, class Limits = NoLimits>
+WPK_DEVICE void multiplyTiles(float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, LoaderA& loaderA,
+    LoaderB& loaderB, int steps, const Limits& limits = Limits(), int firstStep = 0)
 {
+    constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     const Fragments fragments;
     fillRing<Shape, ConstantB>(shared, loaderA, loaderB, steps);
     int reading = 0, writing = Shape::stages - 1;
@@ -246,7 +253,8 @@ WPK_DEVICE void multiplyTiles(
             releaseNext(); // all is asked for: from now on this block needs less than it holds
         }
         commitCopies();
-        multiplySlot<T, Shape>(acc, fragments, sharedAddress(shared + reading * Shape::stageBytes));
+        multiplySlot<T, Shape>(
+            acc, fragments, sharedAddress(shared + reading * Shape::stageBytes), limits, firstStep + tile * kSteps);
         if (more)
         {
             loaderA.finish(target);

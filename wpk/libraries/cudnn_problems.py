@@ -14,7 +14,7 @@ from wpk.libraries.cudnn_description import (
     NormNode,
 )
 from wpk.libraries.cudnn_pointwise import pointwise_steps, tensor_first, why_no_steps
-from wpk.problems import Convolution, Epilogue, Matmul, Normalisation, Problem, Tensor
+from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Normalisation, Problem, Tensor
 from wpk.problems.normalisation import NormKind
 
 ALIGNMENT = 16
@@ -32,6 +32,8 @@ def why_not(problem: Problem) -> str | None:
     if common is not None:
         return common
     match problem:
+        case ClampedConvolution():
+            return "cuDNN does not clamp what a convolution reads"
         case Convolution():
             specific = _why_not_convolution(problem)
         case Matmul():

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from wpk.dims import DimExpr, evaluate
 from wpk.problems import (
     Attention,
+    ClampedConvolution,
     Convolution,
     Elementwise,
     Gather,
@@ -57,6 +58,8 @@ def accesses(problem: Problem) -> tuple[tuple[Access | None, ...], Access]:
         case _:
             return _moved(problem)
     operands = [(each, domain) for each in problem.epilogue.operands]
+    if isinstance(problem, ClampedConvolution):
+        operands += [(each, x[1]) for each in problem.limits]
     return (*inputs, *operands), (problem.y, domain)
 
 

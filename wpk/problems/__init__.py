@@ -1,6 +1,7 @@
 """Problems: frozen, hashable descriptions of an operator's work. Equal problems share one result."""
 
 from wpk.problems.attention import Attention
+from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.matmul import Matmul
@@ -12,6 +13,7 @@ from wpk.problems.reduction import Reduction
 
 Problem = (
     Convolution
+    | ClampedConvolution
     | Matmul
     | Attention
     | Pooling
@@ -25,6 +27,7 @@ Problem = (
 
 __all__ = [
     "Attention",
+    "ClampedConvolution",
     "Convolution",
     "Elementwise",
     "Epilogue",

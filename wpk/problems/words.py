@@ -7,6 +7,7 @@ from wpk.expression import Acc, Operand
 from wpk.extent import Extent
 from wpk.problems import (
     Attention,
+    ClampedConvolution,
     Convolution,
     Elementwise,
     Gather,
@@ -60,6 +61,8 @@ def _convolution(problem: Convolution) -> str:
         words.append(f"dilation {_stride(problem.dilation)}")
     if problem.groups > 1 and not depthwise:
         words.append(f"{problem.groups} groups")
+    if isinstance(problem, ClampedConvolution):
+        words.append("of clamped x")
     return " ".join(words)
 
 

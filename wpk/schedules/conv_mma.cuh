@@ -34,7 +34,8 @@ struct ConvInputLoader<Problem, Shape, true>
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void convMma(Inputs<2 + Problem::Operands::count> inputs, int n, void* y, const Partials& partials = {})
+WPK_DEVICE void convMma(
+    Inputs<2 + Problem::Operands::count + kInputLimits<Problem>> inputs, int n, void* y, const Partials& partials = {})
 {
     using T = typename Problem::Multiply;
     using Shape = MmaShape<T, Schedule, false>;
@@ -61,7 +62,9 @@ WPK_DEVICE void convMma(Inputs<2 + Problem::Operands::count> inputs, int n, void
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     float acc[Shape::tilesM][Shape::tilesN][4] = {};
-    multiplyTiles<T, Shape, Fragments, true>(acc, shared, loaderA, loaderB, range.count);
+    constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
+    multiplyTiles<T, Shape, Fragments, true>(
+        acc, shared, loaderA, loaderB, range.count, inputLimits<Problem>(inputs), range.first * kSteps);
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
 

@@ -81,7 +81,7 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
             },
-            inputs=2 + len(problem.epilogue.operands),
+            inputs=view.inputs,
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,

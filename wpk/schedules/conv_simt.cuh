@@ -13,7 +13,8 @@ namespace wpk
 {
 
 template <class Problem, class Schedule>
-WPK_DEVICE void convSimt(Inputs<2 + Problem::Operands::count> inputs, int n, void* y, const Partials& partials = {})
+WPK_DEVICE void convSimt(
+    Inputs<2 + Problem::Operands::count + kInputLimits<Problem>> inputs, int n, void* y, const Partials& partials = {})
 {
     using X = typename Problem::X;
     using W = typename Problem::W;
@@ -23,8 +24,9 @@ WPK_DEVICE void convSimt(Inputs<2 + Problem::Operands::count> inputs, int n, voi
     using SinkA = SimtSink<Shape::strideA, Shape::rowMajor, Problem::x_vector>;
     using SinkB = SimtSink<Shape::strideB, false, kVectorW>;
     using Filters = MatrixSource<W, Problem::depth, 1, Problem::depth>;
+    const auto limits = inputLimits<Problem>(inputs);
     using LoaderA = GatherLoader<PixelSource<Problem>, SinkA, Shape::blockM, Shape::blockK, Shape::threads,
-        Problem::x_vector, Problem::x_vector == 1>;
+        Problem::x_vector, Problem::x_vector == 1, decltype(inputLimits<Problem>(inputs))>;
     using LoaderB = GatherLoader<Filters, SinkB, Shape::blockN, Shape::blockK, Shape::threads, kVectorW, false>;
     WPK_SHARED(unsigned char, shared);
 
@@ -37,7 +39,7 @@ WPK_DEVICE void convSimt(Inputs<2 + Problem::Operands::count> inputs, int n, voi
     const W* const filters =
         static_cast<const W*>(inputs.at[1]) + static_cast<int64>(group) * Problem::k * Problem::depth;
     const X* const input = static_cast<const X*>(inputs.at[0]) + group * (Problem::c * Problem::x_c);
-    LoaderA loaderA({input, rows}, firstRow, range.first * Shape::blockK);
+    LoaderA loaderA({input, rows}, firstRow, range.first * Shape::blockK, limits);
     LoaderB loaderB({filters, Problem::k}, firstFilter, range.first * Shape::blockK);
 
     const SimtThread<Shape> thread;

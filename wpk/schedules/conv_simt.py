@@ -78,7 +78,7 @@ class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSc
                 "W": Type(problem.precision.storage.c_name),
                 **view.members(),
             },
-            inputs=2 + len(problem.epilogue.operands),
+            inputs=view.inputs,
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,

@@ -12,6 +12,7 @@ from wpk.dims import product
 from wpk.dtypes import Precision
 from wpk.launch import Im2col, TensorMapArgument
 from wpk.performance.work import Columns, Work
+from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.schedules import packings, wgmma_costs, wgmma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
@@ -47,6 +48,8 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
         """See `ScheduleTemplate.why_not`."""
         if (reason := wgmma_tiles.needs(target)) is not None:
             return reason
+        if isinstance(problem, ClampedConvolution):
+            return "limits of the input: products read it from shared memory as it is"
         if problem.groups > 1:
             return f"{problem.groups} groups: a tile would have the channels of several"
         if problem.transposed:

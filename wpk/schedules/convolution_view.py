@@ -7,6 +7,7 @@ import numpy as np
 from wpk.dims import ceil_div
 from wpk.extent import Extent
 from wpk.performance.work import Columns, Floats
+from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
@@ -165,9 +166,27 @@ class ConvolutionView:
             "tap": self.tap,
             "depth": depth,
             **epilogue_members(p, self.store_width),
+            **_limits(p),
         }
+
+    @property
+    def inputs(self) -> int:
+        """Operator inputs: x, the filters, operands of the epilogue, limits."""
+        p = self.problem
+        limits = len(p.limits) if isinstance(p, ClampedConvolution) else 0
+        return 2 + len(p.epilogue.operands) + limits
 
     @property
     def tap_vector(self) -> int:
         """The padding of taps that `packing` names."""
         return 1 if self.problem.c // self.problem.groups % self.vector == 0 else self.vector
+
+
+def _limits(problem: Convolution) -> dict[str, Member]:
+    """What channel_limits.cuh reads; nothing where the input is taken as it is."""
+    if not isinstance(problem, ClampedConvolution):
+        return {}
+    return {
+        "Limit": Type(problem.lower.dtype.c_name),
+        "has_upper": problem.upper is not None,
+    }

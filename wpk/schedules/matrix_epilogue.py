@@ -1,12 +1,17 @@
 """How matrix-like kernels store: the members of a unit's problem that epilogue.cuh reads."""
 
 from wpk.expression import cpp_type
+from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.problems.matmul import Matmul
 from wpk.problems.operand import Tensor
 from wpk.schedules.unit import Member, Type
 
-_AXES = {Convolution: (0, 2, 3, 1), Matmul: (0, 1, 2, 3)}
+_AXES = {
+    Convolution: (0, 2, 3, 1),
+    ClampedConvolution: (0, 2, 3, 1),
+    Matmul: (0, 1, 2, 3),
+}
 """The row axes (outer, middle, inner) and the column axis of the output domain."""
 
 _VECTOR_BYTES = 16

@@ -12,6 +12,7 @@ from wpk.lowering.anchors.base import (
     only_view,
     with_bias,
 )
+from wpk.lowering.anchors.limits import clamped, input_and_limits
 from wpk.lowering.anchors.window import Window, planar, plane, read_window
 from wpk.lowering.context import Context
 from wpk.lowering.symbols import Computed, RefusedError, Symbol
@@ -26,17 +27,16 @@ class ConvolutionRule(AnchorRule):
         self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
     ) -> tuple[tuple[int, ...], Extent]:
         """See `AnchorRule.shape`."""
-        x, weight = only_view(inputs[0], "the input"), only_view(inputs[1], "the weight")
+        x, _ = input_and_limits(inputs[0], context)
+        weight = only_view(inputs[1], "the weight")
         return (x.shape[0], *_channels_and_space(node, x, weight)), x.leading
 
     def lower(self, result: Computed, y: View, context: Context) -> Lowered:
         """See `AnchorRule.lower`."""
         anchor = result.anchor
         assert anchor is not None
-        x, weight = (
-            only_view(anchor.inputs[0], "the input"),
-            only_view(anchor.inputs[1], "the weight"),
-        )
+        x, limits = input_and_limits(anchor.inputs[0], context)
+        weight = only_view(anchor.inputs[1], "the weight")
         constant = context.constant(weight)
         if constant is None:
             raise RefusedError("convolution with weights that are not constant")
@@ -46,6 +46,7 @@ class ConvolutionRule(AnchorRule):
             column = bias.reshaped((1, bias.shape[0], *[1] * (len(anchor.shape) - 2)))
             result = with_bias(result, column, anchor.shape)
         operands = [planar(view) for view in result.operands]
+        limits = tuple(planar(view) for view in limits)
         x, y = planar(x), planar(y)
         transposed = anchor.node.op == "ConvTranspose"
         if transposed:
@@ -69,7 +70,8 @@ class ConvolutionRule(AnchorRule):
             y=y.tensor(),
             epilogue=epilogue_of(result, y, operands),
         )
-        return Lowered(problem, (x, _plane_weight(context, constant), *operands))
+        inputs = (x, _plane_weight(context, constant), *operands, *limits)
+        return Lowered(clamped(problem, limits), inputs)
 
 
 def _plane_weight(context: Context, weight: View) -> View:

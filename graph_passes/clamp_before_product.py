@@ -1,0 +1,244 @@
+"""Turn a normalisation and an activation in front of a product into limits of what it reads.
+
+    Conv(Relu(x * a + b); W, c)  ->  Conv(Max(x, m); W a, c - sum over W a m)        m = -b / a
+
+since relu(a x + b) = a (max(x, m) - m) for a > 0; for a < 0 the minimum takes its place, and a Clip
+from 0 has both. A limit is one operation on what the product has loaded, and exact in any type, so
+the normalised tensor is never stored: the layers of a DenseNet and of other networks that normalise
+before they multiply need one kernel less each.
+
+The product's weights and the limits are rounded here to what products will read, and the sum is of
+the rounded ones, so that channels below their limit give what they gave: nothing. Only where
+nothing is padded, and where the producer of ``x`` could not compute the activation: it has other
+readers, or only moves data.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
+
+from wpk.dtypes import Precision
+from wpk.graph_passes.base import GraphPass, PassResult
+from wpk.graph_passes.editor import GraphEditor
+from wpk.graph_passes.fusion_rules import is_anchor, is_elementwise
+from wpk.graph_passes.linear_operator import channel_vector, input_channels, why_not_linear
+from wpk.graph_passes.query import (
+    floats,
+    given,
+    is_op,
+    live_nodes,
+    made_by,
+    producer,
+    rank,
+    split_constant,
+    uniform,
+    why_shared,
+)
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Activation:
+    """``min(max(x * scale + shift, 0), ceiling)`` with numbers for each channel of ``source``."""
+
+    source: gs.Tensor
+    scale: Vector
+    shift: Vector
+    ceiling: float
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """What takes the activation's place.
+
+    Attributes:
+        lower, upper: Of each channel, rounded to the product's type.
+        factor: What the weights of each channel are multiplied by.
+        zero: The limit at which a channel gives nothing; infinite where no limit does.
+        rest: What a channel without a zero gives at x = 0, in the activation's units.
+    """
+
+    lower: Vector
+    upper: Vector
+    factor: Vector
+    zero: Vector
+    rest: Vector
+
+
+class ClampBeforeProduct(GraphPass):
+    """Replace ``Conv(Relu(x * a + b))`` by ``Conv(Min(Max(x, lower), upper))`` with other weights."""
+
+    name = "clamp-before-product"
+
+    def __init__(self, precision: Precision) -> None:
+        """Remember the precision, whose rounding weights and limits get."""
+        self._precision = precision
+
+    def apply(self, graph: gs.Graph) -> PassResult:
+        """Rewrite every convolution that alone reads such an activation."""
+        result = PassResult()
+        editor = GraphEditor(graph)
+        for product in live_nodes(graph, "Conv"):
+            node = made_by(product.inputs[0], "Relu", "Clip")
+            if node is None:
+                continue
+            found = _read(graph, node, product)
+            if found is None:
+                continue
+            reason = found if isinstance(found, str) else _why_padded(product)
+            if reason is None and isinstance(found, _Activation):
+                reason = self._rewrite(editor, product, found)
+            if reason is not None:
+                result.refuse(product, reason)
+            else:
+                result.rewritten += 1
+        return result
+
+    def _rewrite(self, editor: GraphEditor, product: gs.Node, found: _Activation) -> str | None:
+        """Rewrite, or say why not."""
+        old = floats(product.inputs[1])
+        if old is None:
+            raise ValueError("ask why_not_linear first")
+        rounded = _rounding(self._precision)
+        limits = _limits(found, rounded)
+        spread = (1, -1, *[1] * (old.ndim - 2))
+        exact = old * limits.factor.reshape(spread)
+        weight = rounded(exact)
+        reason = _why_not_held(exact, weight, self._precision)
+        if reason is not None:
+            return reason
+        has_zero = np.isfinite(limits.zero)
+        given_up = np.where(has_zero, limits.zero, 0.0).reshape(spread)
+        rest = np.where(has_zero, 0.0, limits.rest).reshape(spread)
+        axes = tuple(range(1, old.ndim))
+        bias = floats(given(product, 2))
+        bias = (0.0 if bias is None else bias) - (weight * given_up).sum(axis=axes)
+        _write(editor, product, found.source, limits, weight, bias + (old * rest).sum(axis=axes))
+        return None
+
+
+def _read(graph: gs.Graph, node: gs.Node, product: gs.Node) -> _Activation | str | None:
+    """The activation that ``node`` ends; None where another kernel computes it at no cost."""
+    ceiling = _ceiling(node)
+    shared = why_shared(graph, node.outputs[0]) or why_not_linear(product)
+    if ceiling is None or rank(node.outputs[0]) != 4:
+        return None
+    if int(product.attrs.get("group", 1)) != 1:
+        return None
+    channels = 0 if shared is not None else input_channels(product)
+    scale, shift, source = np.ones(channels), np.zeros(channels), node.inputs[0]
+    for op in ("Add", "Mul"):
+        step = made_by(source, op)
+        sides = split_constant(step) if step is not None else None
+        if sides is None or shared is not None:
+            continue
+        vector = channel_vector(sides[1], 4, 1, channels)
+        if isinstance(vector, str) or why_shared(graph, source) is not None:
+            break
+        scale, shift = (scale, vector) if op == "Add" else (vector, shift)
+        source = sides[0]
+    if _is_free(source):
+        return None
+    return shared or _Activation(source, scale, shift, ceiling)
+
+
+def _ceiling(node: gs.Node) -> float | None:
+    """Where the activation ends; None for a Clip that does not begin at 0."""
+    if is_op(node, "Relu"):
+        return np.inf
+    low, high = given(node, 1), given(node, 2)
+    if low is None or uniform(low) != 0.0:
+        return None
+    return np.inf if high is None else uniform(high)
+
+
+def _is_free(source: gs.Tensor) -> bool:
+    """Whether the kernel that makes ``source`` computes what alone reads it."""
+    maker = producer(source)
+    if maker is None:
+        return True
+    return len(source.outputs) == 1 and (is_anchor(maker) or is_elementwise(maker))
+
+
+def _why_padded(product: gs.Node) -> str | None:
+    automatic = product.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
+    if any(product.attrs.get("pads", [])) or automatic:
+        return f"'{product.name}' pads with zeros, which are no zeros of what it would read"
+    return None
+
+
+def _limits(found: _Activation, rounded: Callable[[Vector], Vector]) -> _Limits:
+    scale, shift = found.scale, found.shift
+    constant = scale == 0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        zero = rounded(np.where(constant, np.nan, -shift / scale))
+        top = rounded(np.where(constant, np.nan, (found.ceiling - shift) / scale))
+    rises = scale > 0
+    lower, upper = np.where(rises, zero, top), np.where(rises, top, zero)
+    never = constant | (lower == np.inf) | (upper == -np.inf)  # whatever x is, nothing changes
+    rest = np.where(constant, np.clip(shift, 0.0, found.ceiling), np.where(never, 0.0, shift))
+    lower, upper = np.where(never, -np.inf, lower), np.where(never, np.inf, upper)
+    zero = np.where(never, np.nan, zero)
+    return _Limits(lower, upper, np.where(never, 0.0, scale), zero, rest)
+
+
+def _rounding(precision: Precision) -> Callable[[Vector], Vector]:
+    """Rounding to what products of a precision read."""
+    if precision is not Precision.TF32:
+        kind = precision.storage.numpy
+
+        def to_storage(values: Vector) -> Vector:
+            with np.errstate(over="ignore"):  # what is too large becomes infinite
+                return values.astype(np.float32).astype(kind).astype(np.float64)
+
+        return to_storage
+
+    def to_tf32(values: Vector) -> Vector:
+        mantissa, exponent = np.frexp(values)
+        return np.asarray(np.ldexp(np.rint(mantissa * 2.0**11) * 2.0**-11, exponent), np.float64)
+
+    return to_tf32
+
+
+def _why_not_held(exact: Vector, weight: Vector, precision: Precision) -> str | None:
+    """Say why the type of products cannot hold the scaled weights."""
+    if not bool(np.isfinite(weight).all()):
+        return f"a scaled weight is larger than {precision.value} reaches"
+    axes = (0, *range(2, exact.ndim))
+    lost = np.abs(weight - exact).max(axis=axes)
+    kept = 2 * precision.multiply_roundoff * np.abs(exact).max(axis=axes)
+    if bool((lost > kept).any()):
+        channel = int(np.argmax(lost - kept))
+        return f"the scaled weights of channel {channel} are too small for {precision.value}"
+    return None
+
+
+def _write(
+    editor: GraphEditor,
+    product: gs.Node,
+    source: gs.Tensor,
+    limits: _Limits,
+    weight: Vector,
+    bias: Vector,
+) -> None:
+    old, output, name = product.inputs[1], product.outputs[0], product.name
+    dtype = old.dtype
+    column = (-1, 1, 1)
+    lower = editor.constant(f"{name}_lower", limits.lower.astype(dtype).reshape(column))
+    limited = editor.add("Max", [source, lower], like=source, name=f"{name}_raised")
+    if bool(np.isfinite(limits.upper).any()):
+        upper = editor.constant(f"{name}_upper", limits.upper.astype(dtype).reshape(column))
+        limited = editor.add("Min", [limited, upper], like=source, name=f"{name}_lowered")
+    inputs = [
+        limited,
+        editor.constant(f"{old.name}_scaled", weight.astype(dtype)),
+        editor.constant(f"{old.name}_offsets", bias.astype(dtype)),
+    ]
+    attrs = dict(product.attrs)
+    editor.replace(
+        output, editor.add("Conv", inputs, like=output, name=f"{name}_clamped", attrs=attrs)
+    )
