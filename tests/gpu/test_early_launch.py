@@ -59,7 +59,7 @@ def test_a_chain_gives_what_one_after_the_other_gives(
 
 WAITS = {
     "conv_simt": "    if constexpr (ConstantB)\n        waitIfEarly<Shape>();\n",
-    "depthwise": "    startIfEarly<Schedule>(); //",
+    "depthwise": "    waitIfEarly<Schedule>(); //",
     "elementwise_tiled": "    waitIfEarly<Schedule>();\n",
 }
 """Where templates wait; the others say `startIfEarly`."""

@@ -65,8 +65,8 @@ FAULTS = [
         for name in ("pooling", "pad", "resize", "gather")
     ),
     Fault("released, but not waited", "pooling", _START, "    releaseNext();\n", _TOUCHED),
-    Fault("no wait", "depthwise", "    startIfEarly<Schedule>(); //", "    //", _TOUCHED),
-    Fault("pixels taken for weights", "depthwise", "at[1], 0, part", "at[0], 0, part", _TOUCHED),
+    Fault("no wait", "depthwise", "    waitIfEarly<Schedule>(); //", "    //", _TOUCHED),
+    Fault("pixels taken for weights", "depthwise", "at[1], r, part", "at[0], r, part", _TOUCHED),
     Fault("no wait", "elementwise_tiled", _WAIT, "", _TOUCHED),
     Fault("no wait", "attention_simt", _START, "", _TOUCHED),
     Fault("no wait", "attention_mma", _WAIT, "", _COPIED),

@@ -45,7 +45,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
     """Input columns and weights are loaded once for all pixels of a thread; sums are fp32."""
 
     name: ClassVar[str] = "depthwise"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Convolution
     schedule_type = DepthwiseSchedule
 
