@@ -29,10 +29,7 @@ struct MmaDepth<SplitFp32> : MmaDepth<Tf32>
 {
 };
 
-namespace detail
-{
-
-// The parts of a warp's fragments. `small` is not rounded: the unit cuts what is beyond its bits.
+// The parts of fragments, in registers of mma or wgmma. `small` is not rounded: the unit cuts what is beyond its bits.
 template <int Tiles, int Words>
 struct Tf32Parts
 {
@@ -54,14 +51,12 @@ struct Tf32Parts
     }
 };
 
-} // namespace detail
-
 // acc[i][j] += a[i] * b[j] as mmaTile<Tf32>, of fp32 operands; what is small is added first.
 template <int TM, int TN>
 WPK_DEVICE void mmaTileSplit(float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
 {
-    const detail::Tf32Parts<TM, 4> partsA(a);
-    const detail::Tf32Parts<TN, 2> partsB(b);
+    const Tf32Parts<TM, 4> partsA(a);
+    const Tf32Parts<TN, 2> partsB(b);
     mmaTile<Tf32>(acc, partsA.small, partsB.big);
     mmaTile<Tf32>(acc, partsA.big, partsB.small);
     mmaTile<Tf32>(acc, partsA.big, partsB.big);

@@ -69,7 +69,7 @@ WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const Wgmma
 
 // acc += sums, when all products that add to `sums` are done and no longer read the parts of A.
 template <int Count, int Slices>
-WPK_DEVICE void takeSums(float (&acc)[Count], float (&sums)[Count], detail::Tf32Parts<Slices, 4>& parts)
+WPK_DEVICE void takeSums(float (&acc)[Count], float (&sums)[Count], Tf32Parts<Slices, 4>& parts)
 {
     waitWgmma<0>(sums);
     keepUntilHere(parts.big);
@@ -89,7 +89,7 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], const Wgmma
     const int row = warpIndex() * 16 + laneIndex() % 16, chunk = laneIndex() / 16;
     float sums[Shape::accumulators] = {};
     uint32 values[kSlices][4] = {};
-    detail::Tf32Parts<kSlices, 4> parts(values);
+    Tf32Parts<kSlices, 4> parts(values);
     RingPlace<Shape::stages> place;
     int previous = 0;
     WPK_KEEP_LOOP
@@ -108,7 +108,7 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], const Wgmma
             takeSums(acc, sums, parts); // of the box before
             if (box == 0 && step > 0 && laneIndex() == 0)
                 arriveBarrier(ring.empty(previous));
-            parts = detail::Tf32Parts<kSlices, 4>(values);
+            parts = Tf32Parts<kSlices, 4>(values);
             fenceWgmma();
             WPK_UNROLL
             for (int slice = 0; slice < kSlices; ++slice)
