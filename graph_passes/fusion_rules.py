@@ -17,7 +17,7 @@ POOLS = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
 SOFTMAX = ("LogSoftmax", "Softmax")
 ROWS = ("InstanceNormalization", "LayerNormalization", "RMSNormalization")
 ANCHORS = (*MATRIX, *POOLS, *SOFTMAX, *ROWS, *REDUCTIONS)
-WITH_PROLOGUE = (*SOFTMAX, *ROWS, *REDUCTIONS)
+WITH_PROLOGUE = (*SOFTMAX, *ROWS, *REDUCTIONS, "GlobalAveragePool", "GlobalMaxPool")
 SPATIAL = ("Conv", "ConvTranspose", *POOLS)
 VIEWS = ("Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 

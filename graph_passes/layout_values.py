@@ -13,7 +13,7 @@ from collections.abc import Callable
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.functions import calls, is_call
-from wpk.graph_passes.fusion_rules import ANCHORS, SPATIAL, VIEWS
+from wpk.graph_passes.fusion_rules import ANCHORS, SPATIAL, VIEWS, is_elementwise
 from wpk.graph_passes.fusion_views import trace
 from wpk.graph_passes.layout_axes import FOLLOWERS, RANKS, why_not_follow
 from wpk.graph_passes.query import is_graph_output, is_op, producer, rank
@@ -127,11 +127,13 @@ def _reads_spatially(function: gs.Function, index: int) -> bool:
     anchor = body_anchor(function)
     if anchor is None or not is_op(anchor, *SPATIAL):
         return False
-    tensor = anchor.inputs[0]
-    maker = producer(tensor)
-    while is_op(anchor, "Conv") and maker is not None and is_op(maker, "Max", "Min"):
-        tensor = maker.inputs[0]  # limits of the input
+    dimensions = rank(anchor.inputs[0])
+    waiting = [anchor.inputs[0]]
+    while waiting:
+        tensor = waiting.pop()
+        if tensor is function.inputs[index]:
+            return dimensions in RANKS and rank(tensor) == dimensions
         maker = producer(tensor)
-    if maker is not None and is_op(maker, "Cast"):
-        tensor = maker.inputs[0]
-    return tensor is function.inputs[index] and rank(tensor) in RANKS
+        if maker is not None and is_elementwise(maker):  # casts, limits and prologues
+            waiting.extend(maker.inputs)
+    return False

@@ -217,6 +217,22 @@ def test_a_dense_block_is_its_convolutions(tmp_path: Path, compare: Compare, bat
     compare(model, source, batch)
 
 
+def test_a_mean_over_the_plane_computes_what_it_alone_reads(
+    tmp_path: Path, compare: Compare
+) -> None:
+    text = """agraph (float[N,16,6,6] x, float[16,16,3,3] w0, float[8,16,3,3] w1, float[24,1,1] ws) => (float[N,24,1,1] y) {
+      a = Conv<pads=[1,1,1,1]>(x, w0)
+      b = Conv<pads=[1,1,1,1]>(a, w1)
+      c = Concat<axis=1>(a, b)
+      m = Mul(c, ws)
+      r = Relu(m)
+      y = GlobalAveragePool(r)
+    }"""
+    model, source = lowered(tmp_path, text)
+    assert kinds(model) == ["Convolution", "Convolution", "Reduction"]
+    compare(model, source, batch=3)
+
+
 def test_channel_shuffle_is_one_copy(tmp_path: Path, compare: Compare) -> None:
     text = """agraph (float[2,8,5,5] x, float[8,8,1,1] w0, float[8,8,1,1] w1) => (float[2,8,5,5] y) {
       split = Constant<value_ints=[0,2,4,5,5]>()
