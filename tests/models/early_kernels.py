@@ -52,6 +52,10 @@ BIAS = Epilogue(apply("Relu", apply("Add", Acc(), Operand(0))), (Tensor(SINGLE, 
 
 _COLUMNS = Epilogue(apply("Add", Acc(), Operand(0)), (Tensor(SINGLE, (0, 0, 0, 1)),))
 
+_AFFINE = Epilogue(
+    apply("Add", apply("Mul", Acc(), Operand(0)), Operand(1)), (Tensor(SINGLE, (0, 0, 1)),) * 2
+)
+
 _SIMT = {
     "block_m": 32,
     "block_n": 32,
@@ -71,6 +75,14 @@ _MMA = {
     "warps_m": 2,
     "warps_n": 1,
     "stages": 3,
+}
+
+_PATCH = {
+    "tile_p": 2,
+    "tile_q": 8,
+    "block_n": 16,
+    "warps_m": 1,
+    "warps_n": 1,
 }
 
 
@@ -97,6 +109,13 @@ def _convolution(groups: int) -> Convolution:
     shape = (8, 7, 9, 8, 7, 9, (3, 3), (1, 1), (1, 1), (1, 1), groups, False)
     x = _image(SINGLE, 8, 7, 9)
     return Convolution(Precision.FP32, N, *shape, x, x, BIAS)
+
+
+def _first_layer() -> Convolution:
+    shape = (3, 14, 18, 8, 7, 9, (3, 3), (2, 2), (1, 1), (1, 1), 1, False)
+    return Convolution(
+        Precision.FP32, N, *shape, _image(SINGLE, 3, 14, 18), _image(SINGLE, 8, 7, 9), BIAS
+    )
 
 
 def _matmul(constant: bool) -> Matmul:
@@ -155,7 +174,7 @@ def _meeting() -> list[Case]:
         *(Tensor(HALF, (24, 1)), Epilogue()),
     )
     layer = Normalisation(
-        *(NormKind.LAYER, N, (3, 8), 160, 1e-5, Operand(0), (rows,), rows, Epilogue())
+        *(NormKind.LAYER, N, (3, 8), 160, 1e-5, Operand(0), (rows,), rows, _AFFINE)
     )
     shape = (3, 8, 160)
     return [
@@ -165,7 +184,7 @@ def _meeting() -> list[Case]:
         ),
         Case(
             *("normalisation", layer, {"vector": 4, "threads": 64, "rows": 1, "cached": 1}),
-            *((shape,), shape),
+            *((shape, (1, 1, 160), (1, 1, 160)), shape),
         ),
     ]
 
@@ -185,6 +204,13 @@ def _products() -> list[Case]:
         *(
             Case("conv_mma", _convolution(1), _MMA | more, (image, (8, 8, 3, 3), bias), image)
             for more in ({}, {"stages": 2, "split": 3})
+        ),
+        *(
+            Case(
+                *("conv_patch", _first_layer(), _PATCH | more),
+                *((image[:1] + (3, 14, 18), (8, 3, 3, 3), bias), image),
+            )
+            for more in ({}, {"tiles": 3})
         ),
         *(
             Case(
@@ -229,7 +255,7 @@ def _larger() -> list[Case]:
     )
     rows = _rows(HALF, 128, 768)
     layer = Normalisation(
-        *(NormKind.LAYER, one, (1, 128), 768, 1e-5, Operand(0), (rows,), rows, Epilogue())
+        *(NormKind.LAYER, one, (1, 128), 768, 1e-5, Operand(0), (rows,), rows, _AFFINE)
     )
     mean = Reduction(
         *(ReduceKind.MEAN, one, (1, 2048), (7, 7), Operand(0), (_image(HALF, 2048, 7, 7),)),
@@ -252,7 +278,7 @@ def _larger() -> list[Case]:
         ),
         Case(
             *("normalisation", layer, {"vector": 8, "threads": 32, "rows": 4, "cached": 1}),
-            *((text,), text),
+            *((text, (1, 1, 768), (1, 1, 768)), text),
         ),
         Case(
             *("reduction", mean, {"vector": 4, "outputs": 16, "splits": 8}),

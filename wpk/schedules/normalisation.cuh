@@ -32,6 +32,7 @@ template <class Problem, class Schedule>
 struct NormRow
 {
     static constexpr int V = Schedule::vector, threads = Schedule::threads;
+    static constexpr bool isCached = Schedule::cached != 0;
     static constexpr int stride = threads * V;
     static constexpr int runs = ceilDivide(Problem::columns + Problem::rowPadding, stride);
     const void* const* inputs;
@@ -65,6 +66,8 @@ struct NormRow
     // Elements of run `run` that lie in the row; none where zero or negative.
     WPK_DEVICE int valid(int run) const
     {
+        if constexpr (Problem::columns % V == 0)
+            return column(run) < Problem::columns ? V : 0; // whole vectors, as the compiler sees
         return minOf(V, Problem::columns - column(run));
     }
     WPK_DEVICE int column(int run) const
@@ -132,6 +135,41 @@ private:
     }
 };
 
+// The epilogue's operands of a thread's part of the row: asked for together with the row where they are few, so that
+// they are there when the row's statistics are.
+template <class Problem, class Row>
+struct NormTail
+{
+    static constexpr int V = Row::V;
+    using Operands = OperandRows<typename Problem::Operands, V>;
+    static constexpr bool kAhead = Row::isCached && V * Row::runs * Operands::count <= 64;
+    Operands ahead[kAhead ? Row::runs : 1];
+
+    WPK_DEVICE void load(const Row& row, const void* const* pointers)
+    {
+        WPK_UNROLL
+        for (int run = 0; kAhead && run < Row::runs; ++run)
+            loadRun(ahead[run], row, pointers, run);
+    }
+
+    // The epilogue of run `run`.
+    WPK_DEVICE void apply(float (&values)[V], const Row& row, const void* const* pointers, int run)
+    {
+        if constexpr (!kAhead)
+            loadRun(ahead[0], row, pointers, run);
+        WPK_UNROLL
+        for (int v = 0; v < V; ++v)
+            values[v] = Problem::Epilogue::evaluate(values[v], ahead[kAhead ? run : 0].values[v]);
+    }
+
+private:
+    static WPK_DEVICE void loadRun(Operands& operands, const Row& row, const void* const* pointers, int run)
+    {
+        if (row.valid(run) > 0)
+            operands.load(pointers, row.valid(run), row.leading, row.o1, row.o2, row.column(run));
+    }
+};
+
 // y = (value - shift) * scale, or exp(value - shift) * scale for a softmax.
 struct NormScale
 {
@@ -183,6 +221,8 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
         return; // a whole warp, or a whole block
     const Place at(item);
     Row row{inputs.at, at.leading, at.at[0], at.at[1], thread % threads * V, {}};
+    detail::NormTail<Problem, Row> tail;
+    tail.load(row, inputs.at + Problem::Inputs::count);
     row.prepare();
     const detail::NormScale norm = detail::normScale<Problem>(row);
     Row::forRuns(
@@ -201,11 +241,10 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
                     const float centred = values[v] - norm.shift;
                     values[v] = (Problem::kind == NormKind::softmax ? expf(centred) : centred) * norm.scale;
                 }
-                applyToRow<typename Problem::Epilogue, typename Problem::Operands, V>(
-                    values, inputs.at + Problem::Inputs::count, valid, at.leading, at.at[0], at.at[1], column);
+                tail.apply(values, row, inputs.at + Problem::Inputs::count, run);
             }
-            storeRowFromFloat<Y, V>(
-                y, Y::offset(at.leading, at.at[0], at.at[1], column), valid, minOf(V, room - column), values);
+            storeRowFromFloat<Y, V>(y, Y::offset(at.leading, at.at[0], at.at[1], column), valid,
+                room % V == 0 ? V : minOf(V, room - column), values);
         });
 }
 

@@ -71,7 +71,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     """A warp or a block to a row; statistics are fp32, a layer norm's in two passes."""
 
     name: ClassVar[str] = "normalisation"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Normalisation
     schedule_type = NormalisationSchedule
 
@@ -144,6 +144,8 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         cached = columns["cached"] == 1
         passes = np.where(cached, 1.0, float(_PASSES[problem.kind]))
         runs = ceil_divide(problem.cols + problem.y.padding, vector * threads)
+        ahead = vector * runs * len(problem.epilogue.operands)
+        ahead = np.where(ahead <= MAX_CACHED, ahead, 0.0)  # `NormTail` of the header
         per_value = _FLOPS[problem.kind] + flops(problem.epilogue.expression)
         read, tail = (
             sum(moved_bytes(t, shape, axis) * narrow_access(vector, t.dtype.bytes) for t in tensors)
@@ -156,7 +158,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             stores=float(rows * (problem.cols + problem.y.padding) * problem.y.dtype.bytes),
             blocks=ceil_divide(rows, columns["rows"].astype(float)),
             threads=threads * columns["rows"],
-            registers=32 + vector * (2 + np.where(cached, runs, 0)),
+            registers=32 + vector * (2 + np.where(cached, runs, 0)) + np.where(cached, ahead, 0.0),
             steps=np.where(cached, 1.0, passes * runs),
             shared_bytes=np.where(threads > _WARP, threads / _WARP * 4, 0.0),
             thread_loads=np.where(threads > _WARP, threads / _WARP * _PASSES[problem.kind], 0.0),
