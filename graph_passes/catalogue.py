@@ -7,6 +7,7 @@ part of the patterns.
 """
 
 from wpk.dtypes import DType, Precision
+from wpk.graph_passes.attention_parts import AttentionParts
 from wpk.graph_passes.attention_scale import ScaleBehindProduct, ScaleIntoProjection
 from wpk.graph_passes.base import GraphPass
 from wpk.graph_passes.batch_in_front import BatchInFront
@@ -79,6 +80,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
     """
     return [
         ModernForms(),
+        AttentionParts(),
         BlockMovement(),
         DeadCode(),
         ConstantFolding(),
