@@ -208,7 +208,7 @@ def _products() -> list[Case]:
         *(
             Case(
                 *("conv_patch", _first_layer(), _PATCH | more),
-                *((image[:1] + (3, 14, 18), (8, 3, 3, 3), bias), image),
+                *(((*image[:1], 3, 14, 18), (8, 3, 3, 3), bias), image),
             )
             for more in ({}, {"tiles": 3})
         ),

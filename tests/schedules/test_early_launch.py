@@ -81,6 +81,7 @@ FAULTS = [
         "a computed operand taken for a constant",
         *("gemm_simt", "<Shape, Problem::b_constant>", "<Shape, true>", _TOUCHED),
     ),
+    Fault("no wait", "conv_patch", _WAIT, "", _TOUCHED),
     *(Fault("no wait", name, _WAIT_OF_RING, "", _COPIED) for name in ("conv_mma", "gemm_mma")),
     Fault(
         "pixels asked for too early",

@@ -10,6 +10,13 @@
 namespace wpk
 {
 
+// Whether a row is stored: below the limit, unless its map has another rule (tile_patch.cuh).
+template <class Rows>
+WPK_DEVICE bool isRowStored(const Rows&, int row, int limit)
+{
+    return row < limit;
+}
+
 // Writes 16 rows of a warp's columns from its staging: rows from `firstRow` on that lie below `rowLimit`.
 template <class Problem, class Shape, class Rows>
 WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* const* operands, void* y, int firstRow,
@@ -41,14 +48,14 @@ WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* 
             WPK_UNROLL
             for (int item = 0; item < kAtOnce; ++item)
             {
-                if (firstRow + rowOf(item) < rowLimit)
+                if (isRowStored(rows, firstRow + rowOf(item), rowLimit))
                     columns.fetch(firstRow + rowOf(item), fetched[item]);
             }
             WPK_UNROLL
             for (int item = 0; item < kAtOnce; ++item)
             {
                 const int row = rowOf(item);
-                if (firstRow + row >= rowLimit)
+                if (!isRowStored(rows, firstRow + row, rowLimit))
                     continue;
                 float values[V];
                 WPK_UNROLL

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from wpk.problems.convolution import Convolution
 from wpk.problems.matmul import Matmul
 from wpk.schedules.packing_depthwise import pack_depthwise, unpack_depthwise
+from wpk.schedules.packing_patch import pack_patch, unpack_patch
 
 Array = NDArray[Any]
 
@@ -158,12 +159,15 @@ def _split(packing: Packing) -> Packing:
 
 
 _NK = Packing(_pack_nk, _unpack_nk)
+_PATCH = Packing(pack_patch, unpack_patch)
 
 PACKINGS: dict[str, Packing] = {
     **{f"krsc_pad{vector}": _krsc(vector) for vector in (1, 2, 4, 8)},
     **{f"krsc_pad{vector}_tf32": _rounded(_krsc(vector)) for vector in (1, 2, 4)},
     **{f"krsc_pad{vector}_split": _split(_krsc(vector)) for vector in (1, 4)},
     "depthwise_rsk": Packing(pack_depthwise, unpack_depthwise),
+    "patch": _PATCH,
+    "patch_tf32": _rounded(_PATCH),
     "nk_pad": _NK,
     "nk_pad_tf32": _rounded(_NK),
     "nk_pad_split": _split(_NK),

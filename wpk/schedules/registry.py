@@ -5,6 +5,7 @@ from typing import Any
 from wpk.schedules.attention_mma import AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
+from wpk.schedules.conv_patch import ConvPatchTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
@@ -23,6 +24,7 @@ from wpk.schedules.template import ScheduleTemplate
 
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvMmaTemplate(),
+    ConvPatchTemplate(),
     ConvSimtTemplate(),
     ConvWgmmaTemplate(),
     GemmMmaTemplate(),

@@ -1,0 +1,242 @@
+"""Convolution of an image of at most four channels on the tensor cores (conv_patch.cuh).
+
+First layers. conv_mma gathers their input once for each tap, element by element; here a block brings
+the patch under its output pixels to shared memory once, coalesced, from any strides and type, four
+channels a pixel. The matrix loads take the product's rows straight from there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.dims import ceil_div, product
+from wpk.dtypes import Precision
+from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.convolution import Convolution
+from wpk.schedules import mma_tiles
+from wpk.schedules.convolution_view import ConvolutionView, why_too_large
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.schedules.matrix_tiles import target_constraints, up_to, words
+from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.packing_patch import CHANNELS, product_steps
+from wpk.schedules.patch_tiles import PatchTiles
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Type
+from wpk.targets.target import Target
+
+_MOST_STEPS = 64
+_MOST_HELD = 64
+_MOST_ACCUMULATORS, _SPLIT_ACCUMULATORS = 128, 64
+_VECTOR_BYTES = 16
+_NOT_READ = ("dilation_h", "dilation_w", "groups", "transposed", "tap", "depth")
+
+
+@dataclass(frozen=True)
+class PatchSchedule(Schedule):
+    """Tiles of a block, and its warps.
+
+    Attributes:
+        tile_p: Rows of output pixels of a tile.
+        tile_q: Columns of output pixels of a tile.
+        block_n: Filters of a block.
+        warps_m: Warps along the pixels.
+        warps_n: Warps along the filters.
+        tiles: Tiles that a block computes one after the other, its filters kept; the next one's
+            patch is loaded meanwhile.
+        early: 1 where the kernel begins before the one in front of it has ended.
+    """
+
+    tile_p: int
+    tile_q: int
+    block_n: int
+    warps_m: int
+    warps_n: int
+    tiles: int = 1
+    early: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.warps_m * self.warps_n * 32
+
+
+class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
+    """Plain convolutions over images of one to four channels in every precision."""
+
+    name: ClassVar[str] = "conv_patch"
+    version: ClassVar[int] = 1
+    problem_type = Convolution
+    schedule_type = PatchSchedule
+
+    def why_not(self, problem: Convolution, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        if problem.c > CHANNELS:
+            return f"{problem.c} channels: a pixel of a patch has {CHANNELS}"
+        if problem.groups > 1:
+            return f"{problem.groups} groups: a patch is that of all filters"
+        if problem.transposed:
+            return "transposed: the taps of an output pixel are no neighbours"
+        if problem.dilation != (1, 1):
+            return f"dilated by {problem.dilation}: the taps of a chunk are neighbours"
+        if not problem.y.dtype.is_float:
+            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+        if (steps := product_steps(problem, problem.precision.storage.bytes)) > _MOST_STEPS:
+            return f"a filter of {problem.filter} takes {steps} steps, at most {_MOST_STEPS} are"
+        reason = mma_tiles.needs(problem.x.dtype, problem.precision, target)
+        return reason or why_too_large(problem)
+
+    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`; tiles much larger than the image are left out."""
+        tiles = (1, 2, 3, 4, 6, 8, 12, 16) if problem.n.value > 1 else (1, 2, 4)
+        return {
+            "tile_p": up_to((1, 2, 4, 8, 16), problem.p),
+            "tile_q": up_to((8, 16, 32, 64), problem.q),
+            "block_n": up_to((16, 32, 64, 128), problem.k),
+            "warps_m": (1, 2, 4, 8),
+            "warps_n": (1, 2, 4),
+            "tiles": tiles,
+            "early": early_axis(target),
+        }
+
+    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
+        """See `ScheduleTemplate.constraints`."""
+
+        def of(columns: Columns) -> PatchTiles:
+            return PatchTiles(problem, columns)
+
+        is_split = problem.precision is Precision.FP32
+        most = _SPLIT_ACCUMULATORS if is_split else _MOST_ACCUMULATORS
+        return (
+            *_shape_constraints(),
+            Constraint(
+                lambda c: of(c).accumulators <= most,
+                words(f"a warp's tile needs more than {most} accumulators a thread"),
+            ),
+            Constraint(
+                lambda c: of(c).held_values <= _MOST_HELD,
+                lambda s: f"a thread holds over {_MOST_HELD} values of a patch ({s})",
+            ),
+            early_constraint(target),
+            *target_constraints(
+                lambda c: of(c).threads,
+                lambda c: of(c).shared_bytes,
+                lambda c: of(c).registers,
+                target,
+            ),
+        )
+
+    def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
+        """A block loads its filters once and a patch for each of its tiles, which are its steps."""
+        of = PatchTiles(problem, columns)
+        tiles = of.tiles_of_image * problem.n.value
+        steps = np.minimum(columns["tiles"], tiles)
+        filters, patch = of.transactions(target.transaction_bytes)
+        flops = of.tile_flops * steps
+        return Work(
+            unit=problem.precision,
+            element_bytes=problem.x.dtype.bytes,
+            blocks=np.ceil(tiles / steps) * np.ceil(_stored(problem) / columns["block_n"]),
+            threads=of.threads,
+            shared_bytes=of.shared_bytes,
+            registers=of.registers,
+            block_flops=flops,
+            thread_flops=flops / of.threads,
+            block_transactions=filters + patch * steps,
+            thread_loads=of.matrix_loads * steps,
+            store_bytes=of.block_m * columns["block_n"] * float(problem.y.dtype.bytes) * steps,
+            steps=steps,
+            stages=np.where(steps > 1, 2.0, 1.0),
+            early=columns["early"] == 1,
+        )
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """See `ScheduleTemplate.families`: what keeping the filters saves, L2 knows."""
+        return np.asarray(columns["tiles"] > 1, np.int64)
+
+    def shared_accesses(
+        self, problem: Convolution, schedule: PatchSchedule
+    ) -> Sequence[SharedAccess]:
+        """The ldmatrix instructions of a tile: eight neighbours lie in all banks, and so do filters.
+
+        Rows of a tile may lie in the same banks, but no phase of the instruction has two of them.
+        """
+        tiles = PatchTiles(problem, schedule.columns())
+        tiles_m = schedule.tile_p * schedule.tile_q // schedule.warps_m // 16
+        pairs_n = schedule.block_n // schedule.warps_n // 16
+        pitch = (2 * tiles.steps + 1) * 16
+        pixels = tuple(lane % 8 * 16 for lane in range(32))
+        filters = tuple(
+            (lane % 8 + lane // 16 * 8) * pitch + lane // 8 % 2 * 16 for lane in range(32)
+        )
+        return (
+            SharedAccess(pixels, 16, tiles.steps * tiles_m),
+            SharedAccess(filters, 16, tiles.steps * pairs_n),
+        )
+
+    def packing(self, problem: Convolution, schedule: PatchSchedule) -> str:
+        """Filters as rows of chunks, rounded to tf32 where the products are."""
+        del schedule  # every schedule reads the same rows
+        return "patch_tf32" if problem.precision is Precision.TF32 else "patch"
+
+    def kernel(self, problem: Convolution, schedule: PatchSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
+        tiles = PatchTiles(problem, schedule.columns())
+        members = ConvolutionView(problem, _vector(problem), store_width=8).members()
+        all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
+        return Kernel(
+            members={
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                **{name: value for name, value in members.items() if name not in _NOT_READ},
+            },
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.leading,
+            grid=(
+                ceil_div(all_tiles, schedule.tiles),
+                -(-_stored(problem) // schedule.block_n),
+                1,
+            ),
+            threads=schedule.threads,
+            shared_bytes=int(tiles.shared_bytes[0]),
+            attributes=launch_attributes(schedule.early),
+        )
+
+
+def _shape_constraints() -> tuple[Constraint, ...]:
+    """The static_asserts of PatchShape that do not depend on the problem."""
+    return (
+        Constraint(
+            lambda c: c["tile_q"] % 8 == 0,
+            words("{tile_q} columns of a tile: eight neighbours are loaded together"),
+        ),
+        Constraint(
+            lambda c: c["tile_p"] * c["tile_q"] % (16 * c["warps_m"]) == 0,
+            words("{warps_m} warps cannot share {tile_p} x {tile_q} pixels: each needs sixteens"),
+        ),
+        Constraint(
+            lambda c: c["block_n"] % (16 * c["warps_n"]) == 0,
+            words("{warps_n} warps cannot share {block_n} filters: each needs a multiple of 16"),
+        ),
+        Constraint(
+            lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
+            words("{block_n} filters are no power of two"),
+        ),
+        Constraint(lambda c: c["tiles"] >= 1, words("{tiles} tiles: a block has one at least")),
+    )
+
+
+def _stored(problem: Convolution) -> int:
+    """Columns that are written: filters and y's padding."""
+    return problem.k + problem.y.padding
+
+
+def _vector(problem: Convolution) -> int:
+    """Channels that one access to ``x`` moves without leaving a pixel and its padding."""
+    x = problem.x
+    vector = min(x.vector(1), CHANNELS, _VECTOR_BYTES // x.dtype.bytes)
+    while vector > 1 and -problem.c % vector > x.padding:
+        vector //= 2
+    return vector

@@ -1,0 +1,143 @@
+"""Tiles of output pixels over patches of an image: what they hold and take (tile_patch.cuh)."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from wpk.dtypes import Precision
+from wpk.performance.tables import input_extent, row_transactions
+from wpk.performance.work import Columns, Floats
+from wpk.problems.convolution import Convolution
+from wpk.schedules.packing_patch import (
+    CHANNELS,
+    CHUNK_BYTES,
+    chunks_a_row,
+    product_steps,
+    taps_a_chunk,
+)
+
+# Addresses and counters; places of a held pixel; what splitting fp32 takes. Read from ptxas reports.
+_OTHER_REGISTERS, _PLACE_REGISTERS, _SPLIT_REGISTERS = 32, 5, 20
+_STAGED_ROWS, _STAGED_PADDING = 16, 8
+
+
+@dataclass(frozen=True)
+class PatchTiles:
+    """Tiles of many schedules of one problem; the properties have one entry a schedule.
+
+    Attributes:
+        problem: A convolution over at most four channels.
+        columns: The schedules.
+    """
+
+    problem: Convolution
+    columns: Columns
+
+    @cached_property
+    def steps(self) -> int:
+        """Steps of a tensor core: pairs of chunks of 16 bytes."""
+        return product_steps(self.problem, self._element)
+
+    @cached_property
+    def threads(self) -> Floats:
+        """Threads of a block."""
+        return (self.columns["warps_m"] * self.columns["warps_n"] * 32).astype(np.float64)
+
+    @cached_property
+    def block_m(self) -> Floats:
+        """Output pixels of a tile."""
+        return (self.columns["tile_p"] * self.columns["tile_q"]).astype(np.float64)
+
+    @cached_property
+    def accumulators(self) -> Floats:
+        """Accumulators of a thread."""
+        return self.block_m * self.columns["block_n"] / self.threads
+
+    @cached_property
+    def tiles_of_image(self) -> Floats:
+        """Tiles that cover an image's output."""
+        down = np.ceil(self.problem.p / self.columns["tile_p"])
+        tiles: Floats = down * np.ceil(self.problem.q / self.columns["tile_q"])
+        return tiles
+
+    @cached_property
+    def pixels(self) -> tuple[Floats, Floats]:
+        """Rows and columns of the patch under a tile, a cut chunk's pixels included."""
+        (r, _), (down, along) = self.problem.filter, self.problem.stride
+        taps = chunks_a_row(self.problem, self._element) * taps_a_chunk(self._element)
+        rows = input_extent(self.columns["tile_p"].astype(np.float64), r, down)
+        return rows, input_extent(self.columns["tile_q"].astype(np.float64), taps, along)
+
+    @cached_property
+    def held_values(self) -> Floats:
+        """Values of a patch that a thread has in its registers on their way."""
+        rows, columns = self.pixels
+        held: Floats = np.ceil(rows * columns / self.threads) * self.problem.c
+        return held
+
+    @cached_property
+    def row_chunks(self) -> Floats:
+        """Chunks of a patch's row in shared memory."""
+        taps, stride = taps_a_chunk(self._element), self.problem.stride[1]
+        step = taps if stride % taps == 0 else 1
+        apart = stride // step
+        last = (chunks_a_row(self.problem, self._element) - 1) * (taps // step)
+        positions = (self.columns["tile_q"] - 1) * apart + last + 1
+        chunks: Floats = apart * np.ceil(positions / apart)
+        return chunks
+
+    @cached_property
+    def shared_bytes(self) -> Floats:
+        """Filters with a chunk between them, the patch, and the staging of each warp."""
+        filters = self.columns["block_n"] * (2 * self.steps + 1) * CHUNK_BYTES
+        patch = self.pixels[0] * self.row_chunks * CHUNK_BYTES
+        row = self.columns["block_n"] // self.columns["warps_n"] + _STAGED_PADDING
+        staging = self.threads / 32 * _STAGED_ROWS * row * 4
+        shared: Floats = filters + patch + staging
+        return shared
+
+    @cached_property
+    def registers(self) -> Floats:
+        """Accumulators, two sets of fragments, the next patch, the rest.
+
+        Of fp32, accumulators twice, and a third set: the parts of one.
+        """
+        is_split = self.problem.precision is Precision.FP32
+        sets, sums = (3, 2) if is_split else (2, 1)
+        warp_m = self.block_m / self.columns["warps_m"]
+        warp_n = self.columns["block_n"] / self.columns["warps_n"]
+        held = self.held_values * (1 + _PLACE_REGISTERS / self.problem.c)
+        product = sums * self.accumulators + sets * (warp_m / 4 + warp_n / 4)
+        product = product + np.where(self.columns["tiles"] > 1, held, 0.0)
+        other = _OTHER_REGISTERS + (_SPLIT_REGISTERS if is_split else 0)
+        registers: Floats = np.maximum(product, self.held_values) + other
+        return registers
+
+    @cached_property
+    def matrix_loads(self) -> Floats:
+        """Instructions ``ldmatrix`` of a warp for a tile."""
+        tiles_m = self.block_m / self.columns["warps_m"] / 16
+        pairs_n = self.columns["block_n"] / self.columns["warps_n"] / 16
+        loads: Floats = self.steps * (tiles_m + pairs_n)
+        return loads
+
+    def transactions(self, transaction_bytes: int) -> tuple[Floats, Floats]:
+        """Global memory transactions that load a block's filters, and a patch."""
+        row = 2.0 * self.steps * CHUNK_BYTES / transaction_bytes
+        rows, columns = self.pixels
+        size, (_, c, _, w) = self.problem.x.dtype.bytes, self.problem.x.strides
+        planes = 1 if c == 1 else self.problem.c
+        patch = row_transactions(planes * rows, columns * w * size, transaction_bytes)
+        return self.columns["block_n"] * np.ceil(row), patch
+
+    @cached_property
+    def tile_flops(self) -> Floats:
+        """Operations of a tile, padding included."""
+        elements = self.steps * 2 * taps_a_chunk(self._element) * CHANNELS
+        flops: Floats = 2.0 * self.block_m * self.columns["block_n"] * elements
+        return flops
+
+    @property
+    def _element(self) -> int:
+        return self.problem.precision.storage.bytes
