@@ -25,39 +25,51 @@ WPK_DEVICE float maximum(float a, float b)
     return (a > b || isNan(a)) ? a : b;
 }
 
-// Pools V channels from `c` on of the window of output (p, q).
+// Pools V channels from `c` on of the window of output (p, q). The taps of a window, or of a part that registers
+// hold, are all under way before the first is used.
 template <class Problem, int V>
 WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid, float (&result)[V])
 {
     using X = typename Problem::X;
+    constexpr int taps = Problem::windowH * Problem::windowW;
+    constexpr int atOnce = minOf(taps, maxOf(1, minOf(32, 160 / V)));
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
         result[v] = Problem::isMax ? kLowest : 0.0f;
     int counted = 0;
+    bool any = false; // tap inside
     WPK_UNROLL
-    for (int r = 0; r < Problem::windowH; ++r)
+    for (int first = 0; first < taps; first += atOnce)
     {
-        const int h = p * Problem::strideH - Problem::padTop + r * Problem::dilationH;
+        typename X::Type values[atOnce][V];
+        bool inside[atOnce];
         WPK_UNROLL
-        for (int s = 0; s < Problem::windowW; ++s)
+        for (int i = 0; i < atOnce; ++i)
         {
-            const int w = q * Problem::strideW - Problem::padLeft + s * Problem::dilationW;
-            const bool inside = h >= 0 && h < Problem::h && w >= 0 && w < Problem::w;
+            const int tap = first + i;
+            const int h = p * Problem::strideH - Problem::padTop + tap / Problem::windowW * Problem::dilationH;
+            const int w = q * Problem::strideW - Problem::padLeft + tap % Problem::windowW * Problem::dilationW;
+            inside[i] = tap < taps && h >= 0 && h < Problem::h && w >= 0 && w < Problem::w;
             // Windows never start before the padding; ceil mode may take them beyond its end.
-            const bool inPadded = h < Problem::h + Problem::padBottom && w < Problem::w + Problem::padRight;
-            counted += Problem::countIncludePad ? inPadded : inside;
-            if (!inside)
-                continue;
-            float values[V];
-            loadRowAsFloat<X, V>(x, X::offset(n, h, w, c), valid, values);
+            const bool inPadded =
+                tap < taps && h < Problem::h + Problem::padBottom && w < Problem::w + Problem::padRight;
+            counted += Problem::countIncludePad ? inPadded : inside[i];
+            if (inside[i])
+                loadRow<X, V>(x, X::offset(n, h, w, c), valid, values[i]);
+        }
+        WPK_UNROLL
+        for (int i = 0; i < atOnce; ++i)
+        {
             WPK_UNROLL
-            for (int v = 0; v < V; ++v)
+            for (int v = 0; inside[i] && v < V; ++v)
             {
+                const float value = toFloat(values[i][v]);
                 if constexpr (Problem::isMax)
-                    result[v] = counted == 1 ? values[v] : maximum(result[v], values[v]);
+                    result[v] = any ? maximum(result[v], value) : value;
                 else
-                    result[v] += values[v];
+                    result[v] += value;
             }
+            any |= inside[i];
         }
     }
     if constexpr (!Problem::isMax)

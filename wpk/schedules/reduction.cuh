@@ -62,36 +62,48 @@ WPK_DEVICE float reduceTwo(float a, float b)
     }
 }
 
-// Reduces share `share` of `Splits` of the inner elements of the item at (leading, o1, o2, row).
+// Reduces share `share` of `Splits` of the inner elements of the item at (leading, o1, o2, row). Loads go out in
+// groups, as many as a few registers hold.
 template <class Problem, int V, int Splits>
 WPK_DEVICE void reduceShare(
     const void* const* inputs, int leading, int o1, int o2, int row, int valid, int share, float (&sums)[V])
 {
+    using Operands = OperandRows<typename Problem::Inputs, V>;
     constexpr bool outer = Problem::alongOuter;
     constexpr int runs = outer ? Problem::i3 : ceilDivide(Problem::i3, V);
+    constexpr int total = Problem::i1 * Problem::i2 * runs, steps = ceilDivide(total, Splits);
+    constexpr int atOnce = minOf(steps, maxOf(1, minOf(8, 64 / (V * maxOf(1, Operands::count)))));
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
         sums[v] = reduceIdentity<Problem::kind>();
-    for (int i = share; i < Problem::i1 * Problem::i2 * runs; i += Splits)
+    WPK_KEEP_LOOP
+    for (int first = share; first < total; first += atOnce * Splits)
     {
-        const int i1 = i / (Problem::i2 * runs), i2 = i / runs % Problem::i2, i3 = i % runs * (outer ? 1 : V);
-        const int present = outer ? valid : (Problem::i3 % V == 0 ? V : minOf(V, Problem::i3 - i3));
-        OperandRows<typename Problem::Inputs, V> values;
-        if constexpr (outer)
+        Operands operands[atOnce];
+        int present[atOnce]; // elements of a run
+        WPK_UNROLL
+        for (int j = 0; j < atOnce; ++j)
         {
-            values.load(inputs, present, leading, o1, o2, i1, i2, i3, row);
-        }
-        else
-        {
-            values.load(inputs, present, leading, o1, o2, row, i1, i2, i3);
+            // Behind the end the last run is loaded again, and not used: a branch would make loads wait for each other.
+            const int i = minOf(first + j * Splits, total - 1);
+            const int i1 = i / (Problem::i2 * runs), i2 = i / runs % Problem::i2, i3 = i % runs * (outer ? 1 : V);
+            present[j] = outer ? valid : (Problem::i3 % V == 0 ? V : minOf(V, Problem::i3 - i3));
+            if constexpr (outer)
+                operands[j].load(inputs, present[j], leading, o1, o2, i1, i2, i3, row);
+            else
+                operands[j].load(inputs, present[j], leading, o1, o2, row, i1, i2, i3);
         }
         WPK_UNROLL
-        for (int v = 0; v < V; ++v)
+        for (int j = 0; j < atOnce; ++j)
         {
-            if (v >= present)
-                continue;
-            const float value = Problem::Prologue::evaluate(0.0f, values.values[v]);
-            sums[v] = reduceTwo<Problem::kind>(sums[v], value);
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+            {
+                if (v >= present[j] || first + j * Splits >= total)
+                    continue;
+                const float value = Problem::Prologue::evaluate(0.0f, operands[j].values[v]);
+                sums[v] = reduceTwo<Problem::kind>(sums[v], value);
+            }
         }
     }
 }

@@ -60,7 +60,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     """Threads walk the axis along which the inputs are contiguous, reduced or not; sums are fp32."""
 
     name: ClassVar[str] = "reduction"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Reduction
     schedule_type = ReductionSchedule
 
