@@ -120,7 +120,8 @@ class _Parts:
             scores = self._add("Tanh", [scores], shape)
             scores = self._add("Mul", [scores, self._number(cap)], shape)
         if self.node.attrs.get("is_causal", 0):
-            hidden = np.triu(np.full(shape[2:], -np.inf), 1)  # nothing is added where keys are seen
+            unseen = np.full((self.q.shape[2], keys), -np.inf)
+            hidden = np.triu(unseen, 1)  # nothing is added where keys are seen
             scores = self._add("Add", [scores, self._constant(hidden)], shape)
         mask = given(self.node, _MASK)
         if mask is None:
