@@ -11,7 +11,7 @@ from wpk.launch import Launch
 from wpk.lowering.memory import lifetimes
 from wpk.plans.binding import arena, workspace_bytes
 from wpk.plans.plan import LibraryChoice, Plan, PlanBundle, Port, Step
-from wpk.problems import Convolution, Matmul, Problem
+from wpk.problems import Attention, Convolution, Matmul, Problem
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words
 from wpk.report.contest import contest_of, speedup_over_library, why_words
@@ -241,7 +241,7 @@ def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts
     matrix = [
         facts
         for facts, step in zip(operators, plan.steps, strict=True)
-        if isinstance(step.operator.problem, Convolution | Matmul)
+        if isinstance(step.operator.problem, Attention | Convolution | Matmul)
     ]
     own = [facts for facts in matrix if not facts.is_library]
     ordinary = [facts for facts in own if not facts.tensor_core_instructions]
