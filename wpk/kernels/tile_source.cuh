@@ -69,7 +69,7 @@ struct PixelSource
     // Plain: the input position under the filter's first tap. Transposed: that position times the stride.
     struct Row
     {
-        const T* image;
+        int64 image; // its first element
         int h, w;
     };
     struct Column
@@ -83,10 +83,10 @@ struct PixelSource
     WPK_DEVICE Row row(int index) const
     {
         if (index >= rows)
-            return {x, kOutside, 0};
+            return {0, kOutside, 0};
         const int image = index / (P::p * P::q), pixel = index % (P::p * P::q);
         const int p = pixel / P::q, q = pixel % P::q;
-        const T* const begin = x + image * P::x_n;
+        const int64 begin = image * static_cast<int64>(P::x_n);
         if constexpr (P::transposed)
             return {begin, p + P::pad_h, q + P::pad_w};
         return {begin, p * P::stride_h - P::pad_h, q * P::stride_w - P::pad_w};
@@ -138,7 +138,7 @@ struct PixelSource
             P::x_h * P::h + P::x_w * P::w + P::x_c * P::tap < (int64(1) << 31), "an image fits 32-bit offsets");
         const int offset =
             h * static_cast<int>(P::x_h) + w * static_cast<int>(P::x_w) + column.c * static_cast<int>(P::x_c);
-        address = exists ? row.image + offset : x;
+        address = x + (exists ? row.image + offset : 0);
         if constexpr (P::c % V == 0)
         {
             return exists ? V : 0;
