@@ -27,9 +27,8 @@ CONVOLUTIONS = {
     "grouped": convolution(),
     "transposed": convolution(transposed=True),
 }
-NAMES = [name for name in packings.PACKINGS if not name.endswith("_split")]
-KRSC = [name for name in NAMES if name.startswith("krsc")]
-NK = [name for name in NAMES if name.startswith("nk")]
+KRSC = [name for name in packings.PACKINGS if name.startswith("krsc")]
+NK = [name for name in packings.PACKINGS if name.startswith("nk")]
 
 
 def logical(problem: Convolution, dtype: Any) -> np.ndarray:
@@ -80,39 +79,3 @@ def test_rounding_to_tf32_is_to_nearest_ties_away() -> None:
     values = np.array([1 + ulp / 2, 1 + ulp * 0.49, -(1 + ulp / 2), np.inf, np.nan], np.float32)
     expected = np.array([1 + ulp, 1.0, -(1 + ulp), np.inf, np.nan], np.float32)
     np.testing.assert_array_equal(packings.round_to_tf32(values), expected)
-
-
-def test_fp32_is_split_into_two_numbers_of_tf32() -> None:
-    words = np.random.default_rng(3).integers(0x10000000, 0x7F800000, 10000).astype(np.uint32)
-    x = np.concatenate([words.view(np.float32), np.float32([0, 3.4028235e38, 1 + 2.0**-23])])
-    x = np.concatenate([x, -x])
-    big, small = packings.split_fp32(x)
-    for part in (big, small):
-        np.testing.assert_array_equal(part, packings.round_to_tf32(part))
-        assert np.isfinite(part).all()
-    rest = x.astype(np.float64) - big - small
-    assert (np.abs(rest) <= 2.0**-22 * np.abs(x)).all()
-    assert (np.abs(small) <= 2.0**-11 * np.abs(big) * (1 + 2.0**-10)).all()
-
-
-def test_infinities_lie_in_what_is_small() -> None:
-    big, small = packings.split_fp32(np.float32([np.inf, -np.inf, np.nan]))
-    assert np.isfinite(big[:2]).all()
-    np.testing.assert_array_equal(small[:2], [np.inf, -np.inf])
-    assert np.isnan(small[2])
-
-
-@pytest.mark.parametrize("name", ["krsc_pad1_split", "krsc_pad4_split", "nk_pad_split"])
-def test_both_parts_lie_behind_one_another(name: str) -> None:
-    problem: Any = MATMUL if name.startswith("nk") else CONVOLUTIONS["plain"]
-    rng = np.random.default_rng(2)
-    array = (
-        rng.standard_normal((problem.k, problem.n)).astype(np.float32)
-        if name.startswith("nk")
-        else logical(problem, np.float32)
-    )
-    packed = packings.pack(name, array, problem)
-    plain = name.removesuffix("_split")
-    for part, expected in zip(packed, packings.split_fp32(array), strict=True):
-        np.testing.assert_array_equal(part, packings.pack(plain, expected, problem))
-    np.testing.assert_allclose(packings.unpack(name, packed, problem), array, rtol=2.0**-22)

@@ -218,9 +218,6 @@ def test_products_agree_with_float64(
     check_matmul: Callable[..., None],
 ) -> None:
     problem = matmul(*shape, constant=constant, precision=precision)
-    if precision is Precision.FP32 and not constant:
-        assert "b is no constant" in str(GEMM.why_not(problem, H200))
-        return
     assert GEMM.why_not(problem, H200) is None
     schedule = at(replace(TILE, block_m=128, block_n=32, stages=2), precision)
     check_matmul(fast_execution, GEMM, problem, schedule)

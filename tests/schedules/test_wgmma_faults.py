@@ -81,7 +81,11 @@ FAULTS = [
         "b + slice * 2, 1);",
         precision=FP32,
     ),
-    Fault("both products are with the same part", "b + kPart + slice", "b + slice", precision=FP32),
+    Fault("both products are with the same part", "small + slice", "b + slice", precision=FP32),
+    Fault("what is cut off is not fenced", "fenceAsyncProxy();", precision=FP32),
+    Fault(
+        "what is cut off lies always in one place", "box % 2 * Shape", "0 * Shape", precision=FP32
+    ),
     Fault(
         "a warp loads another one's rows", "warpIndex() * 16 +", "warpIndex() * 8 +", precision=FP32
     ),

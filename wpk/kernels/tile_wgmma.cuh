@@ -6,6 +6,7 @@
 #pragma once
 
 #include <wpk/kernels/cluster_sum.cuh>
+#include <wpk/kernels/named_barrier.cuh>
 #include <wpk/kernels/split_k.cuh>
 #include <wpk/kernels/wgmma_ring.cuh>
 
@@ -80,41 +81,69 @@ WPK_DEVICE void takeSums(float (&acc)[Count], float (&sums)[Count], Tf32Parts<Sl
     keepUntilHere(acc);
 }
 
-// The same in fp32, as three products of tf32 (split_fp32.cuh): a warp loads its rows of A and splits them in
-// registers; B lies there in parts. What a box adds is summed apart, since tensor cores cut sums.
+// Of a box of B, what the unit cuts off its numbers, rounded to tf32; to `small`, where it lies as the box does. All
+// consumers of the block share in it.
 template <class Shape>
-WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, int count)
+WPK_DEVICE void splitBox(const unsigned char* box, unsigned char* small)
 {
-    constexpr int kSlices = Shape::slices, kPart = Shape::partBytesB / 16;
+    constexpr int kVectors = Shape::boxBytesB / 16, kItems = ceilDivide(kVectors, Shape::consumers);
+    WPK_UNROLL
+    for (int item = 0; item < kItems; ++item)
+    {
+        const int place = static_cast<int>(threadIdx.x) + item * Shape::consumers;
+        if (kVectors % Shape::consumers != 0 && place >= kVectors)
+            break;
+        auto values = load<float, 4>(reinterpret_cast<const float*>(box + place * 16));
+        WPK_UNROLL
+        for (int e = 0; e < 4; ++e)
+            values[e] = asFloat(roundToTf32(values[e] - asFloat(asUint32(values[e]) & ~0x1fffu)));
+        store<float, 4>(reinterpret_cast<float*>(small + place * 16), values);
+    }
+}
+
+// The same in fp32, as three products of tf32 (split_fp32.cuh). A warp loads its rows of A and splits them in
+// registers. B stays as it is, since the unit cuts it; all together write what is cut off beside the ring. What a box
+// adds is summed apart, since tensor cores cut sums.
+template <class Shape>
+WPK_DEVICE void multiplySplitRing(
+    float (&acc)[Shape::accumulators], unsigned char* shared, const WgmmaRing<Shape>& ring, int count)
+{
+    constexpr int kSlices = Shape::slices;
     const int row = warpIndex() * 16 + laneIndex() % 16, chunk = laneIndex() / 16;
     float sums[Shape::accumulators] = {};
     uint32 values[kSlices][4] = {};
     Tf32Parts<kSlices, 4> parts(values);
     RingPlace<Shape::stages> place;
-    int previous = 0;
+    int previous = 0, boxes = 0;
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
     {
         waitBarrier(ring.full(place.slot), place.parity);
         __syncwarp(); // products are asked for by whole warps
         WPK_UNROLL
-        for (int box = 0; box < Shape::boxes; ++box)
+        for (int box = 0; box < Shape::boxes; ++box, ++boxes)
         {
-            const SharedAddress tile = ring.tileA(place.slot) + box * Shape::boxBytesA;
-            const uint64 b = swizzledDescriptor<128>(ring.tileB(place.slot)) + box * Shape::boxBytesB / 16;
+            const int tileA = place.slot * Shape::stageBytes + box * Shape::boxBytesA;
+            const int tileB = place.slot * Shape::stageBytes + Shape::bytesA + box * Shape::boxBytesB;
+            const int smallB = ring.smallB(boxes);
+            splitBox<Shape>(shared + tileB, shared + smallB);
             WPK_UNROLL
             for (int slice = 0; slice < kSlices; ++slice)
-                loadMatrix4(values[slice], tile + SwizzledTile<128>::offset(row, slice * 2 + chunk));
+                loadMatrix4(values[slice], ring.shared + tileA + SwizzledTile<128>::offset(row, slice * 2 + chunk));
             takeSums(acc, sums, parts); // of the box before
             if (box == 0 && step > 0 && laneIndex() == 0)
                 arriveBarrier(ring.empty(previous));
             parts = Tf32Parts<kSlices, 4>(values);
+            fenceAsyncProxy();
+            syncThreads(1, Shape::consumers); // what is cut off is there, and nobody reads that of the box before
+            const uint64 b = swizzledDescriptor<128>(ring.shared + tileB);
+            const uint64 small = swizzledDescriptor<128>(ring.shared + smallB);
             fenceWgmma();
             WPK_UNROLL
             for (int slice = 0; slice < kSlices; ++slice)
             {
                 wgmma<Tf32>(sums, parts.small[slice], b + slice * 2, slice != 0);
-                wgmma<Tf32>(sums, parts.big[slice], b + kPart + slice * 2, 1);
+                wgmma<Tf32>(sums, parts.big[slice], small + slice * 2, 1);
             }
             WPK_UNROLL
             for (int slice = 0; slice < kSlices; ++slice)
@@ -146,7 +175,7 @@ WPK_DEVICE void multiplyByWarpgroups(
     {
         if constexpr (Shape::isSplit)
         {
-            multiplySplitRing(acc, ring, range.count);
+            multiplySplitRing(acc, shared, ring, range.count);
         }
         else
         {

@@ -2,8 +2,7 @@
 // for, and two barriers for each slot.
 //
 // A tile is boxes of 128 bytes along k (64 elements of 16 bits, 32 of four bytes), their rows with 128-byte swizzle;
-// or, of a B of 16 bits that lies across, boxes of 64 columns and all of a step's depth, their rows 64 columns. Of fp32
-// a box of B has two parts, first all columns of the one, then of the other (split_fp32.cuh).
+// or, of a B of 16 bits that lies across, boxes of 64 columns and all of a step's depth, their rows 64 columns.
 //
 // Tiles says where tiles come from:
 //   prefetch()                                                   bring the tensor maps near
@@ -44,8 +43,7 @@ struct WgmmaShape
     static constexpr int boxesB = majorB == Major::k ? boxes : blockN / kBoxDepth;
     static constexpr int boxBytesA = blockM * kBoxRowBytes;
     static constexpr bool isSplit = isSame<T, SplitFp32>;
-    static constexpr int partBytesB = (majorB == Major::k ? blockN : blockK) * kBoxRowBytes;
-    static constexpr int boxBytesB = (isSplit ? 2 : 1) * partBytesB;
+    static constexpr int boxBytesB = (majorB == Major::k ? blockN : blockK) * kBoxRowBytes;
     static constexpr int bytesA = boxes * boxBytesA, stageBytes = bytesA + boxesB * boxBytesB;
     // Products of a box, 32 bytes each.
     static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
@@ -81,9 +79,14 @@ struct WgmmaRing
     {
         return tileA(slot) + Shape::bytesA;
     }
+    // Of fp32 two boxes behind the ring: what is cut off B's numbers, box after box in turns.
+    static WPK_DEVICE constexpr int smallB(int box)
+    {
+        return Shape::stages * Shape::stageBytes + box % 2 * Shape::boxBytesB;
+    }
     WPK_DEVICE SharedAddress full(int slot) const
     {
-        return shared + Shape::stages * Shape::stageBytes + slot * 16;
+        return shared + smallB(0) + (Shape::isSplit ? 2 * Shape::boxBytesB : 0) + slot * 16;
     }
     WPK_DEVICE SharedAddress empty(int slot) const
     {

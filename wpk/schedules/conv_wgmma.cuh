@@ -66,15 +66,7 @@ public:
         for (int box = 0; box < Shape::boxes; ++box)
         {
             const Place place(step * Shape::boxes + box);
-            const SharedAddress to = target + box * Shape::boxBytesB;
-            if constexpr (Shape::isSplit)
-            {
-                copyTensor(to, filters_, barrier, {place.channel, place.tap, firstFilter_, 0});
-            }
-            else
-            {
-                copyTensor(to, filters_, barrier, {place.channel, place.tap, firstFilter_});
-            }
+            copyTensor(target + box * Shape::boxBytesB, filters_, barrier, {place.channel, place.tap, firstFilter_});
         }
     }
 

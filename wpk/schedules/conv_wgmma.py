@@ -20,10 +20,8 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_costs import B_PARTS
 from wpk.schedules.wgmma_tiles import (
     ALIGNMENT,
-    PACKED_AS,
     SWIZZLE,
     Warpgroups,
     WgmmaSchedule,
@@ -76,12 +74,13 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         tiles = _view(problem).product(columns, target)
-        return wgmma_costs.work(tiles, problem.precision, columns, target)
+        return wgmma_costs.work(tiles, problem.precision, columns)
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
-        return f"krsc_pad{_tap_vector(problem)}{PACKED_AS[problem.precision]}"
+        rounded = "_tf32" if problem.precision is Precision.TF32 else ""
+        return f"krsc_pad{_tap_vector(problem)}{rounded}"
 
     def kernel(self, problem: Convolution, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
@@ -166,15 +165,9 @@ def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgume
 
 
 def _filter_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
-    """Of the packed filters: (c, tap, k), and their parts where there are several.
-
-    Channels behind the last one are not there, so zero.
-    """
-    size, parts = problem.precision.storage.bytes, B_PARTS[problem.precision]
+    """Of the packed filters: (c, tap, k); channels behind the last one are not there, so zero."""
+    size = problem.precision.storage.bytes
     tap, row = packings.filter_row(problem, _tap_vector(problem), size)
-    shape: tuple[int, ...] = (tap, problem.filter[0] * problem.filter[1], problem.k)
-    strides: tuple[int, ...] = (tap * size, row * size)
-    box: tuple[int, ...] = (box_depth(problem.precision), 1, schedule.block_n)
-    if parts > 1:
-        shape, strides, box = (*shape, parts), (*strides, problem.k * row * size), (*box, parts)
-    return TensorMapArgument(1, shape, strides, box, SWIZZLE)
+    taps = problem.filter[0] * problem.filter[1]
+    box = (box_depth(problem.precision), 1, schedule.block_n)
+    return TensorMapArgument(1, (tap, taps, problem.k), (tap * size, row * size), box, SWIZZLE)

@@ -15,10 +15,8 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_costs import B_PARTS
 from wpk.schedules.wgmma_tiles import (
     ALIGNMENT,
-    PACKED_AS,
     SWIZZLE,
     Warpgroups,
     WgmmaSchedule,
@@ -41,10 +39,8 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
             return reason
         if not problem.y.dtype.is_float:
             return f"the output is {problem.y.dtype.value}; products are stored as floating point"
-        if problem.precision is Precision.FP32 and not problem.b_constant:
-            return "b is no constant, whose fp32 could be split when it is packed"
-        if _across(problem) and problem.precision is Precision.TF32:
-            return "b lies across the reduction; tf32 operands lie along it"
+        if _across(problem) and problem.precision in (Precision.FP32, Precision.TF32):
+            return "b lies across the reduction; operands of tf32 products lie along it"
         stored = problem.precision.storage
         operands = [("a", problem.a, (3, 2, 1, 0))]
         if not problem.b_constant:
@@ -81,14 +77,14 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         tiles = MatmulView(problem).product(columns, target)
-        return wgmma_costs.work(tiles, problem.precision, columns, target)
+        return wgmma_costs.work(tiles, problem.precision, columns)
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
         """Columns of a constant ``b`` as rows; gemm_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
         if not problem.b_constant:
             return None
-        return f"nk_pad{PACKED_AS[problem.precision]}"
+        return "nk_pad_tf32" if problem.precision is Precision.TF32 else "nk_pad"
 
     def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
@@ -127,9 +123,8 @@ def _a_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
 def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
     if problem.b_constant:
         row = packings.matrix_row(problem, problem.precision.storage.bytes)
-        parts = B_PARTS[problem.precision]
-        columns = ((problem.n, row), (1, 0), (parts, problem.n * row))
-        return _map(1, problem, problem.k, columns, schedule.block_n, parts)
+        columns = ((problem.n, row), (1, 0), (1, 0))
+        return _map(1, problem, problem.k, columns, schedule.block_n)
     outer, middle, depth, column = problem.b.strides
     batch = _batch(problem, outer, middle)
     if _across(problem):
@@ -151,18 +146,17 @@ def _map(
     width: int,
     rows: tuple[tuple[DimExpr, int], ...],
     block: int,
-    outer: int = 1,
 ) -> TensorMapArgument:
     """A map over what is contiguous, rows, middle and outer; the stride of a single one says nothing.
 
-    A constant ``b`` is rounded to tf32 where it is packed; its ``outer`` ones are its parts.
+    A constant ``b`` is rounded to tf32 where it is packed.
     """
     size = problem.precision.storage.bytes
     return TensorMapArgument(
         index,
         (width, *(extent for extent, _ in rows)),
         tuple(stride * size or ALIGNMENT for _, stride in rows),
-        (box_depth(problem.precision), block, 1, outer),
+        (box_depth(problem.precision), block, 1, 1),
         SWIZZLE,
         to_tf32=problem.precision is Precision.TF32 and not (index == 1 and problem.b_constant),
     )

@@ -2,7 +2,7 @@
 
 Logical arrays have ONNX's shapes: (k, c / groups, r, s), transposed convolutions (c, k / groups, r,
 s), matrices (k, n). A packing never changes what a name means: another layout is another name.
-Packings that round (``_tf32``, ``_split``) are undone up to that rounding.
+Packings that round (``_tf32``) are undone up to that rounding.
 """
 
 from collections.abc import Callable
@@ -18,8 +18,6 @@ from wpk.schedules.packing_depthwise import pack_depthwise, unpack_depthwise
 from wpk.schedules.packing_patch import pack_patch, unpack_patch
 
 Array = NDArray[Any]
-
-_LARGEST_TF32 = np.uint32(0x7F7FE000).view(np.float32)
 
 _ROW_BYTES = 16
 """Rows of packed matrices are multiples of this, so that every row can be copied in whole chunks."""
@@ -81,19 +79,6 @@ def round_to_tf32(array: Array) -> Array:
     return np.where(finite, rounded, bits).view(np.float32)
 
 
-def split_fp32(array: Array) -> tuple[Array, Array]:
-    """fp32 as two tf32 numbers, the nearest and the nearest to the rest (split_fp32.cuh); |rest| <= 2^-22 |x|.
-
-    What would round to infinity becomes the largest tf32 number.
-    """
-    value = np.asarray(array, np.float32)
-    rounded = round_to_tf32(value)
-    overflows = np.isinf(rounded) & ~np.isinf(value)
-    big = np.where(overflows | np.isinf(value), np.copysign(_LARGEST_TF32, value), rounded)
-    big = big.astype(np.float32)
-    return big, round_to_tf32(value - big)
-
-
 def _pack_krsc(array: Array, problem: Convolution, vector: int) -> Array:
     """Filters as rows of (r, s, c): taps padded to ``vector`` channels, rows to 16 bytes; zeros."""
     groups, (r, s) = problem.groups, problem.filter
@@ -144,32 +129,16 @@ def _rounded(packing: Packing) -> Packing:
     )
 
 
-def _split(packing: Packing) -> Packing:
-    """Both parts of fp32, one behind the other."""
-
-    def packed(array: Array, problem: Any) -> Array:
-        return np.stack([packing.pack(part, problem) for part in split_fp32(array)])
-
-    return Packing(
-        packed,
-        lambda parts, problem: (
-            packing.unpack(parts[0], problem) + packing.unpack(parts[1], problem)
-        ),
-    )
-
-
 _NK = Packing(_pack_nk, _unpack_nk)
 _PATCH = Packing(pack_patch, unpack_patch)
 
 PACKINGS: dict[str, Packing] = {
     **{f"krsc_pad{vector}": _krsc(vector) for vector in (1, 2, 4, 8)},
     **{f"krsc_pad{vector}_tf32": _rounded(_krsc(vector)) for vector in (1, 2, 4)},
-    **{f"krsc_pad{vector}_split": _split(_krsc(vector)) for vector in (1, 4)},
     "depthwise_rsk": Packing(pack_depthwise, unpack_depthwise),
     "patch": _PATCH,
     "patch_tf32": _rounded(_PATCH),
     "nk_pad": _NK,
     "nk_pad_tf32": _rounded(_NK),
-    "nk_pad_split": _split(_NK),
 }
 """All packings by name."""

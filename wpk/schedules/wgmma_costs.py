@@ -1,7 +1,5 @@
 """What schedules of warpgroups take: threads, shared memory, registers, and what they make the GPU do."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from wpk.dtypes import Precision
@@ -9,15 +7,12 @@ from wpk.performance.work import Columns, Floats, Work
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
 from wpk.schedules.template import Schedule
-from wpk.targets.target import Target
 
 GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
 """Of a warpgroup; and threads of a warp."""
 
-B_PARTS = {precision: 2 if precision is Precision.FP32 else 1 for precision in Precision}
-"""Numbers that an element of B is packed as: of fp32 two of tf32."""
-
 _BARRIER_BYTES = 16  # of a slot
+_BOX_ROW_BYTES = 128
 _PORT_BYTES = 128.0  # that shared memory gives in a cycle
 _FP32_ROWS = (
     36  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
@@ -38,12 +33,14 @@ def whole_groups(columns: Columns) -> Floats:
 
 
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:
-    """The ring with its barriers, or the epilogue's staging (16 rows a warp) where larger."""
+    """The ring with its barriers, or the epilogue's staging (16 rows a warp) where larger.
+
+    Of fp32 two boxes of B beside the ring, for what is cut off its numbers.
+    """
     size = float(precision.storage.bytes)
-    stage = (
-        (columns["block_m"] + B_PARTS[precision] * columns["block_n"]) * columns["block_k"] * size
-    )
-    ring = columns["stages"] * (stage + _BARRIER_BYTES)
+    stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
+    beside = 2 * columns["block_n"] * _BOX_ROW_BYTES if precision is Precision.FP32 else 0
+    ring = columns["stages"] * (stage + _BARRIER_BYTES) + beside
     staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
     larger: Floats = np.maximum(ring, staging)
     return larger
@@ -67,23 +64,21 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     return np.maximum(accumulators + more + _OTHER_REGISTERS, summing)
 
 
-def work(product: TiledProduct, precision: Precision, columns: Columns, target: Target) -> Work:
+def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:
     """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
 
-    Of fp32 three products read one part of B each.
+    Of fp32 three products read B or what is cut off it, which is written in between.
     """
-    size, parts = float(precision.storage.bytes), B_PARTS[precision]
-    rows = GROUP_ROWS + (2 * parts - 1) * columns["block_n"]
-    read = columns["block_m"] / GROUP_ROWS * rows * columns["block_k"] * size
-    again = (parts - 1) * columns["block_n"] * columns["block_k"] * size
+    size = float(precision.storage.bytes)
+    times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
+    rows = columns["block_m"] / GROUP_ROWS * (GROUP_ROWS + times * columns["block_n"]) + written
     costs = TileCosts(
         unit=precision,
         threads=threads(columns),
         shared_bytes=shared_bytes(columns, precision),
         registers=registers(columns, precision),
-        loads=read / _PORT_BYTES * WARP / threads(columns),
+        loads=rows * columns["block_k"] * size / _PORT_BYTES * WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),
         by_warpgroups=True,
     )
-    more = again / target.transaction_bytes
-    return replace(product, transactions=product.transactions + more).work(columns, costs)
+    return product.work(columns, costs)

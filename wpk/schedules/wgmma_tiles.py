@@ -29,14 +29,6 @@ SWIZZLE = 128
 ALIGNMENT = 16
 """Bytes: of addresses and strides that tensor copies take."""
 
-PACKED_AS = {
-    Precision.FP32: "_split",
-    Precision.TF32: "_tf32",
-    Precision.FP16: "",
-    Precision.BF16: "",
-}
-"""How the packing of a constant operand ends."""
-
 _CAPABILITY = (9, 0)  # wgmma is an instruction of sm_90a alone
 _BOXES = (1, 2, 3, 4)  # of a step
 _MOST_BOXES = 16  # of a ring: more do not fit, or begin after the first ones have come
