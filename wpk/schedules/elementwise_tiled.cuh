@@ -63,21 +63,34 @@ struct TileOperand<Problem, Schedule, Crossing<One>, I>
         return elements;
     }
 
+    // A thread's loads go out in groups that a few registers hold.
     static WPK_DEVICE void fill(const void* base, const TilePlace& at)
     {
+        constexpr int count = tile * tile / V / Schedule::threads, atOnce = minOf(count, 32 / V);
         Type* const elements = shared();
-        for (int t = static_cast<int>(threadIdx.x); t < tile * tile / V; t += Schedule::threads)
+        for (int first = 0; first < count; first += atOnce)
         {
-            const int row = t / (tile / V), column = t % (tile / V) * V;
-            const int valid = minOf(V, Problem::column - at.column - column);
-            if (at.row + row >= Problem::row || valid <= 0)
-                continue;
-            Type values[V];
-            loadRow<One, V>(
-                base, One::offset(at.leading, at.d1, at.d2, at.row + row, at.column + column), valid, values);
+            Type values[atOnce][V];
             WPK_UNROLL
-            for (int v = 0; v < V; ++v)
-                store<Type, 1>(elements + row * pitch + column + v, {{values[v]}});
+            for (int i = 0; i < atOnce; ++i)
+            {
+                const int t = static_cast<int>(threadIdx.x) + (first + i) * Schedule::threads;
+                const int row = t / (tile / V), column = t % (tile / V) * V;
+                const int left = Problem::column - at.column - column;
+                const int valid = Problem::column % V == 0 && left > 0 ? V : minOf(V, left);
+                if (first + i < count && at.row + row < Problem::row && valid > 0)
+                    loadRow<One, V>(base, One::offset(at.leading, at.d1, at.d2, at.row + row, at.column + column),
+                        valid, values[i]);
+            }
+            WPK_UNROLL
+            for (int i = 0; i < atOnce; ++i)
+            {
+                const int t = static_cast<int>(threadIdx.x) + (first + i) * Schedule::threads;
+                const int row = t / (tile / V), column = t % (tile / V) * V;
+                WPK_UNROLL
+                for (int v = 0; first + i < count && v < V; ++v)
+                    store<Type, 1>(elements + row * pitch + column + v, {{values[i][v]}});
+            }
         }
     }
 
