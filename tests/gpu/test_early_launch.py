@@ -61,6 +61,7 @@ WAITS = {
     "conv_simt": "    if constexpr (ConstantB)\n        waitIfEarly<Shape>();\n",
     "depthwise": "    waitIfEarly<Schedule>(); //",
     "elementwise_tiled": "    waitIfEarly<Schedule>();\n",
+    "attention_mma": "    waitIfEarly<Schedule>();\n",
 }
 """Where templates wait; the others say `startIfEarly`."""
 

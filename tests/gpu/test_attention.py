@@ -1,0 +1,106 @@
+"""Attention on the GPU: schedules from all over the space against float64, and what each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_problems import attention, expected
+from early_chains import Bench
+from early_kernels import Case, operands
+
+from wpk.device.cuda import CudaDevice
+from wpk.dtypes import Precision
+from wpk.problems import Attention
+from wpk.schedules.registry import TEMPLATE_OF
+from wpk.targets.registry import find_target
+
+pytestmark = pytest.mark.gpu
+
+EVERY = 3
+"""One of so many legal schedules is executed."""
+
+LENGTH, SAMPLES, REPETITIONS = 32, 9, 5
+H200 = find_target("h200")
+PROBLEMS = {
+    "128 tokens": {"queries": 128, "keys": 128, "depth": 64, "batch": (1, 12)},
+    "128 tokens, 8 sentences": {"queries": 128, "keys": 128, "depth": 64, "batch": (8, 12)},
+    "odd": {"queries": 77, "keys": 131, "depth": 40, "batch": (2, 3)},
+    "wide heads": {"queries": 100, "keys": 200, "depth": 128, "batch": (1, 4)},
+}
+
+
+def schedules(problem: Attention) -> Iterator[Case]:
+    """Cases of both templates."""
+    q = (problem.batch[0].value, problem.batch[1], problem.queries, problem.depth)
+    k = (*q[:2], problem.keys, problem.depth)
+    for name in ("attention_mma", "attention_simt"):
+        template = TEMPLATE_OF[name]
+        if template.why_not(problem, H200) is not None:
+            continue
+        _, legal = template.space(problem, H200)
+        for row in range(0, len(legal["early"]), EVERY):
+            chosen = dict(template.schedule(legal, row).parameters())
+            del chosen["early"]
+            yield Case(name, problem, chosen, (q, k, k), q)
+
+
+def reference(case: Case) -> tuple[Any, Any]:
+    """What `operands` should give, and the error that is allowed."""
+    drawn = [
+        np.lib.stride_tricks.as_strided(
+            memory, shape, [stride * memory.itemsize for stride in tensor.strides]
+        ).astype(np.float64)
+        for memory, shape, tensor in zip(
+            operands(case, seed=1),
+            case.inputs,
+            (case.problem.q, case.problem.k, case.problem.v),
+            strict=True,
+        )
+    ]
+    return expected(case.problem, *drawn, [])
+
+
+def result(bench: Bench, case: Case) -> Any:
+    """The output over its domain, in float64."""
+    y = case.problem.y
+    flat = bench.device.read(bench.output, bench.bytes).view(y.dtype.numpy)
+    strides = [stride * y.dtype.bytes for stride in y.strides]
+    return np.lib.stride_tricks.as_strided(flat, case.output, strides).astype(np.float64)
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_schedules_agree_with_float64_and_repeat_themselves(
+    cuda: CudaDevice, record: Callable[[str, object], None], name: str, precision: Precision
+) -> None:
+    problem = attention(precision=precision, **PROBLEMS[name])
+    wanted, allowed, rows = None, None, []
+    for case in schedules(problem):
+        if wanted is None:
+            wanted, allowed = reference(case)
+        bench = Bench(cuda, case)
+        cuda.launch(bench.kernel())
+        first = result(bench, case)
+        worst = float((np.abs(first - wanted) / allowed).max())
+        assert worst <= 1, f"{case.template} {case.schedule}: {worst} times too far"
+        for _ in range(REPETITIONS):
+            cuda.launch(bench.kernel())
+            np.testing.assert_array_equal(result(bench, case), first)
+        rows.append({"us": _microseconds(cuda, bench), "schedule": case.schedule})
+    rows.sort(key=lambda row: row["us"])
+    record(f"attention.{name}.{precision.value}", {"worst": worst, "fastest": rows[:8]})
+    assert rows
+
+
+def _microseconds(cuda: CudaDevice, bench: Bench) -> float:
+    """Of a launch in a chain of itself, as an engine has it; the median."""
+    launch = bench.kernel()
+    if cuda.capability < (9, 0):
+        launch = replace(launch, attributes=())
+    graph = cuda.capture([launch] * LENGTH)
+    samples = sorted(cuda.seconds(graph) / LENGTH * 1e6 for _ in range(SAMPLES))
+    return samples[SAMPLES // 2]
