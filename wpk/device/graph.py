@@ -103,6 +103,30 @@ class CudaMark:
             checked("finish its work", answer)
 
 
+def end_overlap(stream: int) -> None:
+    """What follows on a stream begins after the kernel in front of it has ended, however it is launched.
+
+    A captured stream gets a node that does nothing: only between two kernels is an edge programmatic.
+    On other streams an event stands between them.
+
+    Raises:
+        LaunchError: The driver refuses.
+    """
+    driver, handle = bindings(), _stream(stream)
+    answer = driver.cuStreamGetCaptureInfo(handle)
+    checked("look at a stream", answer)
+    _, status, _, graph, nodes, *_ = answer
+    if status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:
+        CudaMark().record(stream)
+        return
+    node = checked("order a graph", driver.cuGraphAddEmptyNode(graph, nodes, len(nodes)))
+    replace = driver.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
+    checked(
+        "order a graph",
+        driver.cuStreamUpdateCaptureDependencies(handle, [node], None, 1, int(replace)),
+    )
+
+
 @lru_cache(maxsize=64)
 def _stream(handle: int) -> Any:
     return bindings().CUstream(handle)
