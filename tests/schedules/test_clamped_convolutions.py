@@ -12,12 +12,14 @@ from wpk.extent import Extent
 from wpk.problems import ClampedConvolution, Convolution, Epilogue, Tensor
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
+from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATES
 from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.schedules.wgmma_tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
-MMA, SIMT = ConvMmaTemplate(), ConvSimtTemplate()
+MMA, SIMT, WGMMA = ConvMmaTemplate(), ConvSimtTemplate(), ConvWgmmaTemplate()
 SCHEDULE = MmaSchedule(block_m=64, block_n=32, block_k=32, warps_m=2, warps_n=1, stages=3)
 SIMT_SCHEDULE = SimtSchedule(
     block_m=32, block_n=32, block_k=8, thread_m=4, thread_n=4, row_major=0, padding=4, prefetch=1
@@ -82,6 +84,38 @@ def test_ordinary_cores_agree_with_float64(
     check_convolution(fast_execution, SIMT, clamped(precision, **CASES[case]), schedule)
 
 
+WARPGROUPS: dict[str, tuple[dict[str, Any], WgmmaSchedule]] = {
+    "1x1": ({"c": 64, "k": 40}, WgmmaSchedule(64, 64, 64, 2)),
+    "a box is not whole": ({"c": 40, "upper": False}, WgmmaSchedule(64, 32, 64, 2)),
+    "two groups, two boxes": ({"c": 136, "n": 5}, WgmmaSchedule(128, 32, 128, 2, early=1)),
+    "taps of two boxes": ({"window": 2, "c": 72}, WgmmaSchedule(64, 64, 128, 3)),
+    "a cluster": ({"c": 256, "k": 32}, WgmmaSchedule(64, 32, 64, 2, split=2, cluster=1)),
+    "parts": ({"c": 256, "k": 32}, WgmmaSchedule(64, 32, 64, 2, split=2, early=1)),
+}
+
+
+@pytest.mark.parametrize("case", WARPGROUPS)
+@pytest.mark.parametrize("precision", list(Precision))
+def test_warpgroups_agree_with_float64(
+    case: str, precision: Precision, fast_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    form, schedule = WARPGROUPS[case]
+    wide = precision.storage.bytes == 4
+    chosen = replace(schedule, block_k=schedule.block_k // 2) if wide else schedule
+    problem = clamped(precision, **form)
+    assert WGMMA.why_illegal(problem, chosen, find_target("h200")) is None
+    check_convolution(fast_execution, WGMMA, problem, chosen)
+
+
+def test_warpgroups_are_exact_under_every_check(
+    checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = clamped(c=72, n=2, window=2)
+    problem = replace(problem, y=channels_last(DType.FP32, problem.k, problem.p, problem.q))
+    schedule = WgmmaSchedule(64, 32, 64, 3, split=2, early=1)
+    check_convolution(checking_execution, WGMMA, problem, schedule, integers=True)
+
+
 @pytest.mark.parametrize("split", [1, 2])
 @pytest.mark.parametrize(("template", "schedule"), [(MMA, SCHEDULE), (SIMT, SIMT_SCHEDULE)])
 def test_integers_are_exact_under_every_check(
@@ -113,16 +147,23 @@ def test_templates_that_do_not_limit_what_they_read_refuse(channels: int) -> Non
     able = [t for t in TEMPLATES if isinstance(problem, t.problem_type)]
     assert sum(t.why_not(plain, target) is None for t in able) >= 2
     taken = {t.name for t in able if t.why_not(problem, target) is None}
-    assert taken == {"conv_mma", "conv_simt"}
+    assert taken - {"conv_wgmma"} == {"conv_mma", "conv_simt"}
+    assert ("conv_wgmma" in taken) == (channels == 64)
 
 
 @pytest.mark.parametrize(
-    ("template", "schedule"), [(MMA, replace(SCHEDULE, early=1)), (SIMT, SIMT_SCHEDULE)]
+    ("template", "schedule"),
+    [
+        (MMA, replace(SCHEDULE, early=1)),
+        (SIMT, SIMT_SCHEDULE),
+        (WGMMA, WgmmaSchedule(64, 64, 64, 4, early=1)),
+        (WGMMA, WgmmaSchedule(64, 32, 128, 3, split=2, cluster=1, early=1)),
+    ],
 )
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.FP32])
 def test_machine_code_keeps_limits_in_registers(
     template: Any, schedule: Any, precision: Precision
 ) -> None:
-    (source,) = template.instantiate(clamped(precision, c=512, k=128), schedule)
+    (source,) = template.instantiate(clamped(precision, c=1024, k=128), schedule)
     resources = load_nvrtc().compile(source, "sm_90a").resources
     assert resources.spill_store_bytes == resources.stack_bytes == 0

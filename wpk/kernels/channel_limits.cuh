@@ -113,13 +113,13 @@ private:
 namespace detail
 {
 
-template <class Problem>
+template <class Problem, int Tap>
 WPK_DEVICE auto inputLimits(const void* const* inputs)
 {
     if constexpr (requires { typename Problem::Limit; })
     {
-        constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
-        return ChannelLimits<typename Problem::Limit, Problem::has_upper, Problem::c, Problem::tap, kReduction>(inputs);
+        constexpr int kReduction = Problem::filter_h * Problem::filter_w * Tap;
+        return ChannelLimits<typename Problem::Limit, Problem::has_upper, Problem::c, Tap, kReduction>(inputs);
     }
     else
     {
@@ -141,11 +141,12 @@ WPK_DEVICE constexpr int inputLimitCount()
 template <class Problem>
 inline constexpr int kInputLimits = detail::inputLimitCount<Problem>();
 
-// The limits of a convolution whose unit names the type Limit and says has_upper; otherwise none.
-template <class Problem, int N>
+// The limits of a convolution whose unit names the type Limit and says has_upper; otherwise none. Tap: positions of the
+// reduction from one tap to the next.
+template <class Problem, int Tap = Problem::tap, int N>
 WPK_DEVICE auto inputLimits(const Inputs<N>& inputs)
 {
-    return detail::inputLimits<Problem>(inputs.at + (N - kInputLimits<Problem>));
+    return detail::inputLimits<Problem, Tap>(inputs.at + (N - kInputLimits<Problem>));
 }
 
 } // namespace wpk

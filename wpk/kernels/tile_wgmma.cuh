@@ -5,6 +5,7 @@
 // asks for tiles, and waits for a slot until every other warp has multiplied what lay there.
 #pragma once
 
+#include <wpk/kernels/channel_limits.cuh>
 #include <wpk/kernels/cluster_sum.cuh>
 #include <wpk/kernels/named_barrier.cuh>
 #include <wpk/kernels/split_k.cuh>
@@ -68,6 +69,59 @@ WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const Wgmma
     waitWgmma<0>(acc);
 }
 
+// A warp's rows of a box of A, kept between their channels' limits; `box` counts those of the reduction.
+template <class T, int Slices, class Limits>
+WPK_DEVICE void loadLimited(uint32 (&values)[Slices][4], SharedAddress tile, const Limits& limits, int box)
+{
+    constexpr int kOfBox = 128 / 32; // steps of products in the bytes of a row, of which Slices have channels
+    const int row = warpIndex() * 16 + laneIndex() % 16, chunk = laneIndex() / 16;
+    WPK_UNROLL
+    for (int slice = 0; slice < Slices; ++slice)
+    {
+        loadMatrix4(values[slice], tile + SwizzledTile<128>::offset(row, slice * 2 + chunk));
+        auto& fragment = reinterpret_cast<uint32(&)[1][4]>(values[slice]);
+        limits.template keepFragments<T>(fragment, box * kOfBox + slice);
+    }
+}
+
+// The same where A has limits: a warp loads its rows of a box, during the products of the box before, and multiplies
+// them from registers. The first box is `firstBox` of the reduction.
+template <class T, class Shape, class Limits>
+WPK_DEVICE void multiplyLimitedRing(
+    float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, int count, const Limits& limits, int firstBox)
+{
+    uint32 loaded[Shape::slices][4], held[Shape::slices][4] = {};
+    RingPlace<Shape::stages> place;
+    int previous = 0;
+    WPK_KEEP_LOOP
+    for (int step = 0; step < count; ++step)
+    {
+        waitBarrier(ring.full(place.slot), place.parity);
+        __syncwarp(); // products are asked for by whole warps
+        WPK_UNROLL
+        for (int box = 0; box < Shape::boxes; ++box)
+        {
+            const SharedAddress tile = ring.tileA(place.slot) + box * Shape::boxBytesA;
+            loadLimited<T>(loaded, tile, limits, firstBox + step * Shape::boxes + box);
+            waitWgmma<0>(acc); // the products of the box before
+            keepUntilHere(held);
+            if (box == 0 && step > 0 && laneIndex() == 0)
+                arriveBarrier(ring.empty(previous));
+            memcpy(held, loaded, sizeof held);
+            const uint64 b = describeB<Shape>(ring.tileB(place.slot));
+            fenceWgmma();
+            WPK_UNROLL
+            for (int slice = 0; slice < Shape::slices; ++slice)
+                wgmma<T, Shape::majorB>(acc, held[slice], b + sliceOfB<Shape>(box, slice), 1);
+            commitWgmma();
+        }
+        previous = place.slot;
+        place.advance();
+    }
+    waitWgmma<0>(acc);
+    keepUntilHere(held);
+}
+
 // acc += sums, when all products that add to `sums` are done and no longer read the parts of A.
 template <int Count, int Slices>
 WPK_DEVICE void takeSums(float (&acc)[Count], float (&sums)[Count], Tf32Parts<Slices, 4>& parts)
@@ -104,12 +158,11 @@ WPK_DEVICE void splitBox(const unsigned char* box, unsigned char* small)
 // The same in fp32, as three products of tf32 (split_fp32.cuh). A warp loads its rows of A and splits them in
 // registers. B stays as it is, since the unit cuts it; all together write what is cut off beside the ring. What a box
 // adds is summed apart, since tensor cores cut sums.
-template <class Shape>
-WPK_DEVICE void multiplySplitRing(
-    float (&acc)[Shape::accumulators], unsigned char* shared, const WgmmaRing<Shape>& ring, int count)
+template <class Shape, class Limits>
+WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned char* shared,
+    const WgmmaRing<Shape>& ring, int count, const Limits& limits, int firstBox)
 {
     constexpr int kSlices = Shape::slices;
-    const int row = warpIndex() * 16 + laneIndex() % 16, chunk = laneIndex() / 16;
     float sums[Shape::accumulators] = {};
     uint32 values[kSlices][4] = {};
     Tf32Parts<kSlices, 4> parts(values);
@@ -127,9 +180,7 @@ WPK_DEVICE void multiplySplitRing(
             const int tileB = place.slot * Shape::stageBytes + Shape::bytesA + box * Shape::boxBytesB;
             const int smallB = ring.smallB(boxes);
             splitBox<Shape>(shared + tileB, shared + smallB);
-            WPK_UNROLL
-            for (int slice = 0; slice < kSlices; ++slice)
-                loadMatrix4(values[slice], ring.shared + tileA + SwizzledTile<128>::offset(row, slice * 2 + chunk));
+            loadLimited<SplitFp32>(values, ring.shared + tileA, limits, firstBox + boxes);
             takeSums(acc, sums, parts); // of the box before
             if (box == 0 && step > 0 && laneIndex() == 0)
                 arriveBarrier(ring.empty(previous));
@@ -158,9 +209,9 @@ WPK_DEVICE void multiplySplitRing(
 
 // Multiplies the tiles of this block's part of the reduction. Behind it `shared` is free. All threads of the block
 // call it.
-template <class T, class Shape, class Range, class Tiles>
-WPK_DEVICE void multiplyByWarpgroups(
-    float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range, const Tiles& tiles)
+template <class T, class Shape, class Range, class Tiles, class Limits>
+WPK_DEVICE void multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range,
+    const Tiles& tiles, const Limits& limits)
 {
     const WgmmaRing<Shape> ring{sharedAddress(shared)};
     const bool isProducer = threadIdx.x == Shape::consumers;
@@ -175,7 +226,11 @@ WPK_DEVICE void multiplyByWarpgroups(
     {
         if constexpr (Shape::isSplit)
         {
-            multiplySplitRing(acc, shared, ring, range.count);
+            multiplySplitRing(acc, shared, ring, range.count, limits, range.first * Shape::boxes);
+        }
+        else if constexpr (!isSame<Limits, NoLimits>)
+        {
+            multiplyLimitedRing<T>(acc, ring, range.count, limits, range.first * Shape::boxes);
         }
         else
         {
@@ -193,14 +248,14 @@ WPK_DEVICE void multiplyByWarpgroups(
 }
 
 // Computes a tile with the other blocks that share its reduction; who has sums in the end stores them. From `rows`
-// on as storeTiles.
-template <class Problem, class Shape, class Range, class Tiles, class Rows>
+// on as storeTiles. `limits` keep A (channel_limits.cuh).
+template <class Problem, class Shape, class Range, class Tiles, class Rows, class Limits = NoLimits>
 WPK_DEVICE void computeWgmmaTile(unsigned char* shared, const Range& range, const Tiles& tiles,
     const Partials& partials, const Rows& rows, const void* const* operands, void* y, int firstRow, int rowLimit,
-    int firstColumn, int valid, int stored)
+    int firstColumn, int valid, int stored, const Limits& limits = Limits())
 {
     float acc[Shape::accumulators] = {};
-    multiplyByWarpgroups<typename Problem::Multiply, Shape>(acc, shared, range, tiles);
+    multiplyByWarpgroups<typename Problem::Multiply, Shape>(acc, shared, range, tiles, limits);
     if constexpr (Shape::sharers > 1)
     {
         storeSumOfCluster<Problem, Shape>(

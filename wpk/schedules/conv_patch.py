@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from wpk.dims import ceil_div, product
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
@@ -74,6 +75,8 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
 
     def why_not(self, problem: Convolution, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
+        if isinstance(problem, ClampedConvolution):
+            return "limits of the input: a patch is multiplied as it was loaded"
         if problem.c > CHANNELS:
             return f"{problem.c} channels: a pixel of a patch has {CHANNELS}"
         if problem.groups > 1:

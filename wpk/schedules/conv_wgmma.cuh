@@ -91,8 +91,8 @@ private:
 };
 
 template <class Problem, class Schedule>
-WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count> inputs, int n, const TensorMaps<2>& maps, void* y,
-    const Partials& partials = {})
+WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count + kInputLimits<Problem>> inputs, int n,
+    const TensorMaps<2>& maps, void* y, const Partials& partials = {})
 {
     using Shape = WgmmaShape<typename Problem::Multiply, Schedule, Problem::c>;
     using Tiles = ConvWgmmaTiles<Problem, Shape>;
@@ -105,7 +105,8 @@ WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count> inputs, int n, co
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     const Tiles tiles(maps, firstRow, firstFilter);
     computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, PixelRows<Problem::p, Problem::q>{}, inputs.at + 2,
-        y, firstRow, n * (Problem::p * Problem::q), firstFilter, Problem::k, Problem::k + Problem::y_padding);
+        y, firstRow, n * (Problem::p * Problem::q), firstFilter, Problem::k, Problem::k + Problem::y_padding,
+        inputLimits<Problem, Tiles::kOfTap * Shape::kBoxDepth>(inputs));
 }
 
 } // namespace wpk

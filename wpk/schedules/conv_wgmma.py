@@ -12,7 +12,6 @@ from wpk.dims import product
 from wpk.dtypes import Precision
 from wpk.launch import Im2col, TensorMapArgument
 from wpk.performance.work import Columns, Work
-from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.schedules import packings, wgmma_costs, wgmma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
@@ -46,8 +45,6 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
         """See `ScheduleTemplate.why_not`."""
         if (reason := wgmma_tiles.needs(target)) is not None:
             return reason
-        if isinstance(problem, ClampedConvolution):
-            return "limits of the input: products read it from shared memory as it is"
         if problem.groups > 1:
             return f"{problem.groups} groups: a tile would have the channels of several"
         if problem.transposed:
@@ -92,7 +89,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
                 **view.members(),
                 "x_is_matrix": _is_matrix(problem),
             },
-            inputs=2 + len(problem.epilogue.operands),
+            inputs=view.inputs,
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,
