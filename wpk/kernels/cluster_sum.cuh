@@ -9,6 +9,32 @@
 namespace wpk
 {
 
+namespace detail
+{
+
+// An epilogue whose accesses move at most V columns.
+template <class Tensor, int V>
+struct Narrow;
+template <class T, int Width, int64 Outer, int64 Middle, int64 Inner, int64 Column, int V>
+struct Narrow<Strided<T, Width, Outer, Middle, Inner, Column>, V>
+{
+    using Type = Strided<T, minOf(Width, V), Outer, Middle, Inner, Column>;
+};
+template <class... Ts, int V>
+struct Narrow<Tensors<Ts...>, V>
+{
+    using Type = Tensors<typename Narrow<Ts, V>::Type...>;
+};
+template <class Problem, int V>
+struct NarrowEpilogue
+{
+    using Y = typename Narrow<typename Problem::Y, V>::Type;
+    using Operands = typename Narrow<typename Problem::Operands, V>::Type;
+    using Epilogue = typename Problem::Epilogue;
+};
+
+} // namespace detail
+
 // A warp's 16 rows of the sums, in layout D of mma.cuh, to a matrix of all rows.
 template <class Shape>
 WPK_DEVICE void keepPart(const float (&sums)[Shape::accumulators], float* matrix)
@@ -53,8 +79,11 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
     const Rows& rows, const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid,
     int stored)
 {
-    constexpr int V = maxOf(Problem::Y::width, 4), kVectors = Shape::blockN / V;
-    constexpr int kShare = ceilDivide(Shape::blockM, Shape::sharers), kAtOnce = Shape::consumers / kVectors;
+    constexpr int kShare = ceilDivide(Shape::blockM, Shape::sharers);
+    // Wide stores only where they leave something to do for every thread: what comes from other blocks takes longer.
+    constexpr bool isLarge = kShare * Shape::blockN >= 8 * Shape::consumers;
+    constexpr int V = isLarge ? maxOf(Problem::Y::width, 4) : 4;
+    constexpr int kVectors = Shape::blockN / V, kAtOnce = Shape::consumers / kVectors;
     constexpr int kItems = ceilDivide(kShare, kAtOnce);
     // Neighbouring threads take neighbouring vectors of a row, or rows where y's columns are apart.
     constexpr bool kAlongRows = Problem::Y::column != 1;
@@ -68,7 +97,7 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         const int inShare = ofShare + item * kAtOnce, row = part * kShare + inShare;
         return holds && inShare < kShare && row < Shape::blockM && firstRow + row < rowLimit ? row : -1;
     };
-    using Columns = EpilogueColumns<Problem, Rows, V>;
+    using Columns = EpilogueColumns<detail::NarrowEpilogue<Problem, V>, Rows, V>;
     const Columns columns(rows, operands, y, firstColumn + column, valid, stored);
     typename Columns::Fetched fetched[kItems]; // under way while the parts come
     WPK_UNROLL
