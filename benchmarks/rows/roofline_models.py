@@ -54,6 +54,14 @@ def _convolution(sketch: Sketch, name: str, size: Shape, *, is_depthwise: bool =
     sketch.pooled(name, sketch.node("Relu", f"{name}.relu", [y]), (n, c))
 
 
+def _first_layer(sketch: Sketch, name: str, size: Shape) -> None:
+    """ResNet's 7 x 7 over an image as models give it; ``size`` is batch, channels out and width."""
+    n, k, width = size
+    x = sketch.input(f"{name}.given", (n, 3, width, width))
+    y = sketch.convolution(name, x, (k, 3, 7, 7), strides=[2, 2], pads=[3] * 4)
+    sketch.pooled(name, sketch.node("Relu", f"{name}.relu", [y]), (n, k))
+
+
 def _product(sketch: Sketch, name: str, size: Shape) -> None:
     """Rows times a constant matrix; ``size`` is m, n and k."""
     m, n, k = size
@@ -158,6 +166,7 @@ STUDIES: Mapping[str, Study] = {
     "attention_mma": Study(Precision.FP16, *_ATTENTIONS),
     "attention_simt": Study(Precision.FP32, *_ATTENTIONS),
     "conv_mma": Study(Precision.FP16, *_CONVOLUTIONS),
+    "conv_patch": Study(Precision.FP16, _first_layer, ((1, 64, 224), (8, 64, 224), (64, 64, 224))),
     "conv_simt": Study(Precision.FP32, *_CONVOLUTIONS),
     "conv_wgmma": Study(Precision.FP16, *_CONVOLUTIONS),
     "gemm_mma": Study(Precision.FP16, *_PRODUCTS),
