@@ -30,8 +30,8 @@ from wpk.targets.target import Target
 STATIC_SHARED_BYTES = 48 * 1024
 """Shared memory that a kernel may declare; reduction.cuh asserts the same."""
 
-_FLIGHT = 4
-"""Loads that a thread keeps under way in its loop; the compiler unrolls by this."""
+_MOST_LOADS, _MOST_LOADED = 8, 64
+"""Loads that a thread has under way at once, and elements of them; reduction.cuh has the same."""
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,8 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         walked = problem.reduction / splits / (1.0 if view.along_outer else vector)
         run = outputs * vector if view.along_outer else splits * vector
         size = problem.inputs[0].dtype.bytes if problem.inputs else 4
+        operands = max(1, len(problem.inputs))
+        at_once = np.floor(_MOST_LOADED / (vector * operands)).clip(1, _MOST_LOADS)
         tail = prod(outer) * flops(problem.epilogue.expression)
         moved = sum(moved_bytes(t, shape, fastest or 0) for t in problem.inputs)
         return Stream(
@@ -146,9 +148,9 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             stores=float(prod(outer) * problem.y.dtype.bytes),
             blocks=blocks,
             threads=threads,
-            registers=24 + vector * (1 + len(problem.inputs) * _FLIGHT),
+            registers=24 + vector * (1 + len(problem.inputs) * at_once),
             steps=walked.clip(min=1.0),
-            stages=walked.clip(min=1.0, max=_FLIGHT),
+            stages=np.minimum(walked, at_once).clip(min=1.0),
             shared_bytes=threads * vector * 4 * (splits > 1),
             thread_loads=vector * (splits > 1),
             early=columns["early"] == 1,
