@@ -64,7 +64,7 @@ WPK_DEVICE float reduceTwo(float a, float b)
 
 // Reduces share `share` of `Splits` of the inner elements of the item at (leading, o1, o2, row). Loads go out in
 // groups, as many as a few registers hold.
-template <class Problem, int V, int Splits>
+template <class Problem, int V, int Outputs, int Splits>
 WPK_DEVICE void reduceShare(
     const void* const* inputs, int leading, int o1, int o2, int row, int valid, int share, float (&sums)[V])
 {
@@ -72,7 +72,8 @@ WPK_DEVICE void reduceShare(
     constexpr bool outer = Problem::alongOuter;
     constexpr int runs = outer ? Problem::i3 : ceilDivide(Problem::i3, V);
     constexpr int total = Problem::i1 * Problem::i2 * runs, steps = ceilDivide(total, Splits);
-    constexpr int atOnce = minOf(steps, maxOf(1, minOf(8, 64 / (V * maxOf(1, Operands::count)))));
+    constexpr int elements = minOf(64, 32768 / (Outputs * Splits)); // of large blocks, a thread has few registers
+    constexpr int atOnce = minOf(steps, maxOf(1, minOf(8, elements / (V * maxOf(1, Operands::count)))));
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
         sums[v] = reduceIdentity<Problem::kind>();
@@ -160,7 +161,7 @@ WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::cou
     startIfEarly<Schedule>();
     if (inside && part.valid > 0)
     {
-        detail::reduceShare<Problem, V, splits>(
+        detail::reduceShare<Problem, V, outputs, splits>(
             inputs.at, at.leading, at.at[0], at.at[1], part.start, part.valid, share, sums);
     }
     detail::combineShares<Problem::kind, outputs, splits>(output, share, sums);

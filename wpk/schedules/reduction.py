@@ -30,8 +30,9 @@ from wpk.targets.target import Target
 STATIC_SHARED_BYTES = 48 * 1024
 """Shared memory that a kernel may declare; reduction.cuh asserts the same."""
 
-_MOST_LOADS, _MOST_LOADED = 8, 64
-"""Loads that a thread has under way at once, and elements of them; reduction.cuh has the same."""
+_MOST_LOADS, _MOST_LOADED, _BLOCK_LOADED = 8, 64, 32768
+"""Loads that a thread has under way at once, and elements of them, in a thread and in a block;
+reduction.cuh has the same."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     """Threads walk the axis along which the inputs are contiguous, reduced or not; sums are fp32."""
 
     name: ClassVar[str] = "reduction"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     problem_type = Reduction
     schedule_type = ReductionSchedule
 
@@ -138,7 +139,8 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         run = outputs * vector if view.along_outer else splits * vector
         size = problem.inputs[0].dtype.bytes if problem.inputs else 4
         operands = max(1, len(problem.inputs))
-        at_once = np.floor(_MOST_LOADED / (vector * operands)).clip(1, _MOST_LOADS)
+        elements = np.minimum(_MOST_LOADED, _BLOCK_LOADED / threads)
+        at_once = np.floor(elements / (vector * operands)).clip(1, _MOST_LOADS)
         tail = prod(outer) * flops(problem.epilogue.expression)
         moved = sum(moved_bytes(t, shape, fastest or 0) for t in problem.inputs)
         return Stream(
