@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from first_layers import CASES, channels_first, channels_last, first_layer
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
 from wpk.build.tensor_cores import count_tensor_core_instructions
@@ -27,55 +28,6 @@ RUN = replace(TILE, tile_p=2, tile_q=16, warps_m=1, warps_n=2, tiles=3, early=1)
 
 def _slow(value: Any) -> Any:
     return pytest.param(value, marks=pytest.mark.slow)
-
-
-def channels_last(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
-    pixel = c + padding
-    alignment = next(a for a in (16, 8, 4, 2, 1) if pixel * dtype.bytes % a == 0)
-    return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
-
-
-def channels_first(dtype: DType, c: int, h: int, w: int) -> Tensor:
-    return Tensor(dtype, (c * h * w, h * w, w, 1), alignment=dtype.bytes)
-
-
-def first_layer(
-    c: int = 3,
-    k: int = 24,
-    size: tuple[int, int] = (17, 21),
-    filter: tuple[int, int] = (7, 7),
-    stride: tuple[int, int] = (2, 2),
-    pads: tuple[int, int, int, int] = (3, 3, 3, 3),
-    precision: Precision = Precision.FP16,
-    n: int = 2,
-    x: Tensor | None = None,
-    y_padding: int = 0,
-) -> Convolution:
-    """Channels first, fp32, as models give them; ``pads`` is (top, left, bottom, right)."""
-    p, q = ((size[i] + pads[i] + pads[i + 2] - filter[i]) // stride[i] + 1 for i in (0, 1))
-    x = x or channels_first(DType.FP32, c, *size)
-    y = channels_last(precision.storage, k, p, q, y_padding)
-    return Convolution(
-        *(precision, Extent(n), c, *size, k, p, q, filter, stride, (1, 1), pads[:2]),
-        *(1, False, x, y, Epilogue()),
-    )
-
-
-CASES: dict[str, dict[str, Any]] = {
-    "7x7, stride 2": {},
-    "3x3": {"filter": (3, 3), "stride": (1, 1), "pads": (1, 1, 1, 1), "size": (9, 11)},
-    "3x3, stride 2": {"filter": (3, 3), "pads": (0, 0, 1, 1), "size": (13, 18)},
-    "no padding": {"filter": (3, 3), "stride": (1, 1), "pads": (0, 0, 0, 0), "size": (9, 19)},
-    "5x4, stride 3": {"filter": (5, 4), "stride": (3, 3), "pads": (2, 0, 0, 3), "size": (20, 31)},
-    "11x11, stride 4": {"filter": (11, 11), "stride": (4, 4), "pads": (2, 2, 2, 2), "size": (35, 39)},
-    "strides apart": {"filter": (2, 5), "stride": (1, 2), "pads": (0, 2, 1, 2), "size": (6, 24)},
-    "1x1": {"filter": (1, 1), "stride": (1, 1), "pads": (0, 0, 0, 0), "size": (5, 9)},
-    "one channel": {"c": 1, "filter": (5, 5), "stride": (1, 1), "pads": (2, 2, 2, 2)},
-    "two channels": {"c": 2, "filter": (3, 3), "pads": (1, 1, 1, 1)},
-    "four channels": {"c": 4, "filter": (3, 3), "stride": (1, 1), "pads": (1, 1, 1, 1)},
-    "one-dimensional": {"size": (1, 67), "filter": (1, 9), "stride": (1, 2), "pads": (0, 4, 0, 4)},
-    "odd filters": {"k": 37, "filter": (3, 3), "y_padding": 3},
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
