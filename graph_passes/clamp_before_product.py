@@ -8,9 +8,10 @@ the normalised tensor is never stored: the layers of a DenseNet and of other net
 before they multiply need one kernel less each.
 
 The product's weights and the limits are rounded here to what products will read, and the sum is of
-the rounded ones, so that channels below their limit give what they gave: nothing. Only where
-nothing is padded, and where the producer of ``x`` could not compute the activation: it has other
-readers, or only moves data.
+the rounded ones, so that channels below their limit give what they gave: nothing. That sum may be much larger than what
+is left of it, so in 16 bits what its rounding leaves is added apart. Only where nothing is padded,
+and where the producer of ``x`` could not compute the activation: it has other readers, or only
+moves data.
 """
 
 from collections.abc import Callable
@@ -117,7 +118,10 @@ class ClampBeforeProduct(GraphPass):
         axes = tuple(range(1, old.ndim))
         bias = floats(given(product, 2))
         bias = (0.0 if bias is None else bias) - (weight * given_up).sum(axis=axes)
-        _write(editor, product, found.source, limits, weight, bias + (old * rest).sum(axis=axes))
+        bias = bias + (old * rest).sum(axis=axes)
+        kept = rounded(bias) if self._precision.storage.bytes == 2 else bias
+        limited = _limited(editor, product, found.source, limits)
+        _write(editor, product, limited, weight, (kept, bias - kept))
         return None
 
 
@@ -217,28 +221,36 @@ def _why_not_held(exact: Vector, weight: Vector, precision: Precision) -> str | 
     return None
 
 
+def _limited(
+    editor: GraphEditor, product: gs.Node, source: gs.Tensor, limits: _Limits
+) -> gs.Variable:
+    name, dtype, column = product.name, product.inputs[1].dtype, (-1, 1, 1)
+    lower = editor.constant(f"{name}_lower", limits.lower.astype(dtype).reshape(column))
+    limited = editor.add("Max", [source, lower], like=source, name=f"{name}_raised")
+    if not bool(np.isfinite(limits.upper).any()):
+        return limited
+    upper = editor.constant(f"{name}_upper", limits.upper.astype(dtype).reshape(column))
+    return editor.add("Min", [limited, upper], like=source, name=f"{name}_lowered")
+
+
 def _write(
     editor: GraphEditor,
     product: gs.Node,
-    source: gs.Tensor,
-    limits: _Limits,
+    limited: gs.Tensor,
     weight: Vector,
-    bias: Vector,
+    bias: tuple[Vector, Vector],
 ) -> None:
-    old, output, name = product.inputs[1], product.outputs[0], product.name
-    dtype = old.dtype
-    column = (-1, 1, 1)
-    lower = editor.constant(f"{name}_lower", limits.lower.astype(dtype).reshape(column))
-    limited = editor.add("Max", [source, lower], like=source, name=f"{name}_raised")
-    if bool(np.isfinite(limits.upper).any()):
-        upper = editor.constant(f"{name}_upper", limits.upper.astype(dtype).reshape(column))
-        limited = editor.add("Min", [limited, upper], like=source, name=f"{name}_lowered")
+    """Write the product of ``limited``; the second part of ``bias`` is added behind it."""
+    old, output = product.inputs[1], product.outputs[0]
+    first, rest = (part.astype(old.dtype) for part in bias)
     inputs = [
         limited,
-        editor.constant(f"{old.name}_scaled", weight.astype(dtype)),
-        editor.constant(f"{old.name}_offsets", bias.astype(dtype)),
+        editor.constant(f"{old.name}_scaled", weight.astype(old.dtype)),
+        editor.constant(f"{old.name}_offsets", first),
     ]
-    attrs = dict(product.attrs)
-    editor.replace(
-        output, editor.add("Conv", inputs, like=output, name=f"{name}_clamped", attrs=attrs)
-    )
+    name, attrs = f"{product.name}_clamped", dict(product.attrs)
+    result = editor.add("Conv", inputs, like=output, name=name, attrs=attrs)
+    if bool(rest.any()):
+        column = editor.constant(f"{old.name}_rest", rest.reshape(-1, 1, 1))
+        result = editor.add("Add", [result, column], like=output)
+    editor.replace(output, result)

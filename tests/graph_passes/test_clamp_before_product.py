@@ -69,6 +69,23 @@ def test_channels_under_their_limit_give_nothing(load, export, run_model, precis
     np.testing.assert_allclose(y[0], np.broadcast_to(expected, y[0].shape), atol=24 * 2.0**-24 * 8)
 
 
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16])
+def test_offsets_survive_16_bits(load, export, run_model, precision):
+    text = _text("m = Mul(c, ss)  a = Add(m, tt)  r = Relu(a)  y = Conv(r, w)")
+    graph = load(text, CONSTANTS.replace("ss", "ss=0.3").replace("tt", "tt=-40"))
+    assert ClampBeforeProduct(precision)(graph).rewritten == 1
+    largest = 0.0
+    for tensor in [t for node in graph.nodes for t in node.inputs if hasattr(t, "values")]:
+        tensor.values = tensor.values.astype(precision.storage.numpy).astype(np.float32)
+        largest = max(largest, float(np.abs(tensor.values).max() if tensor.values.ndim == 1 else 0))
+    low = np.zeros((1, 6, 4, 4), np.float32)
+    (y,) = run_model(export(graph), {"x": low, "u": low})
+    # Nothing but what two roundings leave of offsets of this size, and sums of 12 in fp32.
+    assert largest > 30
+    left = precision.storage.unit_roundoff**2 * largest + 24 * 2.0**-24 * 12 * 40
+    assert np.abs(y).max() <= left
+
+
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16, Precision.TF32])
 def test_weights_and_limits_are_numbers_of_the_type_of_products(load, precision):
     graph = load(_text("m = Mul(c, ss)  a = Add(m, tt)  r = Relu(a)  y = Conv(r, w)"), CONSTANTS)
