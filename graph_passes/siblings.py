@@ -14,8 +14,10 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.functions import outside_inputs
-from wpk.graph_passes.fusion_rules import is_anchor, is_elementwise
+from wpk.graph_passes.fusion_rules import VIEWS, is_anchor, is_elementwise
+from wpk.graph_passes.fusion_views import trace
 from wpk.graph_passes.linear_operator import (
+    channel_axis,
     channel_vector,
     output_channels,
     why_not_linear,
@@ -179,6 +181,27 @@ def _why_not_apart(graph: gs.Graph, product: gs.Node, output: gs.Tensor) -> str 
     for reader in output.outputs:
         if is_elementwise(reader) and not _computed_elsewhere(reader, product, output):
             return f"'{reader.name}' behind it would need a kernel of its own"
+    axis = channel_axis(product) % (rank(output) or 1)
+    return _why_not_in_place(output, axis, [])
+
+
+def _why_not_in_place(output: gs.Tensor, axis: int, chain: list[gs.Node]) -> str | None:
+    """Say which view behind ``output`` would need its channels without gaps between their rows."""
+    for reader in (chain[-1].outputs[0] if chain else output).outputs:
+        if not is_op(reader, *VIEWS):
+            continue
+        views = trace(output, [*chain, reader])
+        if views is None:
+            return (
+                f"the shapes between '{output.name}' and '{reader.outputs[0].name}' are not known"
+            )
+        for group in views.groups:
+            axes = {factor.axis for factor in group}
+            if axis in axes and len(axes) > 1:
+                return f"'{reader.name}' makes one dimension of its channels and others"
+        reason = _why_not_in_place(output, axis, [*chain, reader])
+        if reason is not None:
+            return reason
     return None
 
 

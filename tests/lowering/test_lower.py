@@ -233,6 +233,21 @@ def test_a_mean_over_the_plane_computes_what_it_alone_reads(
     compare(model, source, batch=3)
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_heads_that_flatten_their_product(tmp_path: Path, compare: Compare, batch: int) -> None:
+    text = """agraph (float[N,7,32] x, float[32,32] w0, float[32,32] w1, float[224,6] w2, float[224,5] w3) => (float[N,6] y, float[N,5] z) {
+      a = MatMul(x, w0)
+      b = MatMul(x, w1)
+      fa = Flatten(a)
+      fb = Flatten(b)
+      y = MatMul(fa, w2)
+      z = MatMul(fb, w3)
+    }"""
+    model, source = lowered(tmp_path, text)
+    assert kinds(model) == ["Matmul"] * 4  # joined, their rows would not be contiguous
+    compare(model, source, batch)
+
+
 def test_channel_shuffle_is_one_copy(tmp_path: Path, compare: Compare) -> None:
     text = """agraph (float[2,8,5,5] x, float[8,8,1,1] w0, float[8,8,1,1] w1) => (float[2,8,5,5] y) {
       split = Constant<value_ints=[0,2,4,5,5]>()
