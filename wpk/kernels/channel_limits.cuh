@@ -60,9 +60,7 @@ public:
         for (int half = 0; half < 2; ++half)
         {
             Range ranges[kPerWord];
-            WPK_UNROLL
-            for (int e = 0; e < kPerWord; ++e)
-                ranges[e] = rangeAt(first + half * (kDepth / 2) + e);
+            rangesAt(ranges, first + half * (kDepth / 2));
             WPK_UNROLL
             for (int i = 0; i < Tiles; ++i)
             {
@@ -94,6 +92,28 @@ private:
         if (!exists)
             return {0.0f, 0.0f, false};
         return {toFloat(lower_[channel]), HasUpper ? toFloat(upper_[channel]) : 0.0f, true};
+    }
+
+    // Of N neighbouring positions, the first a multiple of N.
+    template <int N>
+    WPK_DEVICE void rangesAt(Range (&ranges)[N], int position) const
+    {
+        if constexpr (Channels == Tap && Tap % N == 0)
+        {
+            const int channel = Reduction == Tap ? position : position % Tap;
+            const bool exists = position < Reduction;
+            const auto lower = exists ? load<B, N>(lower_ + channel) : zeroVector<B, N>();
+            const auto upper = exists && HasUpper ? load<B, N>(upper_ + channel) : zeroVector<B, N>();
+            WPK_UNROLL
+            for (int e = 0; e < N; ++e)
+                ranges[e] = {toFloat(lower[e]), toFloat(upper[e]), exists};
+        }
+        else
+        {
+            WPK_UNROLL
+            for (int e = 0; e < N; ++e)
+                ranges[e] = rangeAt(position + e);
+        }
     }
 
     template <class T>
