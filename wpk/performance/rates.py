@@ -20,9 +20,10 @@ FILL_CYCLES = 300
 SYNC_CYCLES = 140
 """What a step adds that nothing hides: barrier, first shared memory loads, addresses; fitted."""
 
-COPY_CYCLES = 1000
-"""From asking for a slot of a ring by tensor copies until warpgroups multiply it: copy, barrier, wake-up;
-fitted. Their step adds nothing else: nobody but that barrier waits."""
+COPY_CYCLES, COPY_ENDS_CYCLES = 400, 1330
+"""Of warpgroups that multiply what tensor copies bring: what a slot of the ring waits for its copy, and
+what a block takes before its first product and after its last: barriers, tensor maps, the first copy,
+the store; fitted to kernels measured on an H200 (`wpk.performance.waves`). A step adds nothing else."""
 
 LOAD_SLOTS = 1.5
 """Issue slots of a shared memory load, with its share of addresses; fitted."""
@@ -62,6 +63,7 @@ class StepRates:
         stages: Steps whose loads are in flight at once.
         sync: Cycles that a step adds.
         latency: Cycles until what a step loads is there.
+        ends: Cycles of a block before its first step and after its last.
     """
 
     operations: float
@@ -73,6 +75,7 @@ class StepRates:
     stages: Floats
     sync: float
     latency: float
+    ends: float
 
     @classmethod
     def of(cls, work: Work, target: Target) -> StepRates:
@@ -96,6 +99,7 @@ class StepRates:
             stages=np.maximum(work.stages, 1),
             sync=0.0 if work.by_warpgroups else SYNC_CYCLES,
             latency=COPY_CYCLES if work.by_warpgroups else FILL_CYCLES,
+            ends=COPY_ENDS_CYCLES if work.by_warpgroups else 2 * FILL_CYCLES,
         )
 
     def fed(self, held: Floats) -> Floats:
