@@ -1,7 +1,8 @@
 """Several templates for one problem: each has its searcher, and the trials are dealt out among them.
 
-The template that has had the fewest trials is asked next, so they take turns. One whose best is far
-behind the others' when it has had its probe of trials is not asked any more.
+Templates take turns, those that are expected to be slower less often: with the square of how much slower
+their best is, as measured, or as the models think before anything was. One that is far behind the others
+when it has had its probe of trials is not asked any more.
 """
 
 from __future__ import annotations
@@ -25,22 +26,33 @@ LAG = 2.0
 @dataclass
 class _Entry:
     searcher: Searcher[Any]
+    promise: float
     dealt: int = 0  # schedules asked for, and outcomes of others
     told: int = 0
     best: float = inf
     exhausted: bool = False
 
+    @property
+    def expected(self) -> float:
+        """Seconds of its best schedule."""
+        return self.best if self.best < inf else self.promise
+
 
 class Competition:
     """The searchers of a problem's templates."""
 
-    def __init__(self, searchers: Mapping[str, Searcher[Any]]) -> None:
-        """Begin with equal chances.
+    def __init__(
+        self, searchers: Mapping[str, Searcher[Any]], promises: Mapping[str, float]
+    ) -> None:
+        """Begin with what the models think.
 
         Args:
-            searchers: By the template's name; of two with as many trials the first is asked.
+            searchers: By the template's name; of two with equal claims the first is asked.
+            promises: Estimated seconds of each template's best schedule.
         """
-        self._entries = {name: _Entry(searcher) for name, searcher in searchers.items()}
+        self._entries = {
+            name: _Entry(searcher, promises[name]) for name, searcher in searchers.items()
+        }
         self._proposers: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
 
     def ask(self, count: int) -> list[tuple[str, Schedule]]:
@@ -79,4 +91,10 @@ class Competition:
             for name, entry in self._entries.items()
             if not entry.exhausted and not (entry.told >= PROBE and entry.best > LAG * best)
         }
-        return min(left, key=lambda name: left[name].dealt, default=None)
+        least = min((entry.expected for entry in left.values()), default=inf)
+
+        def turn(name: str) -> float:
+            entry = left[name]
+            return (entry.dealt + 1) * (entry.expected / least) ** 2
+
+        return min(left, key=turn, default=None)

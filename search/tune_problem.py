@@ -25,6 +25,10 @@ IMPROVEMENT = 0.99
 BATCH = 16
 """Schedules asked for at once: enough to keep the builder's processes busy."""
 
+LEAST_TRIALS = 8
+"""Schedules that each problem tries as long as the run has time, however little is to be won there:
+what a searcher begins with, the models' first choices."""
+
 LIBRARY_FINALISTS = 2
 """Of the library's implementations, so many are compared with the best schedules."""
 
@@ -38,7 +42,7 @@ class Slice:
     """What one problem may spend of the budget.
 
     Attributes:
-        until: Time of the session's clock at which its search ends, once it has tried anything.
+        until: Time of the session's clock at which its search ends, once it has tried the least.
         end: Time at which the run ends, whatever has been tried.
         trials: Schedules that it may measure.
     """
@@ -151,7 +155,8 @@ class ProblemTuning:
             {
                 each.template: each.searcher(self._seed(each.template))
                 for each in self._task.contenders
-            }
+            },
+            {each.template: each.promise for each in self._task.contenders},
         )
         for (template, _), known in self._known.items():
             if self._is_rival(template):
@@ -177,7 +182,7 @@ class ProblemTuning:
             return Stop.NO_IMPROVEMENT
         if self._exhausted:
             return Stop.EXHAUSTED
-        late = now >= limits.end or (now >= limits.until and bool(self.tried))
+        late = now >= limits.end or (now >= limits.until and len(self.tried) >= LEAST_TRIALS)
         return Stop.OUT_OF_BUDGET if late or self.measured >= limits.trials else None
 
     def _try_library(self, rival: Rival) -> None:

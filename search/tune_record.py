@@ -24,12 +24,14 @@ class Contender:
     Attributes:
         template: Its name.
         version: Its version, as text.
+        promise: Estimated seconds of its best schedule.
         searcher: Begins the search of its space with a seed; called only where what is known does
             not suffice.
     """
 
     template: str
     version: str
+    promise: float
     searcher: Callable[[int], Searcher[Any]]
 
 

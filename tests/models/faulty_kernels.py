@@ -72,11 +72,12 @@ class Kit:
         return self._candidate(KernelSource(source.entry, text))
 
     def doing_nothing(self) -> Candidate:
-        """The candidate with an empty kernel."""
+        """The candidate with an empty kernel, which waits as one that is launched early has to."""
         (source,) = self.good.finalist.sources
         head, brace, body = source.text.rpartition("{\n  wpk::elementwise")
         assert brace, source.text
-        return self._candidate(KernelSource(source.entry, head + "{" + body[body.index(";") + 1 :]))
+        nothing = "{\n  wpk::waitForPrevious();" + body[body.index(";") + 1 :]
+        return self._candidate(KernelSource(source.entry, head + nothing))
 
     def too_large_a_block(self) -> Candidate:
         """The candidate with more shared memory than a GPU has."""

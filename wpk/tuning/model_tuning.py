@@ -247,7 +247,8 @@ def _contender(problem: Problem, offer: Shortlist, make: MakeSearcher) -> Conten
         space = SearchSpace(template.schedule_type, columns, features, PROMISING)
         return make(space, seed)
 
-    return Contender(template.name, str(template.version), begin)
+    promise = offer.ranked[0].estimate
+    return Contender(template.name, str(template.version), promise, begin)
 
 
 def _measure_static(choices: dict[Problem, Choice], session: Session, tell: Tell) -> None:

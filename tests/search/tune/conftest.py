@@ -95,7 +95,7 @@ class Bench:
             self.searchers += 1
             return RandomSearch(SearchSpace.of(problem, template, TARGET), seed)
 
-        return Contender(name, str(template.version), search)
+        return Contender(name, str(template.version), 1.0, search)
 
     def session(self, seed: int = 1, run: str = "", **changes: Any) -> Session:
         entry = self.store.resume_run(run) if run else self.store.begin_run(["wpk"], seed)
