@@ -41,7 +41,7 @@ def test_a_rebuilt_plan_is_the_same_to_the_byte(
 def test_a_lock_is_read_by_people(lock: Path) -> None:
     lines = lock.read_text().splitlines()
     (schedule,) = [line for line in lines if '["block_m", ' in line]
-    assert '["prefetch", ' in schedule
+    assert '["split", ' in schedule
 
 
 def test_options_may_repeat_what_the_lock_says(

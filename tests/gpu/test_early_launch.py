@@ -62,6 +62,9 @@ WAITS = {
     "depthwise": "    waitIfEarly<Schedule>(); //",
     "elementwise_tiled": "    waitIfEarly<Schedule>();\n",
     "attention_mma": "    waitIfEarly<Schedule>();\n",
+    "conv_patch": "    waitIfEarly<Schedule>();\n",
+    "conv_mma": "    if (Shape::early)\n        waitForPrevious();\n",
+    "gemm_mma": "    if (Shape::early)\n        waitForPrevious();\n",
 }
 """Where templates wait; the others say `startIfEarly`."""
 

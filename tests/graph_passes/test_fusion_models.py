@@ -143,5 +143,8 @@ def test_bodies_name_every_node_of_the_network():
     model = refilled("tv_resnet50.dynamo")
     graph = rewritten(model, Precision.FP32)
     inside = [node.op for _, function in calls(graph) for node in function.nodes]
+    # The first block's two 1x1 convolutions of one input become one; Relu is of one of them only.
+    joined = {"Conv": 1, "Relu": 1}
     for op in ("Conv", "Relu", "Add", "MaxPool", "Gemm"):
-        assert inside.count(op) == sum(node.op_type == op for node in model.graph.node)
+        count = sum(node.op_type == op for node in model.graph.node)
+        assert inside.count(op) == count - joined.get(op, 0)

@@ -141,17 +141,37 @@ template <class Shape>
 WPK_DEVICE void splitBox(const unsigned char* box, unsigned char* small)
 {
     constexpr int kVectors = Shape::boxBytesB / 16, kItems = ceilDivide(kVectors, Shape::consumers);
-    WPK_UNROLL
-    for (int item = 0; item < kItems; ++item)
+    constexpr int kAtOnce = minOf(kItems, 4); // loads under way
+    static_assert(kItems % kAtOnce == 0, "items are whole groups");
+    const auto exists = [](int place)
     {
-        const int place = static_cast<int>(threadIdx.x) + item * Shape::consumers;
-        if (kVectors % Shape::consumers != 0 && place >= kVectors)
-            break;
-        auto values = load<float, 4>(reinterpret_cast<const float*>(box + place * 16));
+        return kVectors % Shape::consumers == 0 || place < kVectors;
+    };
+    WPK_UNROLL
+    for (int begin = 0; begin < kItems; begin += kAtOnce)
+    {
+        const int first = static_cast<int>(threadIdx.x) + begin * Shape::consumers;
+        Vector<float, 4> values[kAtOnce];
         WPK_UNROLL
-        for (int e = 0; e < 4; ++e)
-            values[e] = asFloat(roundToTf32(values[e] - asFloat(asUint32(values[e]) & ~0x1fffu)));
-        store<float, 4>(reinterpret_cast<float*>(small + place * 16), values);
+        for (int item = 0; item < kAtOnce; ++item)
+        {
+            const int place = first + item * Shape::consumers;
+            if (exists(place))
+                values[item] = load<float, 4>(reinterpret_cast<const float*>(box + place * 16));
+        }
+        WPK_UNROLL
+        for (int item = 0; item < kAtOnce; ++item)
+        {
+            const int place = first + item * Shape::consumers;
+            WPK_UNROLL
+            for (int e = 0; e < 4; ++e)
+            {
+                const float value = values[item][e];
+                values[item][e] = asFloat(roundToTf32(value - asFloat(asUint32(value) & ~0x1fffu)));
+            }
+            if (exists(place))
+                store<float, 4>(reinterpret_cast<float*>(small + place * 16), values[item]);
+        }
     }
 }
 
