@@ -18,7 +18,14 @@ from export import NETWORKS, draw, exported_module
 from rows.base import Context, Outcome, Row, microseconds
 from rows.goals import Goal, as_figures
 from rows.side_by_side import time_starts
-from rows.torch_baselines import TorchGraph, be_strict, in_float64, keep_compiled, ways_of
+from rows.torch_baselines import (
+    AUTOTUNED,
+    USUAL,
+    TorchGraph,
+    be_strict,
+    in_float64,
+    keep_compiled,
+)
 from rows.tuned import Case, tuned_plan
 from wpk.checks.model_check import OutputError, allowed, output_error
 from wpk.device.timing import noise_band, quantile
@@ -36,6 +43,9 @@ ROUNDS = 3
 
 PRECISIONS = (Precision.FP16, Precision.FP32)
 BATCHES = (1, 32)
+
+AUTOTUNED_CASES = tuple(Case(name, Precision.FP16, 1) for name in ("resnet50", "distilbert"))
+"""What is also compared with max-autotune, in rows of its own."""
 
 _RESNETS = ("resnet18", "resnet50")
 _SEED = 1000
@@ -69,9 +79,21 @@ def rows() -> list[Row]:
         for precision in PRECISIONS
         for network in NETWORKS
     ]
+    autotuned = "the tuned engine beside PyTorch, compiled with max-autotune, under CUDA graphs"
     return [
-        Row(f"network.{case}", claim, partial(_measure, case), goals=(goal_of(case),))
-        for case in cases
+        *(
+            Row(f"network.{case}", claim, partial(_measure, case, USUAL), goals=(goal_of(case),))
+            for case in cases
+        ),
+        *(
+            Row(
+                f"autotuned.{case}",
+                autotuned,
+                partial(_measure, case, AUTOTUNED),
+                goals=(goal_of(case),),
+            )
+            for case in AUTOTUNED_CASES
+        ),
     ]
 
 
@@ -84,7 +106,7 @@ def goal_of(case: Case) -> Goal:
     return Goal(WHAT, 3.0 if case.network in _RESNETS else 1.5)
 
 
-def _measure(case: Case, context: Context) -> Outcome:
+def _measure(case: Case, ways: Sequence[str], context: Context) -> Outcome:
     plan = tuned_plan(case, context)
     os.environ.update(keep_compiled(context.store / "torch"))
     module = exported_module(case.network, context.exported(case.network))
@@ -92,9 +114,7 @@ def _measure(case: Case, context: Context) -> Outcome:
     right = in_float64(module, inputs, "cuda")
     be_strict()
     with GpuDevice() as device:
-        graphs = {
-            way: TorchGraph(module, inputs, way, case, device.stream) for way in ways_of(case)
-        }
+        graphs = {way: TorchGraph(module, inputs, way, case, device.stream) for way in ways}
         outputs = {way: graph.output() for way, graph in graphs.items()}
         samples: dict[str, tuple[float, ...]] = dict.fromkeys((OURS, *graphs), ())
         given = {NETWORKS[case.network].input: inputs.numpy()}

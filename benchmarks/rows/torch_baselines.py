@@ -29,14 +29,8 @@ MODES: Mapping[str, str | None] = {
 }
 """Ways to run a module, with their mode of ``torch.compile``: all are captured the same way."""
 
-AUTOTUNED = ("resnet50", "distilbert")
-"""Networks that are also compiled with max-autotune, at batch 1 in fp16: it takes minutes."""
-
-
-def ways_of(case: Case) -> tuple[str, ...]:
-    """How a case's module is run."""
-    wanted = case.network in AUTOTUNED and case.batch == 1 and case.precision is Precision.FP16
-    return tuple(MODES) if wanted else tuple(MODES)[:-1]
+USUAL, AUTOTUNED = tuple(MODES)[:-1], tuple(MODES)[-1:]
+"""Ways that every network is run, and the one that takes minutes to compile."""
 
 
 def be_strict() -> None:

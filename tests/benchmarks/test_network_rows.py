@@ -10,9 +10,9 @@ import pytest
 from export import NETWORKS, weights_of
 from rows import tuned
 from rows.base import Context, RowError
-from rows.networks import OURS, goal_of, judge
+from rows.networks import AUTOTUNED_CASES, OURS, goal_of, judge, rows
 from rows.side_by_side import MOST_STARTS, SAMPLE_SECONDS, Repeated, time_starts
-from rows.torch_baselines import AUTOTUNED, EAGER, MODES, in_float64, ways_of
+from rows.torch_baselines import AUTOTUNED, EAGER, MODES, USUAL, in_float64
 from rows.tuned import Case, kept_plans, plans_folder, sources_digest, tuned_plan
 
 from wpk.checks.model_check import LIMITS, OutputError
@@ -75,15 +75,12 @@ def test_every_network_is_asked_what_the_goals_say() -> None:
     assert len(asked) == 24
 
 
-def test_only_two_networks_are_autotuned_at_length() -> None:
-    assert ways_of(CASE) == tuple(MODES)
-    for other in (
-        Case("resnet50", Precision.FP16, 32),
-        Case("resnet50", Precision.FP32, 1),
-        Case("resnet18", Precision.FP16, 1),
-    ):
-        assert ways_of(other) == (EAGER, COMPILED)
-    assert set(AUTOTUNED) <= NETWORKS.keys()
+def test_only_two_networks_are_autotuned_at_length_in_rows_of_their_own() -> None:
+    assert USUAL == (EAGER, COMPILED)
+    assert (*USUAL, *AUTOTUNED) == tuple(MODES)
+    names = [row.name for row in rows() if row.name.startswith("autotuned.")]
+    assert names == ["autotuned.resnet50.fp16.b1", "autotuned.distilbert.fp16.b1"]
+    assert {f"network.{case}" for case in AUTOTUNED_CASES} <= {row.name for row in rows()}
 
 
 class Started:

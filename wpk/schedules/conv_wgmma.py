@@ -37,7 +37,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     """Plain, strided and dilated convolutions in all precisions over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     problem_type = Convolution
     schedule_type = WgmmaSchedule
 
