@@ -69,6 +69,7 @@ class TorchGraph:
 
         dtype = {Precision.FP32: torch.float32, Precision.FP16: torch.float16}[case.precision]
         ours = copy.deepcopy(module).to("cuda", dtype, memory_format=torch.channels_last)
+        self._module = ours  # whose weights a graph reads, and does not keep
         call, mode = ours, MODES[way]
         if mode is not None:
             torch._dynamo.reset()

@@ -53,11 +53,17 @@ def convolution(
     n: int = 1,
     precision: Precision = Precision.FP16,
     padding: int = 0,
+    one_image: bool = False,
 ) -> Convolution:
-    """With bias, residual and ReLU; ``pads`` is (top, left, bottom, right), ``padding`` of x."""
+    """With bias, residual and ReLU; ``pads`` is (top, left, bottom, right), ``padding`` of x.
+
+    One image needs no stride from image to image.
+    """
     spans = [d * (f - 1) + 1 for d, f in zip(dilation, filter, strict=True)]
     p, q = ((size[i] + pads[i] + pads[i + 2] - spans[i]) // stride[i] + 1 for i in (0, 1))
     x, y = image(precision.storage, c, *size, padding), image(precision.storage, k, p, q)
+    if one_image:
+        x = replace(x, strides=(0, *x.strides[1:]))
     return Convolution(
         *(precision, Extent(n), c, *size, k, p, q, filter, stride, dilation, pads[:2]),
         *(1, False, x, y, Epilogue(TAIL, (BIAS, y))),
@@ -82,6 +88,13 @@ CASES: dict[str, dict[str, Any]] = {
     "24 channels": {"c": 24, "k": 40},
     "136 channels": {"c": 136},
     "58 channels, padded": {"c": 58, "padding": 6},
+    "one image": {"one_image": True},
+    "1x1 of one image": {
+        "one_image": True,
+        "filter": (1, 1),
+        "pads": (0, 0, 0, 0),
+        "padding": 64,
+    },
     "one-dimensional": {"size": (1, 90), "filter": (1, 5), "pads": (0, 2, 0, 2)},
 }
 LARGE: dict[str, dict[str, Any]] = {

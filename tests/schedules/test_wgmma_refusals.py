@@ -39,6 +39,18 @@ REFUSALS: list[tuple[str, Any, str, str]] = [
         "h200",
         "pixels from the image's edge",
     ),
+    (
+        "conv_wgmma",
+        _with(CONV, x=Tensor(DType.FP16, (0, 1, 256 * 14, 256))),
+        "h200",
+        "the same in every image",
+    ),
+    (
+        "conv_wgmma",
+        _with(CONV, x=Tensor(DType.FP16, (256 * 14, 1, 0, 256))),
+        "h200",
+        "the same all along h",
+    ),
     ("gemm_wgmma", DENSE, "rtx4090", "no products of warpgroups"),
     (
         "gemm_wgmma",

@@ -54,7 +54,8 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
         x, (n, c, h, w) = problem.x, problem.x.strides
         stored = problem.precision.storage
         reason = wgmma_tiles.why_not_copied("x", x.dtype, stored, x.alignment, (c, n, h, w))
-        return reason or _why_no_windows(problem) or why_too_large(problem)
+        reason = reason or _why_no_strides(problem) or _why_no_windows(problem)
+        return reason or why_too_large(problem)
 
     def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`."""
@@ -116,7 +117,24 @@ def _is_matrix(problem: Convolution) -> bool:
     n, _, h, w = problem.x.strides
     single = problem.filter == (1, 1) and problem.stride == (1, 1) and problem.pad == (0, 0)
     same = (problem.p, problem.q) == (problem.h, problem.w)
-    return single and same and h == w * problem.w and n == h * problem.h
+    dense = w > 0 and h == w * problem.w and (n == h * problem.h or _is_one_image(problem))
+    return single and same and dense
+
+
+def _is_one_image(problem: Convolution) -> bool:
+    """Whether the batch is 1 and stays so: then images have no stride."""
+    return problem.n.free is None and problem.n.value == 1
+
+
+def _why_no_strides(problem: Convolution) -> str | None:
+    """Why a tensor map cannot walk along the input's axes; None if it can."""
+    n, _, h, w = problem.x.strides
+    for name, stride, extent in (("w", w, problem.w), ("h", h, problem.h)):
+        if stride == 0 and extent > 1:
+            return f"x is the same all along {name}; tensor copies need a stride"
+    if n == 0 and not _is_one_image(problem):
+        return "x is the same in every image; tensor copies need a stride"
+    return None
 
 
 def _windows(problem: Convolution) -> Im2col:
@@ -151,7 +169,8 @@ def _why_no_windows(problem: Convolution) -> str | None:
 
 def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
     size = problem.x.dtype.bytes
-    n, _, h, w = (stride * size for stride in problem.x.strides)
+    # An axis of one element has no stride: any that a tensor map may have will do.
+    n, _, h, w = (stride * size or wgmma_tiles.ALIGNMENT for stride in problem.x.strides)
     box = (box_depth(problem.precision), schedule.block_m)
     rounds = problem.precision is Precision.TF32
     if _is_matrix(problem):
