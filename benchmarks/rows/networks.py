@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Self
 
+import numpy as np
 from export import NETWORKS, draw, exported_module
 
-from rows.base import Context, Outcome, Row, microseconds
+from rows.base import Context, Outcome, Row, RowError, microseconds
 from rows.goals import Goal, as_figures
 from rows.side_by_side import time_starts
 from rows.torch_baselines import (
@@ -116,6 +117,9 @@ def _measure(case: Case, ways: Sequence[str], context: Context) -> Outcome:
     with GpuDevice() as device:
         graphs = {way: TorchGraph(module, inputs, way, case, device.stream) for way in ways}
         outputs = {way: graph.output() for way, graph in graphs.items()}
+        for way, output in outputs.items():
+            if not np.isfinite(output).all():
+                raise RowError(f"{way} gives values that are no numbers: nothing to compare with")
         samples: dict[str, tuple[float, ...]] = dict.fromkeys((OURS, *graphs), ())
         given = {NETWORKS[case.network].input: inputs.numpy()}
         for _ in range(ROUNDS):
