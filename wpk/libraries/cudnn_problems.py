@@ -14,7 +14,15 @@ from wpk.libraries.cudnn_description import (
     NormNode,
 )
 from wpk.libraries.cudnn_pointwise import pointwise_steps, tensor_first, why_no_steps
-from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Normalisation, Problem, Tensor
+from wpk.problems import (
+    ClampedConvolution,
+    Convolution,
+    Epilogue,
+    Matmul,
+    Normalisation,
+    Problem,
+    Tensor,
+)
 from wpk.problems.normalisation import NormKind
 
 ALIGNMENT = 16
