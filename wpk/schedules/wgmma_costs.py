@@ -54,11 +54,14 @@ def block_bytes(schedule: Schedule, precision: Precision) -> int:
 def registers(columns: Columns, precision: Precision) -> Floats:
     """Accumulators and the rest; or the sum of a split that meets in global memory.
 
-    Of fp32 accumulators twice, and a warp's rows of a box with both of their parts.
+    Of fp32 accumulators twice, a warp's rows of a box with both of their parts, and up to four
+    vectors of B under way to where what is cut off it lies.
     """
     accumulators = columns["block_n"] / 2
-    more = accumulators + _FP32_ROWS if precision is Precision.FP32 else 0.0
     consumers = threads(columns) - WARP
+    vectors = np.ceil(columns["block_n"] * _BOX_ROW_BYTES / 16 / consumers)
+    split = accumulators + _FP32_ROWS + 4 * np.minimum(vectors, 4)
+    more = split if precision is Precision.FP32 else 0.0
     through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
     summing = sum_registers(accumulators, consumers, {"split": through_memory})
     return np.maximum(accumulators + more + _OTHER_REGISTERS, summing)
