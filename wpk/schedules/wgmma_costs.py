@@ -64,7 +64,8 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     more = split if precision is Precision.FP32 else 0.0
     through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
     summing = sum_registers(accumulators, consumers, {"split": through_memory})
-    return np.maximum(accumulators + more + _OTHER_REGISTERS, summing)
+    most: Floats = np.maximum(accumulators + more + _OTHER_REGISTERS, summing)
+    return most
 
 
 def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:
