@@ -169,8 +169,7 @@ def _why_no_windows(problem: Convolution) -> str | None:
 
 def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
     size = problem.x.dtype.bytes
-    # An axis of one element has no stride: any that a tensor map may have will do.
-    n, _, h, w = (stride * size or wgmma_tiles.ALIGNMENT for stride in problem.x.strides)
+    n, _, h, w = wgmma_tiles.map_strides(problem.x.strides, size)
     box = (box_depth(problem.precision), schedule.block_m)
     rounds = problem.precision is Precision.TF32
     if _is_matrix(problem):

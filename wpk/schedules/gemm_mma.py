@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems.matmul import Matmul
 from wpk.schedules import mma_banks, mma_tiles
@@ -58,11 +57,9 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
         return mma_banks.shared_accesses(schedule, element, _inputs(problem).b_across)
 
     def packing(self, problem: Matmul, schedule: MmaSchedule) -> str | None:
-        """Columns of a constant ``b`` as rows, rounded to tf32 where the products are."""
+        """See `MatmulView.packing`."""
         del schedule  # every schedule reads the same rows
-        if not problem.b_constant:
-            return None
-        return "nk_pad_tf32" if problem.precision is Precision.TF32 else "nk_pad"
+        return MatmulView(problem).packing
 
     def kernel(self, problem: Matmul, schedule: MmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""

@@ -16,7 +16,6 @@ from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma_tiles import (
-    ALIGNMENT,
     SWIZZLE,
     Warpgroups,
     WgmmaSchedule,
@@ -80,11 +79,9 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
         return wgmma_costs.work(tiles, problem.precision, columns)
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
-        """Columns of a constant ``b`` as rows; gemm_mma's, so that both share them."""
+        """See `MatmulView.packing`: gemm_mma's, so that both share the rows."""
         del schedule  # every schedule reads the same rows
-        if not problem.b_constant:
-            return None
-        return "nk_pad_tf32" if problem.precision is Precision.TF32 else "nk_pad"
+        return MatmulView(problem).packing
 
     def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
@@ -155,7 +152,7 @@ def _map(
     return TensorMapArgument(
         index,
         (width, *(extent for extent, _ in rows)),
-        tuple(stride * size or ALIGNMENT for _, stride in rows),
+        wgmma_tiles.map_strides((stride for _, stride in rows), size),
         (box_depth(problem.precision), block, 1, 1),
         SWIZZLE,
         to_tf32=problem.precision is Precision.TF32 and not (index == 1 and problem.b_constant),

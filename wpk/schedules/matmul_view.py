@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.dims import ceil_div, product
-from wpk.dtypes import DType
+from wpk.dtypes import DType, Precision
 from wpk.performance.tables import row_transactions
 from wpk.performance.work import Columns, Floats
 from wpk.problems.matmul import Matmul
@@ -47,6 +47,13 @@ class MatmulView:
     def b_dtype(self) -> DType:
         """Type of ``b`` in memory."""
         return self.problem.precision.storage if self.problem.b_constant else self.problem.b.dtype
+
+    @property
+    def packing(self) -> str | None:
+        """How tensor cores read a constant ``b``: its columns as rows, in tf32 rounded; None if it is none."""
+        if not self.problem.b_constant:
+            return None
+        return "nk_pad_tf32" if self.problem.precision is Precision.TF32 else "nk_pad"
 
     @property
     def a_vector(self) -> int:

@@ -1,6 +1,6 @@
 """What the templates of warpgroups share: their schedule, its limits, its cost (see tile_wgmma.cuh)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -204,6 +204,14 @@ def needs(target: Target) -> str | None:
     if target.capability != _CAPABILITY:
         return f"{target.name} has no products of warpgroups (wgmma; sm_90a has)"
     return None
+
+
+def map_strides(strides: Iterable[int], element_bytes: int) -> tuple[int, ...]:
+    """Strides of a tensor map, in bytes.
+
+    An axis of one element has none (0): any that a tensor map may have will do there.
+    """
+    return tuple(stride * element_bytes or ALIGNMENT for stride in strides)
 
 
 def why_not_copied(
