@@ -70,8 +70,8 @@ FAULTS = [
     ),
     Fault(
         "small parts are left out",
-        "mmaTileSplit(sums, a, b)",
-        "mmaTile<Tf32>(sums, a, b)",
+        "mmaTile(Multiply{}, sums, a, b)",
+        "mmaTile(Tf32{}, sums, a, b)",
         Precision.FP32,
     ),
 ]

@@ -122,7 +122,7 @@ struct MmaDepth<Tf32>
 // acc[i][j] += a[i] * b[j] for a warp's TM x TN tiles of 16 x 8, accumulated in float.
 // T is Half, Bfloat16 or Tf32. One rendezvous in the emulator however many the tiles: prefer large ones.
 template <class T, int TM, int TN>
-WPK_DEVICE void mmaTile(float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
+WPK_DEVICE void mmaTile(T, float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
 {
 #if WPK_ON_GPU
     WPK_UNROLL

@@ -5,7 +5,7 @@
 //
 // The idea is CUTLASS's 3xTF32 and Ootomo and Yokota's ("Recovering single precision accuracy from Tensor Cores while
 // surpassing the FP32 theoretical peak performance", 2022): since tensor cores cut what they add to an accumulator
-// instead of rounding it, sums over long reductions are kept outside, in ordinary fp32 additions.
+// instead of rounding it, they add few terms from zero, and ordinary fp32 additions add those sums.
 //
 // Splitting takes two instructions a number; what would treat extremes as fp32 does takes seven. So:
 // - Infinities, and numbers from 2^128 - 2^116 on, which round to infinity, give no number in every sum that they
@@ -51,15 +51,25 @@ struct Tf32Parts
     }
 };
 
-// acc[i][j] += a[i] * b[j] as mmaTile<Tf32>, of fp32 operands; what is small is added first.
+// acc[i][j] += a[i] * b[j] as mmaTile(Tf32, …), of fp32 operands. The products of a step are summed from zero, what is
+// small first.
 template <int TM, int TN>
-WPK_DEVICE void mmaTileSplit(float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
+WPK_DEVICE void mmaTile(SplitFp32, float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], const uint32 (&b)[TN][2])
 {
-    const Tf32Parts<TM, 4> partsA(a);
     const Tf32Parts<TN, 2> partsB(b);
-    mmaTile<Tf32>(acc, partsA.small, partsB.big);
-    mmaTile<Tf32>(acc, partsA.big, partsB.small);
-    mmaTile<Tf32>(acc, partsA.big, partsB.big);
+    WPK_UNROLL
+    for (int i = 0; i < TM; ++i)
+    {
+        const uint32 row[1][4] = {{a[i][0], a[i][1], a[i][2], a[i][3]}};
+        const Tf32Parts<1, 4> partsA(row);
+        float sums[1][TN][4] = {};
+        mmaTile(Tf32{}, sums, partsA.small, partsB.big);
+        mmaTile(Tf32{}, sums, partsA.big, partsB.small);
+        mmaTile(Tf32{}, sums, partsA.big, partsB.big);
+        WPK_UNROLL
+        for (int j = 0; j < TN * 4; ++j)
+            acc[i][j / 4][j % 4] += sums[0][j / 4][j % 4];
+    }
 }
 
 } // namespace wpk

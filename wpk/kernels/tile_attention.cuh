@@ -43,23 +43,16 @@ struct AttentionShape
 template <class Multiply, int TN>
 WPK_DEVICE void addProducts(float (&sums)[1][TN][4], uint32 (&a)[1][4], uint32 (&b)[TN][2])
 {
-    if constexpr (isSame<Multiply, SplitFp32>)
+    if constexpr (isSame<Multiply, Tf32>)
     {
-        mmaTileSplit(sums, a, b);
+        WPK_UNROLL
+        for (int i = 0; i < 4; ++i)
+            a[0][i] = roundToTf32(asFloat(a[0][i]));
+        WPK_UNROLL
+        for (int i = 0; i < TN * 2; ++i)
+            b[i / 2][i % 2] = roundToTf32(asFloat(b[i / 2][i % 2]));
     }
-    else
-    {
-        if constexpr (isSame<Multiply, Tf32>)
-        {
-            WPK_UNROLL
-            for (int i = 0; i < 4; ++i)
-                a[0][i] = roundToTf32(asFloat(a[0][i]));
-            WPK_UNROLL
-            for (int i = 0; i < TN * 2; ++i)
-                b[i / 2][i % 2] = roundToTf32(asFloat(b[i / 2][i % 2]));
-        }
-        mmaTile<Multiply>(sums, a, b);
-    }
+    mmaTile(Multiply{}, sums, a, b);
 }
 
 // Two neighbours of a row of weights, as one word of a fragment.
@@ -80,8 +73,8 @@ struct AttentionWarp
     using Multiply = typename Problem::Multiply;
     static constexpr bool kNarrow = sizeof(T) == 2;
     static constexpr int kDepthSteps = Shape::Keys::chunks / 2;
-    static constexpr int kApart =
-        4; // steps whose products are summed apart, since tensor cores cut sums (split_fp32.cuh)
+    // Steps whose weighted values are summed from zero, since tensor cores cut sums (split_fp32.cuh).
+    static constexpr int kApart = 4;
     float top[2] = {asFloat(0xff800000u), asFloat(0xff800000u)};
     float sum[2] = {};
     float weighted[Shape::pairsD][1][2][4] = {};
@@ -125,20 +118,20 @@ struct AttentionWarp
         WPK_UNROLL
         for (int i = 0; i < Shape::pairsN * 8; ++i)
             scores[i / 8][0][i / 4 % 2][i % 4] = 0.0f;
-        if constexpr (!isSame<Multiply, SplitFp32> || kDepthSteps <= kApart)
+        const int lane = laneIndex();
+        WPK_UNROLL
+        for (int step = 0; step < kDepthSteps; ++step)
         {
-            addKeys(scores, queries, keys, 0);
-        }
-        else
-        {
+            uint32 a[1][4];
+            loadMatrix4(a[0], queries + Shape::Queries::offset(row() / 16 * 16 + lane % 16, step * 2 + lane / 16));
             WPK_UNROLL
-            for (int first = 0; first < kDepthSteps; first += kApart)
+            for (int pair = 0; pair < Shape::pairsN; ++pair)
             {
-                float added[Shape::pairsN][1][2][4] = {};
-                addKeys(added, queries, keys, first);
-                WPK_UNROLL
-                for (int i = 0; i < Shape::pairsN * 8; ++i)
-                    scores[i / 8][0][i / 4 % 2][i % 4] += added[i / 8][0][i / 4 % 2][i % 4];
+                uint32 words[4], left[1][4] = {{a[0][0], a[0][1], a[0][2], a[0][3]}};
+                const int at = part() * Shape::blockN + pair * 16 + lane % 8 + lane / 16 * 8;
+                loadMatrix4(words, keys + Shape::Keys::offset(at, step * 2 + lane / 8 % 2));
+                uint32 b[2][2] = {{words[0], words[1]}, {words[2], words[3]}};
+                addProducts<Multiply>(scores[pair], left, b);
             }
         }
     }
@@ -213,29 +206,6 @@ struct AttentionWarp
     }
 
 private:
-    // sums += Q K^T over the depth of steps first and following: all, or as many as are summed apart.
-    WPK_DEVICE void addKeys(
-        float (&sums)[Shape::pairsN][1][2][4], SharedAddress queries, SharedAddress keys, int first) const
-    {
-        constexpr int kMost = isSame<Multiply, SplitFp32> ? kApart : kDepthSteps;
-        const int lane = laneIndex();
-        WPK_UNROLL
-        for (int step = first; step < minOf(first + kMost, kDepthSteps); ++step)
-        {
-            uint32 a[1][4];
-            loadMatrix4(a[0], queries + Shape::Queries::offset(row() / 16 * 16 + lane % 16, step * 2 + lane / 16));
-            WPK_UNROLL
-            for (int pair = 0; pair < Shape::pairsN; ++pair)
-            {
-                uint32 words[4], left[1][4] = {{a[0][0], a[0][1], a[0][2], a[0][3]}};
-                const int at = part() * Shape::blockN + pair * 16 + lane % 8 + lane / 16 * 8;
-                loadMatrix4(words, keys + Shape::Keys::offset(at, step * 2 + lane / 8 % 2));
-                uint32 b[2][2] = {{words[0], words[1]}, {words[2], words[3]}};
-                addProducts<Multiply>(sums[pair], left, b);
-            }
-        }
-    }
-
     // Accumulators as the left operand. Of fp32 weights, which a fragment holds one a word, the pair of keys that a
     // lane has stands for the fragment's k t and t + 4: the order of a sum's terms is free, as long as the values' is
     // the same.

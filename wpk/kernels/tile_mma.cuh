@@ -16,7 +16,7 @@
 namespace wpk
 {
 
-// The type in shared memory of an operand of mmaTile<T>.
+// The type in shared memory of an operand of mmaTile(T, …).
 template <class T>
 struct MmaStored
 {
@@ -58,7 +58,7 @@ struct MmaShape
     static_assert((blockN & (blockN - 1)) == 0, "columns are a power of two");
     static_assert(rowBytesA % 32 == 0 && rowBytesA <= 128, "a row of a tile is 32, 64 or 128 bytes");
     static_assert(tilesM * tilesN * 4 <= (isSame<T, SplitFp32> ? 64 : 128),
-        "at most 128 accumulators a thread, 64 where a tile's sums are apart");
+        "at most 128 accumulators a thread, 64 where a step's sums are apart");
     static_assert(stages >= 2, "the ring has at least two tiles");
     static_assert(threads <= 1024, "a block has at most 1024 threads");
     static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
@@ -174,7 +174,7 @@ WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loade
 // acc += A * B over the tiles at `slot`; the fragments of a step are loaded during the step before. The first one is
 // `firstStep` of the reduction, which says whose channels' limits hold.
 template <class T, class Shape, class Fragments, class Limits>
-WPK_DEVICE void addProducts(float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
+WPK_DEVICE void multiplySlot(float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
     SharedAddress slot, const Limits& limits, int firstStep)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
@@ -189,41 +189,7 @@ WPK_DEVICE void addProducts(float (&acc)[Shape::tilesM][Shape::tilesN][4], const
             fragments.load(slot, step + 1, a[(step + 1) % 2], b[(step + 1) % 2]);
             limits.template keepFragments<T>(a[(step + 1) % 2], firstStep + step + 1);
         }
-        if constexpr (isSame<T, SplitFp32>)
-        {
-            mmaTileSplit(acc, a[step % 2], b[step % 2]);
-        }
-        else
-        {
-            mmaTile<T>(acc, a[step % 2], b[step % 2]);
-        }
-    }
-}
-
-// The same; products of fp32 are summed for each slot apart, since the tensor cores cut sums (split_fp32.cuh).
-template <class T, class Shape, class Fragments, class Limits>
-WPK_DEVICE void multiplySlot(float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
-    SharedAddress slot, const Limits& limits, int firstStep)
-{
-    if constexpr (isSame<T, SplitFp32>)
-    {
-        float sums[Shape::tilesM][Shape::tilesN][4] = {};
-        addProducts<T, Shape>(sums, fragments, slot, limits, firstStep);
-        WPK_UNROLL
-        for (int i = 0; i < Shape::tilesM; ++i)
-        {
-            WPK_UNROLL
-            for (int j = 0; j < Shape::tilesN; ++j)
-            {
-                WPK_UNROLL
-                for (int e = 0; e < 4; ++e)
-                    acc[i][j][e] += sums[i][j][e];
-            }
-        }
-    }
-    else
-    {
-        addProducts<T, Shape>(acc, fragments, slot, limits, firstStep);
+        mmaTile(T{}, acc, a[step % 2], b[step % 2]);
     }
 }
 

@@ -44,7 +44,7 @@ struct PatchShape
     static_assert(warpN % 16 == 0 && warpN * warpsN == blockN, "a warp has whole pairs of tiles of 8 columns");
     static_assert((blockN & (blockN - 1)) == 0, "columns are a power of two");
     static_assert(tilesM * tilesN * 4 <= (isSame<T, SplitFp32> ? 64 : 128),
-        "at most 128 accumulators a thread, 64 where sums are apart");
+        "at most 128 accumulators a thread, 64 where a step's sums are apart");
     static_assert(threads <= 1024, "a block has at most 1024 threads");
     static_assert(Schedule::tiles >= 1, "a block has a tile");
 };
@@ -136,14 +136,10 @@ private:
     SharedAddress pixels_[Shape::tilesM], filters_;
 };
 
-// acc += so many steps of a tile's product, `before` chunks of the filter having passed. Products of fp32 are summed
-// apart for a few steps each, as in multiplySlot (tile_mma.cuh).
+// acc += so many steps of a tile's product, `before` chunks of the filter having passed.
 template <class T, class Shape, int Steps, int Before>
 WPK_DEVICE void addSteps(float (&acc)[Shape::tilesM][Shape::tilesN][4], const PatchFragments<Shape>& fragments)
 {
-    constexpr bool kSplit = isSame<T, SplitFp32>;
-    constexpr int kApartSteps = 4;
-    float apart[Shape::tilesM][Shape::tilesN][4] = {};
     uint32 a[2][Shape::tilesM][4], b[2][Shape::tilesN][2];
     fragments.load(Before, 0, a[0], b[0]);
     WPK_UNROLL
@@ -151,30 +147,7 @@ WPK_DEVICE void addSteps(float (&acc)[Shape::tilesM][Shape::tilesN][4], const Pa
     {
         if (step + 1 < Steps)
             fragments.load(Before, step + 1, a[(step + 1) % 2], b[(step + 1) % 2]);
-        if constexpr (kSplit)
-        {
-            mmaTileSplit(apart, a[step % 2], b[step % 2]);
-        }
-        else
-        {
-            mmaTile<T>(acc, a[step % 2], b[step % 2]);
-        }
-        if (!kSplit || (step % kApartSteps != kApartSteps - 1 && step + 1 < Steps))
-            continue;
-        WPK_UNROLL
-        for (int i = 0; i < Shape::tilesM; ++i)
-        {
-            WPK_UNROLL
-            for (int j = 0; j < Shape::tilesN; ++j)
-            {
-                WPK_UNROLL
-                for (int e = 0; e < 4; ++e)
-                {
-                    acc[i][j][e] += apart[i][j][e];
-                    apart[i][j][e] = 0.0f;
-                }
-            }
-        }
+        mmaTile(T{}, acc, a[step % 2], b[step % 2]);
     }
 }
 

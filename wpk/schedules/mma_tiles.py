@@ -16,7 +16,7 @@ from wpk.targets.target import Target
 
 _WARP = 32
 _MAX_ACCUMULATORS = 128
-_SPLIT_ACCUMULATORS = 64  # of fp32: a slot's sums are apart from those of the reduction
+_SPLIT_ACCUMULATORS = 64  # of fp32: the sums and the parts of a step take the others' place
 _SPLIT_SLOTS = 3  # of a number: a conversion, at half the rate, and a subtraction
 _MAX_COPIES = 16
 _MAX_GATHERED_BYTES = 128
@@ -262,19 +262,23 @@ def costs(columns: Columns, inputs: MmaInputs) -> TileCosts:
 
 
 def _conversion_slots(columns: Columns, inputs: MmaInputs) -> Floats | float:
-    """Splitting what a matrix load brings, and a slot's sums: cleared, and added to the others."""
+    """Splitting what a matrix load brings, and adding every mma step's sums to the others."""
     if not inputs.is_split:
         return 0.0
-    slots: Floats = _loads(columns, inputs) * 4 * _SPLIT_SLOTS + 2 * accumulators(columns)
+    split = _loads(columns, inputs) * 4 * _SPLIT_SLOTS
+    slots: Floats = split + _mma_steps(columns, inputs) * accumulators(columns)
     return slots
 
 
 def _loads(columns: Columns, inputs: MmaInputs) -> Floats:
     """Matrix loads (ldmatrix) of a thread in one step."""
-    mma_steps = columns["block_k"] * inputs.element_bytes // 32
     tiles_m = columns["block_m"] // columns["warps_m"] // 16
     pairs_n = columns["block_n"] // columns["warps_n"] // 16
-    return (mma_steps * (tiles_m + pairs_n)).astype(np.float64)
+    return (_mma_steps(columns, inputs) * (tiles_m + pairs_n)).astype(np.float64)
+
+
+def _mma_steps(columns: Columns, inputs: MmaInputs) -> Floats:
+    return columns["block_k"] * inputs.element_bytes // 32
 
 
 def needs(dtype: DType, precision: Precision, target: Target) -> str | None:

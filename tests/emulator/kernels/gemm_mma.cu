@@ -127,7 +127,7 @@ WPK_KERNEL(kThreads) gemm_mma(const void* a, const void* b, float* c, int m, int
         {
             if (i + 1 < kBlockK / 16)
                 loadFragments(fragments[(i + 1) & 1], stage, i + 1, warpM, warpN);
-            wpk::mmaTile<Element>(acc, fragments[i & 1].a, fragments[i & 1].b);
+            wpk::mmaTile(Element{}, acc, fragments[i & 1].a, fragments[i & 1].b);
         }
     }
     storeTile(acc, c, m, n, firstM + warpM * (kBlockM / kWarpsM), firstN + warpN * (kBlockN / kWarpsN));

@@ -104,7 +104,7 @@ WPK_KERNEL(32) partial_warp_tile(float* y)
     const uint32 a[1][4] = {}, b[1][2] = {};
     if (threadIdx.x < 16)
         return;
-    mmaTile<Half>(acc, a, b);
+    mmaTile(Half{}, acc, a, b);
     y[threadIdx.x] = acc[0][0][0];
 }
 WPK_EXPORT(partial_warp_tile)

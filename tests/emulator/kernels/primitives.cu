@@ -44,7 +44,7 @@ WPK_DEVICE void multiplyTile(const float* a, const float* b, float* d)
     }
     for (int j = 0; j < 2; ++j)
         fb[0][j] = pairOf<T>(b + (t + j * 8) * 8 + g, b + (t + j * 8 + 1) * 8 + g);
-    mmaTile<T>(acc, fa, fb);
+    mmaTile(T{}, acc, fa, fb);
     for (int i = 0; i < 4; ++i)
         d[(g + i / 2 * 8) * 8 + t + i % 2] = acc[0][0][i];
 }
@@ -183,7 +183,7 @@ WPK_KERNEL(32) mma_tf32(const float* a, const float* b, float* d)
         for (int j = 0; j < 2; ++j)
             fb[i][j] = roundToTf32(b[(t + j * 4) * 24 + i * 8 + g]);
     }
-    mmaTile<Tf32>(acc, fa, fb);
+    mmaTile(Tf32{}, acc, fa, fb);
     for (int i = 0; i < 2 * 3 * 4; ++i)
     {
         const int m = i / 12, n = i / 4 % 3, e = i % 4;
