@@ -72,8 +72,9 @@ class _Genome(list[int]):
 class GeneticSearch(SpaceSearcher[S]):
     """Elites, roulette, crossover, mutation; fed by whatever trials it is told.
 
-    A generation is bred when all outcomes of the one before are known. Who asks for more while
-    outcomes are outstanding gets further children of the known ones: the generation grows.
+    A generation is bred when that before has been asked for and as many outcomes as a population has
+    individuals are known; those that are outstanding then live in the next one. Who asks for more
+    before gets further children of the known ones: the generation grows.
     """
 
     method = "genetic"
@@ -97,15 +98,13 @@ class GeneticSearch(SpaceSearcher[S]):
     @property
     def converged(self) -> bool:
         """Whether the run times of the generation's individuals are all known and close enough."""
-        costs = self.ledger.costs[sorted(self._members)]
-        if self._left > 0 or np.isnan(costs).any() or np.isfinite(costs).sum() < 2:
+        if self._left > 0 or len(self._known()) < len(self._members):
             return False
-        ran = costs[np.isfinite(costs)]
-        return bool(ran.max() <= (1 + self.options.closeness) * ran.min())
+        return self._are_close()
 
     def propose(self) -> int:
         """A random individual of the first generation, else a child."""
-        if self._left <= 0 and not np.isnan(self.ledger.costs[sorted(self._members)]).any():
+        if self._left <= 0 and len(self._known()) >= self._enough():
             self._next_generation()
         self._left -= 1
         row = self._child() if self._parents else self.ledger.draw(1, self._generator)[0]
@@ -116,13 +115,28 @@ class GeneticSearch(SpaceSearcher[S]):
         """Schedules that others tried live in this generation, too."""
         self._members.update(rows)
 
+    def _known(self) -> list[int]:
+        """The individuals whose outcomes are known."""
+        return [row for row in self._members if not np.isnan(self.ledger.costs[row])]
+
+    def _enough(self) -> int:
+        """Outcomes that a generation is bred from at least."""
+        return min(self.options.population, len(self._members))
+
+    def _are_close(self) -> bool:
+        """Whether the known run times are, so that their children would be, too."""
+        costs = self.ledger.costs[self._known()]
+        ran = costs[np.isfinite(costs)]
+        return len(ran) >= 2 and bool(ran.max() <= (1 + self.options.closeness) * ran.min())
+
     def _next_generation(self) -> None:
+        outstanding = self._members.difference(self._known())
         ran = [row for row in self._members if isfinite(self.ledger.costs[row])]
         ran.sort(key=lambda row: (self.ledger.costs[row], row))
         # Who goes on after convergence lets strangers in: close individuals breed their like.
-        self._parents = () if self.converged else tuple(ran[: self.options.population])
+        self._parents = () if self._are_close() else tuple(ran[: self.options.population])
         elites = ran[: self.options.elites]
-        self._members = set(elites)
+        self._members = outstanding.union(elites)
         self._left = max(1, self.options.population - len(elites))
 
     def _child(self) -> int:

@@ -4,6 +4,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,10 @@ def pool(cache: KernelCache) -> Iterator[CompilePool]:
         yield pool
 
 
-def _children() -> set[int]:
-    """Processes that this one started and that still run."""
-    listed = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-    return {int(child) for child in listed}
+def _children(process: int | None = None) -> set[int]:
+    """Processes that some thread of this one, or of another, started and that still run."""
+    threads = Path(f"/proc/{process or os.getpid()}/task").glob("*/children")
+    return {int(child) for thread in threads for child in thread.read_text().split()}
 
 
 def test_every_source_gets_one_outcome(pool: CompilePool, fill: Fill) -> None:
@@ -124,6 +125,49 @@ def test_leaving_the_pool_ends_what_is_in_flight(
     assert _children() == before
 
 
+def test_who_submits_need_not_wait(cache: KernelCache, fill: Fill, endless: KernelSource) -> None:
+    with CompilePool("sm_90a", cache=cache, workers=2) as pool:
+        hanging = pool.submit(endless)
+        outcomes = [pool.submit(fill(value)).result() for value in range(2)]
+        assert [outcome.status for outcome in outcomes] == [Status.OK] * 2
+        assert not hanging.done()
+
+
+def test_what_has_not_begun_can_be_cancelled(
+    cache: KernelCache, fill: Fill, endless: KernelSource
+) -> None:
+    with CompilePool("sm_90a", cache=cache, workers=1, limit_seconds=1.5) as pool:
+        first, dropped, last = (pool.submit(each) for each in (endless, fill(0), fill(1)))
+        assert dropped.cancel()
+        assert first.result().status is Status.TIMED_OUT
+        assert last.result().status is Status.OK
+    assert cache.usage().kernels == 1
+
+
+def test_closing_ends_what_was_submitted_and_the_pool_can_be_used_again(
+    cache: KernelCache, fill: Fill, endless: KernelSource
+) -> None:
+    before = _children()
+    pool = CompilePool("sm_90a", cache=cache, workers=2)
+    with pool:
+        futures = [pool.submit(endless), pool.submit(fill(0))]
+        futures[1].result()
+    with pytest.raises(CancelledError):
+        futures[0].result()
+    assert _children() == before
+    with pool:
+        assert pool.submit(fill(1)).result().status is Status.OK
+    assert _children() == before
+
+
+def test_a_cache_that_cannot_be_written_is_told_to_who_waits(tmp_path: Path, fill: Fill) -> None:
+    (tmp_path / "file").touch()
+    with CompilePool("sm_90a", cache=KernelCache(tmp_path / "file" / "cubin")) as pool:
+        future = pool.submit(fill(0))
+        with pytest.raises(CompileError, match="cannot be written"):
+            future.result()
+
+
 def test_ctrl_c_ends_the_pool_and_its_processes(tmp_path: Path, endless: KernelSource) -> None:
     program = f"""
 from pathlib import Path
@@ -143,8 +187,7 @@ with CompilePool("sm_90a", cache=KernelCache(Path({str(tmp_path)!r}))) as pool:
     )
     assert running.stdout is not None
     running.stdout.readline()
-    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
-    while not (workers := children.read_text().split()):
+    while not (workers := _children(running.pid)):
         time.sleep(0.01)
     time.sleep(1)  # by now the compile is under way: it would go on for a minute
     os.killpg(running.pid, signal.SIGINT)

@@ -1,16 +1,18 @@
 """Compile many kernels in parallel, in processes that a time limit can kill.
 
-A compile that hangs or crashes costs one kernel: its process is ended and replaced.
+A compile that hangs or crashes costs one kernel: its process is ended and replaced. A thread waits for
+each process, so that whoever submits a kernel is free to do something else meanwhile.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -52,7 +54,7 @@ class Compilation:
 class CompilePool:
     """Compiles for one architecture; starts processes as they are needed and keeps them.
 
-    Use it as a context manager: leaving it, also by Ctrl-C, ends every process.
+    Any thread may submit; one opens and closes it. Use it as a context manager: leaving it, also by Ctrl-C, ends every process.
     """
 
     def __init__(
@@ -81,8 +83,11 @@ class CompilePool:
         self._limit_seconds = limit_seconds
         self._nvrtc = load_nvrtc(library)
         self._count = len(os.sched_getaffinity(0)) if workers is None else max(1, workers)
+        self._threads: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()  # of what follows
         self._idle: list[WorkerProcess] = []
-        self._busy: list[WorkerProcess] = []
+        self._busy: set[WorkerProcess] = set()
+        self._closing = False
 
     def __enter__(self) -> Self:
         """Nothing to do: processes start as they are needed."""
@@ -107,69 +112,78 @@ class CompilePool:
         Raises:
             CompileError: the cache cannot be read or written.
         """
-        distinct = list(dict.fromkeys(sources))
-        done = 0
+        futures = [self.submit(source) for source in dict.fromkeys(sources)]
         try:
-            for outcome in self._outcomes(distinct):
-                done += 1
+            for done, future in enumerate(as_completed(futures), start=1):
                 if progress is not None:
-                    progress(done, len(distinct))
-                yield outcome
+                    progress(done, len(futures))
+                yield future.result()
         finally:
-            self._end(self._busy)
+            for future in futures:
+                future.cancel()
+
+    def submit(self, source: KernelSource) -> Future[Compilation]:
+        """Have it compiled after all that was submitted before; it can be cancelled until it begins.
+
+        The future raises:
+            CompileError: the cache cannot be read or written.
+            CancelledError: the pool was closed meanwhile.
+        """
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._count, "wpk-compile")
+        return self._threads.submit(self._compile, source)
 
     def close(self) -> None:
-        """End every process; the pool can be used again."""
-        self._end(self._busy)
-        self._end(self._idle)
+        """End every process and what was submitted; the pool can be used again."""
+        threads, self._threads = self._threads, None
+        with self._lock:
+            self._closing = True
+            for worker in self._busy:
+                worker.kill()
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
+        while self._idle:
+            self._idle.pop().end()
+        self._closing = False
 
-    def _outcomes(self, sources: list[KernelSource]) -> Iterator[Compilation]:
-        pending: deque[KernelSource] = deque()
-        for source in sources:
-            kernel = self._cache.load(self._key(source))
-            if kernel is None:
-                pending.append(source)
-            else:
-                yield Compilation(source, Status.OK, kernel, None, 0.0, cached=True)
-        while pending or self._busy:
-            while pending and len(self._busy) < self._count:
-                self._start(pending.popleft())
-            for worker in self._ready():
-                self._busy.remove(worker)
-                yield self._collect(worker)
-
-    def _key(self, source: KernelSource) -> str:
-        return self._cache.key(source, self._nvrtc.identity, options(self._arch))
-
-    def _start(self, source: KernelSource) -> None:
-        worker = self._idle.pop() if self._idle else WorkerProcess()
-        if not worker.is_alive():
-            worker.end()
-            worker = WorkerProcess()
-        self._busy.append(worker)
-        worker.send(Task(source, self._arch, self._nvrtc.path, self._limit_seconds))
-
-    def _ready(self) -> list[WorkerProcess]:
-        """Wait until a worker has answered, has died, or is out of time."""
-        now = time.monotonic()
-        patience = min(worker.deadline for worker in self._busy) - now
-        answered = wait([worker.connection for worker in self._busy], max(0.0, patience))
-        now = time.monotonic()
-        return [w for w in self._busy if w.connection in answered or w.deadline <= now]
-
-    def _collect(self, worker: WorkerProcess) -> Compilation:
-        source = worker.task.source
-        answer = worker.receive()
-        if answer is None:
-            return self._lost(worker, source)
-        self._idle.append(worker)
+    def _compile(self, source: KernelSource) -> Compilation:
+        key = self._cache.key(source, self._nvrtc.identity, options(self._arch))
+        kernel = self._cache.load(key)
+        if kernel is not None:
+            return Compilation(source, Status.OK, kernel, None, 0.0, cached=True)
+        with self._worker() as worker:
+            start = time.monotonic()
+            answer = worker.answer(Task(source, self._arch, self._nvrtc.path, self._limit_seconds))
+            if answer is None:
+                return self._lost(worker, source, time.monotonic() - start)
         if answer.kernel is None:
             return _failure(source, answer)
-        self._cache.store(self._key(source), source, answer.kernel)
+        self._cache.store(key, source, answer.kernel)
         return Compilation(source, Status.OK, answer.kernel, None, answer.seconds, cached=False)
 
-    def _lost(self, worker: WorkerProcess, source: KernelSource) -> Compilation:
+    @contextmanager
+    def _worker(self) -> Iterator[WorkerProcess]:
+        """A process that nobody else uses meanwhile; none is begun once the pool is closing."""
+        with self._lock:
+            if self._closing:
+                raise CancelledError
+            worker = self._idle.pop() if self._idle else WorkerProcess()
+            if not worker.is_alive():
+                worker.end()
+                worker = WorkerProcess()
+            self._busy.add(worker)
+        try:
+            yield worker
+        finally:
+            with self._lock:
+                self._busy.remove(worker)
+                if worker.is_alive():
+                    self._idle.append(worker)
+
+    def _lost(self, worker: WorkerProcess, source: KernelSource, seconds: float) -> Compilation:
         """Report the compile of a worker that hangs or died; the worker is ended."""
+        if self._closing:
+            raise CancelledError
         timed_out = worker.is_alive()
         status = Status.TIMED_OUT if timed_out else Status.COMPILE_FAILED
         how = worker.end()
@@ -180,12 +194,7 @@ class CompilePool:
             f"the compile of {source.entry} for {self._arch} {happened}",
             fix="another schedule avoids it; the unit is " + repr(source.text[:120]),
         )
-        return Compilation(source, status, None, error, worker.elapsed(), cached=False)
-
-    @staticmethod
-    def _end(workers: list[WorkerProcess]) -> None:
-        while workers:
-            workers.pop().end()
+        return Compilation(source, status, None, error, seconds, cached=False)
 
 
 def _failure(source: KernelSource, answer: Answer) -> Compilation:

@@ -5,22 +5,13 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import time
 from multiprocessing.connection import Pipe
 
 from wpk.build.task import Answer, Task
 
 
 class WorkerProcess:
-    """A started worker, and the task it works on.
-
-    Attributes:
-        connection: Becomes readable when the worker has answered or died.
-        task: The last task sent.
-        deadline: When the task's time is up, on `time.monotonic`'s clock.
-    """
-
-    task: Task
+    """A started worker, which answers one task at a time."""
 
     def __init__(self) -> None:
         """Start the process.
@@ -28,9 +19,7 @@ class WorkerProcess:
         A fresh interpreter and not multiprocessing's spawn, which would import the caller's main
         module; in a session of its own, so that Ctrl-C reaches the pool alone, which then ends it.
         """
-        self.connection, theirs = Pipe()
-        self.deadline = float("inf")
-        self._sent = time.monotonic()
+        self._connection, theirs = Pipe()
         with theirs:
             self._process = subprocess.Popen(  # -P: the user's folder is not on the import path
                 [sys.executable, "-P", "-m", "wpk.build.worker", str(theirs.fileno())],
@@ -39,18 +28,14 @@ class WorkerProcess:
                 start_new_session=True,
             )
 
-    def send(self, task: Task) -> None:
-        """Give it a task; the time limit starts to run."""
-        self.task = task
-        self._sent = time.monotonic()
-        self.deadline = self._sent + task.limit_seconds
-        with contextlib.suppress(BrokenPipeError):  # it died meanwhile: receive() will say so
-            self.connection.send(task)
-
-    def receive(self) -> Answer | None:
-        """Its answer; None where it has died or not answered."""
+    def answer(self, task: Task) -> Answer | None:
+        """Its answer to a task; None where it has died or not answered within the task's limit."""
+        with contextlib.suppress(BrokenPipeError):  # it died before: receiving says so
+            self._connection.send(task)
         try:
-            answer: Answer | None = self.connection.recv() if self.connection.poll() else None
+            if not self._connection.poll(task.limit_seconds):
+                return None
+            answer: Answer = self._connection.recv()
         except (EOFError, ConnectionResetError):
             self._process.wait()
             return None
@@ -60,13 +45,13 @@ class WorkerProcess:
         """Whether the process still runs."""
         return self._process.poll() is None
 
-    def elapsed(self) -> float:
-        """Seconds since the task was sent."""
-        return time.monotonic() - self._sent
+    def kill(self) -> None:
+        """End the process, whatever it is doing; who waits for its answer gets none."""
+        self._process.kill()
 
     def end(self) -> str:
         """Kill the process and wait for it; say how it ended."""
         self._process.kill()
         code = self._process.wait()
-        self.connection.close()
+        self._connection.close()
         return f"signal {-code}" if code < 0 else f"exit code {code}"
