@@ -7,7 +7,6 @@ engine, an operator may still be computed in parts, which is the caller's decisi
 
 import ctypes
 import importlib.util
-import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,19 +14,25 @@ from pathlib import Path
 from typing import Any, Self
 
 from wpk.device.cuda import CudaDevice
+from wpk.device.graph import bindings
+from wpk.device.streams import LEGACY_STREAM
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Configuration
 from wpk.libraries.cudnn_description import Description
 from wpk.libraries.cudnn_graph import build_graph, tensor_ids
 from wpk.libraries.cudnn_problems import ALIGNMENT, describe, why_not
+from wpk.libraries.cudnn_session import CudnnSession, GraphToken, words
 from wpk.libraries.offer import CUDNN, GRAPH
 from wpk.problems import Problem
 
 _ENGINE = "engine"
 """Name in a configuration: cuDNN's number of the engine."""
 
-_REFUSED = (RuntimeError, ValueError, KeyError, IndexError, AttributeError, TypeError)
-"""What the frontend and a configuration that does not fit raise."""
+_RAISED = (RuntimeError, ValueError)
+"""What the frontend raises of a graph that it refuses, besides its own error."""
+
+_MISFITS = (*_RAISED, KeyError, IndexError, AttributeError, TypeError)
+"""What a configuration that does not fit raises too."""
 
 _SHORTCUTS = ("REDUCED_PRECISION_REDUCTION",)
 _STRICT_SHORTCUTS = (*_SHORTCUTS, "TENSOR_CORE", "DOWN_CONVERT_INPUTS")
@@ -60,35 +65,35 @@ class CudnnCandidate:
     def __init__(
         self,
         owner: "Cudnn",
-        graph: Any,
+        token: GraphToken,
         index: int,
         description: Description,
         configuration: Configuration,
     ) -> None:
         """Name the proposal ``index`` of a graph that has its plans."""
         self._owner = owner
-        self._graph = graph
+        self._token = token
         self._index = index
         self._ids = tensor_ids(description)
         self._prepared = False
         self.library = f"{CUDNN} {owner.version}"
         self.layout = description.layout
         self.configuration = configuration
-        self.name: str = graph.get_plan_name_at_index(index)
+        self.name: str = token.graph.get_plan_name_at_index(index)
 
     def prepare(self) -> str | None:
         """Build the plan, which may compile it; why that fails, in words, or None."""
         try:
-            self._graph.build_plan_at_index(self._index)
-        except (self._owner.error, RuntimeError, ValueError) as error:
-            return _words(error)
+            self._token.graph.build_plan_at_index(self._index)
+        except (self._owner.error, *_RAISED) as error:
+            return words(error)
         self._prepared = True
         return None
 
     @property
     def workspace_bytes(self) -> int:
         """Scratch memory that `run` needs, once prepared."""
-        return int(self._graph.get_workspace_size_plan_at_index(self._index))
+        return int(self._token.graph.get_workspace_size_plan_at_index(self._index))
 
     def run(self, pointers: Sequence[int], workspace: int, stream: int) -> None:
         """Put it on a stream: see `LibraryCandidate.run`.
@@ -106,7 +111,7 @@ class CudnnCandidate:
             )
         try:
             self._owner.use(stream)
-            self._graph.execute_plan_at_index(
+            self._token.graph.execute_plan_at_index(
                 dict(zip(self._ids, pointers, strict=True)),
                 workspace,
                 self._index,
@@ -114,7 +119,7 @@ class CudnnCandidate:
             )
         except (self._owner.error, RuntimeError) as error:
             raise LaunchError(
-                f"{self.library} cannot start {self.name}: {_words(error)}",
+                f"{self.library} cannot start {self.name}: {words(error)}",
                 fix="choose another implementation of this operator",
             ) from error
 
@@ -137,18 +142,21 @@ class Cudnn:
         self._frontend = _frontend()
         try:
             self.version = _version(self._frontend.backend_version())
-            self.handle = self._frontend.create_handle()
+            self._session = CudnnSession(self._frontend, device.active(), _settle)
         except RuntimeError as error:
             raise EngineError(
-                f"cuDNN does not start on {device.name}: {_words(error)}",
+                f"cuDNN does not start on {device.name}: {words(error)}",
                 fix="check that nvidia-cudnn-cu13 fits the driver: nvidia-smi",
             ) from error
         self.error: type[Exception] = self._frontend.cudnnGraphNotSupportedError
-        self._close = weakref.finalize(self, self._frontend.destroy_handle, self.handle)
+        self.handle = self._session.handle
 
     def close(self) -> None:
-        """Give the handle back; before the device is closed. Candidates cannot run any more."""
-        self._close()
+        """Let go of all graphs and the handle; before the device is closed.
+
+        Candidates cannot run any more. Also done when the process ends.
+        """
+        self._session.close()
 
     def __enter__(self) -> Self:
         """The library itself."""
@@ -167,17 +175,23 @@ class Cudnn:
         refusals: list[str] = []
         for number, description in enumerate(describe(problem)):
             try:
-                graph = self._graph(description)
-                graph.create_execution_plans(self._heuristics())
-            except (self.error, RuntimeError) as error:
-                refusals.append(_words(error))
-                continue
-            self._add_engines(graph)
-            graph.deselect_numeric_notes(self._notes(description))
-            for index in range(graph.get_execution_plan_count()):
-                configuration = _configuration(number, *graph.get_engine_and_knobs_at_index(index))
-                candidates.append(CudnnCandidate(self, graph, index, description, configuration))
+                candidates += self._proposals(number, description)
+            except (self.error, *_RAISED) as error:
+                refusals.append(words(error))
         return CudnnOffer(tuple(candidates), tuple(refusals))
+
+    def _proposals(self, number: int, description: Description) -> list[CudnnCandidate]:
+        """All plans of one graph."""
+        token = self._graph(description)
+        token.graph.create_execution_plans(self._heuristics())
+        self._add_engines(token)
+        token.graph.deselect_numeric_notes(self._notes(description))
+        found = []
+        for index in range(token.graph.get_execution_plan_count()):
+            engine, knobs = token.graph.get_engine_and_knobs_at_index(index)
+            configuration = _configuration(number, engine, knobs)
+            found.append(CudnnCandidate(self, token, index, description, configuration))
+        return found
 
     def candidate(self, problem: Problem, configuration: Configuration) -> CudnnCandidate:
         """The implementation that a configuration names.
@@ -190,32 +204,32 @@ class Cudnn:
             number, engine = given.pop(GRAPH), given.pop(_ENGINE)
             description = describe(problem)[number]
             knobs = {getattr(self._frontend.knob_type, n): value for n, value in given.items()}
-            graph = self._graph(description)
-            graph.create_execution_plan(engine, knobs)
-        except (*_REFUSED, self.error) as error:
+            token = self._graph(description)
+            token.graph.create_execution_plan(engine, knobs)
+        except (*_MISFITS, self.error) as error:
             raise EngineError(
-                f"cuDNN {self.version} has no implementation {dict(configuration)}: {_words(error)}",
+                f"cuDNN {self.version} has no implementation {dict(configuration)}: {words(error)}",
                 fix="optimize the model again with the cuDNN that is installed",
             ) from error
-        graph.deselect_numeric_notes(self._notes(description))
-        index = graph.get_execution_plan_count() - 1
-        return CudnnCandidate(self, graph, index, description, configuration)
+        token.graph.deselect_numeric_notes(self._notes(description))
+        index = token.graph.get_execution_plan_count() - 1
+        return CudnnCandidate(self, token, index, description, configuration)
 
-    def _graph(self, description: Description) -> Any:
+    def _graph(self, description: Description) -> GraphToken:
         """The operation graph, without plans."""
-        graph = build_graph(self._frontend, self.handle, description)
-        graph.validate()
-        graph.build_operation_graph()
-        return graph
+        token = self._session.hold(build_graph(self._frontend, self.handle, description))
+        token.graph.validate()
+        token.graph.build_operation_graph()
+        return token
 
-    def _add_engines(self, graph: Any) -> None:
+    def _add_engines(self, token: GraphToken) -> None:
         """Append a plan with default settings for every engine that no heuristic named."""
-        plans = range(graph.get_execution_plan_count())
-        named = {graph.get_engine_and_knobs_at_index(plan)[0] for plan in plans}
-        for engine in range(graph.get_engine_count()):
+        plans = range(token.graph.get_execution_plan_count())
+        named = {token.graph.get_engine_and_knobs_at_index(plan)[0] for plan in plans}
+        for engine in range(token.graph.get_engine_count()):
             if engine not in named:
                 with suppress(self.error, RuntimeError):  # it does not compute this graph
-                    graph.create_execution_plan(engine, {})
+                    token.graph.create_execution_plan(engine, {})
 
     def use(self, stream: int) -> None:
         """Send what runs next to a stream."""
@@ -240,10 +254,10 @@ def _version(number: int) -> str:
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
-def _words(error: Exception) -> str:
-    """The first line of an error, without the frontend's prefix."""
-    text = str(error).strip().splitlines()
-    return (text[0] if text else type(error).__name__).removeprefix("[cudnn_frontend] Error: ")
+def _settle() -> None:
+    """Wait for the streams that take turns; a kernel that failed has ended too."""
+    driver = bindings()
+    driver.cuStreamSynchronize(driver.CUstream(LEGACY_STREAM))
 
 
 def _frontend() -> Any:

@@ -1,6 +1,11 @@
 """A GPU with library calls."""
 
+import weakref
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
 from wpk.device.cuda import CudaDevice
+from wpk.device.graph import CudaGraph, CudaMark
 from wpk.device.guarded import GuardedCudaDevice
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import BoundCall, LibraryImage
@@ -13,8 +18,8 @@ class Libraries:
     """The libraries on one GPU, loaded when they are first asked, and what was made ready of them."""
 
     def __init__(self, device: CudaDevice) -> None:
-        """Begin with nothing loaded."""
-        self._device = device
+        """Begin with nothing loaded; the device is not kept alive."""
+        self._device: CudaDevice = weakref.proxy(device)
         self._cudnn: Cudnn | None = None
         self._ready: dict[str, CudnnCandidate] = {}
 
@@ -84,18 +89,24 @@ class Libraries:
         return self._cudnn
 
 
-class GpuDevice(CudaDevice):
-    """A GPU that calls libraries too."""
+class _CallsLibraries(CudaDevice):
+    """What a GPU with libraries adds to one without."""
 
     def __init__(self, ordinal: int = 0) -> None:
         """See `CudaDevice`."""
         super().__init__(ordinal)
         self._libraries = Libraries(self)
+        # Runs before the finalizer of `CudaDevice`, which is older; nobody may ever call `close`.
+        self._unload = weakref.finalize(
+            self, _unload, self._context, self._children, self._libraries
+        )
 
     def close(self) -> None:
         """Unload the libraries, free all memory and leave the context."""
-        self._libraries.close()
-        super().close()
+        try:
+            self._unload()
+        finally:
+            super().close()
 
     def load_library(self, image: LibraryImage) -> None:
         """See `Libraries.load`."""
@@ -106,21 +117,12 @@ class GpuDevice(CudaDevice):
         self._libraries.call(call)
 
 
-class GuardedGpuDevice(GuardedCudaDevice):
+class GpuDevice(_CallsLibraries):
+    """A GPU that calls libraries too."""
+
+
+class GuardedGpuDevice(_CallsLibraries, GuardedCudaDevice):
     """A GPU whose allocations lie between guards, and that can be asked what libraries offer."""
-
-    def __init__(self, ordinal: int = 0) -> None:
-        """See `GuardedCudaDevice`."""
-        super().__init__(ordinal)
-        self._libraries = Libraries(self)
-
-    def load_library(self, image: LibraryImage) -> None:
-        """See `Libraries.load`."""
-        self._libraries.load(image)
-
-    def call_library(self, call: BoundCall) -> None:
-        """See `Libraries.call`."""
-        self._libraries.call(call)
 
     def offer(self, problem: Problem) -> LibraryOffer:
         """See `Libraries.offer`."""
@@ -129,3 +131,16 @@ class GuardedGpuDevice(GuardedCudaDevice):
     def prepare(self, image: LibraryImage) -> int:
         """See `Libraries.load`."""
         return self._libraries.load(image)
+
+
+def _unload(
+    context: AbstractContextManager[object],
+    children: Iterable[CudaGraph | CudaMark],
+    libraries: Libraries,
+) -> None:
+    """Let go of the graphs that a library's kernels were captured in, then of the libraries."""
+    with context:
+        for child in list(children):
+            if isinstance(child, CudaGraph):
+                child.close()
+        libraries.close()
