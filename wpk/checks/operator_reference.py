@@ -12,9 +12,9 @@ import onnx
 import onnx_graphsurgeon as gs
 from onnx import numpy_helper
 
-from wpk.checks.bounded import Bounded, Call, Floats, U, rounding
-from wpk.checks.error_bounds import bound_error
-from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
+from wpk.checks.body import Body
+from wpk.checks.bounded import Floats, U
+from wpk.checks.float64_nodes import Array
 from wpk.dtypes import DType, Precision, from_numpy
 
 
@@ -66,35 +66,24 @@ class GraphReference:
         memory.update(self._constants)
         memory.update(inputs)
         for node in self._nodes:
+            function = self._functions.get((node.domain, node.op_type))
+            body = Body(node, function, self._opsets)
             arrays = [memory[name] if name else None for name in node.input]
-            bounded = self._evaluate(node, arrays)
-            outputs, tolerances = {}, {}
-            for name, result in zip(node.output, bounded, strict=False):
-                if not name:
-                    continue
-                dtype = self._dtypes.get(name) or DType.FP32
-                outputs[name] = result.value
-                with np.errstate(over="ignore"):
-                    memory[name] = result.value.astype(dtype.numpy)
-                if dtype.is_float:
-                    own = np.zeros(()) if result.error is None else result.error
-                    tolerances[name] = own + rounding(result.value, dtype)
-            yield Reference(node.name, outputs, tolerances)
-
-    def _evaluate(self, node: onnx.NodeProto, arrays: list[Array | None]) -> list[Bounded]:
-        given = [None if a is None else Bounded(widened(a)) for a in arrays]
-        roundoff = self._multiply_roundoff(arrays)
-        function = self._functions.get((node.domain, node.op_type))
-        if function is None:
-            return _bounded(node, given, self._opsets, roundoff)
-        opsets = {o.domain: o.version for o in function.opset_import}
-        known = dict(zip(function.input, given, strict=False))
-        for inner in function.node:
-            operands = [known.get(name) if name else None for name in inner.input]
-            results = _bounded(inner, operands, opsets, roundoff)
-            known.update(zip(inner.output, results, strict=False))
-        found = [known[name] for name in function.output]
-        return [result for result in found if result is not None]
+            weights = [i for i, name in enumerate(node.input) if name in self._constants]
+            names = [name for name in node.output if name]
+            dtypes = [self._dtypes.get(name) or DType.FP32 for name in names]
+            results = body(arrays, weights, self._multiply_roundoff(arrays), dtypes)
+            stored = dict(zip(names, results, strict=True))
+            memory.update({name: each.memory for name, each in stored.items()})
+            yield Reference(
+                node.name,
+                {name: each.value for name, each in stored.items()},
+                {
+                    name: each.tolerance
+                    for (name, each), dtype in zip(stored.items(), dtypes, strict=True)
+                    if dtype.is_float
+                },
+            )
 
     def _multiply_roundoff(self, arrays: list[Array | None]) -> float:
         """u_mul: nothing where operands lie in memory as 16 bits, for their products are exact.
@@ -105,21 +94,6 @@ class GraphReference:
         if types & {DType.FP16, DType.BF16}:
             return 0.0
         return self._precision.multiply_roundoff if self._precision is Precision.TF32 else U
-
-
-def _bounded(
-    node: onnx.NodeProto,
-    inputs: list[Bounded | None],
-    opsets: Mapping[str, int],
-    multiply_roundoff: float,
-) -> list[Bounded]:
-    evaluate = NodeEvaluator(node, opsets)
-    outputs = evaluate([None if each is None else each.value for each in inputs])
-    call = Call(evaluate, inputs, outputs, multiply_roundoff)
-    return [
-        Bounded(output, bound_error(call) if index == 0 else None)
-        for index, output in enumerate(outputs)
-    ]
 
 
 def _dtype(tensor: gs.Tensor) -> DType | None:

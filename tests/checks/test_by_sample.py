@@ -1,0 +1,140 @@
+"""Which bodies are cut along the batch, and that the parts give what the whole does."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx.helper import make_node
+
+from wpk.checks import body as body_module
+from wpk.checks.body import Body
+from wpk.checks.by_sample import in_parts, samples
+from wpk.checks.float64_nodes import Array
+from wpk.dtypes import DType
+
+RNG = np.random.default_rng(0)
+N = 5
+
+
+def _array(*shape: int) -> Array:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+Case = tuple[list[onnx.NodeProto], dict[str, Array], dict[str, Array]]
+
+CUT: dict[str, Case] = {
+    "a convolution with what follows it, channels last": (
+        [
+            make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
+            make_node("Conv", ["t", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+            make_node("Add", ["c", "r"], ["s"]),
+            make_node("Relu", ["s"], ["a"]),
+            make_node("Transpose", ["a"], ["y"], perm=[0, 2, 3, 1]),
+        ],
+        {"x": _array(N, 6, 7, 4), "r": _array(N, 3, 6, 7)},
+        {"w": _array(3, 4, 3, 3), "b": _array(3)},
+    ),
+    "windows": (
+        [
+            make_node("MaxPool", ["x"], ["m"], kernel_shape=[2, 2]),
+            make_node("GlobalAveragePool", ["m"], ["y"]),
+        ],
+        {"x": _array(N, 2, 6, 6)},
+        {},
+    ),
+    "rows times weights, a limit for all of them": (
+        [make_node("MatMul", ["x", "w"], ["p"]), make_node("Max", ["p", "l"], ["y"])],
+        {"x": _array(N, 8)},
+        {"w": _array(8, 3), "l": _array(1, 3)},
+    ),
+    "matrices of a sample": (
+        [make_node("MatMul", ["x", "z"], ["p"]), make_node("Softmax", ["p"], ["y"], axis=-1)],
+        {"x": _array(N, 4, 8), "z": _array(N, 8, 3)},
+        {},
+    ),
+}
+
+WHOLE: dict[str, Case] = {
+    "the batch moves": (
+        [make_node("Transpose", ["x"], ["y"], perm=[1, 0])],
+        {"x": _array(N, 8)},
+        {},
+    ),
+    "a softmax over the batch": (
+        [make_node("Softmax", ["x"], ["y"], axis=0)],
+        {"x": _array(N, 8)},
+        {},
+    ),
+    "a constant for each sample": (
+        [make_node("Mul", ["x", "c"], ["y"])],
+        {"x": _array(N, 8)},
+        {"c": _array(N, 8)},
+    ),
+    "a matrix product of the batch": (
+        [make_node("MatMul", ["x", "z"], ["y"])],
+        {"x": _array(N, N), "z": _array(N, 3)},
+        {},
+    ),
+    "weights that are computed": (
+        [make_node("Conv", ["x", "z"], ["y"])],
+        {"x": _array(N, N, 6, 6), "z": _array(N, N, 3, 3)},
+        {},
+    ),
+    "a vector beside a matrix": (
+        [make_node("Add", ["x", "z"], ["y"])],
+        {"x": _array(N, N), "z": _array(N)},
+        {},
+    ),
+    "an operator that is not known": (
+        [make_node("Flatten", ["x"], ["y"], axis=0)],
+        {"x": _array(N, 8)},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CUT)
+def test_is_cut_and_gives_what_the_whole_gives(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes, batched, fixed = CUT[case]
+    assert samples(nodes, batched, fixed) == N
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 2})
+    parts = _stored(nodes, batched, fixed)
+    monkeypatch.setattr(body_module, "samples", lambda *_: 1)
+    whole = _stored(nodes, batched, fixed)
+    np.testing.assert_allclose(parts.value, whole.value, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(parts.tolerance, whole.tolerance, rtol=1e-9)
+    assert parts.memory.dtype == np.float16
+    assert parts.memory.shape == whole.memory.shape
+
+
+@pytest.mark.parametrize("case", WHOLE)
+def test_stays_whole(case: str) -> None:
+    assert samples(*WHOLE[case]) == 1
+
+
+def test_parts_that_are_exchanged_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison above can fail."""
+    nodes, batched, fixed = CUT["windows"]
+    right = _stored(nodes, batched, fixed).value
+    monkeypatch.setattr(body_module, "in_parts", lambda n, f: f(slice(None, None, -1)))
+    assert not np.allclose(_stored(nodes, batched, fixed).value, right)
+
+
+def test_an_error_in_a_part_is_the_callers() -> None:
+    def evaluate(part: slice) -> list[Array]:
+        if part.start:
+            raise MemoryError("no memory")
+        return [np.zeros(part.stop)]
+
+    with pytest.raises(MemoryError, match="no memory"):
+        in_parts(4096, evaluate)
+
+
+def _stored(nodes: list[onnx.NodeProto], batched: dict[str, Array], fixed: dict[str, Array]):
+    names = [*batched, *fixed]
+    opset = onnx.helper.make_opsetid("", 21)
+    function = onnx.helper.make_function("wpk", "f", names, ["y"], nodes, [opset])
+    call = make_node("f", names, ["y"], domain="wpk")
+    arrays = [*batched.values(), *fixed.values()]
+    weights = range(len(batched), len(names))
+    (stored,) = Body(call, function, {"": 21})(arrays, weights, 0.0, [DType.FP16])
+    return stored

@@ -1,0 +1,98 @@
+"""What a node of an optimized graph computes, in float64 and with error bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import EllipsisType
+
+import numpy as np
+import onnx
+
+from wpk.checks.bounded import Bounded, Call, Floats, rounding
+from wpk.checks.by_sample import in_parts, samples
+from wpk.checks.error_bounds import bound_error
+from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
+from wpk.dtypes import DType
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An output.
+
+    Attributes:
+        value: Before it is rounded to memory.
+        memory: As it lies there.
+        tolerance: What a kernel's result may differ by; zeros where it is not floating point.
+    """
+
+    value: Array
+    memory: Array
+    tolerance: Floats
+
+
+class Body:
+    """The nodes of the function that a node calls, or the node itself."""
+
+    def __init__(
+        self, node: onnx.NodeProto, function: onnx.FunctionProto | None, opsets: Mapping[str, int]
+    ) -> None:
+        """Prepare.
+
+        Args:
+            node: Of the graph.
+            function: That it calls, if it does.
+            opsets: Versions of the domains in the graph.
+        """
+        if function is None:
+            self._nodes, self._inputs, self._outputs = [node], node.input, node.output
+        else:
+            opsets = {o.domain: o.version for o in function.opset_import}
+            self._nodes = list(function.node)
+            self._inputs, self._outputs = function.input, function.output
+        self._evaluators = [NodeEvaluator(each, opsets) for each in self._nodes]
+
+    def __call__(
+        self,
+        arrays: Sequence[Array | None],
+        weights: Collection[int],
+        multiply_roundoff: float,
+        dtypes: Sequence[DType],
+    ) -> list[Stored]:
+        """The outputs that have a name; on all cores where each sample is computed by itself.
+
+        Args:
+            arrays: One for each input; None where an optional one is missing.
+            weights: Places of the inputs that are constants.
+            multiply_roundoff: u_mul.
+            dtypes: Of the outputs in memory.
+        """
+        given = dict(zip(self._inputs, arrays, strict=False))
+        fixed = {self._inputs[i]: array for i in weights if (array := arrays[i]) is not None}
+        free = {name: a for name, a in given.items() if a is not None and name not in fixed}
+        wide = {name: Bounded(widened(array)) for name, array in fixed.items()}
+
+        def evaluate(part: slice | EllipsisType) -> list[Array]:
+            own = {name: Bounded(widened(array[part])) for name, array in free.items()}
+            results = self._results(wide | own, multiply_roundoff)
+            return [array for pair in zip(results, dtypes, strict=True) for array in _stored(*pair)]
+
+        count = samples(self._nodes, free, fixed)
+        found = evaluate(...) if count == 1 else in_parts(count, evaluate)
+        return [Stored(*found[i : i + 3]) for i in range(0, len(found), 3)]
+
+    def _results(self, known: dict[str, Bounded], multiply_roundoff: float) -> list[Bounded]:
+        for node, evaluate in zip(self._nodes, self._evaluators, strict=True):
+            inputs = [known.get(name) if name else None for name in node.input]
+            outputs = evaluate([None if each is None else each.value for each in inputs])
+            call = Call(evaluate, inputs, outputs, multiply_roundoff)
+            for place, (name, output) in enumerate(zip(node.output, outputs, strict=False)):
+                known[name] = Bounded(output, bound_error(call) if place == 0 else None)
+        return [known[name] for name in self._outputs if name]
+
+
+def _stored(result: Bounded, dtype: DType) -> tuple[Array, Array, Floats]:
+    own = np.zeros(()) if result.error is None else result.error
+    with np.errstate(over="ignore"):
+        memory = result.value.astype(dtype.numpy)
+    return result.value, memory, own + rounding(result.value, dtype)
