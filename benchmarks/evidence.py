@@ -84,7 +84,8 @@ def _measured(rows: Sequence[Row], options: argparse.Namespace) -> Iterator[tupl
 
         batch = [row for row in rows if row.is_last is last]
         for row, record in spread(batch, seats(options.gpu), work, stop):
-            _say(f"{row.name}: {_outcome(record)}, {_summary(record)}")
+            said = record.get("error") or _summary(record)
+            _say(f"{row.name}: {_outcome(record)}, {said}")
             yield row, record
 
 
