@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from math import inf
 
 from wpk.errors import WpkError
 
@@ -68,6 +69,21 @@ class Budget:
 
     seconds: float | None = None
     trials: int | None = None
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What one problem may spend of the budget.
+
+    Attributes:
+        until: Time of the session's clock at which its search ends, once it has tried the least.
+        end: Time at which the run ends, whatever has been tried.
+        trials: Schedules that it may measure.
+    """
+
+    until: float = inf
+    end: float = inf
+    trials: float = inf
 
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}

@@ -2,20 +2,22 @@
 
 A run can be interrupted at any moment. Its trials are in the store; to resume it is to do the same
 again, since every trial that is known counts. The same seed and the same measured times give the
-same result, as long as it is not the clock that ends the search.
+same result, as long as it is not the clock that ends the search. While a problem is tuned, the first
+schedules of the next one compile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from statistics import mean
 
 from wpk.problems import Problem
-from wpk.search.budget import limits, split
+from wpk.search.budget import Slice, limits, split
 from wpk.search.store_record import RunState
-from wpk.search.tune_problem import ProblemTuning, Slice
+from wpk.search.tune_problem import ProblemTuning
 from wpk.search.tune_record import Progress, Session, Task, Tuned
 
 SEARCH_SHARE = 0.9
@@ -33,7 +35,7 @@ def tune(
     Args:
         tasks: One a distinct problem.
         session: What they share.
-        progress: Told of every batch, and of what begins and ends.
+        progress: Told of every trial, and of what begins and ends.
 
     Returns:
         The outcomes, in the order of tuning.
@@ -75,6 +77,15 @@ def shares(tasks: Sequence[Task]) -> list[float]:
     return [weight / sum(weights[place:]) for place, weight in enumerate(weights)]
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """A problem that is, or will be, tuned with its share of what is left."""
+
+    task: Task
+    tuning: ProblemTuning
+    share: float
+
+
 class _Loop:
     """One pass over all problems."""
 
@@ -91,14 +102,23 @@ class _Loop:
 
     def tune(self) -> dict[Problem, Tuned]:
         found: dict[Problem, Tuned] = {}
-        for task, share in zip(self._tasks, shares(self._tasks), strict=True):
-            tuning = ProblemTuning(task, self._session, self._slice(share))
+        turns = map(self._expect, self._tasks, shares(self._tasks))
+        following = next(turns, None)
+        while following is not None:
+            turn, following = following, next(turns, None)
+            task, tuning = turn.task, turn.tuning
             self._done.append(tuning)
             self._tell(task, "; ".join(tuning.lookups))
-            stop = tuning.search(partial(self._tell, task))
+            stop = tuning.search(self._slice(turn.share), partial(self._tell, task))
             found[task.problem] = tuning.finish(stop)
             self._tell(task, f"stopped: {stop}")
         return found
+
+    def _expect(self, task: Task, share: float) -> _Turn:
+        """Prepare a problem's turn: what it will try first compiles from now on."""
+        tuning = ProblemTuning(task, self._session)
+        tuning.expect(self._slice(share))
+        return _Turn(task, tuning, share)
 
     def _slice(self, share: float) -> Slice:
         now = self._session.clock()

@@ -1,14 +1,20 @@
-"""Tune one problem: what the store knows, then ask, measure, store, tell; then compare the best."""
+"""Tune one problem: what the store knows, then ask, measure, store, tell; then compare the best.
+
+Schedules are asked for before the outcomes of those that they follow are known, so that they compile
+while others are measured. How many before is fixed: how long a compile takes changes nothing.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from math import inf
 
 from wpk.errors import ScheduleError
+from wpk.search.budget import Slice
 from wpk.search.competition import Competition
 from wpk.search.store_key import StoreKey
 from wpk.search.store_lookup import Known, look_up
@@ -22,8 +28,9 @@ NEAR_BOUND = 1.05
 IMPROVEMENT = 0.99
 """What counts as an improvement: beyond the noise that medians of one kernel show."""
 
-BATCH = 16
-"""Schedules asked for at once: enough to keep the builder's processes busy."""
+WINDOW = 16
+"""Schedules asked for whose outcomes are not known: enough to keep a dozen cores compiling, and no more
+than searchers can do without (docs/decisions/0024-compiling-ahead.md)."""
 
 LEAST_TRIALS = 8
 """Schedules that each problem tries as long as the run has time, however little is to be won there:
@@ -37,21 +44,6 @@ Name = tuple[str, Parameters]
 """A template's name and a schedule of it."""
 
 
-@dataclass(frozen=True)
-class Slice:
-    """What one problem may spend of the budget.
-
-    Attributes:
-        until: Time of the session's clock at which its search ends, once it has tried the least.
-        end: Time at which the run ends, whatever has been tried.
-        trials: Schedules that it may measure.
-    """
-
-    until: float = inf
-    end: float = inf
-    trials: float = inf
-
-
 class ProblemTuning:
     """The tuning of one problem.
 
@@ -63,9 +55,9 @@ class ProblemTuning:
         best: Seconds of the best so far, infinite before the first that ran.
     """
 
-    def __init__(self, task: Task, session: Session, limits: Slice) -> None:
-        """Look up what is known; nothing is measured yet."""
-        self._task, self._session, self._limits = task, session, limits
+    def __init__(self, task: Task, session: Session) -> None:
+        """Look up what is known; nothing is asked for or measured yet."""
+        self._task, self._session, self._limits = task, session, Slice()
         self._keys = {
             each.template: StoreKey(task.problem, each.template, each.version, session.setup)
             for each in task.contenders
@@ -87,6 +79,7 @@ class ProblemTuning:
         for template, each in pairs:
             self._note(template, each)
         self.known = len(self.tried)
+        self._asked: deque[Name] = deque()  # to be measured, in this order
         self._exhausted = False
 
     @property
@@ -94,14 +87,25 @@ class ProblemTuning:
         """Schedules measured afresh."""
         return len(self.tried) - self.known
 
-    def search(self, after_batch: Callable[[], None]) -> Stop:
+    def expect(self, limits: Slice) -> None:
+        """Have the first schedules compiled, if any will be tried within what may now be spent."""
+        self._limits = limits
+        if self._why_stop() is None:
+            self._ask()
+
+    def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
         """Try the library, then schedules until there is a reason to stop."""
-        if self._rival is not None and self._session.clock() < self._limits.end:
+        self.expect(limits)
+        if self._rival is not None and self._session.clock() < limits.end:
             self._try_library(self._rival)
-            after_batch()
+            after_trial()
         while (stop := self._why_stop()) is None:
-            self._batch()
-            after_batch()
+            self._ask()
+            if self._asked:
+                self._try_next()
+                after_trial()
+        self._session.bench.drop(self._requests(self._asked))
+        self._asked.clear()
         return stop
 
     def finish(self, stop: Stop) -> Tuned:
@@ -144,7 +148,7 @@ class ProblemTuning:
         request = Request(
             self._task.problem, best.template, best.version, schedule, Stage.FINAL, other
         )
-        (trial,) = session.measure([request])
+        (trial,) = session.bench.measure([request])
         session.store.record(session.run.id, key, trial, other, Stage.FINAL, best.searcher)
         return replace(best, trial=trial)
 
@@ -200,19 +204,21 @@ class ProblemTuning:
     def _is_rival(self, template: str) -> bool:
         return self._rival is not None and template == self._rival.name
 
-    def _batch(self) -> None:
-        left = min(self._session.effort.trials - len(self.tried), BATCH)
-        count = int(min(left, self._limits.trials - self.measured))
-        competition = self._competition
-        asked = competition.ask(count)
-        self._exhausted = not asked
+    def _ask(self) -> None:
+        """Ask for as many as may be on their way, and have them compiled."""
+        left = min(self._session.effort.trials - len(self.tried), WINDOW)
+        most = int(min(left, self._limits.trials - self.measured))
+        asked = self._competition.ask(most - len(self._asked))
         fresh = [(template, schedule.parameters()) for template, schedule in asked]
-        told: dict[str, list[Trial]] = {}
-        for template, trial in self._measured(fresh, Stage.SEARCH):
+        self._asked += fresh
+        self._session.bench.expect(self._requests(fresh))
+        self._exhausted = not self._asked
+
+    def _try_next(self) -> None:
+        """Measure what was asked for first, and tell who asked."""
+        for template, trial in self._measured([self._asked.popleft()], Stage.SEARCH):
             self._note(template, Known(trial, searcher=self._proposer(template, trial.schedule)))
-            told.setdefault(template, []).append(trial)
-        for template, trials in told.items():
-            competition.tell(template, trials)
+            self._competition.tell(template, [trial])
 
     def _note(self, template: str, known: Known) -> None:
         """Count a trial. Before the first that runs there is nothing to be patient about."""
@@ -240,20 +246,21 @@ class ProblemTuning:
 
     def _measured(self, names: Sequence[Name], stage: Stage) -> Iterator[tuple[str, Trial]]:
         """Measure, and store every trial as it comes."""
-        if not names:
-            return
-        session, problem = self._session, self._task.problem
-        requests = [
-            Request(problem, template, self._keys[template].version, schedule, stage)
-            for template, schedule in names
-        ]
-        for (template, schedule), trial in zip(names, session.measure(requests), strict=True):
+        session = self._session
+        trials = session.bench.measure(self._requests(names, stage))
+        for (template, schedule), trial in zip(names, trials, strict=True):
             if trial.schedule != schedule:
                 raise ValueError(f"asked to measure {schedule}, got a trial of {trial.schedule}")
             key = self._keys[template]
             proposer = self._proposer(template, schedule)
             session.store.record(session.run.id, key, trial, session.regime, stage, proposer)
             yield template, trial
+
+    def _requests(self, names: Iterable[Name], stage: Stage = Stage.SEARCH) -> list[Request]:
+        return [
+            Request(self._task.problem, template, self._keys[template].version, schedule, stage)
+            for template, schedule in names
+        ]
 
     def _finalists(self) -> list[Name]:
         """The best of all that ran, as the search measured them; of the library the best few."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from wpk.problems import Problem
 from wpk.search.base import Searcher
@@ -105,10 +105,24 @@ class Request:
     regime: Regime | None = None
 
 
-Measure = Callable[[Sequence[Request]], Iterable[Trial]]
-"""Compiles, checks and times schedules: one trial each, in their order, failures included. Those
-of one call are measured side by side. Each trial is stored as it comes, so a generator loses less
-to an interrupt than a list. An exception means that the measuring is broken, not a schedule."""
+class Workbench(Protocol):
+    """Compiles, checks and times schedules and library calls.
+
+    An exception means that it is broken, not a schedule.
+    """
+
+    def expect(self, requests: Sequence[Request]) -> None:
+        """Note what will be measured soon, in this order: it may be compiled meanwhile."""
+
+    def drop(self, requests: Sequence[Request]) -> None:
+        """Note that what was expected will not be measured."""
+
+    def measure(self, requests: Sequence[Request]) -> Iterable[Trial]:
+        """One trial each, in their order, failures included; expected or not.
+
+        Those of one call are measured side by side. Each trial is stored as it comes, so a generator
+        loses less to an interrupt than a list.
+        """
 
 
 class Stop(StrEnum):
@@ -189,7 +203,7 @@ class Progress:
         measured: Schedules that the run has measured, over all problems.
         best: Seconds of its best so far; infinite before the first that ran.
         eta: Seconds left if the rest goes on like this, at most the budget's; None when unknown.
-        note: What has just happened, in words; empty for a batch like others.
+        note: What has just happened, in words; empty for a trial like others.
     """
 
     problem: Problem
@@ -213,7 +227,7 @@ class Session:
         regime: State of the caches that decides.
         effort: How thoroughly each problem is searched.
         budget: What all of them may cost; None for what the effort says.
-        measure: Measures schedules.
+        bench: Measures schedules.
         clock: Seconds of a clock that only goes forward.
     """
 
@@ -223,5 +237,5 @@ class Session:
     regime: Regime
     effort: Effort
     budget: Budget | None
-    measure: Measure
+    bench: Workbench
     clock: Callable[[], float] = time.monotonic

@@ -106,7 +106,7 @@ def optimize(
         bundle = assemble(lowered.program, found, setting)
         if tuning is not None:
             with entered(tuning, request, earlier, on_run) as how:
-                means = Means(pool.compile, lease, offers)
+                means = Means(pool.submit, lease, offers)
                 found = tune_model(lowered, bundle.plan, found, setting, means, how, progress)
                 process = lease.process()
                 bundle = confirmed(lowered.program, bundle, found, setting, process, progress)

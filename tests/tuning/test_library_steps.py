@@ -77,7 +77,7 @@ class Bench:
         tuning = Tuning("random", EFFORT, None, 0, store / "trials.sqlite", gpu)
         given = self.lowered, self.static.plan, self.found, self.setting
         with self.pool, GpuLease(open_gpu) as lease, Offers(lease, self.found.choices) as offers:
-            means = Means(self.pool.compile, lease, offers)
+            means = Means(self.pool.submit, lease, offers)
             return tune_model(*given, means, tuning, silent)
 
     def plan(self, found: Found) -> PlanBundle:

@@ -77,7 +77,7 @@ class Bench:
             GpuLease(lambda: DummyGpu(_clock)) as lease,  # type: ignore[arg-type,return-value]
             Offers(lease, problems) as offers,
         ):
-            means = Means(self.pool.compile, lease, offers)
+            means = Means(self.pool.submit, lease, offers)
             how = replace(tuning, **changes)  # type: ignore[arg-type]
             given = self.lowered, self.static.plan, self.found, self.setting
             found = tune_model(*given, means, how, tell)

@@ -83,8 +83,8 @@ class CompilePool:
         self._limit_seconds = limit_seconds
         self._nvrtc = load_nvrtc(library)
         self._count = len(os.sched_getaffinity(0)) if workers is None else max(1, workers)
-        self._threads: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()  # of what follows
+        self._threads: ThreadPoolExecutor | None = None
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
         self._closing = False
@@ -129,14 +129,15 @@ class CompilePool:
             CompileError: the cache cannot be read or written.
             CancelledError: the pool was closed meanwhile.
         """
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._count, "wpk-compile")
-        return self._threads.submit(self._compile, source)
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self._count, "wpk-compile")
+            return self._threads.submit(self._compile, source)
 
     def close(self) -> None:
         """End every process and what was submitted; the pool can be used again."""
-        threads, self._threads = self._threads, None
         with self._lock:
+            threads, self._threads = self._threads, None
             self._closing = True
             for worker in self._busy:
                 worker.kill()

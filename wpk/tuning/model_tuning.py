@@ -20,7 +20,7 @@ from wpk.problems import Problem
 from wpk.progress import Progress as Tell
 from wpk.search.budget import Budget, Effort
 from wpk.search.features import problem_features
-from wpk.search.model_search import Compiler, Found
+from wpk.search.model_search import Found
 from wpk.search.registry import MakeSearcher, find_searcher
 from wpk.search.shortlist import PROMISING, Shortlist
 from wpk.search.space import SearchSpace
@@ -35,6 +35,7 @@ from wpk.targets.target import Target
 from wpk.trial import Regime
 from wpk.tuning.bench import Bench
 from wpk.tuning.cases import Case, Cases, make_cases
+from wpk.tuning.compile_ahead import CompileAhead, Submit
 from wpk.tuning.gpu_lease import GpuLease
 from wpk.tuning.offers import Offers
 from wpk.tuning.selection import selected_problems
@@ -72,12 +73,12 @@ class Means:
     """What measuring takes.
 
     Attributes:
-        compiler: Compiles kernels.
+        submit: Has kernels compiled.
         lease: The process that executes candidates.
         offers: What libraries offer for the model's problems.
     """
 
-    compiler: Compiler
+    submit: Submit
     lease: GpuLease
     offers: Offers
 
@@ -127,10 +128,10 @@ def tune_model(
         setting.target.name, setting.target.arch, load_nvrtc().identity, tuning.gpu.driver
     )
     runner = TrialRunner(means.lease, first, regime, second)
-    with TuningStore(tuning.store) as store:
+    with TuningStore(tuning.store) as store, CompileAhead(setting.target, means.submit) as ahead:
         argv = ["wpk", "optimize", plan.provenance.model]
         run = tuning.run or store.begin_run(argv, tuning.seed)
-        bench = Bench(setting.target, means.compiler, runner)
+        bench = Bench(ahead, runner)
         session = Session(store, run, setup, regime, tuning.effort, tuning.budget, bench)
         _measure_static(
             {task.problem: found.choices[task.problem] for task in tasks}, session, tell
@@ -262,13 +263,13 @@ def _measure_static(choices: dict[Problem, Choice], session: Session, tell: Tell
         known = look_up(session.store, key, session.regime).known
         if any(each.trial.schedule == schedule for each in known):
             continue
-        for trial in session.measure([Request(problem, key.template, key.version, schedule)]):
+        for trial in session.bench.measure([Request(problem, key.template, key.version, schedule)]):
             session.store.record(session.run.id, key, trial, session.regime, searcher=MODELS)
     tell(stage, len(choices), len(choices))
 
 
 class _Reporter:
-    """Tells of every batch: how many problems are finished, and how long the others will take."""
+    """Tells of every trial: how many problems are finished, and how long the others will take."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell

@@ -41,6 +41,8 @@ class DummyRunner:
     Attributes:
         requests: All that was measured, in order.
         calls: How many at once.
+        expected: All that was to be compiled meanwhile, in order.
+        waiting: What of it was neither measured nor dropped.
         break_after: Trials after which it is interrupted.
         spoil: Gives another outcome for a request, if it wants to.
     """
@@ -48,13 +50,23 @@ class DummyRunner:
     def __init__(self, clock: DummyClock, templates: dict[str, Any]) -> None:
         self.requests: list[Request] = []
         self.calls: list[int] = []
+        self.expected: list[Request] = []
+        self.waiting: list[Request] = []
         self.break_after: float = float("inf")
         self.error: type[BaseException] = KeyboardInterrupt
         self.spoil: Callable[[Request], Trial | None] = lambda request: None
         self._clock, self._templates = clock, templates
 
-    def __call__(self, requests: Sequence[Request]) -> Iterator[Trial]:
+    def expect(self, requests: Sequence[Request]) -> None:
+        self.expected += requests
+        self.waiting += requests
+
+    def drop(self, requests: Sequence[Request]) -> None:
+        self.waiting = [each for each in self.waiting if each not in requests]
+
+    def measure(self, requests: Sequence[Request]) -> Iterator[Trial]:
         self.calls.append(len(requests))
+        self.drop(requests)
         for request in requests:
             if len(self.requests) >= self.break_after:
                 raise self.error
