@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_problems import attention, expected
+from attention_problems import attention
 from early_chains import Bench
 from early_kernels import Case, operands
 
 from wpk.device.cuda import CudaDevice
 from wpk.dtypes import Precision
+from wpk.libraries.attention_reference import attend
 from wpk.problems import Attention
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target
@@ -61,7 +62,7 @@ def reference(case: Case) -> tuple[Any, Any]:
             strict=True,
         )
     ]
-    return expected(case.problem, *drawn, [])
+    return attend(case.problem, *drawn, [])
 
 
 def result(bench: Bench, case: Case) -> Any:

@@ -1,15 +1,9 @@
-"""Problems of attention, and what their results may differ by from float64."""
-
-from typing import Any
-
-import numpy as np
+"""Problems of attention."""
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import Acc, Expression, Operand, Scalar, apply, evaluate
+from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.problems import Attention, Epilogue, Tensor
-
-U = 2.0**-24
 
 
 def heads_inside(dtype: DType, batch: int, rows: int, heads: int, size: int) -> Tensor:
@@ -52,31 +46,3 @@ def attention(
         empty_rows_are_zero=zero,
         y=heads_inside(dtype, batch[0], queries, batch[1], d),
     )
-
-
-def expected(problem: Attention, q: Any, k: Any, v: Any, wide: Any) -> tuple[Any, Any]:
-    """The result in float64, and what rounding explains (the rules of wpk/checks/error_bounds.py)."""
-    narrow = problem.precision.storage.bytes == 2
-    u = 0.0 if narrow else problem.precision.multiply_roundoff
-    cut = 2 * U / 8 if problem.precision is not Precision.FP32 else 0.0
-    products = 4 * (u + U * np.sqrt(problem.depth)) + cut * problem.depth
-    error = products * (np.abs(q) @ np.abs(k).swapaxes(-1, -2))
-    scores = evaluate(problem.scores.expression, q @ k.swapaxes(-1, -2), wide)
-    scaled = evaluate(problem.scores.expression, error, [np.zeros_like(w) for w in wide])
-    finite = np.where(np.isfinite(scores), scores, 0.0)
-    with np.errstate(invalid="ignore"):
-        error = np.abs(scaled) + 2 * U * np.abs(finite)
-        largest = scores.max(-1, keepdims=True)
-        exponentials = np.exp(scores - largest)
-        p = exponentials / exponentials.sum(-1, keepdims=True)
-        depth = np.where(np.isfinite(scores), np.abs(scores - largest), 0.0)
-    if problem.empty_rows_are_zero:
-        p = np.where(np.isnan(p), 0.0, p)
-    relative = 2 * error.max(-1, keepdims=True) + 4 * U * (np.sqrt(problem.keys) + depth + 4)
-    rounded = problem.precision.storage.unit_roundoff if narrow else u
-    of_p = p * (relative + rounded) + (2.0**-25 if narrow else 2.0**-149)
-    products = 4 * (u + U * np.sqrt(problem.keys)) + cut * problem.keys
-    tolerance = of_p @ np.abs(v) + products * (p @ np.abs(v))
-    reference = p @ v
-    rounding = problem.y.dtype.unit_roundoff * np.abs(reference) + 2.0**-25
-    return reference, np.nan_to_num(tolerance + rounding, nan=1.0)

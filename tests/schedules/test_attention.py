@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_problems import attention, expected
+from attention_problems import attention
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.dtypes import DType, Precision
 from wpk.errors import CompileError
 from wpk.extent import Extent
+from wpk.libraries.attention_reference import attend
 from wpk.problems import Tensor
 from wpk.problems.attention import Attention
 from wpk.schedules.attention_mma import AttentionMmaSchedule, AttentionMmaTemplate
@@ -54,7 +55,7 @@ def check(
     y = execution.run(
         template, problem, schedule, memory, (*batch, problem.queries, problem.width), dims
     )
-    reference, tolerance = expected(problem, *drawn, wide)
+    reference, tolerance = attend(problem, *drawn, wide)
     np.testing.assert_array_equal(np.isnan(y), np.isnan(reference))
     error = np.abs(np.nan_to_num(y - reference))
     worst = float((error / tolerance).max())

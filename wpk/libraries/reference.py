@@ -16,8 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
+from wpk.expression import Operand
+from wpk.libraries.attention_reference import attend
 from wpk.libraries.definition import Computable, convolve, finish, multiply, normalise
-from wpk.problems import Convolution, Matmul, Normalisation, Tensor
+from wpk.problems import (
+    Attention,
+    ClampedConvolution,
+    Convolution,
+    Matmul,
+    Normalisation,
+    Problem,
+    Tensor,
+)
 from wpk.problems.normalisation import NormKind
 
 Array = NDArray[Any]
@@ -43,19 +53,43 @@ class Case:
     allowed: Array
 
 
-def random_case(problem: Computable, seed: int) -> Case:
-    """Standard normal operands, and the exact output of a problem."""
+Known = Computable | Attention
+"""Problems with a reference here; of normalisations those of which `why_unknown` says nothing."""
+
+
+def why_unknown(problem: Problem) -> str | None:
+    """Why a problem has no reference here, in words; None if it has one."""
+    match problem:
+        case Convolution() | Matmul() | Attention():
+            return None
+        case Normalisation(kind=NormKind.LAYER | NormKind.RMS, inputs=(_,)):
+            if problem.prologue == Operand(0):
+                return None
+            return "there is no reference for a normalisation with work in front of it"
+        case Normalisation():
+            return f"there is no reference for {problem.kind} of {len(problem.inputs)} inputs"
+    return f"there is no reference for problems of the kind {type(problem).__name__}"
+
+
+def random_case(problem: Known, seed: int) -> Case:
+    """Normal operands, and the exact output of a problem.
+
+    Factors are standard normal, the second one of a product scaled: sums are of the order of one,
+    as in networks, whatever their length.
+    """
     rng = np.random.default_rng(seed)
     match problem:
         case Convolution():
-            (x, w), exact, error = _convolution(problem, rng)
+            return _convolution(problem, rng)
         case Matmul():
-            (x, w), exact, error = _matmul(problem, rng)
+            factors, exact, error = _matmul(problem, rng)
+            operands = _operands(problem, exact.shape, rng)
+            output, allowed = _finish(problem, exact, error, operands)
+            return Case((*factors, *operands), output, allowed)
+        case Attention():
+            return _attention(problem, rng)
         case Normalisation():
             return _normalisation(problem, rng)
-    operands = _operands(problem, exact.shape, rng)
-    output, allowed = _finish(problem, exact, error, operands)
-    return Case((x, w, *operands), output, allowed)
 
 
 def worst_error(result: Array, case: Case) -> float:
@@ -76,16 +110,29 @@ def _error(problem: Convolution | Matmul) -> float:
     return _SAFETY * (multiply + _U * sqrt(terms)) + cut
 
 
-def _convolution(
-    problem: Convolution, rng: np.random.Generator
-) -> tuple[tuple[Array, Array], Array, Array]:
-    """Factors, their exact product, and the error of a sum."""
+def _convolution(problem: Convolution, rng: np.random.Generator) -> Case:
+    """Factors, limits where there are any, and the product's error through the epilogue."""
     first, second = (problem.c, problem.k) if problem.transposed else (problem.k, problem.c)
     x = _draw(rng, (problem.n.value, problem.c, problem.h, problem.w), problem.x.dtype)
     filters = (first, second // problem.groups, *problem.filter)
-    w = _draw(rng, filters, problem.precision.storage)
-    exact, size = (convolve(part(x), part(w), problem) for part in (_wide, _magnitude))
-    return (x, w), exact, _error(problem) * size
+    w = _draw(rng, filters, problem.precision.storage, problem.reduction)
+    limits = _limits(problem, rng)
+    kept = _wide(x)
+    for limit, choose in zip(limits, (np.maximum, np.minimum), strict=False):
+        kept = choose(kept, _wide(limit))
+    exact, size = (convolve(part(kept), part(w), problem) for part in (_wide, _magnitude))
+    operands = _operands(problem, exact.shape, rng)
+    output, allowed = _finish(problem, exact, _error(problem) * size, operands)
+    return Case((x, w, *operands, *limits), output, allowed)
+
+
+def _limits(problem: Convolution, rng: np.random.Generator) -> list[Array]:
+    """Of each channel, where the input is kept between limits; upper ones not below lower ones."""
+    if not isinstance(problem, ClampedConvolution):
+        return []
+    shape = (problem.n.value, problem.c, problem.h, problem.w)
+    drawn = [_draw(rng, _stored(shape, each), each.dtype) for each in problem.limits]
+    return [-np.abs(drawn[0]), *(np.abs(each) for each in drawn[1:])]
 
 
 def _matmul(problem: Matmul, rng: np.random.Generator) -> tuple[tuple[Array, Array], Array, Array]:
@@ -94,11 +141,30 @@ def _matmul(problem: Matmul, rng: np.random.Generator) -> tuple[tuple[Array, Arr
     m, n, k = problem.m.value, problem.n, problem.k
     a = _draw(rng, _stored((*outer, m, k), problem.a), problem.a.dtype)
     if problem.b_constant:
-        b = _draw(rng, (k, n), problem.precision.storage)
+        b = _draw(rng, (k, n), problem.precision.storage, k)
     else:
-        b = _draw(rng, _stored((*outer, k, n), problem.b), problem.b.dtype)
+        b = _draw(rng, _stored((*outer, k, n), problem.b), problem.b.dtype, k)
     exact, size = (multiply(part(a), part(b), problem) for part in (_wide, _magnitude))
     return (a, b), exact, _error(problem) * size
+
+
+def _attention(problem: Attention, rng: np.random.Generator) -> Case:
+    batch, rows, keys = (problem.batch[0].value, problem.batch[1]), problem.queries, problem.keys
+    factors = [
+        _draw(rng, _stored((*batch, *shape), tensor), tensor.dtype)
+        for tensor, shape in (
+            (problem.q, (rows, problem.depth)),
+            (problem.k, (keys, problem.depth)),
+            (problem.v, (keys, problem.width)),
+        )
+    ]
+    shape = (*batch, rows, keys)
+    operands = [_draw(rng, _stored(shape, t), t.dtype) for t in problem.scores.operands]
+    q, k, v = (_wide(each) for each in factors)
+    output, allowed = attend(problem, q, k, v, [_wide(each) for each in operands])
+    whole = (*batch, rows, problem.width)
+    output, allowed = (np.broadcast_to(each, whole) for each in (output, allowed))
+    return Case((*factors, *operands), output, allowed)
 
 
 def _normalisation(problem: Normalisation, rng: np.random.Generator) -> Case:
@@ -134,8 +200,11 @@ def _finish(
     return output, moved + own + problem.y.dtype.unit_roundoff * np.abs(output) + 2.0**-24
 
 
-def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType) -> Array:
-    return rng.standard_normal(shape).astype(dtype.numpy)
+def _draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: DType, terms: int = 1) -> Array:
+    """Normal values, such that as many terms of them are summed to the order of one."""
+    if dtype is DType.BOOL:
+        return rng.random(shape) < 0.5
+    return (rng.standard_normal(shape) / sqrt(terms)).astype(dtype.numpy)
 
 
 def _stored(shape: tuple[int, ...], tensor: Tensor) -> tuple[int, ...]:
