@@ -142,6 +142,25 @@ def test_asking_beyond_a_generation_makes_it_grow(bowl: Recording) -> None:
     assert len(searcher._members) == 11
 
 
+def test_breeds_while_outcomes_are_outstanding(bowl: Recording) -> None:
+    searcher = GeneticSearch(bowl.space, 1, GeneticOptions(population=8, elites=3))
+    asked = searcher.ask(16)
+    for told in range(8):
+        assert searcher._parents == ()
+        searcher.tell([bowl.trial(asked[told])])
+        asked += searcher.ask(1)
+    costs = {searcher.space.row(each.parameters()): bowl.trial(each).cost for each in asked[:8]}
+    assert searcher._parents == tuple(sorted(costs, key=lambda row: (costs[row], row or 0)))
+    outstanding = {searcher.space.row(each.parameters()) for each in asked[8:]}
+    assert outstanding < searcher._members  # they live in the next generation
+    assert len(searcher._members - outstanding) == 3
+    for told in range(8, 60):
+        searcher.tell([bowl.trial(asked[told])])
+        asked += searcher.ask(1)
+    assert len(set(asked)) == len(asked)
+    assert min(bowl.trial(each).cost for each in asked[40:]) < min(costs.values())
+
+
 def test_a_told_schedule_joins_the_population(bowl: Recording) -> None:
     searcher = GeneticSearch(bowl.space, 1, GeneticOptions(population=4, elites=1))
     _generation(searcher, bowl, 4)
