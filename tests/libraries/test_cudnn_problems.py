@@ -13,7 +13,6 @@ from wpk.libraries.cudnn_description import ConvolutionNode, GraphTensor
 from wpk.libraries.cudnn_problems import describe, why_not
 from wpk.problems import (
     Convolution,
-    Elementwise,
     Epilogue,
     Matmul,
     Normalisation,
@@ -162,16 +161,12 @@ REFUSED: dict[str, Problem] = {
         CONVOLUTION, epilogue=_after(apply("RoundEven", Acc()))
     ),
     "its factors are fp16 and fp32": replace(MATMUL, a=Tensor(DType.FP32, (165, 55, 11, 1))),
-    "only inside attention": replace(NORM, kind=NormKind.SOFTMAX),
     "something before the normalisation": replace(NORM, prologue=apply("Abs", Operand(0))),
     "not a scale and a shift": replace(NORM, epilogue=_after(apply("Add", Acc(), Scalar(1.0)))),
     "not one vector for all rows": replace(
         NORM, epilogue=replace(NORM.epilogue, operands=(Tensor(FP16, (0, 8, 1)),) * 2)
     ),
     "do not follow each other evenly": replace(NORM, inputs=(Tensor(FP16, (30, 8, 1)),)),
-    "not for elementwise": Elementwise(
-        Extent(2), (2, 3), Operand(0), (Tensor(FP16, (3, 1)),), Tensor(FP16, (3, 1))
-    ),
 }
 
 

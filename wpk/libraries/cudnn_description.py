@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from wpk.dtypes import DType
 from wpk.libraries.cudnn_pointwise import Step
+from wpk.problems import Tensor
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,57 @@ class NormNode:
 
 
 @dataclass(frozen=True)
+class AttentionNode:
+    """Attention of the first three inputs: queries, keys, values.
+
+    Attributes:
+        scale: What the products are multiplied by.
+        biased: Whether the fourth input is added to the scaled products.
+        scores: What happens to the products instead, over them and the inputs behind the third.
+    """
+
+    scale: float
+    biased: bool
+    scores: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class SoftmaxNode:
+    """A softmax over the last axis, or its logarithm, of reductions and pointwise operations."""
+
+    log: bool
+
+
+@dataclass(frozen=True)
+class ReductionNode:
+    """A reduction of what the steps make of the inputs; as it is where there are none.
+
+    Attributes:
+        mode: Of ``cudnn.reduction_mode``.
+        steps: Over the inputs that are not the epilogue's; they count from 1.
+    """
+
+    mode: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class PointwiseNode:
+    """Nothing but the description's steps, over all inputs; they count from 1."""
+
+
+Node = (
+    ConvolutionNode
+    | MatmulNode
+    | NormNode
+    | AttentionNode
+    | SoftmaxNode
+    | ReductionNode
+    | PointwiseNode
+)
+
+
+@dataclass(frozen=True)
 class Description:
     """What to build a graph from.
 
@@ -61,10 +113,24 @@ class Description:
         strict: Whether products must not round their operands (fp32 that is not tf32).
     """
 
-    node: ConvolutionNode | MatmulNode | NormNode
+    node: Node
     inputs: tuple[GraphTensor, ...]
     operands: int
     steps: tuple[Step, ...]
     output: GraphTensor
     layout: str | None
     strict: bool
+
+
+def graph_tensor(tensor: Tensor, shape: tuple[int, ...]) -> GraphTensor:
+    """A tensor over a domain: axes along which it is broadcast get extent 1."""
+    dims = tuple(n if s else 1 for n, s in zip(shape, tensor.strides, strict=True))
+    whole = max(n * s for n, s in zip(dims, tensor.strides, strict=True)) or 1
+    return GraphTensor(dims, tuple(s or whole for s in tensor.strides), tensor.dtype)
+
+
+def with_axes(tensor: GraphTensor, count: int) -> GraphTensor:
+    """The tensor with axes of extent 1 in front, so many axes in all, if it has fewer."""
+    more = max(0, count - len(tensor.dims))
+    whole = max(n * s for n, s in zip(tensor.dims, tensor.strides, strict=True))
+    return GraphTensor((1,) * more + tensor.dims, (whole,) * more + tensor.strides, tensor.dtype)

@@ -1,17 +1,22 @@
 """A description as a graph of the cuDNN frontend, ready to be asked for plans."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from wpk.dtypes import DType
 from wpk.libraries.cudnn_description import (
+    AttentionNode,
     ConvolutionNode,
     Description,
     GraphTensor,
     MatmulNode,
     NormNode,
+    PointwiseNode,
+    ReductionNode,
+    SoftmaxNode,
 )
 from wpk.libraries.cudnn_pointwise import Step, Value
 
@@ -51,8 +56,9 @@ def build_graph(cudnn: Any, handle: Any, description: Description) -> Any:
     ]
     first = len(tensors) - description.operands
     result = _node(cudnn, graph, description, tensors[:first])
-    if description.steps and isinstance(description.node, ConvolutionNode):
-        _shape(result, description.output)  # a backward convolution's size has several solutions
+    if description.steps and isinstance(description.node, ConvolutionNode | ReductionNode):
+        # A backward convolution's size has several solutions, and a reduction has the size it is given.
+        _shape(result, description.output)
     result = _epilogue(cudnn, graph, description.steps, [result, *tensors[first:]])
     _shape(result, description.output)
     result.set_stride(list(description.output.strides))
@@ -87,6 +93,45 @@ def _node(cudnn: Any, graph: Any, description: Description, tensors: Sequence[An
                 bias=tensors[2] if shifted else None,
                 epsilon=_constant(cudnn, graph, epsilon),
             )[0]
+        case AttentionNode():
+            return _attention(cudnn, graph, description.node, tensors)
+        case SoftmaxNode(log):
+            return _softmax(cudnn, graph, tensors[0], description.inputs[0], log)
+        case ReductionNode(mode, steps):
+            values = _epilogue(cudnn, graph, steps, [None, *tensors]) if steps else tensors[0]
+            return graph.reduction(values, mode=getattr(cudnn.reduction_mode, mode))
+        case PointwiseNode():
+            return None
+
+
+def _attention(cudnn: Any, graph: Any, node: AttentionNode, tensors: Sequence[Any]) -> Any:
+    q, k, v, *operands = tensors
+    settings: dict[str, Any] = {}
+    if node.scores:
+        # The node hands over a graph of its own to put the steps on.
+        settings["score_mod"] = lambda inner, products: _epilogue(
+            cudnn, inner, node.scores, [products, *operands]
+        )
+    else:
+        settings["attn_scale"] = float(np.float32(node.scale))
+        settings["bias"] = operands[0] if node.biased else None
+    result, _statistics = graph.sdpa(q=q, k=k, v=v, generate_stats=False, **settings)
+    return result
+
+
+def _softmax(cudnn: Any, graph: Any, x: Any, like: GraphTensor, log: bool) -> Any:
+    rows = (*like.dims[:-1], 1)
+    strides = [prod(rows[axis + 1 :]) for axis in range(len(rows))]
+
+    def reduced(values: Any, mode: Any) -> Any:
+        result = graph.reduction(values, mode=mode)
+        result.set_dim(list(rows))
+        return result.set_stride(strides)
+
+    below = graph.sub(x, reduced(x, cudnn.reduction_mode.MAX))
+    powers = graph.exp(below)
+    total = reduced(powers, cudnn.reduction_mode.ADD)
+    return graph.sub(below, graph.log(total)) if log else graph.div(powers, total)
 
 
 def _epilogue(cudnn: Any, graph: Any, steps: Sequence[Step], values: list[Any]) -> Any:

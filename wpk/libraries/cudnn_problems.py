@@ -1,34 +1,59 @@
 """Which problems cuDNN's graphs can say, and how."""
 
-from itertools import pairwise
 from math import prod
 
 from wpk.dtypes import Precision
-from wpk.expression import Acc, Expression, Operand, apply
+from wpk.expression import Expression
 from wpk.libraries.constant_layouts import layout_strides
+from wpk.libraries.cudnn_attention import describe_attention, why_no_attention
 from wpk.libraries.cudnn_description import (
     ConvolutionNode,
     Description,
     GraphTensor,
     MatmulNode,
-    NormNode,
+    graph_tensor,
 )
+from wpk.libraries.cudnn_norms import describe_norm, why_no_norm
 from wpk.libraries.cudnn_pointwise import pointwise_steps, tensor_first, why_no_steps
+from wpk.libraries.cudnn_reductions import (
+    SOFTMAXES,
+    describe_elementwise,
+    describe_reduction,
+    describe_softmax,
+    why_no_elementwise,
+    why_no_reduction,
+    why_no_softmax,
+)
 from wpk.problems import (
+    Attention,
     ClampedConvolution,
     Convolution,
+    Elementwise,
     Epilogue,
+    Gather,
     Matmul,
     Normalisation,
+    Pad,
+    Pooling,
     Problem,
+    Reduction,
+    Resize,
     Tensor,
 )
-from wpk.problems.normalisation import NormKind
 
 ALIGNMENT = 16
 """Bytes that every address given to cuDNN is a multiple of, as its descriptors state."""
 
-_NORMS = {NormKind.LAYER: "layernorm", NormKind.RMS: "rmsnorm"}
+_NO_GRAPH: dict[type, str] = {
+    ClampedConvolution: "cuDNN does not clamp what a convolution reads",
+    Pooling: "cuDNN pools by resampling, which its Python frontend does not offer",
+    Resize: "cuDNN resizes by resampling, which its Python frontend does not offer",
+    Gather: "cuDNN's graphs have no gather",
+    Pad: "cuDNN's graphs pad inside convolutions only",
+}
+"""Kinds of problems that cuDNN cannot be asked for, whatever their sizes."""
+
+Askable = Convolution | Matmul | Attention | Normalisation | Reduction | Elementwise
 
 
 def why_not(problem: Problem) -> str | None:
@@ -36,27 +61,12 @@ def why_not(problem: Problem) -> str | None:
 
     It may still have no engine for it: only the library on the GPU knows.
     """
-    common = _why_not_free(problem)
-    if common is not None:
-        return common
-    match problem:
-        case ClampedConvolution():
-            return "cuDNN does not clamp what a convolution reads"
-        case Convolution():
-            specific = _why_not_convolution(problem)
-        case Matmul():
-            specific = _why_not_matmul(problem)
-        case Normalisation():
-            return _why_not_norm(problem) or _why_not_output(problem.y)
-        case _:
-            kind = type(problem).__name__.lower()
-            return f"cuDNN is asked for convolutions, products and normalisations, not for {kind}"
-    return (
-        specific
-        or _why_not_output(problem.y)
-        or _why_not_operands(problem.epilogue.operands)
-        or why_no_steps(problem.epilogue.expression)
-    )
+    kind = _NO_GRAPH.get(type(problem))
+    if kind is not None or not isinstance(problem, Askable):
+        return kind or f"cuDNN's graphs have no {type(problem).__name__.lower()}"
+    if problem.leading.free is not None:
+        return f"its size {problem.leading.free} is free, and cuDNN's plans are made for one size"
+    return _why_not_kind(problem) or _why_not_output(problem.y)
 
 
 def describe(problem: Problem) -> tuple[Description, ...]:
@@ -75,16 +85,33 @@ def describe(problem: Problem) -> tuple[Description, ...]:
             layouts = ("kn", "nk") if problem.b_constant else (None,)
             orders = _orders(problem.epilogue)
             return tuple(_matmul(problem, each, layout) for each in orders for layout in layouts)
-        case Normalisation():
-            return (_norm(problem),)
+        case Attention():
+            return (describe_attention(problem),)
+        case Normalisation(kind=kind):
+            return (describe_softmax(problem) if kind in SOFTMAXES else describe_norm(problem),)
+        case Reduction():
+            return (describe_reduction(problem),)
+        case Elementwise():
+            return (describe_elementwise(problem),)
     raise AssertionError("why_not refuses other problems")
 
 
-def graph_tensor(tensor: Tensor, shape: tuple[int, ...]) -> GraphTensor:
-    """A tensor over a domain: axes along which it is broadcast get extent 1."""
-    dims = tuple(n if s else 1 for n, s in zip(shape, tensor.strides, strict=True))
-    whole = max(n * s for n, s in zip(dims, tensor.strides, strict=True)) or 1
-    return GraphTensor(dims, tuple(s or whole for s in tensor.strides), tensor.dtype)
+def _why_not_kind(problem: Askable) -> str | None:
+    match problem:
+        case Convolution():
+            return _why_not_convolution(problem) or _why_not_epilogue(problem.epilogue)
+        case Matmul():
+            return _why_not_matmul(problem) or _why_not_epilogue(problem.epilogue)
+        case Attention():
+            return _why_not_operands(problem.scores.operands) or why_no_attention(problem)
+        case Normalisation(kind=kind) if kind not in SOFTMAXES:
+            return why_no_norm(problem)
+        case Normalisation():
+            return why_no_softmax(problem) or _why_not_operands(problem.epilogue.operands)
+        case Reduction():
+            return why_no_reduction(problem) or _why_not_operands(problem.epilogue.operands)
+        case Elementwise():
+            return why_no_elementwise(problem)
 
 
 def _orders(epilogue: Epilogue) -> tuple[Expression, ...]:
@@ -95,20 +122,6 @@ def _orders(epilogue: Epilogue) -> tuple[Expression, ...]:
         if sum(stride != 0 for stride in operand.strides) < 2
     )
     return tuple(dict.fromkeys((epilogue.expression, tensor_first(epilogue.expression, vectors))))
-
-
-def _why_not_free(problem: Problem) -> str | None:
-    """Why cuDNN cannot take the sizes, whatever is computed."""
-    match problem:
-        case Convolution():
-            leading = problem.n
-        case Matmul() | Normalisation():
-            leading = problem.leading
-        case _:
-            return None
-    if leading.free is not None:
-        return f"its size {leading.free} is free, and cuDNN's plans are made for one size"
-    return None
 
 
 def _why_not_output(y: Tensor) -> str | None:
@@ -122,6 +135,10 @@ def _why_not_output(y: Tensor) -> str | None:
 def _why_not_operands(operands: tuple[Tensor, ...]) -> str | None:
     other = next((o.dtype for o in operands if not o.dtype.is_float), None)
     return None if other is None else f"an operand of its epilogue is {other}"
+
+
+def _why_not_epilogue(epilogue: Epilogue) -> str | None:
+    return _why_not_operands(epilogue.operands) or why_no_steps(epilogue.expression)
 
 
 def _why_not_convolution(problem: Convolution) -> str | None:
@@ -139,44 +156,6 @@ def _why_not_matmul(problem: Matmul) -> str | None:
     if types != {storage}:
         return f"its factors are {' and '.join(sorted(types))}: cuDNN takes {storage}"
     return None
-
-
-def _why_not_norm(problem: Normalisation) -> str | None:
-    if problem.kind not in _NORMS:
-        return f"cuDNN has {problem.kind} only inside attention"
-    if problem.prologue != Operand(0) or len(problem.inputs) != 1:
-        return "it computes something before the normalisation"
-    if _scale_and_shift(problem.epilogue.expression) is None:
-        return "what follows the normalisation is not a scale and a shift"
-    outer = len(problem.outer)
-    for operand in problem.epilogue.operands:
-        if any(operand.strides[:outer]) or operand.strides[outer] != 1:
-            return "its scale or shift is not one vector for all rows"
-    for tensor in (problem.inputs[0], problem.y):
-        if _row_stride(tensor, problem.outer) is None or tensor.strides[outer] != 1:
-            return "its rows do not follow each other evenly in memory"
-    return None
-
-
-def _scale_and_shift(expression: Expression) -> bool | None:
-    """Whether a shift follows the scale; None if it is not ``acc * operand 0 (+ operand 1)``."""
-    scaled = (apply("Mul", Acc(), Operand(0)), apply("Mul", Operand(0), Acc()))
-    if expression in scaled:
-        return False
-    for product in scaled:
-        sums = (apply("Add", product, Operand(1)), apply("Add", Operand(1), product))
-        if expression in sums:
-            return True
-    return None
-
-
-def _row_stride(tensor: Tensor, outer: tuple[int, ...]) -> int | None:
-    """The distance between rows where the outer axes are one in memory; None where they are not."""
-    axes = [(n, s) for n, s in zip(outer, tensor.strides, strict=False) if n > 1]
-    for (_, slow), (count, fast) in pairwise(axes):
-        if slow != count * fast:
-            return None
-    return axes[-1][1] if axes else max(1, *tensor.strides[: len(outer)])
 
 
 def _padding_after(problem: Convolution) -> tuple[int, int]:
@@ -271,24 +250,3 @@ def _fewer_axes(tensors: tuple[GraphTensor, ...]) -> tuple[GraphTensor, ...]:
 def _without(tensor: GraphTensor, axis: int) -> GraphTensor:
     dims = tensor.dims[:axis] + tensor.dims[axis + 1 :]
     return GraphTensor(dims, tensor.strides[:axis] + tensor.strides[axis + 1 :], tensor.dtype)
-
-
-def _norm(problem: Normalisation) -> Description:
-    rows, columns = prod(problem.outer), problem.cols
-
-    def table(tensor: Tensor) -> GraphTensor:
-        stride = _row_stride(tensor, problem.outer) or columns
-        return GraphTensor((rows, columns, 1, 1), (stride, 1, 1, 1), tensor.dtype)
-
-    vector = ((1, columns, 1, 1), (columns, 1, 1, 1))
-    vectors = tuple(GraphTensor(*vector, each.dtype) for each in problem.epilogue.operands)
-    shifted = len(vectors) > 1
-    return Description(
-        NormNode(_NORMS[problem.kind], problem.epsilon, shifted),
-        (table(problem.inputs[0]), *vectors),
-        0,
-        (),
-        table(problem.y),
-        None,
-        False,
-    )

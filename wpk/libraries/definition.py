@@ -1,21 +1,35 @@
-"""What a problem that libraries compute is, in NumPy and float64: the product, then the epilogue."""
+"""What a problem that libraries compute is, in NumPy and float64."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.expression import evaluate
-from wpk.problems import Convolution, Matmul, Normalisation
+from wpk.problems import Attention, Convolution, Elementwise, Matmul, Normalisation, Reduction
 from wpk.problems.normalisation import NormKind
+from wpk.problems.reduction import ReduceKind
 
 Array = NDArray[Any]
 Computable = Convolution | Matmul | Normalisation
+"""Problems that libraries have nodes and an epilogue for."""
+
+WithEpilogue = Computable | Reduction
+
+Defined = WithEpilogue | Attention | Elementwise
 """Problems with a definition here; of normalisations, those with one input and no prologue."""
 
+_REDUCE: dict[ReduceKind, Callable[..., Any]] = {
+    ReduceKind.SUM: np.sum,
+    ReduceKind.MEAN: np.mean,
+    ReduceKind.MAX: np.max,
+    ReduceKind.MIN: np.min,
+    ReduceKind.PROD: np.prod,
+}
 
-def define(problem: Computable, operands: Sequence[Array]) -> Array:
+
+def define(problem: Defined, operands: Sequence[Array]) -> Array:
     """The exact output, in float64 and over its domain.
 
     Args:
@@ -30,10 +44,17 @@ def define(problem: Computable, operands: Sequence[Array]) -> Array:
             acc, rest = multiply(wide[0], wide[1], problem), wide[2:]
         case Normalisation():
             acc, rest = normalise(wide[0], problem), wide[1:]
+        case Reduction():
+            count = len(problem.inputs)
+            acc, rest = reduce(before(problem, wide[:count]), problem), wide[count:]
+        case Attention():
+            return attend(problem, wide)
+        case Elementwise():
+            return before(problem, wide)
     return finish(problem, acc, rest)
 
 
-def finish(problem: Computable, acc: Array, operands: Sequence[Array]) -> Array:
+def finish(problem: WithEpilogue, acc: Array, operands: Sequence[Array]) -> Array:
     """The epilogue of an exact result."""
     result = evaluate(problem.epilogue.expression, acc, list(operands))
     return np.broadcast_to(np.asarray(result, np.float64), acc.shape)
@@ -45,8 +66,52 @@ def multiply(a: Array, b: Array, problem: Matmul) -> Array:
     return np.broadcast_to(a @ b, shape)
 
 
+def before(problem: Reduction | Elementwise, inputs: Sequence[Array]) -> Array:
+    """What a reduction is of, or the whole of element-wise work."""
+    if isinstance(problem, Reduction):
+        expression, shape = problem.prologue, (*problem.outer, *problem.inner)
+    else:
+        expression, shape = problem.expression, problem.shape
+    result = evaluate(expression, None, list(inputs))
+    return np.broadcast_to(np.asarray(result, np.float64), shape)
+
+
+def reduce(values: Array, problem: Reduction) -> Array:
+    """The values without the inner axes."""
+    inner = tuple(range(len(problem.outer), values.ndim))
+    return np.asarray(_REDUCE[problem.kind](values, axis=inner))
+
+
+def attend(problem: Attention, operands: Sequence[Array]) -> Array:
+    """The values weighted by the softmax of the scores, over the output's domain."""
+    q, k, v, *others = operands
+    p = softmax(scores(problem, q, k, others))
+    if problem.empty_rows_are_zero:
+        p = np.where(np.isnan(p), 0.0, p)
+    shape = (problem.batch[0].value, problem.batch[1], problem.queries, problem.width)
+    return np.broadcast_to(p @ v, shape)
+
+
+def scores(problem: Attention, q: Array, k: Array, operands: Sequence[Array]) -> Array:
+    """What the softmax of an attention is of."""
+    products = q @ np.swapaxes(k, -1, -2)
+    return np.asarray(evaluate(problem.scores.expression, products, list(operands)))
+
+
+def softmax(x: Array) -> Array:
+    """Of the last axis."""
+    with np.errstate(invalid="ignore"):  # rows of nothing but -inf are not a number
+        powers = np.exp(x - x.max(axis=-1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=-1, keepdims=True))
+
+
 def normalise(x: Array, problem: Normalisation) -> Array:
-    """The rows, with mean 0 where the kind asks for it, and with mean square 1."""
+    """The rows' softmax or its logarithm, or the rows with mean square 1, and mean 0 if asked for."""
+    if problem.kind is NormKind.SOFTMAX:
+        return softmax(x)
+    if problem.kind is NormKind.LOG_SOFTMAX:
+        below = x - x.max(axis=-1, keepdims=True)
+        return np.asarray(below - np.log(np.exp(below).sum(axis=-1, keepdims=True)))
     centred = problem.kind is NormKind.LAYER
     d = x - x.mean(axis=-1, keepdims=True) if centred else x
     scaled: Array = d / np.sqrt((d * d).mean(axis=-1, keepdims=True) + problem.epsilon)

@@ -11,10 +11,10 @@ from wpk.device.graph import CudaGraph
 from wpk.execution import Replay
 from wpk.libraries.candidate import LibraryCandidate
 from wpk.libraries.constant_layouts import lay_out
-from wpk.libraries.definition import Computable
-from wpk.libraries.memory import Place
+from wpk.libraries.definition import Defined
+from wpk.libraries.memory import Place, places
 from wpk.libraries.reference import Case
-from wpk.problems import Convolution, Matmul, Tensor
+from wpk.problems import Convolution, Matmul
 
 Array = NDArray[Any]
 
@@ -31,19 +31,25 @@ class Operands:
         output: Address of its output.
     """
 
-    def __init__(self, device: CudaDevice, problem: Computable, case: Case) -> None:
+    def __init__(self, device: CudaDevice, problem: Defined, case: Case) -> None:
         """Allocate and write everything but a constant operand, whose layout a candidate decides."""
         self._device = device
         self._problem = problem
         self.case = case
         self._owned: list[int] = []
         self._laid_out: dict[str, tuple[int, ...]] = {}
-        tensors = (*_factors(problem), *problem.epilogue.operands)
+        *inputs, self._place_of_output = places(problem, None)
+        given = list(case.operands)
+        constant = isinstance(problem, Convolution) or (
+            isinstance(problem, Matmul) and problem.b_constant
+        )
+        if constant:
+            del given[1]
         self.inputs = [
-            0 if tensor is None else self._place(_image(tensor, values))
-            for tensor, values in zip(tensors, case.operands, strict=True)
+            self._place(_image(place, values)) for place, values in zip(inputs, given, strict=True)
         ]
-        self._place_of_output = Place(problem.y, case.output.shape)
+        if constant:
+            self.inputs.insert(1, 0)
         self.output = self._allocate(self._place_of_output.bytes)
 
     def close(self) -> None:
@@ -146,20 +152,8 @@ def capture(
     return CudaGraph(device.stream, enqueue)
 
 
-def _factors(problem: Computable) -> tuple[Tensor | None, ...]:
-    """The inputs that are not the epilogue's; None for a constant one."""
-    match problem:
-        case Convolution():
-            return (problem.x, None)
-        case Matmul():
-            return (problem.a, None if problem.b_constant else problem.b)
-        case _:
-            return problem.inputs
-
-
-def _image(tensor: Tensor, values: Array) -> Array:
+def _image(place: Place, values: Array) -> Array:
     """The tensor's memory holding values over its domain, and zeros between."""
-    place = Place(tensor, values.shape)
     memory = np.zeros(place.bytes, np.uint8)
     place.view(memory)[...] = values
     return memory

@@ -7,9 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.libraries.definition import Computable
+from wpk.libraries.definition import Defined
 from wpk.libraries.offer import constant_shape, constant_tensor
-from wpk.problems import Convolution, Matmul, Normalisation, Tensor
+from wpk.problems import (
+    Attention,
+    Convolution,
+    Elementwise,
+    Matmul,
+    Normalisation,
+    Reduction,
+    Tensor,
+)
 
 Array = NDArray[Any]
 
@@ -39,31 +47,62 @@ class Place:
         return np.lib.stride_tricks.as_strided(flat, self.shape, strides)
 
 
-def places(problem: Computable, layout: str | None) -> tuple[Place, ...]:
+def places(problem: Defined, layout: str | None) -> tuple[Place, ...]:
     """The operator's inputs in order, then its output.
 
     Args:
         problem: What is computed.
-        layout: Of the constant operand; None where there is none.
+        layout: Of the constant operand, which is left out where this is None.
     """
+    factors, domain = _factors(problem)
+    if layout is not None:
+        constant = Place(constant_tensor(problem, layout), constant_shape(problem))
+        factors = (*factors, constant)
+    others = (_place(tensor, shape) for tensor, shape in _operands(problem, domain))
+    return (*factors, *others, Place(problem.y, domain))
+
+
+def _factors(problem: Defined) -> tuple[tuple[Place, ...], tuple[int, ...]]:
+    """What comes before an epilogue's operands and is no constant; the domain of the output."""
     match problem:
         case Convolution():
             n = problem.n.value
-            factors = [_place(problem.x, (n, problem.c, problem.h, problem.w))]
-            domain: tuple[int, ...] = (n, problem.k, problem.p, problem.q)
+            x = _place(problem.x, (n, problem.c, problem.h, problem.w))
+            return (x,), (n, problem.k, problem.p, problem.q)
         case Matmul():
             b0, b1, m = problem.batch[0].value, problem.batch[1], problem.m.value
-            factors = [_place(problem.a, (b0, b1, m, problem.k))]
-            if not problem.b_constant:
-                factors.append(_place(problem.b, (b0, b1, problem.k, problem.n)))
-            domain = (b0, b1, m, problem.n)
+            a = _place(problem.a, (b0, b1, m, problem.k))
+            b = _place(problem.b, (b0, b1, problem.k, problem.n))
+            return (a,) if problem.b_constant else (a, b), (b0, b1, m, problem.n)
+        case Attention():
+            outer = (problem.batch[0].value, problem.batch[1])
+            q = _place(problem.q, (*outer, problem.queries, problem.depth))
+            k = _place(problem.k, (*outer, problem.keys, problem.depth))
+            v = _place(problem.v, (*outer, problem.keys, problem.width))
+            return (q, k, v), (*outer, problem.queries, problem.width)
         case Normalisation():
-            domain = (*problem.outer, problem.cols)
-            factors = [_place(problem.inputs[0], domain)]
-    if layout is not None:
-        factors.append(Place(constant_tensor(problem, layout), constant_shape(problem)))
-    others = (_place(each, domain) for each in problem.epilogue.operands)
-    return (*factors, *others, Place(problem.y, domain))
+            rows = (*problem.outer, problem.cols)
+            return tuple(_place(each, rows) for each in problem.inputs), rows
+        case Reduction():
+            whole = (*problem.outer, *problem.inner)
+            return tuple(_place(each, whole) for each in problem.inputs), problem.outer
+        case Elementwise():
+            return tuple(_place(each, problem.shape) for each in problem.inputs), problem.shape
+
+
+def _operands(
+    problem: Defined, domain: tuple[int, ...]
+) -> tuple[tuple[Tensor, tuple[int, ...]], ...]:
+    """The operands that expressions read after the factors, and the domain they lie over."""
+    match problem:
+        case Attention():
+            outer = (problem.batch[0].value, problem.batch[1])
+            shape = (*outer, problem.queries, problem.keys)
+            return tuple((each, shape) for each in problem.scores.operands)
+        case Elementwise():
+            return ()
+        case _:
+            return tuple((each, domain) for each in problem.epilogue.operands)
 
 
 def _place(tensor: Tensor, shape: Sequence[int]) -> Place:

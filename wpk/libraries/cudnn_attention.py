@@ -1,0 +1,74 @@
+"""Attention as cuDNN's node ``sdpa``: which problems it can say, and how.
+
+Scores that are scaled, and then biased, are the node's own words, which all its engines know; what
+else happens to them is a graph inside the node.
+"""
+
+from wpk.dtypes import Precision
+from wpk.expression import Acc, Apply, Expression, Operand, Scalar
+from wpk.libraries.cudnn_description import AttentionNode, Description, graph_tensor
+from wpk.libraries.cudnn_pointwise import pointwise_steps, why_no_steps
+from wpk.problems import Attention
+
+
+def why_no_attention(problem: Attention) -> str | None:
+    """Why cuDNN cannot be asked for an attention, in words; None if it can."""
+    storage = problem.precision.storage
+    factors = {"queries": problem.q, "keys": problem.k, "values": problem.v}
+    for name, tensor in factors.items():
+        if tensor.dtype is not storage:
+            return f"its {name} are {tensor.dtype}: cuDNN takes {storage}"
+    for name, tensor in (*factors.items(), ("results", problem.y)):
+        if tensor.strides[3] != 1:
+            return f"the elements of its {name} do not follow each other in memory"
+    batch, heads = problem.batch[0].value, problem.batch[1]
+    for name, tensor in factors.items():
+        if batch > 1 and tensor.strides[0] == 0:
+            return f"its {name} are the same for the whole batch"
+    if heads > 1 and problem.q.strides[1] == 0:
+        return "its queries are the same for all heads"
+    if problem.empty_rows_are_zero and problem.scores.operands:
+        return "rows of nothing but -inf become 0 in it, which cuDNN does not promise"
+    return why_no_steps(problem.scores.expression)
+
+
+def describe_attention(problem: Attention) -> Description:
+    """The graph that computes an attention that `why_no_attention` has nothing against."""
+    outer = (problem.batch[0].value, problem.batch[1])
+    rows, columns = problem.queries, problem.keys
+    operands = problem.scores.operands
+    plain = _scaled(problem.scores.expression)
+    if plain is None:
+        steps = pointwise_steps(problem.scores.expression, len(operands))
+        node = AttentionNode(1.0, False, steps)
+    else:
+        node = AttentionNode(*plain, ())
+    return Description(
+        node,
+        (
+            graph_tensor(problem.q, (*outer, rows, problem.depth)),
+            graph_tensor(problem.k, (*outer, columns, problem.depth)),
+            graph_tensor(problem.v, (*outer, columns, problem.width)),
+            *(graph_tensor(each, (*outer, rows, columns)) for each in operands),
+        ),
+        0,
+        (),
+        graph_tensor(problem.y, (*outer, rows, problem.width)),
+        None,
+        problem.precision is Precision.FP32,
+    )
+
+
+def _scaled(expression: Expression) -> tuple[float, bool] | None:
+    """The scale, and whether operand 0 is added after it; None where something else happens."""
+    match expression:
+        case Acc():
+            return 1.0, False
+        case Apply("Mul", (Acc(), Scalar(scale))) | Apply("Mul", (Scalar(scale), Acc())):
+            return scale, False
+        case Apply("Div", (Acc(), Scalar(divisor))) if divisor != 0.0:
+            return 1.0 / divisor, False
+        case Apply("Add", (scaled, Operand(0))) | Apply("Add", (Operand(0), scaled)):
+            inner = _scaled(scaled)
+            return None if inner is None or inner[1] else (inner[0], True)
+    return None

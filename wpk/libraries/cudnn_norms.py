@@ -1,0 +1,70 @@
+"""Layer norm and RMS norm as cuDNN's nodes: rows that follow each other, a scale, perhaps a shift."""
+
+from itertools import pairwise
+from math import prod
+
+from wpk.expression import Acc, Expression, Operand, apply
+from wpk.libraries.cudnn_description import Description, GraphTensor, NormNode
+from wpk.problems import Normalisation, Tensor
+from wpk.problems.normalisation import NormKind
+
+_NORMS = {NormKind.LAYER: "layernorm", NormKind.RMS: "rmsnorm"}
+
+
+def why_no_norm(problem: Normalisation) -> str | None:
+    """Why cuDNN cannot be asked for a normalisation, in words; None if it can."""
+    if problem.prologue != Operand(0) or len(problem.inputs) != 1:
+        return "it computes something before the normalisation"
+    if _scale_and_shift(problem.epilogue.expression) is None:
+        return "what follows the normalisation is not a scale and a shift"
+    outer = len(problem.outer)
+    for operand in problem.epilogue.operands:
+        if any(operand.strides[:outer]) or operand.strides[outer] != 1:
+            return "its scale or shift is not one vector for all rows"
+    for tensor in (problem.inputs[0], problem.y):
+        if _row_stride(tensor, problem.outer) is None or tensor.strides[outer] != 1:
+            return "its rows do not follow each other evenly in memory"
+    return None
+
+
+def describe_norm(problem: Normalisation) -> Description:
+    """The graph that computes a normalisation that `why_no_norm` has nothing against."""
+    rows, columns = prod(problem.outer), problem.cols
+
+    def table(tensor: Tensor) -> GraphTensor:
+        stride = _row_stride(tensor, problem.outer) or columns
+        return GraphTensor((rows, columns, 1, 1), (stride, 1, 1, 1), tensor.dtype)
+
+    vector = ((1, columns, 1, 1), (columns, 1, 1, 1))
+    vectors = tuple(GraphTensor(*vector, each.dtype) for each in problem.epilogue.operands)
+    shifted = len(vectors) > 1
+    return Description(
+        NormNode(_NORMS[problem.kind], problem.epsilon, shifted),
+        (table(problem.inputs[0]), *vectors),
+        0,
+        (),
+        table(problem.y),
+        None,
+        False,
+    )
+
+
+def _scale_and_shift(expression: Expression) -> bool | None:
+    """Whether a shift follows the scale; None if it is not ``acc * operand 0 (+ operand 1)``."""
+    scaled = (apply("Mul", Acc(), Operand(0)), apply("Mul", Operand(0), Acc()))
+    if expression in scaled:
+        return False
+    for product in scaled:
+        sums = (apply("Add", product, Operand(1)), apply("Add", Operand(1), product))
+        if expression in sums:
+            return True
+    return None
+
+
+def _row_stride(tensor: Tensor, outer: tuple[int, ...]) -> int | None:
+    """The distance between rows where the outer axes are one in memory; None where they are not."""
+    axes = [(n, s) for n, s in zip(outer, tensor.strides, strict=False) if n > 1]
+    for (_, slow), (count, fast) in pairwise(axes):
+        if slow != count * fast:
+            return None
+    return axes[-1][1] if axes else max(1, *tensor.strides[: len(outer)])

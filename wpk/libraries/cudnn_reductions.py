@@ -1,0 +1,121 @@
+"""Reductions, softmax and element-wise work as graphs of pointwise operations and reductions.
+
+Only cuDNN's run-time compiler takes such graphs, and not all of them: the library on the GPU says
+which.
+"""
+
+from wpk.expression import Operand
+from wpk.libraries.cudnn_description import (
+    Description,
+    GraphTensor,
+    PointwiseNode,
+    ReductionNode,
+    SoftmaxNode,
+    graph_tensor,
+    with_axes,
+)
+from wpk.libraries.cudnn_pointwise import Step, pointwise_steps, why_no_steps
+from wpk.problems import Elementwise, Normalisation, Reduction, Tensor
+from wpk.problems.normalisation import NormKind
+from wpk.problems.reduction import ReduceKind
+
+_AXES = 4
+"""The least number of axes that tensors are described with; no engine takes fewer than three."""
+
+_MOST_AXES = 5
+
+_MODES = {
+    ReduceKind.SUM: "ADD",
+    ReduceKind.MEAN: "AVG",
+    ReduceKind.MAX: "MAX",
+    ReduceKind.MIN: "MIN",
+    ReduceKind.PROD: "MUL",
+}
+
+SOFTMAXES = (NormKind.SOFTMAX, NormKind.LOG_SOFTMAX)
+
+
+def why_no_softmax(problem: Normalisation) -> str | None:
+    """Why cuDNN cannot be asked for a softmax, in words; None if it can."""
+    if problem.prologue != Operand(0) or len(problem.inputs) != 1:
+        return "it computes something before the softmax"
+    return _why_not_inputs(problem.inputs) or why_no_steps(problem.epilogue.expression)
+
+
+def describe_softmax(problem: Normalisation) -> Description:
+    """The graph that computes a softmax that `why_no_softmax` has nothing against."""
+    domain, operands = (*problem.outer, problem.cols), problem.epilogue.operands
+    return Description(
+        SoftmaxNode(problem.kind is NormKind.LOG_SOFTMAX),
+        (_tensor(problem.inputs[0], domain), *(_tensor(each, domain) for each in operands)),
+        len(operands),
+        pointwise_steps(problem.epilogue.expression, len(operands)),
+        _tensor(problem.y, domain),
+        None,
+        False,
+    )
+
+
+def why_no_reduction(problem: Reduction) -> str | None:
+    """Why cuDNN cannot be asked for a reduction, in words; None if it can."""
+    axes = len(problem.outer) + len(problem.inner)
+    if axes > _MOST_AXES:
+        return f"it has {axes} axes, and cuDNN's fused graphs at most {_MOST_AXES}"
+    return (
+        _why_not_inputs(problem.inputs)
+        or why_no_steps(problem.prologue)
+        or why_no_steps(problem.epilogue.expression)
+    )
+
+
+def describe_reduction(problem: Reduction) -> Description:
+    """The graph that computes a reduction that `why_no_reduction` has nothing against."""
+    domain, operands = (*problem.outer, *problem.inner), problem.epilogue.operands
+    ones = (1,) * len(problem.inner)
+
+    def reduced(tensor: Tensor) -> GraphTensor:
+        outer = graph_tensor(tensor, problem.outer)
+        strides = (*outer.strides, *ones)
+        return with_axes(GraphTensor((*outer.dims, *ones), strides, tensor.dtype), _AXES)
+
+    steps: tuple[Step, ...] = ()
+    if problem.prologue != Operand(0):
+        steps = pointwise_steps(problem.prologue, len(problem.inputs))
+    return Description(
+        ReductionNode(_MODES[problem.kind], steps),
+        (*(_tensor(each, domain) for each in problem.inputs), *map(reduced, operands)),
+        len(operands),
+        pointwise_steps(problem.epilogue.expression, len(operands)),
+        reduced(problem.y),
+        None,
+        False,
+    )
+
+
+def why_no_elementwise(problem: Elementwise) -> str | None:
+    """Why cuDNN cannot be asked for element-wise work, in words; None if it can."""
+    if not problem.inputs:
+        return "it reads nothing"
+    return _why_not_inputs(problem.inputs) or why_no_steps(problem.expression)
+
+
+def describe_elementwise(problem: Elementwise) -> Description:
+    """The graph that computes what `why_no_elementwise` has nothing against."""
+    return Description(
+        PointwiseNode(),
+        tuple(_tensor(each, problem.shape) for each in problem.inputs),
+        len(problem.inputs),
+        pointwise_steps(problem.expression, len(problem.inputs)),
+        _tensor(problem.y, problem.shape),
+        None,
+        False,
+    )
+
+
+def _why_not_inputs(inputs: tuple[Tensor, ...]) -> str | None:
+    other = next((each.dtype for each in inputs if not each.dtype.is_float), None)
+    return None if other is None else f"an input of it is {other}"
+
+
+def _tensor(tensor: Tensor, shape: tuple[int, ...]) -> GraphTensor:
+    return with_axes(graph_tensor(tensor, shape), _AXES)
