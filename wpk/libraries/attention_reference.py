@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
 from wpk.expression import evaluate
+from wpk.libraries.definition import softmax
 from wpk.problems import Attention
 
 Array = NDArray[Any]
@@ -45,8 +46,7 @@ def attend(
         moved = np.maximum(np.abs(up - scores), np.abs(down - scores))
         error = np.nan_to_num(moved) + 2 * U * np.abs(finite)
         largest = scores.max(-1, keepdims=True)
-        exponentials = np.exp(scores - largest)
-        p = exponentials / exponentials.sum(-1, keepdims=True)
+        p = softmax(scores)
         depth = np.where(np.isfinite(scores), np.abs(scores - largest), 0.0)
     if problem.empty_rows_are_zero:
         p = np.where(np.isnan(p), 0.0, p)

@@ -102,11 +102,14 @@ def worst_error(result: Array, case: Case) -> float:
 
 def _error(problem: Convolution | Matmul) -> float:
     """Error of a sum in units of the sum of its products' magnitudes."""
-    terms = problem.reduction
-    multiply = (
-        problem.precision.multiply_roundoff if problem.precision.storage is DType.FP32 else 0.0
-    )
-    cut = 0.0 if problem.precision is Precision.FP32 else terms / _TENSOR_CORE_STEP * 2 * _U
+    terms, precision = problem.reduction, problem.precision
+    factors = [problem.x] if isinstance(problem, Convolution) else [problem.a]
+    if isinstance(problem, Matmul) and not problem.b_constant:
+        factors.append(problem.b)
+    narrow = precision.storage is not DType.FP32
+    exact = narrow and all(each.dtype is precision.storage for each in factors)
+    multiply = 0.0 if exact else precision.multiply_roundoff
+    cut = 0.0 if precision is Precision.FP32 else terms / _TENSOR_CORE_STEP * 2 * _U
     return _SAFETY * (multiply + _U * sqrt(terms)) + cut
 
 
