@@ -17,6 +17,7 @@ FOLDERS = {"wpk": "wpk", "wpk.graph_passes": "graph_passes", "wpk.search": "sear
 FLOORS = [
     {"errors"},
     {
+        "blocks",
         "codec",
         "dims",
         "dtypes",

@@ -46,27 +46,29 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
     """
     actual = actual.reshape(expected.shape)
     if tolerance is None:
-        units = np.where(actual == expected, 0.0, np.inf)
+        errors = np.where(actual == expected, 0.0, np.inf)
     else:
-        units = _units(actual, np.asarray(expected, np.float64), tolerance)
-    worst = float(units.max(initial=0.0))
-    wrong = int(np.count_nonzero(units > 1.0))
-    return Comparison(wrong, actual.size, worst, _example(actual, expected, units) if wrong else "")
+        errors = units(actual, np.asarray(expected, np.float64), tolerance)
+    worst = float(errors.max(initial=0.0))
+    wrong = int(np.count_nonzero(errors > 1.0))
+    example = _example(actual, expected, errors) if wrong else ""
+    return Comparison(wrong, actual.size, worst, example)
 
 
-def _units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:
-    y = actual.astype(np.float64)
-    tolerance = np.broadcast_to(tolerance, y.shape)
+def units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:
+    """The error of each element in units of its tolerance, as `compare` counts it."""
+    tolerance = np.broadcast_to(tolerance, actual.shape)
     with np.errstate(all="ignore"):
-        units = np.abs(y - expected) / tolerance
+        y = actual.astype(np.float64)
+        errors = np.abs(y - expected) / tolerance
         nearest = expected + np.sign(expected) * tolerance
         overflown = np.isinf(nearest.astype(actual.dtype)) & (np.sign(y) == np.sign(expected))
-    units = np.where(y == expected, 0.0, units)
+    errors = np.where(y == expected, 0.0, errors)
     fits = (np.isnan(y) & np.isnan(expected)) | (np.isinf(y) & overflown)
-    return np.where(fits, 0.0, np.where(np.isfinite(units), units, np.inf))
+    return np.where(fits, 0.0, np.where(np.isfinite(errors), errors, np.inf))
 
 
-def _example(actual: Array, expected: Array, units: Floats) -> str:
-    at = np.unravel_index(int(np.argmax(units)), units.shape)
+def _example(actual: Array, expected: Array, errors: Floats) -> str:
+    at = np.unravel_index(int(np.argmax(errors)), errors.shape)
     where = ", ".join(str(int(i)) for i in at)
     return f"[{where}] is {actual[at]}, expected {expected[at]}"

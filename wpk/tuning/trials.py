@@ -20,6 +20,7 @@ from wpk.search.static_search import Choice, Finalist
 from wpk.trial import Regime, Status, Trial
 from wpk.tuning.cases import Case
 from wpk.tuning.gpu_lease import GpuLease
+from wpk.tuning.prepared_cases import PreparedCases
 
 _NO_RECORD = SearchRecord((), (), ())
 
@@ -77,6 +78,7 @@ class TrialRunner:
         """
         self._lease, self._cases, self._others = lease, cases, others
         self._regime, self._patience = regime, patience or Patience()
+        self._prepared = PreparedCases()
 
     def prepare(self, image: LibraryImage) -> int:
         """Make a library's implementation ready; the bytes of scratch memory that it needs.
@@ -162,7 +164,7 @@ class TrialRunner:
         if way.thorough and self._others is not None:
             cases.append(self._others[step.operator.problem])
         for each in cases:
-            outcome = runner.check(step, each.memory, each.result)
+            outcome = runner.check(step, self._prepared.of(each, runner, step), quick=True)
             if outcome.error is not None:
                 raise outcome.error
             if not outcome.check.passed:
@@ -170,7 +172,8 @@ class TrialRunner:
         if not way.timed:
             return Trial(parameters, Status.OK)
         regime = way.regime or self._regime
-        with runner.placed(step, runner.images(step, case.memory)) as placed:
+        images = self._prepared.of(case, runner, step).images
+        with runner.placed(step, images) as placed:
             regions = [Region(address, size) for address, size in placed.allocations.items()]
             timing = gpu.measure(placed.works, regions, regime, self._patience)
         return Trial(parameters, Status.OK, timing.seconds)

@@ -1,0 +1,158 @@
+"""The quick test of a candidate's bytes: it passes what the thorough one passes, and nothing else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wpk.blocks import BLOCK, by_blocks
+from wpk.checks.allowed import same
+from wpk.checks.prepared import Prepared
+from wpk.checks.region import Region
+from wpk.dtypes import DType
+from wpk.execution import Bytes
+from wpk.extent import Extent
+from wpk.lowering.program import Value
+from wpk.problems import Tensor
+
+N, C, H, W, PADDING, OFFSET, SIZE = 2, 5, 3, 4, 3, 64, 1027
+"""Channels last, three zeros after every five channels, in a buffer with bytes before and after."""
+
+STRIDES = (H * W * (C + PADDING), 1, W * (C + PADDING), C + PADDING)
+FLOATS = [DType.FP16, DType.BF16, DType.FP32]
+
+
+def prepared(
+    dtype: DType, tolerance: float | None, *, is_copy: bool = False, first: float | None = None
+) -> Prepared:
+    rng = np.random.default_rng(0)
+    expected = rng.normal(size=(N, C, H, W)) if dtype.is_float else rng.integers(0, 2, (N, C, H, W))
+    expected[0, 0, :, 0] = 0, 1, first or 0
+    if is_copy:
+        expected = expected.astype(dtype.numpy)
+    value = Value(
+        name="y",
+        dtype=dtype,
+        leading=Extent(N),
+        shape=(N, C, H, W),
+        strides=STRIDES,
+        padding=PADDING,
+        buffer="b",
+        offset=OFFSET,
+        logical_shape=(N, C, H, W),
+    )
+    size = OFFSET + (dtype.bytes - 1) * N * H * W * (C + PADDING) + SIZE
+    image = rng.integers(0, 256, size, dtype=np.uint8)
+    output = Region(image, value, (Tensor(dtype, STRIDES, PADDING), (N, C, H, W)), {})
+    output.poison()
+    images = {"b": image, "x": rng.integers(0, 256, 203, dtype=np.uint8)}
+    allowed = None if tolerance is None else np.full((N, C, H, W), tolerance)
+    return Prepared(images, output, expected, allowed, is_copy)
+
+
+def after(given: Prepared, error: float = 0.0) -> dict[str, Bytes]:
+    """What a step leaves that is right but for an error of all elements."""
+    left = {name: image.copy() for name, image in given.images.items()}
+    region = Region(left["b"], given.output.value, given.output.access, {})
+    region.elements()[...] = (given.expected + error).astype(given.output.value.dtype.numpy)
+    padding = region.padding()
+    assert padding is not None
+    padding[...] = 0
+    return left
+
+
+def passes_thoroughly(given: Prepared, left: dict[str, Bytes]) -> bool:
+    return given.compare(left).passed and not given.stray(left) and not given.dirty_padding(left)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("error", "right"), [(0.0, True), (0.04, True), (0.2, False)])
+def test_elements_fit_within_their_tolerance(dtype: DType, error: float, right: bool) -> None:
+    given = prepared(dtype, 0.1)
+    left = after(given, error)
+    assert passes_thoroughly(given, left) is right
+    assert given.fits(left) is right
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT32, DType.INT64, DType.BOOL])
+def test_exact_elements_fit(dtype: DType) -> None:
+    given = prepared(dtype, None)
+    assert given.fits(after(given))
+    assert passes_thoroughly(given, after(given))
+    assert not given.fits({**after(given), "b": given.images["b"]})
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, DType.INT32])
+def test_a_copy_fits(dtype: DType) -> None:
+    given = prepared(dtype, None, is_copy=True)
+    assert given.fits(after(given))
+    assert passes_thoroughly(given, after(given))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, DType.INT8, DType.INT64])
+def test_every_byte_counts(dtype: DType) -> None:
+    """Negative control: one flipped bit anywhere is judged as the thorough check judges it."""
+    given = prepared(dtype, 0.02 if dtype.is_float else None)
+    left = after(given)
+    assert given.fits(left)
+    refused = 0
+    for name, image in left.items():
+        for place in range(image.size):
+            for bit in (0, 3, 7):
+                image[place] ^= 1 << bit
+                fits = given.fits(left)
+                assert fits is passes_thoroughly(given, left), (name, place, bit)
+                refused += not fits
+                image[place] ^= 1 << bit
+    elements = N * C * H * W * dtype.bytes * 3
+    assert refused >= 3 * sum(each.size for each in left.values()) - elements
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_what_was_not_written_does_not_fit(dtype: DType) -> None:
+    given = prepared(dtype, 1e30)
+    assert given.fits(after(given))
+    assert not given.fits(given.images)
+    left = after(given)
+    Region(left["b"], given.output.value, given.output.access, {}).elements()[1, 2, 1, 3] = np.nan
+    assert not given.fits(left)
+
+
+@pytest.mark.parametrize("first", [np.nan, 1 / 3])
+def test_where_nothing_is_accepted_the_thorough_check_decides(first: float) -> None:
+    given = prepared(DType.FP16, 0.0, first=first)
+    assert not given.fits(after(given))
+    assert not passes_thoroughly(given, after(given))
+
+
+def test_nan_is_right_where_nan_is_expected() -> None:
+    given = prepared(DType.FP16, 0.1, first=np.nan)
+    assert given.fits(after(given))
+    left = after(given, 0.0)
+    Region(left["b"], given.output.value, given.output.access, {}).elements()[0, 0, 2, 0] = 1.0
+    assert not given.fits(left)
+    assert not passes_thoroughly(given, left)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 8 * BLOCK + 3, 40 * 8 * BLOCK + 5])
+def test_the_same_bytes(size: int) -> None:
+    left = np.arange(size, dtype=np.uint32).astype(np.uint8)
+    right = left.copy()
+    assert same(left, right)
+    for place in {0, size // 2, size - 1} if size else ():
+        right[place] ^= 4
+        assert not same(left, right)
+        right[place] ^= 4
+
+
+@pytest.mark.parametrize("count", [0, 1, BLOCK, BLOCK + 1, 100 * BLOCK + 9])
+def test_blocks_cover_everything_in_order(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for cores in (1, 3):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: range(cores))
+        places = by_blocks(count, lambda block: range(block.start, block.stop))
+        assert [place for each in places for place in each] == list(range(count))
+
+
+def test_an_error_in_a_block_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        by_blocks(100 * BLOCK, lambda block: 1 // (block.start - 50 * BLOCK))

@@ -1,0 +1,101 @@
+"""What a buffer may hold after a step, word by word: the quick test of a candidate's every byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.blocks import by_blocks
+from wpk.checks.compare import Floats
+from wpk.checks.float64_nodes import Array
+from wpk.checks.intervals import Words, accepted, ordered
+from wpk.checks.region import Region
+from wpk.execution import Bytes
+
+Place = Callable[[Bytes], Array]
+"""A view of elements in an image."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The patterns that the words of a buffer may hold.
+
+    A word is as wide as an element of the output. One that holds an element may hold the patterns of
+    the accepted numbers, one of its padding only zero, any other only what it held before.
+
+    Attributes:
+        first: The least pattern of each word, in the order of `wpk.checks.intervals.ordered`.
+        span: How many more are allowed above it.
+        rest: The bytes after the last whole word, which must stay.
+    """
+
+    first: Words
+    span: NDArray[np.unsignedinteger]
+    rest: Bytes
+
+    def holds(self, image: Bytes) -> bool:
+        """Whether every word of the buffer is what it may be."""
+        whole = image.size - self.rest.size
+        words = image[:whole].view(self.first.dtype)
+
+        def fits(block: slice) -> bool:
+            above = ordered(words[block])
+            above -= self.first[block]
+            return not (above.view(self.span.dtype) > self.span[block]).any()
+
+        return all(by_blocks(words.size, fits)) and same(image[whole:], self.rest)
+
+
+def same(left: Bytes, right: Bytes) -> bool:
+    """Whether the bytes are the same; of one size."""
+    whole = left.size // 8 * 8
+    one, other = left[:whole].view(np.uint64), right[:whole].view(np.uint64)
+    equal = by_blocks(one.size, lambda block: bool((one[block] == other[block]).all()))
+    return all(equal) and bool((left[whole:] == right[whole:]).all())
+
+
+def allow(
+    output: Region, place: Place, expected: Array, tolerance: Floats | None
+) -> Allowed | None:
+    """What the buffer of a step's output may hold after it.
+
+    Args:
+        output: The output in its buffer as it is before.
+        place: Where the elements lie in an image of the buffer.
+        expected: What they should be, in that order.
+        tolerance: Allowed absolute difference; None asks for equality.
+
+    Returns:
+        None where intervals cannot say it: nothing is accepted for an element, the elements are not
+        what the step computes, or words lie across each other.
+    """
+    width, before = output.value.dtype.bytes, output.image
+    found = accepted(expected, tolerance, output.value.dtype.numpy)
+    if found is None or output.value.offset % width or not _is_domain(output, place):
+        return None
+    whole = before.size // width * width
+    low, high = (_words(output, place, end)[:whole].view(f"i{width}") for end in found)
+    first = ordered(low)
+    return Allowed(first, (ordered(high) - first).view(f"u{width}"), before[whole:].copy())
+
+
+def _words(output: Region, place: Place, elements: Array) -> Bytes:
+    """The buffer with these elements, and zeros for padding."""
+    image = output.image.copy()
+    there = place(image)
+    there[...] = elements.reshape(there.shape)
+    padding = replace(output, image=image).padding()
+    if padding is not None:
+        padding[...] = 0
+    return image
+
+
+def _is_domain(output: Region, place: Place) -> bool:
+    """Whether the elements are what the step computes, all of it and nothing else."""
+    marked, domain = np.zeros_like(output.image), np.zeros_like(output.image)
+    for elements in (place(marked), replace(output, image=domain).elements()):
+        elements.view(f"u{elements.itemsize}")[...] = 1
+    return same(marked, domain)

@@ -1,0 +1,93 @@
+"""The numbers of a type that `wpk.checks.compare` accepts, as an interval for every element.
+
+What it accepts for one element has no gaps: the distance to the expectation, rounded, does not fall
+as a number moves away, and infinity is accepted only next to the largest number or alone. So the
+ends decide, and each is tried with the comparison itself.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.blocks import by_blocks
+from wpk.checks.compare import Floats, units
+from wpk.checks.float64_nodes import Array
+
+Words = NDArray[np.signedinteger]
+
+
+def ordered(patterns: Words) -> Words:
+    """Signed integers that lie as the floating point numbers of these patterns do; -0.0 below 0.0.
+
+    A permutation of all patterns, and its own inverse: beyond the infinities come the NaNs.
+    """
+    words: Words = np.right_shift(patterns, 8 * patterns.itemsize - 1)
+    words &= np.iinfo(words.dtype).max
+    words ^= patterns
+    return words
+
+
+def accepted(
+    expected: Array, tolerance: Floats | None, dtype: np.dtype[np.generic]
+) -> tuple[Array, Array] | None:
+    """The least and the largest number that is accepted for each element.
+
+    Both are NaNs, the first and the last positive one, where NaN is expected.
+
+    Args:
+        expected: In float64, or exact.
+        tolerance: Allowed absolute difference; None asks for equality.
+        dtype: Of the numbers.
+
+    Returns:
+        The ends, in the shape of ``expected``; None where nothing is accepted for some element.
+    """
+    low, high = np.empty(expected.size, dtype), np.empty(expected.size, dtype)
+    wanted = expected.reshape(-1)
+    allowed = None if tolerance is None else np.broadcast_to(tolerance, expected.shape).reshape(-1)
+
+    def fill(block: slice) -> bool:
+        if allowed is None:
+            with np.errstate(invalid="ignore"):
+                low[block] = high[block] = wanted[block].astype(dtype)
+            return bool(np.array_equal(low[block], wanted[block]))
+        values = wanted[block].astype(np.float64)
+        low[block], fits_low = _end(values, allowed[block], dtype, -1)
+        high[block], fits_high = _end(values, allowed[block], dtype, 1)
+        fits = fits_low & fits_high & (_order(low[block]) <= _order(high[block]))
+        if fits.all():
+            _widen(values, low[block], high[block])
+        return bool(fits.all())
+
+    if not all(by_blocks(expected.size, fill)):
+        return None
+    return low.reshape(expected.shape), high.reshape(expected.shape)
+
+
+def _end(
+    expected: Floats, tolerance: Floats, dtype: np.dtype[np.generic], side: int
+) -> tuple[Array, NDArray[np.bool_]]:
+    """One end of the intervals, and where it is accepted indeed."""
+    with np.errstate(all="ignore"):
+        exact = expected + side * tolerance
+        end = np.where(np.isnan(exact), expected, exact).astype(dtype)
+    outside = units(end, expected, tolerance) > 1.0
+    if outside.any():  # it was rounded outwards, or to an infinity that is not accepted
+        inwards = _order(end[outside]) - side
+        end[outside] = ordered(inwards).view(dtype)
+        outside = units(end, expected, tolerance) > 1.0
+    return end, ~outside
+
+
+def _widen(expected: Floats, low: Array, high: Array) -> None:
+    """Both zeros where one is accepted, and many NaNs where NaN is."""
+    bits, largest = np.dtype(f"i{low.itemsize}"), np.iinfo(f"i{low.itemsize}")
+    low.view(bits)[low == 0] = largest.min
+    high.view(bits)[high == 0] = 0
+    nan = np.isnan(expected)
+    if nan.any():
+        infinity = np.array(np.inf).astype(low.dtype).view(bits)
+        low.view(bits)[nan], high.view(bits)[nan] = infinity + 1, largest.max
+
+
+def _order(numbers: Array) -> Words:
+    return ordered(numbers.view(f"i{numbers.itemsize}"))

@@ -1,0 +1,121 @@
+"""A step on the reference's values: what it is given, and what it may leave. The same for all candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from wpk.checks.allowed import Allowed, allow, same
+from wpk.checks.compare import Comparison, Floats, compare
+from wpk.checks.float64_nodes import Array
+from wpk.checks.operator_reference import Reference
+from wpk.checks.region import Region
+from wpk.dims import evaluate
+from wpk.engine.placement import view
+from wpk.execution import Bytes
+from wpk.plans.footprint import accesses
+from wpk.plans.plan import Plan, Step
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a step works on, and what should become of it.
+
+    Attributes:
+        images: Its buffers before, by name, the output poisoned.
+        output: The output in the image of its buffer.
+        expected: Its elements, as an ONNX tensor.
+        tolerance: What they may differ by; None asks for equality.
+        is_copy: Whether the step copies what may be a part of the tensor: then ``expected`` lies over
+            the domain of its problem.
+    """
+
+    images: dict[str, Bytes]
+    output: Region
+    expected: Array
+    tolerance: Floats | None
+    is_copy: bool
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes beside the reference's."""
+        return sum(each.size for each in self.images.values()) + 2 * self.output.image.size
+
+    def fits(self, after: Mapping[str, Bytes]) -> bool:
+        """Whether every byte is what it may be; if not, the other methods say what is wrong, if anything."""
+        target = self.output.value.buffer
+        return (
+            self._allowed is not None
+            and self._allowed.holds(after[target])
+            and all(same(after[name], self.images[name]) for name in self.images.keys() - {target})
+        )
+
+    def compare(self, after: Mapping[str, Bytes]) -> Comparison:
+        """The elements against what they should be."""
+        elements = self._elements(after[self.output.value.buffer])
+        return compare(np.array(elements), self.expected, self.tolerance)
+
+    def stray(self, after: Mapping[str, Bytes]) -> int:
+        """Bytes outside the output that changed."""
+        changed = 0
+        for name, image in self.images.items():
+            differs = after[name] != image
+            if name == self.output.value.buffer:
+                differs &= ~self.output.mask()
+            changed += int(np.count_nonzero(differs))
+        return changed
+
+    def dirty_padding(self, after: Mapping[str, Bytes]) -> int:
+        """Elements of padding that are not zero."""
+        return replace(self.output, image=after[self.output.value.buffer]).dirty_padding()
+
+    @cached_property
+    def _allowed(self) -> Allowed | None:
+        return allow(self.output, self._elements, self.expected, self.tolerance)
+
+    def _elements(self, image: Bytes) -> Array:
+        if self.is_copy:
+            return replace(self.output, image=image).elements()
+        return view(self.output.value, image[self.output.value.offset :], self.output.dims)
+
+
+def prepare(
+    plan: Plan,
+    step: Step,
+    dims: Mapping[str, int],
+    memory: Mapping[str, Array],
+    result: Reference | None,
+) -> Prepared:
+    """A step of a plan on the reference's values.
+
+    Args:
+        plan: Says where they lie.
+        step: Of the plan.
+        dims: Values of the free dimensions.
+        memory: The reference's tensors as they lie in memory.
+        result: What the step should give; None for a copy, which should give what memory says.
+    """
+    target = plan.values[step.operator.outputs[0]]
+    names = (*step.inputs, *step.operator.outputs)
+    touched = {plan.values[name].buffer for name in names if name in plan.values}
+    images = {name: _image(plan, name, dims, memory) for name in touched}
+    output = Region(images[target.buffer], target, accesses(step.operator.problem)[1], dims)
+    if result is None:
+        expected, tolerance = output.elements().copy(), None
+    else:
+        expected, tolerance = result.outputs[target.name], result.tolerances.get(target.name)
+    output.poison()
+    return Prepared(images, output, expected, tolerance, result is None)
+
+
+def _image(plan: Plan, buffer: str, dims: Mapping[str, int], memory: Mapping[str, Array]) -> Bytes:
+    """A buffer's bytes, with every tensor that lies in it and is known."""
+    image = np.zeros(evaluate(plan.buffers[buffer].bytes, dims), np.uint8)
+    for value in plan.values.values():
+        if value.buffer == buffer and value.name in memory:
+            elements = view(value, image[value.offset :], dims)
+            elements[...] = memory[value.name].reshape(elements.shape)
+    return image
