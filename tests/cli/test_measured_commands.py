@@ -75,7 +75,7 @@ def _trials(folder: Path) -> int:
 CONVOLUTION = """
 <ir_version: 8, opset_import: ["" : 17]>
 g (float[1, 2, 6, 5] x) => (float[1, 4, 6, 5] y) <float[4, 2, 1, 1] w = {1, 2, 3, 4, 5, 6, 7, 8}>
-{ c = Conv(x, w)  y = Softmax<axis = 1>(c) }
+{ c = Conv(x, w)  y = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(c) }
 """
 
 
