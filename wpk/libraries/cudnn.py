@@ -181,7 +181,11 @@ class Cudnn:
         return CudnnOffer(tuple(candidates), tuple(refusals))
 
     def _proposals(self, number: int, description: Description) -> list[CudnnCandidate]:
-        """All plans of one graph."""
+        """All plans of one graph.
+
+        Raises:
+            RuntimeError: There are none.
+        """
         token = self._graph(description)
         token.graph.create_execution_plans(self._heuristics())
         self._add_engines(token)
@@ -191,6 +195,8 @@ class Cudnn:
             engine, knobs = token.graph.get_engine_and_knobs_at_index(index)
             configuration = _configuration(number, engine, knobs)
             found.append(CudnnCandidate(self, token, index, description, configuration))
+        if not found:
+            raise RuntimeError(f"cuDNN {self.version} has no plan for it")
         return found
 
     def candidate(self, problem: Problem, configuration: Configuration) -> CudnnCandidate:
