@@ -40,7 +40,7 @@ def samples(
     shapes = {array.shape for array in batched.values()}
     if len({(len(shape), *shape[:1]) for shape in shapes}) != 1:
         return 1
-    rank, (count, *_) = len(next(iter(shapes))), next(iter(shapes)) or (1,)
+    rank, count = len(next(iter(shapes))), (next(iter(shapes)) or (1,))[0]
     cut, whole = set(batched), {name: array.shape for name, array in fixed.items()}
     for node in nodes:
         if node.op_type == "Constant":
@@ -64,7 +64,7 @@ def _is_by_sample(node: onnx.NodeProto, cut: Collection[str], whole: Shapes, ran
         case kind if kind in _ALONG_AN_AXIS.split():
             return alone and _attribute(node, "axis", -1) % rank != 0
         case "Transpose":
-            return _attribute(node, "perm", [rank - 1])[0] == 0
+            return int(_attribute(node, "perm", [rank - 1])[0]) == 0
         case "MatMul":
             weight = whole.get(others[0])
             return rank >= (3 if weight is None else 2) and len(weight or ()) <= 2

@@ -274,11 +274,11 @@ def _loads(columns: Columns, inputs: MmaInputs) -> Floats:
     """Matrix loads (ldmatrix) of a thread in one step."""
     tiles_m = columns["block_m"] // columns["warps_m"] // 16
     pairs_n = columns["block_n"] // columns["warps_n"] // 16
-    return (_mma_steps(columns, inputs) * (tiles_m + pairs_n)).astype(np.float64)
+    return _mma_steps(columns, inputs) * (tiles_m + pairs_n)
 
 
 def _mma_steps(columns: Columns, inputs: MmaInputs) -> Floats:
-    return columns["block_k"] * inputs.element_bytes // 32
+    return (columns["block_k"] * inputs.element_bytes // 32).astype(np.float64)
 
 
 def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
