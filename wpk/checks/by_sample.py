@@ -40,7 +40,8 @@ def samples(
     shapes = {array.shape for array in batched.values()}
     if len({(len(shape), *shape[:1]) for shape in shapes}) != 1:
         return 1
-    rank, count = len(next(iter(shapes))), (next(iter(shapes)) or (1,))[0]
+    shape: tuple[int, ...] = next(iter(shapes))
+    rank, count = len(shape), shape[0] if shape else 1
     cut, whole = set(batched), {name: array.shape for name, array in fixed.items()}
     for node in nodes:
         if node.op_type == "Constant":
