@@ -96,7 +96,7 @@ class TrialRecord:
         regime: State of the caches; None for a trial that was not measured.
         stage: What it was measured for.
         seconds: Every repetition.
-        detail: Why it failed; empty when ok.
+        detail: See `wpk.trial.Trial`.
         at: When it was stored, in seconds since the epoch.
         searcher: Who proposed the schedule; empty where its writer did not say.
     """

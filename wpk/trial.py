@@ -31,7 +31,7 @@ class Trial:
         schedule: Parameter names and values.
         status: Outcome.
         seconds: Every measured repetition; empty where nothing was measured.
-        detail: Why it was rejected or failed, in words; empty when ok.
+        detail: Why it was rejected or failed, in words; when ok, what it was not checked on.
     """
 
     schedule: tuple[tuple[str, int], ...]

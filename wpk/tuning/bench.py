@@ -13,15 +13,16 @@ from wpk.search.store_record import Stage
 from wpk.search.tune_record import Request, Tried, Tuned
 from wpk.trial import Status, Trial
 from wpk.tuning.compile_ahead import Built, CompileAhead, Wanted
+from wpk.tuning.odd_shapes import OddShapes, Verdict
 from wpk.tuning.trials import Candidate, TrialRunner, Way
 
 
 class Bench:
     """Measures requests; afterwards it turns what won into choices."""
 
-    def __init__(self, ahead: CompileAhead, runner: TrialRunner) -> None:
-        """Take what compiles and what executes."""
-        self._ahead, self._runner = ahead, runner
+    def __init__(self, ahead: CompileAhead, runner: TrialRunner, odd: OddShapes) -> None:
+        """Take what compiles, what executes, and what judges on odd shapes."""
+        self._ahead, self._runner, self._odd = ahead, runner, odd
 
     def expect(self, requests: Sequence[Request]) -> None:
         """See `Workbench.expect`."""
@@ -32,12 +33,18 @@ class Bench:
         self._ahead.drop([_wanted(each) for each in requests if _is_generated(each)])
 
     def measure(self, requests: Sequence[Request]) -> Iterator[Trial]:
-        """See `Workbench.measure`; all schedules are compiled before the first is measured."""
+        """See `Workbench.measure`.
+
+        Before the first is measured, all schedules are compiled, and those that may be chosen are
+        executed on odd shapes.
+        """
         built = iter(self._ahead.get([_wanted(each) for each in requests if _is_generated(each)]))
+        verdicts = self._verdicts([_wanted(each) for each in requests if _is_finalist(each)])
         for request in requests:
             way = Way(request.stage is Stage.FINAL, request.regime)
             if _is_generated(request):
-                yield self._trial(request, next(built), way)
+                verdict = verdicts.get(_wanted(request), Verdict())
+                yield self._trial(request, next(built), way, verdict)
             else:
                 yield self._runner.library_trial(_image(request), way)
 
@@ -72,17 +79,29 @@ class Bench:
         )
         return replace(chosen, record=replace(chosen.record, finalists=compiled))
 
-    def _trial(self, request: Request, built: Built, way: Way) -> Trial:
+    def _verdicts(self, finalists: Sequence[Wanted]) -> dict[Wanted, Verdict]:
+        self._odd.expect(finalists)
+        return {each: self._odd.verdict(each) for each in finalists}
+
+    def _trial(self, request: Request, built: Built, way: Way, verdict: Verdict) -> Trial:
         kernels = {}
         for outcome in built.outcomes:
             if outcome.kernel is None:
                 return Trial(request.schedule, outcome.status, (), str(outcome.error))
             kernels[outcome.source.digest] = outcome.kernel
-        return self._runner.trial(Candidate(request.problem, built.finalist, kernels), way)
+        if verdict.wrong:
+            return Trial(request.schedule, Status.WRONG_RESULT, (), verdict.wrong)
+        trial = self._runner.trial(Candidate(request.problem, built.finalist, kernels), way)
+        return replace(trial, detail=trial.detail or verdict.unchecked)
 
 
 def _is_generated(request: Request) -> bool:
     return request.template in TEMPLATE_OF
+
+
+def _is_finalist(request: Request) -> bool:
+    """Whether it is a schedule that may be chosen."""
+    return _is_generated(request) and request.stage is Stage.FINAL
 
 
 def _wanted(request: Request) -> Wanted:

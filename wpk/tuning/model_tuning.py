@@ -37,6 +37,7 @@ from wpk.tuning.bench import Bench
 from wpk.tuning.cases import Case, Cases, make_cases
 from wpk.tuning.compile_ahead import CompileAhead, Submit
 from wpk.tuning.gpu_lease import GpuLease
+from wpk.tuning.odd_shapes import OddShapes
 from wpk.tuning.offers import Offers
 from wpk.tuning.selection import selected_problems
 from wpk.tuning.trials import TrialRunner
@@ -131,7 +132,7 @@ def tune_model(
     with TuningStore(tuning.store) as store, CompileAhead(setting.target, means.submit) as ahead:
         argv = ["wpk", "optimize", plan.provenance.model]
         run = tuning.run or store.begin_run(argv, tuning.seed)
-        bench = Bench(ahead, runner)
+        bench = Bench(ahead, runner, OddShapes(setting, means.lease, ahead))
         session = Session(store, run, setup, regime, tuning.effort, tuning.budget, bench)
         _measure_static(
             {task.problem: found.choices[task.problem] for task in tasks}, session, tell

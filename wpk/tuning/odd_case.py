@@ -19,7 +19,8 @@ def odd_case(problem: Known, setting: Setting) -> Case | None:
 
     It cannot where the epilogue is not a number for random operands, or for those nearby.
     """
-    drawn = random_case(problem, _SEED)
+    with np.errstate(all="ignore"):  # what is not finite is seen in the next line
+        drawn = random_case(problem, _SEED)
     if not np.isfinite(drawn.allowed).all():
         return None
     inputs, output = accesses(problem)
