@@ -28,8 +28,11 @@ from wpk.schedules.attention_mma import AttentionMmaSchedule
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.simt_tiles import SimtSchedule
+from wpk.search.store_record import Stage
+from wpk.search.tune_record import Request
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status
+from wpk.tuning.bench import Bench
 from wpk.tuning.compile_ahead import CompileAhead, Wanted
 from wpk.tuning.gpu_lease import GpuLease
 from wpk.tuning.odd_case import odd_case
@@ -62,6 +65,12 @@ class Bed:
 
     def odd(self) -> OddShapes:
         return OddShapes(SETTING, self.lease, self.ahead)
+
+    def bench(self, wanted: Wanted) -> Bench:
+        case = odd_case(wanted.problem, SETTING)  # type: ignore[arg-type]
+        assert case is not None
+        runner = TrialRunner(self.lease, {wanted.problem: case}, Regime.WARM)
+        return Bench(self.ahead, runner, self.odd())
 
     def on_itself(self, wanted: Wanted) -> Status:
         """What becomes of the schedule on the problem itself."""
@@ -161,6 +170,40 @@ def test_a_fault_that_even_sizes_hide_is_found(
     assert verdict.wrong.startswith("on the odd shape ")
     assert not verdict.unchecked
     assert not opened[-1].is_alive  # nothing of the wrong one is left
+
+
+def _request(wanted: Wanted, stage: Stage) -> Request:
+    version = str(TEMPLATE_OF[wanted.template].version)
+    return Request(wanted.problem, wanted.template, version, wanted.schedule, stage)
+
+
+def test_the_bench_refuses_what_may_be_chosen_and_lets_the_search_go_on(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted, old, new = FAULTS["keys behind the last one count"]
+    monkeypatch.setitem(TEMPLATE_OF, wanted.template, plant(TEMPLATE_OF[wanted.template], old, new))
+    bench = bed.bench(wanted)
+    (searched,) = bench.measure([_request(wanted, Stage.SEARCH)])
+    assert searched.status is Status.OK
+    (final,) = bench.measure([_request(wanted, Stage.FINAL)])
+    assert final.status is Status.WRONG_RESULT
+    assert "on the odd shape attention" in final.detail
+    assert not final.seconds
+    others = [o.source.text for o in bench.built()]
+    assert len(others) == 1  # of what was measured; nothing of the sibling
+
+
+def test_the_bench_times_what_is_right_and_says_what_was_not_checked(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = RIGHT["product"]
+    (trial,) = bed.bench(wanted).measure([_request(wanted, Stage.FINAL)])
+    assert (trial.status, trial.detail) == (Status.OK, "")
+    monkeypatch.setattr("wpk.tuning.odd_shapes.odd_shapes", lambda _problem: iter(()))
+    (trial,) = bed.bench(wanted).measure([_request(wanted, Stage.FINAL)])
+    assert trial.status is Status.OK
+    assert trial.seconds
+    assert trial.detail.startswith("not checked on an odd shape: the schedule is legal for none")
 
 
 def test_a_schedule_is_compiled_and_executed_once(bed: Bed) -> None:
