@@ -1,4 +1,4 @@
-"""The process that executes candidates: ``python -m wpk.device.child DESCRIPTOR ORDINAL``.
+"""The process that executes candidates: ``python -m wpk.device.child CALLS MEMORY ORDINAL``.
 
 It answers the calls of `wpk.device.process.GpuProcess`. A process and not a thread, because a kernel
 that hangs can only be ended with the process that started it.
@@ -15,9 +15,11 @@ from multiprocessing.connection import Connection
 
 from wpk.device.guarded import GuardedCudaDevice
 from wpk.device.measure import measure
+from wpk.device.memory import pin
+from wpk.device.shared import Segment, SharedSegments
 from wpk.device.step_times import step_seconds
 from wpk.errors import WpkError
-from wpk.execution import Replay, Work
+from wpk.execution import Bytes, Replay, Work
 
 _ORPHAN_GRACE_SECONDS = 10
 
@@ -34,8 +36,9 @@ class Call:
 class _Served:
     """The device and what was captured on it, answering one call after another."""
 
-    def __init__(self, device: GuardedCudaDevice) -> None:
+    def __init__(self, device: GuardedCudaDevice, memory: int) -> None:
         self._device = device
+        self._shared = SharedSegments(memory, self._pin)
         self._captured: dict[int, Replay] = {}
         self._numbers = count()
 
@@ -44,6 +47,12 @@ class _Served:
         match call.method:
             case "facts":
                 return device.name, device.capability, device.driver, device.cuda_api, device.facts
+            case "write":
+                self._write(*arguments)  # type: ignore[arg-type]
+                return None
+            case "read":
+                self._read(*arguments)  # type: ignore[arg-type]
+                return None
             case "measure":
                 return measure(device, *arguments)  # type: ignore[arg-type]
             case "step_seconds":
@@ -54,6 +63,16 @@ class _Served:
                 self._captured[arguments[0]].replay()  # type: ignore[index]
                 return None
         return getattr(device, call.method)(*arguments)
+
+    def _write(self, address: int, segment: Segment, size: int) -> None:
+        self._device.write(address, self._shared.array(segment, size))
+
+    def _read(self, address: int, segment: Segment, size: int) -> None:
+        self._device.read(address, size, self._shared.array(segment, size))
+
+    def _pin(self, data: Bytes) -> None:
+        with self._device.active():
+            pin(data)
 
     def _capture(self, works: Sequence[Work], unused: Sequence[int]) -> int:
         """The number of a new graph; those that nobody can replay any more go."""
@@ -66,10 +85,18 @@ class _Served:
 
 def serve(
     connection: Connection,
+    memory: int,
     ordinal: int,
     open_device: Callable[[int], GuardedCudaDevice] = GuardedCudaDevice,
 ) -> None:
-    """Answer calls until the other end closes; errors are answers."""
+    """Answer calls until the other end closes; errors are answers.
+
+    Args:
+        connection: Where calls come from.
+        memory: Descriptor of the `SharedMemory` that tensors come and go in.
+        ordinal: Number of the GPU.
+        open_device: Opens it.
+    """
     served: _Served | None = None
     while True:
         try:
@@ -80,7 +107,7 @@ def serve(
         signal.alarm(int(call.limit_seconds) + _ORPHAN_GRACE_SECONDS)
         answer: object
         try:
-            served = served or _Served(open_device(ordinal))
+            served = served or _Served(open_device(ordinal), memory)
             answer = served.answer(call)
         except WpkError as error:
             answer = error
@@ -92,4 +119,5 @@ def serve(
 
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])), int(sys.argv[2]))
+    calls, memory, ordinal = map(int, sys.argv[1:])
+    serve(Connection(calls), memory, ordinal)

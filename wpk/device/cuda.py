@@ -155,13 +155,13 @@ class CudaDevice(KernelsOnly):
         with self._context:
             self._cuda.memcpy_htod(address, np.ascontiguousarray(data))
 
-    def read(self, address: int, size: int) -> Bytes:
-        """Copy bytes from the GPU, after everything launched before has finished.
+    def read(self, address: int, size: int, into: Bytes | None = None) -> Bytes:
+        """Copy bytes from the GPU, after everything launched before has finished; to a new array if to none.
 
         Raises:
             LaunchError: A kernel failed.
         """
-        data = np.empty(size, np.uint8)
+        data = np.empty(size, np.uint8) if into is None else into
         with self._context:
             try:
                 self._cuda.memcpy_dtoh(data, address)

@@ -13,10 +13,14 @@ from collections.abc import Sequence
 from multiprocessing.connection import Pipe
 from typing import Any, Self, cast
 
+import numpy as np
+
+from wpk.blocks import by_blocks
 from wpk.device.child import Call
 from wpk.device.errors import GpuLostError, GpuTimeoutError
 from wpk.device.facts import DeviceFacts
 from wpk.device.rotation import Region
+from wpk.device.shared import SharedMemory
 from wpk.device.timing import Patience, Timing
 from wpk.errors import LaunchError, WpkError
 from wpk.execution import Bytes, Image, Replay, Work
@@ -57,6 +61,7 @@ class GpuProcess:
         """
         self.limit_seconds = limit_seconds
         self._unused: list[int] = []
+        self._shared = SharedMemory()
         self._connection, theirs = Pipe()
         with theirs:
             self._child = (
@@ -67,9 +72,10 @@ class GpuProcess:
                         "-m",
                         self._MODULE,
                         str(theirs.fileno()),
+                        str(self._shared.descriptor),
                         str(ordinal),
                     ],
-                    pass_fds=[theirs.fileno()],
+                    pass_fds=[theirs.fileno(), self._shared.descriptor],
                     stdin=subprocess.DEVNULL,
                     start_new_session=True,
                 )
@@ -104,6 +110,7 @@ class GpuProcess:
         self._child.kill()
         self._child.wait()
         self._connection.close()
+        self._shared.close()
 
     def load(self, image: Image) -> None:
         """See `CudaDevice.load`."""
@@ -124,11 +131,15 @@ class GpuProcess:
 
     def write(self, address: int, data: Bytes) -> None:
         """See `CudaDevice.write`."""
-        self._call("write", address, data)
+        loan = self._shared.lend(data.size)
+        by_blocks(data.size, lambda block: np.copyto(loan.array[block], data[block]))
+        self._call("write", address, loan.segment, data.size)
 
     def read(self, address: int, size: int) -> Bytes:
-        """See `CudaDevice.read`."""
-        return cast("Bytes", self._call("read", address, size))
+        """See `CudaDevice.read`; the array lies in memory that is used again when it is gone."""
+        loan = self._shared.lend(size)
+        self._call("read", address, loan.segment, size)
+        return loan.array
 
     def launch(self, work: Work) -> None:
         """See `CudaDevice.launch`."""

@@ -1,4 +1,4 @@
-"""The process that executes candidates, those of libraries too: ``python -m wpk.libraries.child``.
+"""The process that executes candidates, those of libraries too: ``python -m wpk.libraries.child CALLS MEMORY ORDINAL``.
 
 It answers the calls of `wpk.libraries.process.TrialProcess`.
 """
@@ -10,4 +10,5 @@ from wpk.device.child import serve
 from wpk.libraries.gpu import GuardedGpuDevice
 
 if __name__ == "__main__":
-    serve(Connection(int(sys.argv[1])), int(sys.argv[2]), GuardedGpuDevice)
+    calls, memory, ordinal = map(int, sys.argv[1:])
+    serve(Connection(calls), memory, ordinal, GuardedGpuDevice)
