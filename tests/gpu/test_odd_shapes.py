@@ -1,0 +1,90 @@
+"""On the GPU, right schedules are right on odd shapes too, and one that is wrong only there is found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attention_problems
+import handwritten
+import numpy as np
+import pytest
+from planted import plant
+
+from wpk.build.cache import KernelCache
+from wpk.build.pool import CompilePool
+from wpk.dtypes import Precision
+from wpk.lowering.model import lower_model
+from wpk.plans.assembly import Setting
+from wpk.plans.provenance import Provenance
+from wpk.problems import Problem
+from wpk.schedules.attention_mma import AttentionMmaSchedule
+from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
+from wpk.targets.registry import find_target
+from wpk.tuning.compile_ahead import CompileAhead, Wanted
+from wpk.tuning.gpu_lease import GpuLease
+from wpk.tuning.odd_shapes import OddShapes
+
+pytestmark = pytest.mark.gpu
+
+H200 = find_target("h200")
+SCHEDULES = 2
+"""Of every template for every problem."""
+
+
+@contextmanager
+def _odd(precision: Precision, folder: Path) -> Iterator[OddShapes]:
+    setting = Setting(H200, precision, Provenance("none.onnx", "", 17, {}, ()))
+    with (
+        CompilePool(H200.arch, cache=KernelCache(folder)) as pool,
+        CompileAhead(H200, pool.submit) as ahead,
+        GpuLease() as lease,
+    ):
+        yield OddShapes(setting, lease, ahead)
+
+
+def _wanted(problem: Problem) -> Iterator[Wanted]:
+    """Schedules of every template from all over its space, the same at every call."""
+    for template in TEMPLATES:
+        fits = isinstance(problem, template.problem_type)
+        if fits and template.why_not(problem, H200) is None:
+            _, columns = template.space(problem, H200)
+            rows = len(next(iter(columns.values())))
+            drawn = np.random.default_rng(rows).choice(rows, min(SCHEDULES, rows), replace=False)
+            for row in drawn:
+                schedule = template.schedule(columns, int(row))
+                yield Wanted(problem, template.name, schedule.parameters())
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_no_right_schedule_is_called_wrong(
+    precision: Precision, tmp_path: Path, record: Callable[[str, Any], None]
+) -> None:
+    problems: dict[Problem, None] = {}
+    for name in handwritten.TEXTS:
+        lowered = lower_model(handwritten.write(name, tmp_path), {}, precision)
+        problems |= dict.fromkeys(o.problem for o in lowered.program.operators)
+    wanted = list(dict.fromkeys(each for problem in problems for each in _wanted(problem)))
+    with _odd(precision, tmp_path) as odd:
+        odd.expect(wanted)
+        verdicts = {each: odd.verdict(each) for each in wanted}
+    checked = Counter(each.template for each, v in verdicts.items() if not v.unchecked)
+    record(f"odd_shapes.{precision}", {"schedules": len(wanted), "checked": dict(checked)})
+    assert {str(w): v.wrong for w, v in verdicts.items() if v.wrong} == {}
+    assert {"conv_mma", "conv_simt", "gemm_simt", "attention_simt"} <= set(checked)
+
+
+def test_keys_behind_the_last_one_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "attention_mma"
+    fault = "i % 2 >= Problem::keys", "i % 2 >= Shape::keys * 99"
+    monkeypatch.setitem(TEMPLATE_OF, name, plant(TEMPLATE_OF[name], *fault))
+    schedule = AttentionMmaSchedule(warps_m=2, warps_n=2, block_n=16, stages=2)
+    problem = attention_problems.attention(64, 64, 32)
+    with _odd(Precision.FP16, tmp_path) as odd:
+        verdict = odd.verdict(Wanted(problem, name, schedule.parameters()))
+    assert verdict.wrong.startswith("on the odd shape attention")
