@@ -36,7 +36,7 @@ from wpk.libraries.definition import Defined, define
 from wpk.libraries.offer import constant_layout
 from wpk.libraries.reduction_reference import reduction_case
 from wpk.libraries.reference import worst_error
-from wpk.problems import Gather, Pad, Pooling, Problem, Resize, Tensor
+from wpk.problems import Elementwise, Gather, Pad, Pooling, Problem, Resize, Tensor
 from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
 from wpk.problems.pooling import PoolKind
 
@@ -123,9 +123,31 @@ def test_element_wise_work_is_steps_alone() -> None:
     found = elementwise(FP16)
     add = _one(found["add"])
     assert (add.node, add.operands) == (PointwiseNode(), 2)
-    assert [each.dims for each in add.inputs] == [(1, 3, 5, 7), (1, 1, 1, 7)]
+    assert [each.dims for each in add.inputs] == [(1, 7, 3, 5), (1, 7, 1, 1)]
     assert [step.method for step in add.steps] == ["add", "relu"]
     assert _one(found["transpose"]).steps == (Step("identity", (Value(1),)),)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "dims"),
+    [
+        ((9,), (1,), (1, 9, 1, 1)),
+        ((5, 9), (9, 1), (1, 9, 5, 1)),
+        ((5, 9), (1, 5), (1, 5, 9, 1)),
+        ((2, 3, 4, 5), (60, 1, 15, 3), (2, 3, 4, 5)),
+        ((2, 3, 4, 5), (60, 20, 5, 1), (2, 5, 3, 4)),
+        ((2, 3, 4, 5, 6), (360, 120, 30, 6, 1), (2, 6, 3, 4, 5)),
+    ],
+)
+def test_neighbours_in_memory_are_the_channels_of_element_wise_work(
+    shape: tuple[int, ...], strides: tuple[int, ...], dims: tuple[int, ...]
+) -> None:
+    tensor = Tensor(FP16, strides)
+    problem = Elementwise(Extent(shape[0]), shape, Operand(0), (tensor,), tensor)
+    description = _one(problem)
+    assert description.output.dims == dims
+    assert description.inputs == (description.output,)
+    assert description.output.strides[1] == 1
 
 
 _X = Tensor(FP16, (64, 16, 4, 1))

@@ -1,8 +1,10 @@
 """Reductions, softmax and element-wise work as graphs of pointwise operations and reductions.
 
 Only cuDNN's run-time compiler takes such graphs, and not all of them: the library on the GPU says
-which.
+which. cuDNN 9.28 takes element-wise work on Hopper, and no reduction without a product in front.
 """
+
+from dataclasses import replace
 
 from wpk.expression import Operand
 from wpk.libraries.cudnn_description import (
@@ -101,15 +103,35 @@ def why_no_elementwise(problem: Elementwise) -> str | None:
 
 def describe_elementwise(problem: Elementwise) -> Description:
     """The graph that computes what `why_no_elementwise` has nothing against."""
+    order = _channels_second(problem.y, problem.shape)
+    ones = (1,) * (_AXES - 1 - len(order))  # behind: a batch of one is in front of the channels
+    shape = (*(problem.shape[axis] for axis in order), *ones)
+
+    def turned(tensor: Tensor) -> GraphTensor:
+        strides = (*(tensor.strides[axis] for axis in order), *(0 for _ in ones))
+        return _tensor(replace(tensor, strides=strides), shape)
+
     return Description(
         PointwiseNode(),
-        tuple(_tensor(each, problem.shape) for each in problem.inputs),
+        tuple(map(turned, problem.inputs)),
         len(problem.inputs),
         pointwise_steps(problem.expression, len(problem.inputs)),
-        _tensor(problem.y, problem.shape),
+        turned(problem.y),
         None,
         False,
     )
+
+
+def _channels_second(y: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """An order of the axes in which the one whose elements are neighbours is the second of four.
+
+    As the channels of an image in channels-last memory, the one layout that engines for Hopper take.
+    """
+    axes = range(len(shape))
+    inner = min(axes, key=lambda axis: (shape[axis] == 1, y.strides[axis]))
+    others = [axis for axis in axes if axis != inner]
+    before = min(1, max(0, len(shape) - 3))
+    return (*others[:before], inner, *others[before:])
 
 
 def _why_not_inputs(inputs: tuple[Tensor, ...]) -> str | None:
