@@ -83,6 +83,8 @@ def test_what_was_written_is_read(process: NumpyProcess) -> None:
         assert np.array_equal(process.read(address, size), data(size))
     process.write(address + 7, data(2 * 50, 1)[::2])  # an array that is not contiguous
     assert np.array_equal(process.read(address + 7, 50), data(100, 1)[::2])
+    process.write(address, data(600, 2).reshape(2, 300))
+    assert np.array_equal(process.read(address, 600), data(600, 2))
     assert process.read(address, 0).size == 0
 
 

@@ -131,8 +131,9 @@ class GpuProcess:
 
     def write(self, address: int, data: Bytes) -> None:
         """See `CudaDevice.write`."""
+        flat = data.reshape(-1)
         loan = self._shared.lend(data.size)
-        by_blocks(data.size, lambda block: np.copyto(loan.array[block], data[block]))
+        by_blocks(data.size, lambda block: np.copyto(loan.array[block], flat[block]))
         self._call("write", address, loan.segment, data.size)
 
     def read(self, address: int, size: int) -> Bytes:
