@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
+from attention_problems import attention
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import Acc, Operand, apply
+from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.libraries.reference import random_case, worst_error
-from wpk.problems import Convolution, Epilogue, Matmul, Normalisation, Tensor
+from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Normalisation, Tensor
 from wpk.problems.normalisation import NormKind
 
 
@@ -129,3 +130,43 @@ def test_one_wrong_element_is_noticed() -> None:
 def test_seeds_differ() -> None:
     one, other = (random_case(_convolution(), seed) for seed in (0, 1))
     assert not np.array_equal(one.operands[0], other.operands[0])
+
+
+@pytest.mark.parametrize("kind", [NormKind.SOFTMAX, NormKind.LOG_SOFTMAX])
+def test_softmax_of_a_sum_in_fp32_is_right_and_of_one_term_wrong(kind: NormKind) -> None:
+    rows, total = Tensor(DType.FP32, (64, 1)), apply("Add", Operand(0), Operand(1))
+    shape = (kind, Extent(9), (9,), 64, 0.0, total)
+    case = random_case(Normalisation(*shape, (rows, rows), rows, Epilogue()), 0)
+    a, b = case.operands
+    for x, right in ((a + b, True), (a, False)):
+        below = x - x.max(axis=-1, keepdims=True)
+        total_of_row = np.exp(below).sum(axis=-1, keepdims=True)
+        softmax = kind is NormKind.SOFTMAX
+        y = np.exp(below) / total_of_row if softmax else below - np.log(total_of_row)
+        assert y.dtype == np.float32
+        assert (worst_error(y, case) <= 1.0) is right
+
+
+def test_limits_hold_the_input_of_a_clamped_convolution() -> None:
+    plain = _convolution()
+    fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
+    limit = Tensor(DType.FP32, (0, 1, 0, 0))
+    case = random_case(ClampedConvolution(**fields, lower=limit, upper=limit), 0)
+    x, w, lower, upper = case.operands
+    assert (lower <= upper).all()
+    kept = np.minimum(np.maximum(x, lower), upper)
+    assert worst_error(_onnxruntime(plain, (1, 1, 1, 1), kept, w), case) <= 1.0
+    assert worst_error(_onnxruntime(plain, (1, 1, 1, 1), x, w), case) > 1.0
+
+
+def test_scores_that_a_mask_replaces_allow_no_more_than_others() -> None:
+    masked = apply("Where", Operand(0), Acc(), Scalar(-1e9))
+    problem = attention(17, 19, 8, precision=Precision.FP32, batch=(1, 2))
+    mask = Tensor(DType.BOOL, (0, 0, 19, 1), alignment=1)
+    case = random_case(replace(problem, scores=Epilogue(masked, (mask,))), 0)
+    q, k, v, seen = case.operands
+    scores = np.where(seen, q @ k.swapaxes(-1, -2), np.float32(-1e9))
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    y = weights / weights.sum(axis=-1, keepdims=True) @ v
+    assert worst_error(y, case) <= 1.0
+    assert worst_error(y * 1.001, case) > 1.0

@@ -50,6 +50,7 @@ def attend(
         depth = np.where(np.isfinite(scores), np.abs(scores - largest), 0.0)
     if problem.empty_rows_are_zero:
         p = np.where(np.isnan(p), 0.0, p)
+    error = np.where(p == 0, 0.0, error)  # no error of a score that is masked gives it weight
     relative = 2 * error.max(-1, keepdims=True) + 4 * U * (np.sqrt(problem.keys) + depth + 4)
     rounded = problem.precision.storage.unit_roundoff if narrow else u
     of_p = p * (relative + rounded) + (2.0**-25 if narrow else 2.0**-149)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
-from wpk.expression import Operand
+from wpk.expression import Operand, evaluate
 from wpk.libraries.attention_reference import attend
 from wpk.libraries.definition import Computable, convolve, finish, multiply, normalise
 from wpk.problems import (
@@ -54,20 +54,14 @@ class Case:
 
 
 Known = Computable | Attention
-"""Problems with a reference here; of normalisations those of which `why_unknown` says nothing."""
+"""Problems with a reference here."""
 
 
 def why_unknown(problem: Problem) -> str | None:
     """Why a problem has no reference here, in words; None if it has one."""
     match problem:
-        case Convolution() | Matmul() | Attention():
+        case Convolution() | Matmul() | Attention() | Normalisation():
             return None
-        case Normalisation(kind=NormKind.LAYER | NormKind.RMS, inputs=(_,)):
-            if problem.prologue == Operand(0):
-                return None
-            return "there is no reference for a normalisation with work in front of it"
-        case Normalisation():
-            return f"there is no reference for {problem.kind} of {len(problem.inputs)} inputs"
     return f"there is no reference for problems of the kind {type(problem).__name__}"
 
 
@@ -171,20 +165,39 @@ def _attention(problem: Attention, rng: np.random.Generator) -> Case:
 
 
 def _normalisation(problem: Normalisation, rng: np.random.Generator) -> Case:
-    """Errors of mean, difference and scale to first order, as `wpk.checks.error_bounds` has them."""
     shape = (*problem.outer, problem.cols)
-    memory = _draw(rng, shape, problem.inputs[0].dtype)
-    operands = _operands(problem, shape, rng)
-    x, spread = _wide(memory), _U * sqrt(problem.cols)
+    memory = [_draw(rng, _stored(shape, each), each.dtype) for each in problem.inputs]
+    operands, wide = _operands(problem, shape, rng), [_wide(each) for each in memory]
+    x = np.broadcast_to(evaluate(problem.prologue, None, wide), shape)
+    before = np.zeros(1)
+    if not isinstance(problem.prologue, Operand):
+        before = _SPECIAL_FUNCTIONS * _U * (np.abs(x) + sum(np.abs(each) for each in wide))
+    exponential = problem.kind in (NormKind.SOFTMAX, NormKind.LOG_SOFTMAX)
+    error = (_softmax_error if exponential else _norm_error)(problem, x, before)
+    output, allowed = _finish(problem, normalise(x, problem), error, operands)
+    return Case((*memory, *operands), output, allowed)
+
+
+def _norm_error(problem: Normalisation, x: Array, before: Array) -> Array:
+    """Errors of mean, difference and scale to first order, as `wpk.checks.error_bounds` has them."""
+    spread = _U * sqrt(problem.cols)
     centred = problem.kind is NormKind.LAYER
     mean = x.mean(axis=-1, keepdims=True) if centred else np.zeros(1)
     d = x - mean
     scale = np.sqrt((d * d).mean(axis=-1, keepdims=True) + problem.epsilon)
     d_error = _U * (np.abs(x) + np.abs(mean)) + spread * np.abs(x).mean(axis=-1, keepdims=True)
+    d_error = d_error + before + before.mean(axis=-1, keepdims=True)
     scale_error = (np.abs(d) * d_error).mean(axis=-1, keepdims=True) / scale + spread * scale
-    error = _SAFETY * (d_error + np.abs(d) * scale_error / scale) / scale
-    output, allowed = _finish(problem, normalise(x, problem), error, operands)
-    return Case((memory, *operands), output, allowed)
+    return np.asarray(_SAFETY * (d_error + np.abs(d) * scale_error / scale) / scale)
+
+
+def _softmax_error(problem: Normalisation, x: Array, before: Array) -> Array:
+    """Of the weights or their logarithms, from the error of x and that of exponentials and sum."""
+    below = np.abs(x - x.max(axis=-1, keepdims=True))
+    relative = 2 * before.max(axis=-1, keepdims=True)
+    relative = relative + _SAFETY * _U * (sqrt(problem.cols) + below + 4)
+    logarithm = problem.kind is NormKind.LOG_SOFTMAX
+    return np.asarray(relative if logarithm else relative * normalise(x, problem))
 
 
 def _operands(problem: Computable, shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:

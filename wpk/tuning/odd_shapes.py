@@ -1,4 +1,4 @@
-"""Finalists on an odd shape: what may be chosen must be right at ragged edges, even where its problem has none."""
+"""Finalists on an odd shape: what may be chosen is right at ragged edges, also where its problem has none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
