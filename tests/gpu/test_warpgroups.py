@@ -96,6 +96,10 @@ SCHEDULES = [
     WgmmaSchedule(64, 16, 256, 2, split=4, cluster=1, early=1),
     WgmmaSchedule(64, 64, 192, 3, split=3, cluster=1, early=1),
     WgmmaSchedule(64, 32, 256, 2),
+    WgmmaSchedule(64, 64, 64, 3, share=1),
+    WgmmaSchedule(64, 64, 128, 2, early=1, share=2),
+    WgmmaSchedule(128, 128, 64, 4, early=1, share=1),
+    WgmmaSchedule(128, 128, 64, 3, early=1, share=2),
 ]
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from warpgroup_layers import BIAS, TAIL, at, convolution, image, matmul
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
-from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.problems import Epilogue, Tensor
 from wpk.schedules import packings
 from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
 from wpk.schedules.gemm_wgmma import GemmWgmmaTemplate
@@ -27,47 +28,6 @@ H200 = find_target("h200")
 TILE = WgmmaSchedule(block_m=64, block_n=64, block_k=64, stages=3)
 SHORT = replace(TILE, stages=2)  # for reductions of one or two steps
 PRECISIONS = [Precision.FP16, Precision.TF32, Precision.FP32, _slow(Precision.BF16)]
-TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
-BIAS = Tensor(DType.FP32, (0, 1, 0, 0))
-
-
-def at(schedule: WgmmaSchedule, precision: Precision) -> WgmmaSchedule:
-    """The same boxes of another precision."""
-    return replace(schedule, block_k=schedule.block_k * 2 // precision.storage.bytes)
-
-
-def image(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
-    pixel = c + padding
-    alignment = next(a for a in (16, 8, 4, 2) if pixel * dtype.bytes % a == 0)
-    return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
-
-
-def convolution(
-    c: int = 64,
-    k: int = 64,
-    size: tuple[int, int] = (7, 7),
-    filter: tuple[int, int] = (3, 3),
-    stride: tuple[int, int] = (1, 1),
-    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
-    dilation: tuple[int, int] = (1, 1),
-    n: int = 1,
-    precision: Precision = Precision.FP16,
-    padding: int = 0,
-    one_image: bool = False,
-) -> Convolution:
-    """With bias, residual and ReLU; ``pads`` is (top, left, bottom, right), ``padding`` of x.
-
-    One image needs no stride from image to image.
-    """
-    spans = [d * (f - 1) + 1 for d, f in zip(dilation, filter, strict=True)]
-    p, q = ((size[i] + pads[i] + pads[i + 2] - spans[i]) // stride[i] + 1 for i in (0, 1))
-    x, y = image(precision.storage, c, *size, padding), image(precision.storage, k, p, q)
-    if one_image:
-        x = replace(x, strides=(0, *x.strides[1:]))
-    return Convolution(
-        *(precision, Extent(n), c, *size, k, p, q, filter, stride, dilation, pads[:2]),
-        *(1, False, x, y, Epilogue(TAIL, (BIAS, y))),
-    )
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -202,22 +162,6 @@ def test_the_padding_of_the_output_is_zero(
     y = image(DType.FP16, 58, 5, 9, padding=6)
     problem = replace(problem, y=y, epilogue=Epilogue(TAIL, (BIAS, y)))
     check_convolution(checking_execution, CONV, problem, replace(TILE, split=2))
-
-
-def matmul(
-    m: int, n: int, k: int, *, constant: bool = True, precision: Precision = Precision.FP16
-) -> Matmul:
-    """With bias, residual and ReLU; a ``b`` that is not constant is transposed in memory."""
-
-    def rows(columns: int) -> Tensor:
-        size = precision.storage.bytes
-        alignment = next(a for a in (16, 8, 4, 2) if columns * size % a == 0)
-        return Tensor(precision.storage, (0, 0, columns, 1), alignment=alignment)
-
-    b = rows(n) if constant else Tensor(precision.storage, (0, 0, 1, k))
-    epilogue = Epilogue(TAIL, (Tensor(DType.FP32, (0, 0, 0, 1)), rows(n)))
-    sizes = ((Extent(1), 1), Extent(m), n, k)
-    return Matmul(precision, *sizes, rows(k), b, constant, rows(n), epilogue)
 
 
 @pytest.mark.parametrize("constant", [True, False])

@@ -23,15 +23,60 @@ _HEADERS = ("schedules/conv_wgmma.cuh", "kernels/tile_wgmma.cuh", "kernels/wgmma
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, and how the headers come to have it; some need a split reduction to be seen, or fp32."""
+    """What is wrong, and how the headers come to have it; some need a split reduction to be seen, fp32, or sharing."""
 
     name: str
     old: str
     new: str = ""
     split: int = 1
     precision: Precision = Precision.FP16
+    share: int = 0
 
 
+SHARED = [
+    (
+        "a slot is filled again before the other block has left it",
+        "arriveReadBarrier(clusterAddress(empty(slot), laneIndex()));",
+        "arriveBarrier(empty(slot));",
+    ),
+    (
+        "the other block is not told that a slot is free",
+        "laneIndex() < Shape::fillers",
+        "laneIndex() == clusterRank()",
+    ),
+    (
+        "warps of one block give back what two of them read",
+        "Shape::warpsM * Shape::fillers",
+        "Shape::warpsM",
+    ),
+    (
+        "tiles come before the barriers that count them",
+        "syncCluster(); // no block brings tiles before the other one's barriers are there",
+        "",
+    ),
+    (
+        "a block goes on while the other one arrives there",
+        "step < end",
+        "step < count",
+    ),
+    ("both blocks bring the same half", "Parts == 1 ? 0 : clusterRank()", "0"),
+    ("both halves are for one block", "(1 << Parts) - 1", "1"),
+    ("a half comes to its own block alone", "(1 << Parts) - 1", "1 << clusterRank()"),
+]
+HALVES = [
+    (
+        "the halves of A change places",
+        "partA_ * (Shape::boxBytesA / Shape::partsA)",
+        "(1 - partA_) * (Shape::boxBytesA / Shape::partsA)",
+        1,
+    ),
+    (
+        "the halves of B change places",
+        "partB_ * (Shape::boxBytesB / Shape::partsB)",
+        "(1 - partB_) * (Shape::boxBytesB / Shape::partsB)",
+        2,
+    ),
+]
 FAULTS = [
     Fault(
         "a slot is filled again before all have multiplied what lies there",
@@ -43,13 +88,13 @@ FAULTS = [
     ),
     Fault(
         "a slot is given back while its products are under way",
-        "arriveBarrier(ring.empty(previous));",
-        "arriveBarrier(ring.empty(place.slot));",
+        "ring.release(previous);",
+        "ring.release(place.slot);",
     ),
     Fault(
         "a slot is given back by fewer warps than read it",
-        "initBarrier(empty(slot), Shape::warpsM);",
-        "initBarrier(empty(slot), Shape::warpsM - 1);",
+        "initBarrier(empty(slot), Shape::warpsM * Shape::fillers);",
+        "initBarrier(empty(slot), Shape::warpsM * Shape::fillers - 1);",
     ),
     Fault("the sums are read while products are under way", "waitWgmma<0>(acc);"),
     Fault(
@@ -89,6 +134,12 @@ FAULTS = [
     Fault(
         "a warp loads another one's rows", "warpIndex() * 16 +", "warpIndex() * 8 +", precision=FP32
     ),
+    *(
+        Fault(f"{name} (share {share})", old, new, share=share)
+        for name, old, new in SHARED
+        for share in (1, 2)
+    ),
+    *(Fault(name, old, new, share=share) for name, old, new, share in HALVES),
 ]
 
 
@@ -120,31 +171,34 @@ class Faulty:
         return (replace(launch, kernel=source.digest),)
 
 
-def problem(precision: Precision) -> Convolution:
+def problem(precision: Precision, filters: int) -> Convolution:
     """Integers give exact results in fp32, whatever the order."""
     x = Tensor(precision.storage, (70 * 64, 1, 10 * 64, 64))
-    y = Tensor(DType.FP32, (70 * 64, 1, 10 * 64, 64))
-    shape = (64, 7, 10, 64, 7, 10, (3, 3), (1, 1), (1, 1), (1, 1), 1, False)
+    y = Tensor(DType.FP32, (70 * filters, 1, 10 * filters, filters))
+    shape = (64, 7, 10, filters, 7, 10, (3, 3), (1, 1), (1, 1), (1, 1), 1, False)
     return Convolution(precision, Extent(2), *shape, x, y, Epilogue())
 
 
 def check(fault: Fault, split: int, execution: Any, check_convolution: Callable[..., None]) -> None:
-    """Of fp32 with numbers that have small parts."""
+    """Of fp32 with numbers that have small parts; two tiles along each axis where any are shared."""
     depth = 128 // fault.precision.storage.bytes
-    schedule = replace(SCHEDULE, split=split, block_k=depth)
+    schedule = replace(SCHEDULE, split=split, block_k=depth, share=fault.share)
+    layer = problem(fault.precision, 128 if fault.share else 64)
     exact = fault.precision is not FP32
-    check_convolution(execution, Faulty(fault), problem(fault.precision), schedule, integers=exact)
+    check_convolution(execution, Faulty(fault), layer, schedule, integers=exact)
 
 
 @pytest.mark.parametrize("precision", [Precision.FP16, FP32])
-@pytest.mark.parametrize("split", [1, 2])
+@pytest.mark.parametrize(("split", "share"), [(1, 0), (2, 0), (1, 1), (1, 2)])
 def test_without_a_fault_the_copied_headers_are_right(
     precision: Precision,
     split: int,
+    share: int,
     checking_execution: Any,
     check_convolution: Callable[..., None],
 ) -> None:
-    check(Fault("", "\0", precision=precision), split, checking_execution, check_convolution)
+    fault = Fault("", "\0", precision=precision, share=share)
+    check(fault, split, checking_execution, check_convolution)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)

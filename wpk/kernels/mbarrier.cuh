@@ -51,6 +51,17 @@ WPK_DEVICE void arriveBarrier(ClusterAddress barrier)
 #endif
 }
 
+// The same where this thread only ends to read: asynchronous copies may write there. Nothing it wrote is told; that
+// would take a fence of all memory each time.
+WPK_DEVICE void arriveReadBarrier(ClusterAddress barrier)
+{
+#if WPK_ON_GPU
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier.value) : "memory");
+#else
+    wpk_emulator_mbarrier_arrive(barrier.value, 0);
+#endif
+}
+
 // Arrives, and announces `bytes` of asynchronous copies that belong to this phase.
 WPK_DEVICE void arriveExpectBytes(SharedAddress barrier, int bytes)
 {

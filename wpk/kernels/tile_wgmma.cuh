@@ -61,8 +61,8 @@ WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const Wgmma
         }
         commitWgmma();
         waitWgmma<1>();
-        if (step > 0 && laneIndex() == 0)
-            arriveBarrier(ring.empty(previous));
+        if (step > 0)
+            ring.release(previous);
         previous = place.slot;
         place.advance();
     }
@@ -105,8 +105,8 @@ WPK_DEVICE void multiplyLimitedRing(
             loadLimited<T>(loaded, tile, limits, firstBox + step * Shape::boxes + box);
             waitWgmma<0>(acc); // the products of the box before
             keepUntilHere(held);
-            if (box == 0 && step > 0 && laneIndex() == 0)
-                arriveBarrier(ring.empty(previous));
+            if (box == 0 && step > 0)
+                ring.release(previous);
             memcpy(held, loaded, sizeof held);
             const uint64 b = describeB<Shape>(ring.tileB(place.slot));
             fenceWgmma();
@@ -202,8 +202,8 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned ch
             splitBox<Shape>(shared + tileB, shared + smallB);
             loadLimited<SplitFp32>(values, ring.shared + tileA, limits, firstBox + boxes);
             takeSums(acc, sums, parts); // of the box before
-            if (box == 0 && step > 0 && laneIndex() == 0)
-                arriveBarrier(ring.empty(previous));
+            if (box == 0 && step > 0)
+                ring.release(previous);
             parts = Tf32Parts<kSlices, 4>(values);
             fenceAsyncProxy();
             syncThreads(1, Shape::consumers); // what is cut off is there, and nobody reads that of the box before
@@ -236,10 +236,11 @@ WPK_DEVICE void multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
     const WgmmaRing<Shape> ring{sharedAddress(shared)};
     const bool isProducer = threadIdx.x == Shape::consumers;
     if (isProducer)
-    {
         ring.init();
+    if constexpr (Shape::fillers > 1)
+        syncCluster(); // no block brings tiles before the other one's barriers are there
+    if (isProducer)
         fillWgmmaRing<Shape>(ring, tiles, range.first, range.count);
-    }
     __syncwarp();    // the producer's lanes took different ways
     __syncthreads(); // the barriers are there for everyone
     if (warpIndex() < Shape::warpsM)
@@ -256,6 +257,8 @@ WPK_DEVICE void multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
         {
             multiplyWgmmaRing<T, Shape>(acc, ring, range.count);
         }
+        if (Shape::fillers > 1)
+            ring.release((range.count - 1) % Shape::stages);
     }
     else if (isProducer)
     {

@@ -8,8 +8,12 @@
 //   prefetch()                                                   bring the tensor maps near
 //   copyA(target, barrier, step), copyB(target, barrier, step)   ask for the boxes of a step
 //   kConstantB                                                   no kernel writes B
+//
+// Two blocks of a cluster may share what both need: A's rows where they lie side by side, B where one lies below the
+// other. Each asks for one part of such a tile, for both; so a slot is free when the warps of both have left it.
 #pragma once
 
+#include <wpk/kernels/cluster.cuh>
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/mbarrier.cuh>
 #include <wpk/kernels/tile_mma.cuh>
@@ -19,9 +23,9 @@
 namespace wpk
 {
 
-// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster and early. Depth is the
-// number of elements along k that a step has at most, where it is smaller than a tile: what follows them is zero. B
-// lies along k, or across it. T is the type of wgmma's operands.
+// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early and share. Depth
+// is the number of elements along k that a step has at most, where it is smaller than a tile: what follows them is
+// zero. B lies along k, or across it. T is the type of wgmma's operands.
 template <class T, class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape
 {
@@ -45,6 +49,10 @@ struct WgmmaShape
     static constexpr bool isSplit = isSame<T, SplitFp32>;
     static constexpr int boxBytesB = (majorB == Major::k ? blockN : blockK) * kBoxRowBytes;
     static constexpr int bytesA = boxes * boxBytesA, stageBytes = bytesA + boxesB * boxBytesB;
+    // Parts of a box that blocks of a cluster bring for each other, by rows; and the blocks that fill a ring.
+    static constexpr int partsA = Schedule::share == 1 ? 2 : 1, partsB = Schedule::share == 2 ? 2 : 1;
+    static constexpr int fillers = partsA * partsB;
+    static constexpr int partRowsA = blockM / partsA, partRowsB = (majorB == Major::k ? blockN : blockK) / partsB;
     // Products of a box, 32 bytes each.
     static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
 
@@ -62,6 +70,9 @@ struct WgmmaShape
     static_assert(Schedule::cluster == 0 || Schedule::cluster == 1, "cluster is 0 or 1");
     static_assert(Schedule::cluster == 0 || (2 <= sharers && sharers <= 8), "a cluster has two to eight blocks");
     static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
+    static_assert(0 <= Schedule::share && Schedule::share <= 2, "share is 0 (nothing), 1 (A) or 2 (B)");
+    static_assert(Schedule::share == 0 || Schedule::split == 1, "blocks that share tiles have whole reductions");
+    static_assert(Schedule::share == 0 || blockN >= 64, "tiles that are shared have 64 columns at least");
 };
 
 // Where tiles lie and their barriers: behind the tiles, for each slot one that counts what has arrived, and one
@@ -99,9 +110,23 @@ struct WgmmaRing
         for (int slot = 0; slot < Shape::stages; ++slot)
         {
             initBarrier(full(slot), 1);
-            initBarrier(empty(slot), Shape::warpsM);
+            initBarrier(empty(slot), Shape::warpsM * Shape::fillers);
         }
         fenceBarrierInit();
+    }
+
+    // A warp has left a slot: who fills it may do so again.
+    WPK_DEVICE void release(int slot) const
+    {
+        if constexpr (Shape::fillers == 1)
+        {
+            if (laneIndex() == 0)
+                arriveBarrier(empty(slot));
+        }
+        else if (laneIndex() < Shape::fillers)
+        {
+            arriveReadBarrier(clusterAddress(empty(slot), laneIndex()));
+        }
     }
 };
 
@@ -120,6 +145,41 @@ struct RingPlace
         }
     }
 };
+
+// Which of the Parts of a tile this block asks for.
+template <int Parts>
+WPK_DEVICE int tilePart()
+{
+    return Parts == 1 ? 0 : clusterRank();
+}
+
+// Asks for it, for all blocks that share the tile.
+template <int Parts, int Rank>
+WPK_DEVICE void copyTilePart(
+    SharedAddress target, const TensorMap* map, SharedAddress barrier, const int (&coordinates)[Rank])
+{
+    if constexpr (Parts == 1)
+    {
+        copyTensor(target, map, barrier, coordinates);
+    }
+    else
+    {
+        copyTensorToBlocks(target, map, barrier, coordinates, (1 << Parts) - 1);
+    }
+}
+template <int Parts, int Rank>
+WPK_DEVICE void copyPixelsPart(SharedAddress target, const TensorMap* map, SharedAddress barrier,
+    const int (&coordinates)[Rank], const uint16 (&taps)[Rank - 2])
+{
+    if constexpr (Parts == 1)
+    {
+        copyPixels(target, map, barrier, coordinates, taps);
+    }
+    else
+    {
+        copyPixelsToBlocks(target, map, barrier, coordinates, taps, (1 << Parts) - 1);
+    }
+}
 
 // Asks for the first tiles, as many as the ring holds: B's before the kernels in front have ended, if none of them
 // writes B.
@@ -157,6 +217,15 @@ WPK_DEVICE void refillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles
     }
     if (Shape::early)
         releaseNext();
+    // Where several blocks fill the ring, all tiles are given back: then no other block arrives here any more, and what
+    // this one brought has come.
+    const int end = Shape::fillers == 1 ? count : count + Shape::stages;
+    WPK_KEEP_LOOP
+    for (int step = maxOf(Shape::stages, count); step < end; ++step)
+    {
+        waitBarrier(ring.empty(place.slot), place.parity);
+        place.advance();
+    }
 }
 
 } // namespace wpk

@@ -26,9 +26,14 @@ public:
     static constexpr int kSteps = ceilDivide(kBoxes, Shape::boxes);
 
     WPK_DEVICE ConvWgmmaTiles(const TensorMaps<2>& maps, int firstRow, int firstFilter)
-        : x_(maps.at[0]), filters_(maps.at[1]), firstRow_(firstRow), firstFilter_(firstFilter)
+        : x_(maps.at[0]),
+          filters_(maps.at[1]),
+          partA_(tilePart<Shape::partsA>()),
+          partB_(tilePart<Shape::partsB>()),
+          firstRow_(firstRow + partA_ * Shape::partRowsA),
+          firstFilter_(firstFilter + partB_ * Shape::partRowsB)
     {
-        const int image = firstRow / (P::p * P::q), pixel = firstRow % (P::p * P::q);
+        const int image = firstRow_ / (P::p * P::q), pixel = firstRow_ % (P::p * P::q);
         image_ = image;
         h_ = pixel / P::q * P::stride_h - P::pad_h;
         w_ = pixel % P::q * P::stride_w - P::pad_w;
@@ -46,16 +51,16 @@ public:
         for (int box = 0; box < Shape::boxes; ++box)
         {
             const Place place(step * Shape::boxes + box);
+            const SharedAddress to = target + box * Shape::boxBytesA + partA_ * (Shape::boxBytesA / Shape::partsA);
             if constexpr (P::x_is_matrix)
             {
-                copyTensor(target + box * Shape::boxBytesA, x_, barrier, {place.channel, firstRow_});
+                copyTilePart<Shape::partsA>(to, x_, barrier, {place.channel, firstRow_});
             }
             else
             {
                 const uint16 right = static_cast<uint16>(place.tap % P::filter_w * P::dilation_w);
                 const uint16 down = static_cast<uint16>(place.tap / P::filter_w * P::dilation_h);
-                copyPixels(
-                    target + box * Shape::boxBytesA, x_, barrier, {place.channel, w_, h_, image_}, {right, down});
+                copyPixelsPart<Shape::partsA>(to, x_, barrier, {place.channel, w_, h_, image_}, {right, down});
             }
         }
     }
@@ -66,7 +71,8 @@ public:
         for (int box = 0; box < Shape::boxes; ++box)
         {
             const Place place(step * Shape::boxes + box);
-            copyTensor(target + box * Shape::boxBytesB, filters_, barrier, {place.channel, place.tap, firstFilter_});
+            const SharedAddress to = target + box * Shape::boxBytesB + partB_ * (Shape::boxBytesB / Shape::partsB);
+            copyTilePart<Shape::partsB>(to, filters_, barrier, {place.channel, place.tap, firstFilter_});
         }
     }
 
@@ -86,8 +92,9 @@ private:
     };
 
     const TensorMap *x_, *filters_;
-    int firstRow_, firstFilter_;
-    int image_, h_, w_; // where the first pixel's window begins
+    int partA_, partB_;          // that this block asks for
+    int firstRow_, firstFilter_; // of these parts
+    int image_, h_, w_;          // where the first pixel's window begins
 };
 
 template <class Problem, class Schedule>

@@ -19,6 +19,7 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
+from wpk.schedules.wgmma_share import Sharing
 from wpk.schedules.wgmma_tiles import (
     ALIGNMENT,
     SWIZZLE,
@@ -37,7 +38,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     """Plain, strided and dilated convolutions in all precisions over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     problem_type = Convolution
     schedule_type = WgmmaSchedule
 
@@ -67,12 +68,15 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
         view = _view(problem)
-        return wgmma_tiles.constraints(lambda c: view.product(c, target), problem.precision, target)
+        return wgmma_tiles.constraints(
+            lambda c: view.product(c, target), _sharing(view), problem.precision, target
+        )
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
-        tiles = _view(problem).product(columns, target)
-        return wgmma_costs.work(tiles, problem.precision, columns)
+        view = _view(problem)
+        tiles = view.product(columns, target)
+        return wgmma_costs.work(tiles, _sharing(view), problem.precision, columns, target)
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
@@ -83,7 +87,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     def kernel(self, problem: Convolution, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         view = _view(problem)
-        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
+        grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
         return Kernel(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
@@ -104,6 +108,10 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
 
 def _view(problem: Convolution) -> ConvolutionView:
     return ConvolutionView(problem, box_depth(problem.precision), store_width=8)
+
+
+def _sharing(view: ConvolutionView) -> Sharing:
+    return Sharing(view.rows.value, view.stored_columns)
 
 
 def _tap_vector(problem: Convolution) -> int:
@@ -170,7 +178,7 @@ def _why_no_windows(problem: Convolution) -> str | None:
 def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
     size = problem.x.dtype.bytes
     n, _, h, w = wgmma_tiles.map_strides(problem.x.strides, size)
-    box = (box_depth(problem.precision), schedule.block_m)
+    box = (box_depth(problem.precision), schedule.block_m // schedule.parts_a)
     rounds = problem.precision is Precision.TF32
     if _is_matrix(problem):
         pixels = product(problem.n.expression, problem.h * problem.w)
@@ -184,5 +192,5 @@ def _filter_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgum
     size = problem.precision.storage.bytes
     tap, row = packings.filter_row(problem, _tap_vector(problem), size)
     taps = problem.filter[0] * problem.filter[1]
-    box = (box_depth(problem.precision), 1, schedule.block_n)
+    box = (box_depth(problem.precision), 1, schedule.block_n // schedule.parts_b)
     return TensorMapArgument(1, (tap, taps, problem.k), (tap * size, row * size), box, SWIZZLE)

@@ -22,7 +22,9 @@ public:
     WPK_DEVICE GemmWgmmaTiles(const TensorMaps<2>& maps, const MatrixBlock<Problem, Shape>& block)
         : a_(maps.at[0]),
           b_(maps.at[1]),
-          firstRow_(block.firstRow),
+          partA_(tilePart<Shape::partsA>()),
+          partB_(tilePart<Shape::partsB>()),
+          firstRow_(block.firstRow + partA_ * Shape::partRowsA),
           firstColumn_(block.firstColumn),
           outer_(block.rows.outer),
           middle_(block.rows.middle)
@@ -40,33 +42,35 @@ public:
     {
         WPK_UNROLL
         for (int box = 0; box < Shape::boxes; ++box)
-            copyTensor(target + box * Shape::boxBytesA, a_, barrier,
+            copyTilePart<Shape::partsA>(target + box * Shape::boxBytesA + partA_ * (Shape::boxBytesA / Shape::partsA),
+                a_, barrier,
                 {step * Shape::blockK + box * Shape::kBoxDepth, firstRow_, P::a_middle == 0 ? 0 : middle_,
                     P::a_outer == 0 ? 0 : outer_});
     }
 
     WPK_DEVICE void copyB(SharedAddress target, SharedAddress barrier, int step) const
     {
-        const int depth = step * Shape::blockK;
+        const int depth = step * Shape::blockK, part = partB_ * Shape::partRowsB;
         const int middle = P::b_middle == 0 ? 0 : middle_, outer = P::b_outer == 0 ? 0 : outer_;
         WPK_UNROLL
         for (int box = 0; box < Shape::boxesB; ++box)
         {
-            const SharedAddress to = target + box * Shape::boxBytesB;
+            const SharedAddress to = target + box * Shape::boxBytesB + partB_ * (Shape::boxBytesB / Shape::partsB);
             const int further = box * Shape::kBoxDepth;
             if constexpr (Shape::majorB == Major::k)
             {
-                copyTensor(to, b_, barrier, {depth + further, firstColumn_, middle, outer});
+                copyTilePart<Shape::partsB>(to, b_, barrier, {depth + further, firstColumn_ + part, middle, outer});
             }
             else
             {
-                copyTensor(to, b_, barrier, {firstColumn_ + further, depth, middle, outer});
+                copyTilePart<Shape::partsB>(to, b_, barrier, {firstColumn_ + further, depth + part, middle, outer});
             }
         }
     }
 
 private:
     const TensorMap *a_, *b_;
+    int partA_, partB_; // that this block asks for
     int firstRow_, firstColumn_, outer_, middle_;
 };
 
@@ -81,7 +85,13 @@ WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count> inputs, int leadi
     constexpr int kSteps = ceilDivide(Problem::k, Shape::blockK);
     static_assert(Shape::stages == 2 || Shape::stages <= ceilDivide(kSteps, Schedule::split),
         "no more stages than a part has steps");
-    const MatrixBlock<Problem, Shape> block(inputs, leading);
+    MatrixBlock<Problem, Shape> block(inputs, leading);
+    if constexpr (Shape::partsB > 1)
+    {
+        // There is one matrix; the last block may have none of its rows.
+        block.rows = {0, 0};
+        block.firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
+    }
     const SplitRange<Schedule::split, kSteps> range;
     const GemmWgmmaTiles<Problem, Shape> tiles(maps, block);
     computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, block.rows, inputs.at + 2, y, block.firstRow,

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from wpk.dims import DimExpr
 from wpk.dtypes import Precision
+from wpk.extent import Extent
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems.matmul import Matmul
@@ -15,6 +16,7 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
+from wpk.schedules.wgmma_share import COLUMNS, Sharing
 from wpk.schedules.wgmma_tiles import (
     SWIZZLE,
     Warpgroups,
@@ -28,7 +30,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     """Matrix products in all precisions; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     problem_type = Matmul
     schedule_type = WgmmaSchedule
 
@@ -63,8 +65,10 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
         """See `ScheduleTemplate.constraints`."""
         view = MatmulView(problem)
         shared = wgmma_tiles.constraints(
-            lambda c: view.product(c, target), problem.precision, target
+            lambda c: view.product(c, target), _sharing(view), problem.precision, target
         )
+        if problem.batch != (Extent(1), 1):
+            shared = (*shared, _ONE_MATRIX)
         if not _across(problem):
             return shared
         whole = Constraint(
@@ -75,8 +79,9 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
-        tiles = MatmulView(problem).product(columns, target)
-        return wgmma_costs.work(tiles, problem.precision, columns)
+        view = MatmulView(problem)
+        tiles = view.product(columns, target)
+        return wgmma_costs.work(tiles, _sharing(view), problem.precision, columns, target)
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
         """See `MatmulView.packing`: gemm_mma's, so that both share the rows."""
@@ -86,7 +91,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         view = MatmulView(problem)
-        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
+        grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
         return Kernel(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
@@ -106,6 +111,16 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
         )
 
 
+_ONE_MATRIX = Constraint(
+    lambda c: c["share"] != COLUMNS,
+    words("share={share}: blocks one below the other may be of two matrices of the batch"),
+)
+
+
+def _sharing(view: MatmulView) -> Sharing:
+    return Sharing(view.problem.m.value, view.stored_columns)
+
+
 def _across(problem: Matmul) -> bool:
     """Whether ``b`` is contiguous along its columns, as it lies."""
     return not problem.b_constant and problem.b.strides[2] != 1 and problem.b.strides[3] == 1
@@ -114,19 +129,20 @@ def _across(problem: Matmul) -> bool:
 def _a_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
     outer, middle, row, _ = problem.a.strides
     rows = ((problem.m.expression, row), *_batch(problem, outer, middle))
-    return _map(0, problem, problem.k, rows, schedule.block_m)
+    return _map(0, problem, problem.k, rows, schedule.block_m // schedule.parts_a)
 
 
 def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
+    block_n, block_k = (size // schedule.parts_b for size in (schedule.block_n, schedule.block_k))
     if problem.b_constant:
         row = packings.matrix_row(problem, problem.precision.storage.bytes)
         columns = ((problem.n, row), (1, 0), (1, 0))
-        return _map(1, problem, problem.k, columns, schedule.block_n)
+        return _map(1, problem, problem.k, columns, block_n)
     outer, middle, depth, column = problem.b.strides
     batch = _batch(problem, outer, middle)
     if _across(problem):
-        return _map(1, problem, problem.n, ((problem.k, depth), *batch), schedule.block_k)
-    return _map(1, problem, problem.k, ((problem.n, column), *batch), schedule.block_n)
+        return _map(1, problem, problem.n, ((problem.k, depth), *batch), block_k)
+    return _map(1, problem, problem.k, ((problem.n, column), *batch), block_n)
 
 
 def _batch(

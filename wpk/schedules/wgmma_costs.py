@@ -7,6 +7,8 @@ from wpk.performance.work import Columns, Floats, Work
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
 from wpk.schedules.template import Schedule
+from wpk.schedules.wgmma_share import Sharing
+from wpk.targets.target import Target
 
 GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
 """Of a warpgroup; and threads of a warp."""
@@ -68,7 +70,9 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     return most
 
 
-def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:
+def work(
+    product: TiledProduct, sharing: Sharing, precision: Precision, columns: Columns, target: Target
+) -> Work:
     """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
 
     Of fp32 three products read B or what is cut off it, which is written in between.
@@ -85,4 +89,4 @@ def work(product: TiledProduct, precision: Precision, columns: Columns) -> Work:
         stages=columns["stages"].astype(np.float64),
         by_warpgroups=True,
     )
-    return product.work(columns, costs)
+    return sharing.product(product, columns, target).work(columns, costs)

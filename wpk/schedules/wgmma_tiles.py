@@ -21,6 +21,7 @@ from wpk.schedules.wgmma_costs import (
     shared_bytes,
     whole_groups,
 )
+from wpk.schedules.wgmma_share import COLUMNS, PAIR, ROWS, Sharing, paired_grid
 from wpk.targets.target import Target
 
 SWIZZLE = 128
@@ -50,6 +51,8 @@ class WgmmaSchedule(Schedule):
         cluster: 1 where these blocks are a cluster and meet in its shared memory.
         early: 1 where the kernel begins before the one in front of it has ended, and lets the next
             one begin so (early_launch.cuh).
+        share: What two blocks of a cluster bring for each other: 0 nothing; 1 A's rows, side by side;
+            2 B's columns, one below the other.
     """
 
     block_m: int
@@ -59,6 +62,7 @@ class WgmmaSchedule(Schedule):
     split: int = 1
     cluster: int = 0
     early: int = 0
+    share: int = 0
 
     @property
     def threads(self) -> int:
@@ -68,7 +72,22 @@ class WgmmaSchedule(Schedule):
     @property
     def cluster_shape(self) -> tuple[int, int, int]:
         """Blocks of a cluster."""
-        return 1, 1, self.split if self.cluster else 1
+        parts = self.split if self.cluster else 1
+        return self.parts_b, self.parts_a, parts
+
+    @property
+    def parts_a(self) -> int:
+        """Copies that bring a box of A, each for all blocks that need it."""
+        return PAIR if self.share == ROWS else 1
+
+    @property
+    def parts_b(self) -> int:
+        """Copies that bring a box of B."""
+        return PAIR if self.share == COLUMNS else 1
+
+    def grid(self, tiles: Grid) -> Grid:
+        """The blocks of a grid of tiles: whole clusters."""
+        return paired_grid(tiles, self.share)
 
     def partials(self, grid: Grid) -> Partials | None:
         """Memory in which parts meet; none where they meet in shared memory."""
@@ -107,16 +126,21 @@ def axes(
         "split": split_axis(reduction, depth),
         "cluster": (0, 1),
         "early": early_axis(target),
+        "share": Sharing(rows, columns).axis(boxes, target),
     }
 
 
 def constraints(
-    product: Callable[[Columns], TiledProduct], precision: Precision, target: Target
+    product: Callable[[Columns], TiledProduct],
+    sharing: Sharing,
+    precision: Precision,
+    target: Target,
 ) -> Sequence[Constraint]:
     """The limits of tile_wgmma.cuh, of the target, and of split reductions.
 
     Args:
         product: The problem as blocks, without regard to their parts.
+        sharing: Its rows and columns, of which blocks may share.
         precision: Of the problem.
         target: The GPU.
     """
@@ -140,6 +164,7 @@ def constraints(
             target,
         ),
         *split_constraints(product, 1, target),
+        *sharing.constraints(),
     )
 
 
@@ -195,8 +220,12 @@ class Warpgroups(SplitReductions):
     """What both templates of warpgroups say of their schedules; comes before their other bases."""
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Ways that parts meet, each launched early or not: the score does not see the launch."""
-        return 2 * (super().families(columns) + columns["cluster"]) + columns["early"]
+        """Ways that parts meet or tiles are shared, each launched early or not.
+
+        The score does not see the launch, nor what a cluster costs.
+        """
+        ways = super().families(columns) + columns["cluster"] + 3 * (columns["share"] > 0)
+        return 2 * ways + columns["early"]
 
 
 def needs(target: Target) -> str | None:

@@ -37,6 +37,7 @@ struct Schedule {
   static constexpr int split = 2;
   static constexpr int cluster = 0;
   static constexpr int early = 1;
+  static constexpr int share = 0;
 };
 }  // namespace
 
