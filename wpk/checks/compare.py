@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.blocks import by_blocks
 from wpk.checks.float64_nodes import Array
 
 Floats = NDArray[np.float64]
@@ -44,15 +45,22 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
         expected: In float64, or exact.
         tolerance: Allowed absolute difference; None asks for equality.
     """
-    actual = actual.reshape(expected.shape)
-    if tolerance is None:
-        errors = np.where(actual == expected, 0.0, np.inf)
-    else:
-        errors = units(actual, np.asarray(expected, np.float64), tolerance)
-    worst = float(errors.max(initial=0.0))
-    wrong = int(np.count_nonzero(errors > 1.0))
-    example = _example(actual, expected, errors) if wrong else ""
-    return Comparison(wrong, actual.size, worst, example)
+    written, right = actual.reshape(-1), expected.reshape(-1)
+    allowed = None if tolerance is None else np.broadcast_to(tolerance, expected.shape).reshape(-1)
+
+    def judge(block: slice) -> tuple[float, int, int]:
+        if allowed is None:
+            errors = np.where(written[block] == right[block], 0.0, np.inf)
+        else:
+            errors = units(written[block], np.asarray(right[block], np.float64), allowed[block])
+        at = int(np.argmax(errors))
+        return float(errors[at]), block.start + at, int(np.count_nonzero(errors > 1.0))
+
+    judged = by_blocks(written.size, judge)
+    wrong = sum(count for _, _, count in judged)
+    worst, at, _ = max(judged, key=lambda block: block[0], default=(0.0, 0, 0))
+    example = _example(written, right, at, expected.shape) if wrong else ""
+    return Comparison(wrong, written.size, worst, example)
 
 
 def units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:
@@ -68,7 +76,6 @@ def units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:
     return np.where(fits, 0.0, np.where(np.isfinite(errors), errors, np.inf))
 
 
-def _example(actual: Array, expected: Array, errors: Floats) -> str:
-    at = np.unravel_index(int(np.argmax(errors)), errors.shape)
-    where = ", ".join(str(int(i)) for i in at)
-    return f"[{where}] is {actual[at]}, expected {expected[at]}"
+def _example(written: Array, right: Array, at: int, shape: tuple[int, ...]) -> str:
+    where = ", ".join(str(int(i)) for i in np.unravel_index(at, shape))
+    return f"[{where}] is {written[at]}, expected {right[at]}"
