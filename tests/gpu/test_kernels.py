@@ -51,8 +51,7 @@ def test_kernels_agree_with_the_emulator(
             rows.append({"case": str(case), "template": case.template, "error": error})
     record(f"agreement.{precision.value}", _summary(rows))
     split = {case.template for case in chosen if _split(case) > 1}
-    few = dict.fromkeys((Precision.FP32, Precision.TF32), ("simt", "mma"))
-    cores = few.get(precision, ("simt", "mma", "wgmma"))
+    cores = ("simt", "mma", "wgmma")
     assert split == {f"{kind}_{core}" for kind in ("conv", "gemm") for core in cores}
     wrong = [row for row in rows if not row["error"] <= 1.0]
     assert not wrong, f"{len(wrong)} of {len(rows)}: {json.dumps(wrong[:5], indent=1)}"
