@@ -13,6 +13,7 @@ import onnxruntime
 import pytest
 import refill
 
+from wpk.checks.operator_check import StepRunner
 from wpk.cli.main import main
 from wpk.device.cuda import CudaDevice
 from wpk.device.measure import measure
@@ -21,8 +22,8 @@ from wpk.device.timing import Patience
 from wpk.dtypes import Precision
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
+from wpk.engine.placement import footprint
 from wpk.engine.times import time_engine
-from wpk.execution import Pointer
 from wpk.plans.plan_file import read_plan
 from wpk.trial import Regime
 
@@ -69,16 +70,13 @@ def test_cold_operands_cost_more_than_those_in_l2(
     )
     graph.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
     onnx.save(graph, model)
-    with Engine(read_plan(plan_of(model, "fp32")), cuda) as engine:
-        engine.run(random_inputs(engine.plan, 0))
-        (launches,) = engine.bind().steps
-        # The engine's memory is one allocation a weight and one arena: an address names a region.
-        pointers = [a for each in launches for a in each.arguments if isinstance(a, Pointer)]
-        weight = pointers[1].address
-        regions = [
-            Region(p.address, weights.nbytes if p.address == weight else 4 * 2048) for p in pointers
-        ]
-        times = {r: measure(cuda, launches, regions, r, Patience()) for r in Regime}
+    bundle = read_plan(plan_of(model, "fp32"))
+    (step,) = bundle.plan.steps
+    images = {v.buffer: np.zeros(footprint(v, {}), np.uint8) for v in bundle.plan.values.values()}
+    runner = StepRunner(bundle, {}, cuda)
+    with Engine(bundle, cuda), runner.placed(step, images) as placed:  # the engine loads kernels
+        regions = [Region(*each) for each in placed.allocations.items()]
+        times = {r: measure(cuda, placed.works, regions, r, Patience()) for r in Regime}
     record("regimes.gemv", {r.value: [t.median, t.noise] for r, t in times.items()})
     assert times[Regime.COLD].median > 1.2 * times[Regime.WARM].median
     assert times[Regime.COLD].median > weights.nbytes / 4.8e12
