@@ -1,5 +1,7 @@
 """Our reference operators agree with ONNX Runtime, and with onnx's own where that is right."""
 
+import math
+
 import numpy as np
 import onnx
 import onnxruntime
@@ -44,6 +46,84 @@ def test_transposed_convolution(group: int, attributes: str) -> None:
     assert ours.shape == expected.shape
     # sums of at most 6 x 3 x 2 products of numbers near 1, in fp32
     np.testing.assert_allclose(ours, expected, rtol=0, atol=36 * 8 * 2**-24)
+
+
+CONVOLUTION = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,6,9,8] x, float[12,PER_GROUP,3,2] w, float[12] b) => (float[2,12,p,q] y)
+    { y = Conv<group=GROUP, ATTRIBUTES>(x, w, b) }"""
+
+
+@pytest.mark.parametrize("group", [1, 2, 6])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "pads=[1,0,0,1]",
+        "strides=[2,3], pads=[1,2,0,1]",
+        "strides=[3,3]",
+        "dilations=[2,3], pads=[2,1,1,3]",
+        'strides=[2,2], auto_pad="SAME_UPPER"',
+        'strides=[2,2], auto_pad="SAME_LOWER"',
+        'dilations=[2,1], auto_pad="VALID"',
+    ],
+)
+def test_convolution(group: int, attributes: str) -> None:
+    text = CONVOLUTION.replace("PER_GROUP", str(6 // group)).replace("GROUP", str(group))
+    model = onnx.parser.parse_model(text.replace("ATTRIBUTES", attributes))
+    rng = np.random.default_rng(0)
+    inputs = {
+        info.name: rng.standard_normal([d.dim_value for d in info.type.tensor_type.shape.dim])
+        for info in model.graph.input
+    }
+    expected = ReferenceEvaluator(model).run(None, inputs)[0]
+    ours = ReferenceEvaluator(model, new_ops=list(REFERENCE_OPS)).run(None, inputs)[0]
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-13, strict=True)
+    inputs["w"][0, 0, 2, 1] += 1e-6
+    other = ReferenceEvaluator(model, new_ops=list(REFERENCE_OPS)).run(None, inputs)[0]
+    assert np.abs(other - expected).max() > 1e-9, "every tap counts"
+
+
+@pytest.mark.parametrize(("sizes", "kernel"), [((9,), (4,)), ((5, 6, 4), (2, 3, 1))])
+def test_convolution_of_other_ranks(sizes: tuple[int, ...], kernel: tuple[int, ...]) -> None:
+    node = onnx.helper.make_node("Conv", ["x", "w"], ["y"], group=2)
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 4, *sizes)), rng.standard_normal((6, 2, *kernel))
+    expected = ReferenceEvaluator(node).run(None, {"x": x, "w": w})[0]
+    ours = ReferenceEvaluator(node, new_ops=list(REFERENCE_OPS)).run(None, {"x": x, "w": w})[0]
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-13, strict=True)
+
+
+def _of_one_input(text: str, x: np.ndarray) -> np.ndarray:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 20]>
+        g (double[n] x) => (double[n] y) {{ y = {text}(x) }}"""
+    )
+    found: np.ndarray = ReferenceEvaluator(model, new_ops=list(REFERENCE_OPS)).run(None, {"x": x})[
+        0
+    ]
+    return found
+
+
+def test_erf_has_the_precision_of_float64() -> None:
+    x = np.concatenate([np.linspace(-7, 7, 100_001), [-0.0, 1e-300, 0.46875, 4.0, 6.0, 1e300]])
+    exact = np.array([math.erf(each) for each in x])
+    ours = _of_one_input("Erf", x)
+    assert np.all(np.abs(ours - exact) <= 8 * 2**-53 * np.abs(exact))
+    assert not np.all(np.abs(exact.astype(np.float32) - exact) <= 8 * 2**-53 * np.abs(exact))
+    np.testing.assert_array_equal(
+        _of_one_input("Erf", np.array([np.inf, -np.inf, np.nan])), [1.0, -1.0, np.nan]
+    )
+
+
+def test_gelu() -> None:
+    x = np.linspace(-9, 9, 1001)
+    exact = np.array([each / 2 * (1 + math.erf(each / math.sqrt(2))) for each in x])
+    np.testing.assert_allclose(_of_one_input("Gelu", x), exact, rtol=0, atol=1e-14)
+    tanh = np.array(
+        [e / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (e + 0.044715 * e**3))) for e in x]
+    )
+    found = _of_one_input('Gelu<approximate="tanh">', x)
+    np.testing.assert_allclose(found, tanh, rtol=0, atol=1e-14)
+    assert np.abs(found - exact).max() > 1e-4
 
 
 MAX_POOL = """<ir_version: 8, opset_import: ["" : 17]>

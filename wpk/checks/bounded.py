@@ -63,6 +63,11 @@ class Call:
             raise ValueError(f"{self.node.op_type} without input {index}")
         return given.value
 
+    def errs(self, index: int) -> bool:
+        """Whether an input is there that is not exact."""
+        given = self.inputs[index] if index < len(self.inputs) else None
+        return given is not None and given.error is not None
+
     def error(self, index: int) -> Floats:
         """An input's error, zeros where it is exact."""
         given = self.inputs[index] if index < len(self.inputs) else None

@@ -48,7 +48,7 @@ def bound_error(call: Call) -> Floats | None:
     """
     with np.errstate(all="ignore"):
         error = RULES[call.node.op_type](call)
-    return error if error is not None and bool(np.any(error != 0)) else None
+    return error if error is not None and bool(np.any(error)) else None
 
 
 def _exact(call: Call) -> Floats | None:
@@ -67,13 +67,14 @@ def _products(call: Call) -> Floats:
     roundoff = SAFETY * (call.multiply_roundoff + U * sqrt(terms))
     if call.multiply_roundoff != U:
         roundoff += terms / _TENSOR_CORE_STEP * 2 * U
-    error = roundoff * np.abs(_scaled(call, magnitudes))
+    error = _scaled(call, magnitudes)
+    error *= roundoff
     none = {2: np.zeros_like(magnitudes[2])} if 2 in magnitudes else {}
-    if np.any(call.error(0)):
-        error = error + np.abs(_scaled(call, {0: call.error(0), 1: magnitudes[1], **none}))
-    if np.any(call.error(1)):
+    if call.errs(0):
+        error += _scaled(call, {0: call.error(0), 1: magnitudes[1], **none})
+    if call.errs(1):
         wide = magnitudes[0] + call.error(0)
-        error = error + np.abs(_scaled(call, {0: wide, 1: call.error(1), **none}))
+        error += _scaled(call, {0: wide, 1: call.error(1), **none})
     return error
 
 
@@ -81,7 +82,8 @@ def _scaled(call: Call, changed: dict[int, Array]) -> Floats:
     """The product of magnitudes; a Gemm's factors may have different signs, so by parts."""
     alpha, beta = float(call.attribute("alpha", 1.0)), float(call.attribute("beta", 1.0))
     if alpha * beta >= 0 or 2 not in changed:
-        return np.abs(call.again(changed))
+        product = call.again(changed)
+        return np.abs(product, out=product)
     product = call.again({**changed, 2: np.zeros_like(changed[2])})
     return np.abs(product) + abs(beta) * np.abs(np.asarray(changed[2], np.float64))
 
@@ -112,7 +114,7 @@ def _average_pool(call: Call) -> Floats:
 
 def _largest(call: Call) -> Floats | None:
     """Max and min move by at most the largest error among their candidates."""
-    if not np.any(call.error(0)):
+    if not call.errs(0):
         return None
     return np.full(call.y.shape, float(call.error(0).max()))
 
@@ -185,8 +187,9 @@ def _broadcast(call: Call, index: int) -> Array:
 
 def _elementwise(own: Callable[[Call], Floats]) -> Rule:
     def rule(call: Call) -> Floats | None:
-        floats = [i for i, g in enumerate(call.inputs) if g is not None and g.error is not None]
-        return own(call) + _moved(call, floats)
+        error = _moved(call, [i for i in range(len(call.inputs)) if call.errs(i)])
+        error += own(call)
+        return error
 
     return rule
 
@@ -197,20 +200,32 @@ def _moved(call: Call, indices: Sequence[int]) -> Floats:
     total = np.zeros(y.shape)
     for index in indices:
         value, error = np.asarray(call.value(index), np.float64), call.error(index)
-        up, down = call.again({index: value + error}), call.again({index: value - error})
-        change = np.maximum(np.abs(up - y), np.abs(down - y))
-        total = total + np.where(np.isnan(change), 0.0, change)
+        change = _distance(call.again({index: value + error}), y)
+        np.maximum(change, _distance(call.again({index: value - error}), y), out=change)
+        change[np.isnan(change)] = 0.0
+        total += change
     return total
 
 
+def _distance(fresh: Floats, y: Floats) -> Floats:
+    """|fresh - y|, in the memory of the first."""
+    fresh -= y
+    return np.abs(fresh, out=fresh)
+
+
 def _magnitude(call: Call) -> Floats:
-    y = np.abs(np.asarray(call.y, np.float64))
-    return np.where(np.isfinite(y), y, 0.0)
+    return _finite(call.y)
 
 
 def _argument(call: Call) -> Floats:
-    x = np.abs(np.asarray(call.x, np.float64))
-    return np.where(np.isfinite(x), x, 0.0)
+    return _finite(call.x)
+
+
+def _finite(values: Array) -> Floats:
+    """Magnitudes, 0 where there is none."""
+    size: Floats = np.asarray(np.abs(values), np.float64)
+    size[~np.isfinite(size)] = 0.0
+    return size
 
 
 def _cast(call: Call) -> Floats | None:
@@ -224,7 +239,7 @@ def _added(own: Floats | None, call: Call) -> Floats:
     return moved if own is None else own + moved
 
 
-_selection = _elementwise(lambda call: np.zeros(call.y.shape))
+_selection = _elementwise(lambda call: np.zeros(()))
 _single = _elementwise(lambda call: U * _magnitude(call))
 _special = _elementwise(lambda call: _SPECIAL * U * _magnitude(call))
 # x times a bounded function that is computed with cancellation: its error is of the size of x.

@@ -17,9 +17,9 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorP
 
 
 def widened(array: Array) -> Array:
-    """Floating point as float64; anything else as it is."""
+    """Floating point as float64, the array itself where it is; anything else as it is."""
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
-        return array.astype(np.float64)
+        return array.astype(np.float64, copy=False)
     return array
 
 

@@ -1,10 +1,14 @@
-"""Reference operators that onnx's own evaluator gets wrong or cannot do."""
+"""Reference operators that onnx's own evaluator gets wrong, cannot do, or takes long for."""
 
 from itertools import product
 from typing import Any
 
 import numpy as np
 from onnx.reference.op_run import OpRun
+
+from wpk.checks.reference_convolution import Conv
+from wpk.checks.reference_gelu import Erf, Gelu
+from wpk.checks.windows import windows_along
 
 
 class ConvTranspose(OpRun):
@@ -99,7 +103,7 @@ class MaxPool(OpRun):
         stride, dilation = list(strides or [1] * rank), list(dilations or [1] * rank)
         given = list(pads or [0] * 2 * rank)
         axes = [
-            _pooled(n, (f - 1) * d + 1, s, (b, e), auto_pad, bool(ceil_mode))
+            windows_along(n, (f - 1) * d + 1, s, (b, e), auto_pad, ceil=bool(ceil_mode))
             for n, f, d, s, b, e in zip(
                 x.shape[2:], kernel_shape, dilation, stride, given[:rank], given[rank:], strict=True
             )
@@ -133,21 +137,5 @@ def _tap(
     return np.ix_(*read), np.ix_(*written)
 
 
-def _pooled(
-    size: int, window: int, stride: int, pads: tuple[int, int], auto_pad: str, ceil: bool
-) -> tuple[int, int]:
-    """Number of windows along an axis, and the padding before it."""
-    if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
-        count = -(-size // stride)
-        total = max(0, (count - 1) * stride + window - size)
-        return count, total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
-    begin, end = (0, 0) if auto_pad == "VALID" else pads
-    room = size + begin + end - window
-    count = (-(-room // stride) if ceil else room // stride) + 1
-    if ceil and (count - 1) * stride >= size + begin:
-        count -= 1  # a window does not start in the padding behind
-    return count, begin
-
-
-REFERENCE_OPS: tuple[type[OpRun], ...] = (ConvTranspose, MaxPool)
+REFERENCE_OPS: tuple[type[OpRun], ...] = (Conv, ConvTranspose, Erf, Gelu, MaxPool)
 """Passed to every `onnx.reference.ReferenceEvaluator`."""
