@@ -113,6 +113,21 @@ def test_reads_through_the_c_functions_where_a_type_offers_them() -> None:
     assert exchange.stream((2, 1)) == 201
 
 
+def test_a_tensor_that_changed_where_it_lies_is_read_again() -> None:
+    kept = table(1)
+    capsule = api.PyCapsule_New(ctypes.addressof(kept), EXCHANGE, None)
+    kind = type("Kind", (Offered,), {"__dlpack_c_exchange_api__": capsule})
+    exchange, array = exchange_of(kind), kind()
+    assert exchange is not None
+    array.shape, array.strides = (ctypes.c_int64 * 2)(2, 3), (ctypes.c_int64 * 2)(3, 1)
+    first = exchange.read(array)
+    assert exchange.read(array) is first
+    array.shape[0] = 5
+    assert exchange.read(array).shape == (5, 3)
+    array.strides[0], array.strides[1] = 1, 5
+    assert exchange.read(array) == first._replace(shape=(5, 3), strides=(1, 5))
+
+
 def test_leaves_c_functions_of_another_version_alone() -> None:
     kept = table(2)
     capsule = api.PyCapsule_New(ctypes.addressof(kept), EXCHANGE, None)

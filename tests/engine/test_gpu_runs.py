@@ -240,6 +240,31 @@ def test_a_run_waits_for_the_one_before_and_for_what_the_array_waits_for(
     assert device.log == [("hold", ours), ("replay", ours), ("record", ours)]
 
 
+def test_runs_that_follow_each_other_on_the_devices_stream_are_in_order_by_themselves(
+    engine: Engine, device: Streams
+) -> None:
+    x, y = {"x": Interface(x_of(engine))}, {"y": Interface(y_of())}
+    ours = device.stream
+    engine.run(x, outputs=y, stream=5)
+    for stream, held in [(None, True), (None, False), (5, True), (5, True), (None, True)]:
+        device.log.clear()
+        engine.run(x, outputs=y, stream=stream)
+        on = stream or ours
+        assert device.log == [("hold", on)] * held + [("replay", on), ("record", on)]
+
+
+def test_a_run_again_is_the_same_run_whatever_came_between(engine: Engine, device: Streams) -> None:
+    xs = [x_of(engine, batch) for batch in (3, 3, 6)]
+    xs[1] *= 2
+    wanted = [expected(engine, x) for x in xs]  # by runs on the host, in other bindings
+    ours = Interface(y_of())
+    for index, own in [(0, 0), (0, 0), (1, 0), (0, 1), (0, 0), (2, 1), (1, 1), (1, 0), (2, 1)]:
+        outputs = None if own else {"y": ours}
+        y = engine.run({"x": Interface(xs[index])}, outputs=outputs)["y"]
+        assert ((y.numpy() if own else ours.array) == wanted[index]).all()
+        assert (engine.run({"x": xs[index]})["y"] == wanted[index]).all()
+
+
 def test_a_library_is_asked_once_a_run_which_stream_it_works_on(
     engine: Engine, device: Streams
 ) -> None:

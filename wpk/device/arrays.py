@@ -14,6 +14,8 @@ from wpk.device.streams import interface_handle
 from wpk.dtypes import from_numpy
 from wpk.errors import EngineError
 
+_ON_HOST = (np.ndarray, np.generic)
+
 
 class ForeignArray(NamedTuple):
     """An array that lies on a GPU.
@@ -49,7 +51,7 @@ class ForeignArray(NamedTuple):
 
 def lies_on_gpu(array: object) -> bool:
     """Whether an array is on a GPU; True of all that offers only the interface of such arrays."""
-    if isinstance(array, np.ndarray | np.generic):
+    if isinstance(array, _ON_HOST):
         return False
     device: Any = getattr(array, "__dlpack_device__", None)
     if device is not None:
@@ -101,6 +103,7 @@ def read_array(
         ) from error
 
 
+@lru_cache(maxsize=256)
 def _described(tensor: DlpackTensor) -> ForeignArray:
     address, (kind, ordinal), dtype, shape, strides = tensor
     if kind not in (CUDA, CUDA_MANAGED):

@@ -45,6 +45,7 @@ class CudaGraph:
             self._executable = checked("make a graph", self._driver.cuGraphInstantiate(graph, 0))
         finally:
             self._driver.cuGraphDestroy(graph)
+        self._launch = self._driver.cuGraphLaunch
         self.close = weakref.finalize(self, self._driver.cuGraphExecDestroy, self._executable)
 
     def replay(self) -> None:
@@ -53,7 +54,9 @@ class CudaGraph:
         Raises:
             LaunchError: It cannot be started, or something before it failed.
         """
-        self._start(self._stream)
+        launched = self._launch(self._executable, self._stream)
+        if launched[0]:
+            checked("start a graph", launched)
 
     def replay_on(self, stream: int) -> None:
         """Start it on another stream, by its handle.
@@ -61,10 +64,7 @@ class CudaGraph:
         Raises:
             LaunchError: It cannot be started, or something before it failed.
         """
-        self._start(_stream(stream))
-
-    def _start(self, stream: Any) -> None:
-        launched = self._driver.cuGraphLaunch(self._executable, stream)
+        launched = self._launch(self._executable, _stream(stream))
         if launched[0]:
             checked("start a graph", launched)
 

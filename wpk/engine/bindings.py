@@ -76,6 +76,9 @@ class Bindings:
     """The bindings of a plan. All share one arena, which grows to the largest that is asked for.
 
     Those that were used longest ago are forgotten.
+
+    Attributes:
+        newest: The one used last, if it is still there.
     """
 
     def __init__(
@@ -96,6 +99,7 @@ class Bindings:
         self._plan, self._device, self._settle = plan, device, settle
         self._memory = _Memory(plan, device, weights)
         self._bound: dict[BindingKey, Binding] = {}
+        self.newest: Binding | None = None
 
     def at(self, dims: Mapping[str, int], external: Mapping[str, int] = _NOTHING) -> Binding:
         """The binding for an assignment of the free dimensions.
@@ -111,21 +115,21 @@ class Bindings:
         key = binding_key(dims, external)
         bound = self.kept(key)
         if bound is None:
-            bound = self._bound[key] = self._make(dims, external)
+            bound = self._bound[key] = self.newest = self._make(dims, external)
         return bound
 
     def kept(self, key: BindingKey) -> Binding | None:
         """The binding that has this key, if it is still there."""
         bound = self._bound.pop(key, None)
         if bound is not None:
-            self._bound[key] = bound  # the last one used
+            self._bound[key] = self.newest = bound
         return bound
 
     def _make(self, dims: Mapping[str, int], external: Mapping[str, int]) -> Binding:
         check_sizes(self._plan, dict(dims))
         if not self._memory.holds(dims):
             self._settle()
-            self._bound.clear()
+            self._forget()
             self._memory.grow(dims)
         while len(self._bound) >= _KEPT:
             self._settle()
@@ -139,8 +143,12 @@ class Bindings:
 
     def close(self) -> None:
         """Give the arena back."""
-        self._bound.clear()
+        self._forget()
         self._memory.free()
+
+    def _forget(self) -> None:
+        self.newest = None
+        self._bound.clear()
 
 
 class _Memory:

@@ -149,7 +149,7 @@ class Engine:
         """
         with self._turn:
             on_gpu = outputs is not None or stream is not None
-            if on_gpu or any(map(lies_on_gpu, inputs.values())):
+            if on_gpu or any(map(_lies_on_gpu, inputs.values())):
                 return self._on_streams().run(inputs, outputs, stream)
             return self._run_on_host(inputs)
 
@@ -275,6 +275,10 @@ class _Turn:
             self._entered.pop().__exit__(None, None, None)
         finally:
             self.lock.release()
+
+
+def _lies_on_gpu(array: object) -> bool:
+    return isinstance(array, GpuArray) or lies_on_gpu(array)
 
 
 def _executes(plan: Plan, device: Device) -> bool:

@@ -22,7 +22,7 @@ from wpk.device.streams import (
     stream_handle,
 )
 from wpk.dims import evaluate
-from wpk.engine.bindings import BindingKey, Bindings, binding_key
+from wpk.engine.bindings import Binding, BindingKey, Bindings, binding_key
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.inputs import bind_shape, require_names
 from wpk.engine.port_memory import replaceable
@@ -56,6 +56,26 @@ class _Start(NamedTuple):
     after: tuple[_Copy, ...]
 
 
+class _Run(NamedTuple):
+    """All that is needed to do a run again, while its binding is there.
+
+    Attributes:
+        read: The inputs.
+        written: The outputs; None where they are the engine's own.
+        before: Copies in front of the replay.
+        bound: What is replayed.
+        after: Copies behind the replay.
+        results: The engine's own outputs.
+    """
+
+    read: _Arrays
+    written: _Arrays | None
+    before: tuple[_Copy, ...]
+    bound: Binding
+    after: tuple[_Copy, ...]
+    results: dict[str, GpuArray]
+
+
 class GpuRuns:
     """The asynchronous runs of an engine. Entered only while the device is active."""
 
@@ -72,7 +92,10 @@ class GpuRuns:
             "inputs": {port.name for port in plan.inputs},
             "outputs": {port.name for port in plan.outputs},
         }
+        self._own_stream = device.stream
         self._done: Mark = device.make_mark()  # kept behind the last run
+        self._done_on: int | None = None
+        self._last: _Run | None = None
         self._theirs: Mark = device.make_mark()
         self._sizes: dict[_Arrays, _Dims] = {}
         self._starts: dict[tuple[_Arrays, _Arrays], _Start] = {}
@@ -95,36 +118,34 @@ class GpuRuns:
             EngineError: Something cannot be used without a copy.
             LaunchError: It cannot be started.
         """
-        device = self._device
-        handle = device.stream if stream is None else stream_handle(stream)
+        handle = self._own_stream if stream is None else stream_handle(stream)
         asked: set[type] = set()
         read = self._read("inputs", self._plan.inputs, inputs, handle, asked)
-        sizes = self._sizes.get(read)
-        if sizes is None:
-            sizes = self._sizes_of(read)
-        if outputs is None:
-            results = self._own(sizes)
-            given: dict[str, Any] = dict(results)
-            written = tuple(array.description for array in results.values())
-            for array in results.values():
-                array.written_on(handle)
-        else:
-            given = dict(outputs)
+        written = None
+        if outputs is not None:
             written = self._read("outputs", self._plan.outputs, outputs, handle, asked)
-        start = self._starts.get((read, written))
-        bound = None if start is None else self._bindings.kept(start.binding)
-        if start is None or bound is None:
-            start = self._prepare(read, written, dict(sizes))
-            bound = self._bindings.kept(start.binding)
-            assert bound is not None  # it was made just now
-        self._done.hold(handle)  # the arena is still used by the run before
-        for copy in start.before:
-            device.copy_on(handle, *copy)
-        cast("StreamReplay", bound.replay).replay_on(handle)
-        for copy in start.after:
-            device.copy_on(handle, *copy)
+        run = self._last
+        if (
+            run is None
+            or run.bound is not self._bindings.newest
+            or run.read != read
+            or run.written != written
+        ):
+            run = self._last = self._found(read, written)
+        # The arena is still used by the run before. Its stream may be another of the same handle by
+        # now, but for the device's own.
+        if handle != self._own_stream or self._done_on != handle:
+            self._done.hold(handle)
+        for copy in run.before:
+            self._device.copy_on(handle, *copy)
+        cast("StreamReplay", run.bound.replay).replay_on(handle)
+        for copy in run.after:
+            self._device.copy_on(handle, *copy)
         self._done.record(handle)
-        return given
+        self._done_on = handle
+        for array in run.results.values():
+            array.written_on(handle)
+        return dict(run.results if outputs is None else outputs)
 
     def upload(self, arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, GpuArray]:
         """Copies of inputs on the GPU; they have been checked.
@@ -149,6 +170,7 @@ class GpuRuns:
 
     def close(self) -> None:
         """Forget everything; arrays that the caller holds stay."""
+        self._last = None
         self._results.clear()
 
     def _read(
@@ -174,6 +196,21 @@ class GpuRuns:
                 ordered = theirs
             found.append(read)
         return tuple(found)
+
+    def _found(self, read: _Arrays, written: _Arrays | None) -> _Run:
+        """What a run on a set of arrays does; one that is new is checked and bound."""
+        sizes = self._sizes.get(read)
+        if sizes is None:
+            sizes = self._sizes_of(read)
+        results = self._own(sizes) if written is None else {}
+        into = tuple(a.description for a in results.values()) if written is None else written
+        start = self._starts.get((read, into))
+        bound = None if start is None else self._bindings.kept(start.binding)
+        if start is None or bound is None:
+            start = self._prepare(read, into, dict(sizes))
+            bound = self._bindings.kept(start.binding)
+            assert bound is not None  # it was made just now
+        return _Run(read, written, start.before, bound, start.after, results)
 
     def _order(self, theirs: int, handle: int) -> None:
         """What their stream was given is done before what ours will be given."""
