@@ -71,8 +71,9 @@ def roundings() -> Iterator[Example]:
     between = np.where(words & 0x1FFF == 0x1000, words + 1, words).astype(np.uint32)
     between[0, :4] = 0, 0x80000000, 0x7F800000, 0xFF800000  # zeros and infinities stay
     ties = (words & ~np.uint32(0x1FFF) | np.uint32(0x1000)).astype(np.uint32)
-    for name, x in (("fp32 arrives as tf32", between), ("ties to tf32 go away from zero", ties)):
-        nearest = np.where(x & 0x7F800000 == 0x7F800000, x, (x + 0x1000) & ~np.uint32(0x1FFF))
+    for name, x in (("fp32 arrives as tf32", between), ("ties to tf32 go to even", ties)):
+        even = (x + 0xFFF + (x >> 13 & 1)) & ~np.uint32(0x1FFF)
+        nearest = np.where(x & 0x7F800000 == 0x7F800000, x, even)
         dense = np.zeros((12, 32), np.uint32)
         dense[:9] = nearest
         yield Example(

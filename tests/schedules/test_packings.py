@@ -74,8 +74,8 @@ def test_a_filter_lies_tap_by_tap_with_zeros_between() -> None:
     assert not packed[..., 3].any()
 
 
-def test_rounding_to_tf32_is_to_nearest_ties_away() -> None:
+def test_rounding_to_tf32_is_to_nearest_ties_to_even() -> None:
     ulp = 2.0**-10
-    values = np.array([1 + ulp / 2, 1 + ulp * 0.49, -(1 + ulp / 2), np.inf, np.nan], np.float32)
-    expected = np.array([1 + ulp, 1.0, -(1 + ulp), np.inf, np.nan], np.float32)
+    values = np.array([1 + ulp / 2, 1 + ulp * 0.51, -(1 + ulp * 1.5), np.inf, np.nan], np.float32)
+    expected = np.array([1.0, 1 + ulp, -(1 + 2 * ulp), np.inf, np.nan], np.float32)
     np.testing.assert_array_equal(packings.round_to_tf32(values), expected)

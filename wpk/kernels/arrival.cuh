@@ -10,20 +10,24 @@ namespace wpk
 // True in all threads of the block that comes here as the last of `arrivals`: what these blocks wrote to global
 // memory before can then be read by loadFresh. Nobody waits. All threads of a block call it.
 //
-// `counter` is zero before the first arrival, and again after the last.
-WPK_DEVICE bool arriveLast(int* counter, int arrivals)
+// `counter` is zero before the first arrival, and again after the last. `flag` is a word of shared memory that the
+// block does not use now, and may use again afterwards.
+WPK_DEVICE bool arriveLast(int* counter, int arrivals, int* flag)
 {
-    bool last = false;
     __syncthreads(); // what the block has written comes before its arrival
     if (threadIdx.x == 0)
     {
         __threadfence(); // for the whole device to see, before the count
-        last = atomicAdd(counter, 1) == arrivals - 1;
+        const bool last = atomicAdd(counter, 1) == arrivals - 1;
         __threadfence(); // what is read from here on comes after the count
         if (last)
             *counter = 0;
+        *flag = last ? 1 : 0;
     }
-    return __syncthreads_or(last) != 0;
+    __syncthreads();
+    const bool last = *flag != 0;
+    __syncthreads(); // everyone has read the flag
+    return last;
 }
 
 // As load, for global memory that other blocks have written during this launch: passes by L1.

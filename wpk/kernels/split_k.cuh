@@ -35,10 +35,10 @@ struct SplitRange
     }
 
     // Adds the parts of all blocks of the tile. False in every block but the one whose `accumulators` (an array of
-    // floats of any rank) then hold the sum. With Others, the block has more than Threads threads: those beyond call
-    // this too, and hold nothing.
+    // floats of any rank) then hold the sum. `shared` is free for the block to use. With Others, the block has more
+    // than Threads threads: those beyond call this too, and hold nothing.
     template <int Threads, bool Others = false, class Accumulators>
-    WPK_DEVICE bool sum(Accumulators& accumulators, const Partials& partials) const
+    WPK_DEVICE bool sum(Accumulators& accumulators, unsigned char* shared, const Partials& partials) const
     {
         if constexpr (Split > 1)
         {
@@ -51,7 +51,7 @@ struct SplitRange
             const bool holds = !Others || threadIdx.x < Threads;
             if (holds)
                 write<Threads>(values, parts + part * (kCount * Threads));
-            if (!arriveLast(static_cast<int*>(partials.counters) + tile, Split))
+            if (!arriveLast(static_cast<int*>(partials.counters) + tile, Split, reinterpret_cast<int*>(shared)))
                 return false;
             if (holds)
                 add<Threads>(values, parts);

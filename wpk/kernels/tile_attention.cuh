@@ -73,8 +73,8 @@ struct AttentionWarp
     using Multiply = typename Problem::Multiply;
     static constexpr bool kNarrow = sizeof(T) == 2;
     static constexpr int kDepthSteps = Shape::Keys::chunks / 2;
-    // Steps whose weighted values are summed from zero, since tensor cores cut sums (split_fp32.cuh).
-    static constexpr int kApart = 4;
+    // Steps whose weighted values are summed from zero, since tensor cores cut sums; fp32 does so at every step.
+    static constexpr int kApart = isSame<Multiply, SplitFp32> ? 1 : 4;
     float top[2] = {asFloat(0xff800000u), asFloat(0xff800000u)};
     float sum[2] = {};
     float weighted[Shape::pairsD][1][2][4] = {};
@@ -190,16 +190,17 @@ struct AttentionWarp
             for (int first = 0; first < kSteps; first += kApart)
             {
                 float added[1][2][4] = {};
+                float(&sums)[1][2][4] = kApart == 1 ? weighted[pair] : added;
                 WPK_UNROLL
                 for (int step = first; step < minOf(first + kApart, kSteps); ++step)
                 {
                     uint32 a[1][4], b[2][2];
                     weightsOf(step, a[0]);
                     valuesOf(values, step, pair, b);
-                    addProducts<Multiply>(added, a, b);
+                    addProducts<Multiply>(sums, a, b);
                 }
                 WPK_UNROLL
-                for (int i = 0; i < 8; ++i)
+                for (int i = 0; i < 8 && kApart > 1; ++i)
                     total[i / 4][i % 4] += added[0][i / 4][i % 4];
             }
         }

@@ -284,7 +284,7 @@ WPK_DEVICE void computeWgmmaTile(unsigned char* shared, const Range& range, cons
         storeSumOfCluster<Problem, Shape>(
             acc, shared, range.part, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
     }
-    else if (range.template sum<Shape::consumers, true>(acc, partials) && warpIndex() < Shape::warpsM)
+    else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
     {
         float tiles[Shape::tilesM][Shape::tilesN][4];
         memcpy(tiles, acc, sizeof tiles);

@@ -65,7 +65,7 @@ WPK_DEVICE void convMma(
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     multiplyTiles<T, Shape, Fragments, true>(
         acc, shared, loaderA, loaderB, range.count, inputLimits<Problem>(inputs), range.first * kSteps);
-    if (!range.template sum<Shape::threads>(acc, partials))
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
 
     const int valid = (group + 1) * Problem::k;

@@ -45,7 +45,7 @@ WPK_DEVICE void convSimt(
     const SimtThread<Shape> thread;
     float acc[Shape::threadM][Shape::threadN] = {};
     multiplySimtTiles<Shape, true>(acc, thread, shared, loaderA, loaderB, range.count);
-    if (!range.template sum<Shape::threads>(acc, partials))
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
 
     const int valid = (group + 1) * Problem::k;

@@ -38,7 +38,7 @@ WPK_DEVICE void gemmSimt(
     const SimtThread<Shape> thread;
     float acc[Shape::threadM][Shape::threadN] = {};
     multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count);
-    if (!range.template sum<Shape::threads>(acc, partials))
+    if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeSimtTile<Problem, Shape>(acc, thread, block.rows, inputs.at + 2, y, block.firstRow, block.m, block.firstColumn,
         Problem::n, Problem::n + Problem::y_padding);

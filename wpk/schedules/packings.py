@@ -72,10 +72,10 @@ def matrix_row(problem: Matmul, element_bytes: int) -> int:
 
 
 def round_to_tf32(array: Array) -> Array:
-    """fp32 rounded to 10 bits of mantissa, nearest, ties away from zero (PTX ``cvt.rna.tf32``)."""
+    """fp32 rounded to 10 bits of mantissa, nearest, ties to even, as sm_90 rounds."""
     bits = np.asarray(array, np.float32).view(np.uint32)
     finite = (bits & 0x7F800000) != 0x7F800000
-    rounded = (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+    rounded = (bits + np.uint32(0xFFF) + (bits >> 13 & 1)) & np.uint32(0xFFFFE000)
     return np.where(finite, rounded, bits).view(np.float32)
 
 

@@ -3,12 +3,13 @@
 
 WPK_KERNEL(64) split_sum(const float* x, float* y, float* parts, int* counter, int rows)
 {
+    WPK_SHARED(int, flag);
     const int column = static_cast<int>(threadIdx.x), blocks = static_cast<int>(gridDim.x);
     float sum = 0.0f;
     for (int row = static_cast<int>(blockIdx.x); row < rows; row += blocks)
         sum += x[row * 64 + column];
     wpk::store<float, 1>(parts + static_cast<int>(blockIdx.x) * 64 + column, {sum});
-    if (!wpk::arriveLast(counter, blocks))
+    if (!wpk::arriveLast(counter, blocks, flag))
         return;
     sum = 0.0f;
     // The neighbour's column: a thread reads what others wrote.

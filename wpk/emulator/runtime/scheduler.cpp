@@ -133,8 +133,6 @@ void releaseBarrier(RunningBlock& block)
 {
     Worker& self = *worker;
     block.barred = 0;
-    block.vote = block.votes;
-    block.votes = false;
     orderStores(block);
     for (uint32 i = 0; i < block.warps; ++i)
     {
@@ -245,14 +243,6 @@ WPK_API void wpk_emulator_barrier()
         return yieldSometimes();
     }
     return yieldFrom(fiber);
-}
-
-WPK_API int wpk_emulator_barrier_or(int predicate)
-{
-    RunningBlock& block = currentBlock();
-    block.votes |= predicate != 0;
-    wpk_emulator_barrier();
-    return block.vote;
 }
 
 WPK_API void wpk_emulator_fail(const char* what)

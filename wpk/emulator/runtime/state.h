@@ -134,9 +134,8 @@ constexpr uint32 kNamedBarriers = 16;
 struct RunningBlock : emulated::Block
 {
     uint32 live, barred;
-    bool votes, vote; // any predicate at the barrier that fills up, and at the last that did
-    bool unfenced;    // a store to global memory lies before the last barrier, and no fence after it
-    char* sharedEnd;  // a guard region begins here
+    bool unfenced;   // a store to global memory lies before the last barrier, and no fence after it
+    char* sharedEnd; // a guard region begins here
     uint32 firstWarp, warps, firstFiber, threads;
     NamedBarrier namedBarriers[kNamedBarriers];
     std::vector<uint16> writers; // of each chunk of shared memory: 1 + the thread that has not fenced its write

@@ -73,13 +73,13 @@ uint32 swizzled(const TensorMap& map, uint32 place)
     return place ^ (place >> 7 & mask) << 4;
 }
 
-// As the GPU's copies round to tf32: to nearest, ties away from zero; infinities and what is no number stay.
+// As the GPU's copies round to tf32: to nearest, ties to even; infinities and what is no number stay.
 void roundToTf32(char* element)
 {
     uint32 bits;
     memcpy(&bits, element, 4);
     if ((bits & 0x7f800000u) != 0x7f800000u)
-        bits = (bits + 0x1000u) & ~0x1fffu;
+        bits = (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;
     memcpy(element, &bits, 4);
 }
 
