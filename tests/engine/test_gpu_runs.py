@@ -11,7 +11,6 @@ import gc
 import struct
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +66,18 @@ class Streams(Emulator):
         self.elsewhere: dict[int, int | None] = {}
         self.inside = 0
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
+    def __enter__(self) -> None:
         self.inside += 1
-        yield
+
+    def __exit__(self, *error: object) -> None:
         self.inside -= 1
+
+    def active(self) -> Streams:
+        return self
+
+    @property
+    def current(self) -> Streams:
+        return self
 
     def capture(self, works: Sequence[Work]) -> Started:
         assert self.inside
@@ -263,6 +269,18 @@ def test_a_run_again_is_the_same_run_whatever_came_between(engine: Engine, devic
         y = engine.run({"x": Interface(xs[index])}, outputs=outputs)["y"]
         assert ((y.numpy() if own else ours.array) == wanted[index]).all()
         assert (engine.run({"x": xs[index]})["y"] == wanted[index]).all()
+
+
+def test_a_run_again_is_bound_again_where_the_arena_was_moved(
+    engine: Engine, device: Streams
+) -> None:
+    x, y = {"x": Interface(x_of(engine))}, {"y": Interface(y_of())}
+    for _ in range(2):
+        engine.run(x, outputs=y)
+    assert device.captured == 1
+    engine.run({"x": x_of(engine, 60)})
+    engine.run(x, outputs=y)
+    assert device.captured == 3
 
 
 def test_a_library_is_asked_once_a_run_which_stream_it_works_on(

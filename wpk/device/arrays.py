@@ -81,11 +81,10 @@ def read_array(
         exchange = exchange_of(array.__class__)
         if exchange is not None:
             tensor = exchange.read(array)
-            described = _described(tensor)
             if array.__class__ in asked:
-                return described, None
+                return _described(tensor), None
             asked.add(array.__class__)
-            return described, exchange.stream(tensor.device)
+            return _described(tensor), exchange.stream(tensor.device)
         if hasattr(array, "__dlpack_device__"):
             tensor = read_capsule(array.__dlpack__(stream=interface_handle(stream)))
             return _described(tensor), None

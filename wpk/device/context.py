@@ -33,6 +33,11 @@ class CurrentContext:
 
     One thread at a time, because work of another on the same stream would become part of a graph
     that is being captured.
+
+    Attributes:
+        handle: The driver's, of the context.
+        is_open: Whether it can be entered.
+        lock: Held while it is entered.
     """
 
     def __init__(self, driver: Any, context: Any, name: str) -> None:
@@ -46,17 +51,14 @@ class CurrentContext:
         self._pop = driver.Context.pop
         self._context = context
         self._name = name
-        self._lock = threading.RLock()
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it can be entered."""
-        return self._context is not None
+        self.handle = int(context.handle)
+        self.is_open = True
+        self.lock = threading.RLock()
 
     def close(self) -> None:
         """Let nobody in any more."""
-        with self._lock:
-            self._context = None
+        with self.lock:
+            self.is_open, self._context = False, None
 
     def __enter__(self) -> Self:
         """Make it current.
@@ -64,13 +66,53 @@ class CurrentContext:
         Raises:
             EngineError: It was closed.
         """
-        self._lock.acquire()
+        self.lock.acquire()
         try:
-            if self._context is None:
+            if not self.is_open:
                 raise EngineError(
                     f"{self._name} was closed", fix="open the device again, and load the plan on it"
                 )
             self._context.push()
+        except BaseException:
+            self.lock.release()
+            raise
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Make current what was before."""
+        try:
+            self._pop()
+        finally:
+            self.lock.release()
+
+
+class DriverContext:
+    """As `CurrentContext`, for calls of cuda-bindings alone.
+
+    pycuda needs the context on a stack of its own. The driver does not: where it is current already,
+    as in the thread that opened the device and after any call of PyTorch's, nothing is changed.
+    """
+
+    def __init__(self, whole: CurrentContext) -> None:
+        """Begin outside; ``whole`` is entered where the context is not current."""
+        self._whole, self._lock = whole, whole.lock
+        self._ask = bindings().cuCtxGetCurrent
+        self._changed: list[bool] = []
+
+    def __enter__(self) -> Self:
+        """Make it current.
+
+        Raises:
+            EngineError: It was closed.
+        """
+        whole = self._whole
+        self._lock.acquire()
+        try:
+            status, current = self._ask()
+            change = not whole.is_open or bool(status) or int(current) != whole.handle
+            if change:
+                whole.__enter__()
+            self._changed.append(change)
         except BaseException:
             self._lock.release()
             raise
@@ -79,7 +121,8 @@ class CurrentContext:
     def __exit__(self, *error: object) -> None:
         """Make current what was before."""
         try:
-            self._pop()
+            if self._changed.pop():
+                self._whole.__exit__()
         finally:
             self._lock.release()
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.context import CurrentContext, pycuda_driver, retain
+from wpk.device.context import CurrentContext, DriverContext, pycuda_driver, retain
 from wpk.device.facts import DeviceFacts, read_driver_version, read_facts
 from wpk.device.graph import CudaGraph, CudaMark, bindings, checked, end_overlap
 from wpk.device.kernels import CudaKernels
@@ -40,6 +40,7 @@ class CudaDevice(KernelsOnly):
         driver: The driver's own version, e.g. ``580.159.03``.
         facts: Numbers of the GPU, read off the driver.
         stream: Handle of the device's own stream, which launches and replays go to.
+        current: Entered as `active()` is, around replays, marks and calls of the device, not of pycuda.
     """
 
     executes_source = False
@@ -69,6 +70,7 @@ class CudaDevice(KernelsOnly):
         self.driver = read_driver_version(self.cuda_api)
         self.facts: DeviceFacts = read_facts(self._cuda, device)
         self._context = CurrentContext(self._cuda, context, self.name)
+        self.current = DriverContext(self._context)
         self._kernels = CudaKernels(self.name)
         self._memory = CudaMemory(self._cuda, self.name)
         self._children: weakref.WeakSet[CudaGraph | CudaMark] = weakref.WeakSet()

@@ -47,10 +47,13 @@ class StreamDevice(Device, Protocol):
         ordinal: Its number among the GPUs of the process.
         stream: Handle of the device's own stream; it waits for the legacy default stream and is
             waited for by it.
+        current: Entered as `active()` is, again inside too, and faster: around replays, marks and
+            calls of the device alone.
     """
 
     ordinal: int
     stream: int
+    current: AbstractContextManager[object]
 
     def active(self) -> AbstractContextManager[object]:
         """While entered, calls of this thread go to this device, and other threads' wait."""

@@ -210,7 +210,7 @@ class Engine:
         with self._turn.lock:
             self._turn.is_over = True
             # A device that was closed has ended them; one where a kernel failed runs nothing more.
-            with suppress(EngineError, LaunchError), self._turn.active():
+            with suppress(EngineError, LaunchError), self._turn.context:
                 self._wait()
             if self._runs is not None:
                 self._runs.close()
@@ -252,27 +252,23 @@ class _Turn:
     def __init__(self, device: StreamDevice | None) -> None:
         self.lock = threading.RLock()
         self.is_over = False
-        self._device = device
-        self._entered: list[AbstractContextManager[object]] = []
-
-    def active(self) -> AbstractContextManager[object]:
-        return nullcontext() if self._device is None else self._device.active()
+        self.context: AbstractContextManager[object] = (
+            nullcontext() if device is None else device.current
+        )
 
     def __enter__(self) -> None:
         self.lock.acquire()
         try:
             if self.is_over:
                 raise EngineError("the engine was closed", fix="load the plan again")
-            context = self.active()
-            context.__enter__()
-            self._entered.append(context)
+            self.context.__enter__()
         except BaseException:
             self.lock.release()
             raise
 
     def __exit__(self, *error: object) -> None:
         try:
-            self._entered.pop().__exit__(None, None, None)
+            self.context.__exit__(None, None, None)
         finally:
             self.lock.release()
 
