@@ -390,7 +390,12 @@ def test_refuses_outputs_that_do_not_fit(engine: Engine) -> None:
     x = Interface(x_of(engine))
     for y, reason in [
         ({"y": Interface(y_of(2))}, r"'y' has shape \[2, 5\], expected .* with {'batch': 3}"),
-        ({"z": Interface(y_of())}, r"outputs do not fit the plan: missing \['y'\]"),
+        (
+            {"z": Interface(y_of())},
+            r"outputs do not fit the plan: missing \['y'\], unknown \['z'\]",
+        ),
+        ({}, r"outputs do not fit the plan: missing \['y'\], unknown \[\]"),
+        (dict.fromkeys("yz", Interface(y_of())), r"missing \[\], unknown \['z'\]"),
         ({"y": y_of()}, "'y' is a ndarray on the host"),
         ({"y": Interface(y_of(), data=(256, True))}, "'y' may not be written to"),
     ]:

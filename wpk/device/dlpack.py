@@ -52,6 +52,7 @@ _FIELDS = struct.Struct("=Q3i2BH3Q")
 """`_Tensor`, in one go: reading its fields one by one takes longer than all the rest."""
 
 _Header = ctypes.c_char * ctypes.sizeof(_Tensor)
+_Handle = ctypes.c_void_p * 1
 
 _TENSORS_KEPT = 256
 """Tensors of a type whose structure is not read again while it is the same, to the byte."""
@@ -176,9 +177,9 @@ class DlpackExchange:
 
     def stream(self, device: tuple[int, int]) -> int:
         """Handle of the stream that the producer works on at the moment, on a device."""
-        stream = ctypes.c_void_p()
-        self._stream(*device, ctypes.byref(stream))
-        return stream.value or 0
+        stream = _Handle()
+        self._stream(*device, stream)
+        return stream[0] or 0
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,6 @@ from wpk.device.streams import (
     Mark,
     StreamDevice,
     StreamReplay,
-    interface_handle,
     stream_handle,
 )
 from wpk.dims import evaluate
@@ -88,10 +87,6 @@ class GpuRuns:
             bindings: Of the plan on the device.
         """
         self._plan, self._device, self._bindings = plan, device, bindings
-        self._names = {
-            "inputs": {port.name for port in plan.inputs},
-            "outputs": {port.name for port in plan.outputs},
-        }
         self._own_stream = device.stream
         self._done: Mark = device.make_mark()  # kept behind the last run
         self._done_on: int | None = None
@@ -182,17 +177,21 @@ class GpuRuns:
         asked: set[type],
     ) -> _Arrays:
         """Describe arrays, and order what writes them before the stream."""
-        if arrays.keys() != self._names[what]:
+        if len(arrays) != len(ports):
             require_names(what, ports, arrays)
         found, ordered = [], None
         for port in ports:
-            array = arrays[port.name]
+            try:
+                array = arrays[port.name]
+            except KeyError:
+                require_names(what, ports, arrays)
+                raise
             if isinstance(array, GpuArray):
                 found.append(array.described(handle, self._done))
                 continue
             read, theirs = read_array(array, port.name, handle, asked)
-            if theirs not in (None, ordered):
-                self._order(interface_handle(theirs), interface_handle(handle))
+            if theirs is not None and theirs != ordered:
+                self._order(theirs or LEGACY_STREAM, handle or LEGACY_STREAM)
                 ordered = theirs
             found.append(read)
         return tuple(found)
@@ -214,7 +213,7 @@ class GpuRuns:
 
     def _order(self, theirs: int, handle: int) -> None:
         """What their stream was given is done before what ours will be given."""
-        if theirs == handle or (theirs == LEGACY_STREAM and handle == self._device.stream):
+        if theirs == handle or (theirs == LEGACY_STREAM and handle == self._own_stream):
             return  # our stream waits for the legacy one by itself
         self._theirs.record(theirs)
         self._theirs.hold(handle)
