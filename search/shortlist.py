@@ -8,7 +8,7 @@ the order of these limits, and only until no uncounted schedule can enter the ke
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -91,7 +91,7 @@ def score_one(
 ) -> Scored:
     """What the models say of one legal schedule, kept or not."""
     models = _Models(problem, template, target, bound, schedule.columns())
-    return models.scored([0], {0: models.cost(0)})[0]
+    return models.scored([0], models.costs([0]))[0]
 
 
 def kept_count(legal: int) -> int:
@@ -120,9 +120,18 @@ class _Models:
         rounded = score.round(_TIE_DIGITS)
         return np.lexsort((seconds, -rounded)), rounded
 
-    def cost(self, row: int) -> SharedCost:
-        schedule = self.template.schedule(self.columns, row)
-        return shared_cost(tuple(self.template.shared_accesses(self.problem, schedule)))
+    def costs(self, rows: list[int]) -> dict[int, SharedCost]:
+        """What the shared memory loads of some schedules cost, by row."""
+        return {
+            row: shared_cost(tuple(self.template.shared_accesses(self.problem, schedule)))
+            for row, schedule in zip(rows, self.schedules(rows), strict=True)
+        }
+
+    def schedules(self, rows: list[int]) -> list[Schedule]:
+        """Some of the schedules; columns are read once for all of them."""
+        make = self.template.schedule_type
+        columns = [self.columns[field.name][rows].tolist() for field in fields(make)]
+        return [make(*parameters) for parameters in zip(*columns, strict=True)]
 
     def scores(self, rows: list[int], costs: dict[int, SharedCost]) -> Floats:
         work = select(self.work, np.asarray(rows))
@@ -136,10 +145,11 @@ class _Models:
         score = extended_pul(work, self.bound.operations, self.target, passes).score
         paper = pul(work, self.target, coef_bc).score
         seconds = estimate(work, self.bound, self.target, passes)
+        schedules = self.schedules(rows)
         return tuple(
             Scored(
                 template=self.template.name,
-                schedule=self.template.schedule(self.columns, rows[i]),
+                schedule=schedules[i],
                 score=float(score[i]),
                 pul=float(paper[i]),
                 shared=costs[rows[i]],
@@ -174,7 +184,7 @@ def _keep(
         batch = candidates[start : start + count]
         if len(scores) >= count and sorted(scores)[-count] >= limits[batch[0]]:
             break
-        costs |= {row: models.cost(row) for row in batch}
+        costs |= models.costs(batch)
         scores += models.scores(batch, costs).round(_TIE_DIGITS).tolist()
     places = np.argsort(-np.asarray(scores), kind="stable")[:count]
     return [candidates[place] for place in places], costs
