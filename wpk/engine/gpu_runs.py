@@ -5,7 +5,6 @@ were seen before costs little more than the start of its graph.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple, cast
 
@@ -24,7 +23,7 @@ from wpk.dims import evaluate
 from wpk.engine.bindings import Binding, BindingKey, Bindings, binding_key
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.inputs import bind_shape, require_names
-from wpk.engine.port_memory import replaceable
+from wpk.engine.port_memory import replaceable, require_apart
 from wpk.errors import EngineError
 from wpk.plans.plan import Plan, Port
 
@@ -273,7 +272,7 @@ class GpuRuns:
         ports = (*self._plan.inputs, *self._plan.outputs)
         places = {p.name: a.address for p, a in zip(ports, (*read, *written), strict=True)}
         sizes = {port.name: prod(_shape(port, dims)) * port.dtype.bytes for port in ports}
-        self._require_apart(places, sizes)
+        require_apart(self._plan, places, sizes)
         direct = replaceable(self._plan, dims)
         external = {name: place for name, place in places.items() if name in direct}
         bound = self._bindings.at(dims, external)
@@ -287,16 +286,6 @@ class GpuRuns:
         _forget_first(self._starts, _SETS_KEPT)
         self._starts[read, written] = start
         return start
-
-    def _require_apart(self, places: Mapping[str, int], sizes: Mapping[str, int]) -> None:
-        outputs = {port.name for port in self._plan.outputs}
-        for one, other in combinations(places, 2):
-            low, high = sorted((one, other), key=lambda name: places[name])
-            if {one, other} & outputs and places[low] + sizes[low] > places[high]:
-                raise EngineError(
-                    f"'{one}' and '{other}' share memory, and a run writes while it reads",
-                    fix="give each output memory of its own",
-                )
 
 
 def _shape(port: Port, dims: Mapping[str, int]) -> tuple[int, ...]:

@@ -1,8 +1,10 @@
-"""Which inputs and outputs of a model may lie in a caller's memory instead of the engine's."""
+"""Which inputs and outputs of a model may lie in a caller's memory instead of the engine's, and how."""
 
 from collections.abc import Mapping
+from itertools import combinations
 
 from wpk.engine.placement import footprint
+from wpk.errors import EngineError
 from wpk.plans.plan import Plan, Port
 
 
@@ -27,6 +29,27 @@ def replaceable(plan: Plan, dims: Mapping[str, int]) -> frozenset[str]:
         and not (port.name in inputs and buffer in written)
         and _is_alone(plan, port, dims)
     )
+
+
+def require_apart(plan: Plan, places: Mapping[str, int], sizes: Mapping[str, int]) -> None:
+    """Check that no output lies in the memory of another port.
+
+    Args:
+        plan: Whose ports.
+        places: Address of each.
+        sizes: Bytes of each.
+
+    Raises:
+        EngineError: One does.
+    """
+    outputs = {port.name for port in plan.outputs}
+    for one, other in combinations(places, 2):
+        low, high = sorted((one, other), key=lambda name: places[name])
+        if {one, other} & outputs and places[low] + sizes[low] > places[high]:
+            raise EngineError(
+                f"'{one}' and '{other}' share memory, and a run writes while it reads",
+                fix="give each output memory of its own",
+            )
 
 
 def _is_alone(plan: Plan, port: Port, dims: Mapping[str, int]) -> bool:
