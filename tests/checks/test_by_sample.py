@@ -19,6 +19,17 @@ def _array(*shape: int) -> Array:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
+def _target(*shape: int) -> onnx.NodeProto:
+    return make_node("Constant", [], ["t"], value_ints=shape)
+
+
+def _heads(values: str, heads: str, perm: list[int]) -> list[onnx.NodeProto]:
+    return [
+        make_node("Reshape", [values, "t"], [f"{heads}_rows"], allowzero=1),
+        make_node("Transpose", [f"{heads}_rows"], [heads], perm=perm),
+    ]
+
+
 Case = tuple[list[onnx.NodeProto], dict[str, Array], dict[str, Array]]
 
 CUT: dict[str, Case] = {
@@ -50,6 +61,38 @@ CUT: dict[str, Case] = {
         [make_node("MatMul", ["x", "z"], ["p"]), make_node("Softmax", ["p"], ["y"], axis=-1)],
         {"x": _array(N, 4, 8), "z": _array(N, 8, 3)},
         {},
+    ),
+    "attention over heads": (
+        [
+            _target(N, 4, -1, 3),
+            make_node("Constant", [], ["zero"], value_float=0.0),
+            *_heads("x", "q", [0, 2, 1, 3]),
+            *_heads("k", "kt", [0, 2, 3, 1]),
+            *_heads("v", "vh", [0, 2, 1, 3]),
+            make_node("MatMul", ["q", "kt"], ["s"]),
+            make_node("Add", ["s", "m"], ["sm"]),
+            make_node("Softmax", ["sm"], ["p"], axis=-1),
+            make_node("IsNaN", ["p"], ["n"]),
+            make_node("Where", ["n", "zero", "p"], ["pz"]),
+            make_node("MatMul", ["pz", "vh"], ["o"]),
+            make_node("Transpose", ["o"], ["ot"], perm=[0, 2, 1, 3]),
+            make_node("Reshape", ["ot", "back"], ["y"]),
+        ],
+        {"x": _array(N, 4, 6), "k": _array(N, 4, 6), "v": _array(N, 4, 6)},
+        {"m": _array(1, 1, 4, 4), "back": np.array([0, 4, -1])},
+    ),
+    "weights that are converted": (
+        [
+            make_node("Cast", ["w"], ["wide"], to=onnx.TensorProto.DOUBLE),
+            make_node("MatMul", ["x", "wide"], ["y"]),
+        ],
+        {"x": _array(N, 8)},
+        {"w": _array(8, 3)},
+    ),
+    "a part of every sample": (
+        [make_node("Split", ["x", "sizes"], ["y", "rest"], axis=1)],
+        {"x": _array(N, 8)},
+        {"sizes": np.array([3, 5])},
     ),
 }
 
@@ -83,6 +126,49 @@ WHOLE: dict[str, Case] = {
         [make_node("Add", ["x", "z"], ["y"])],
         {"x": _array(N, N), "z": _array(N)},
         {},
+    ),
+    "a reshape that joins samples": (
+        [_target(-1, 4), make_node("Reshape", ["x", "t"], ["y"])],
+        {"x": _array(N, 8)},
+        {},
+    ),
+    "a reshape that halves samples": (
+        [_target(2 * N, 4), make_node("Reshape", ["x", "t"], ["y"])],
+        {"x": _array(N, 8)},
+        {},
+    ),
+    "a reshape to a shape that is computed": (
+        [
+            make_node("Add", ["t0", "t0"], ["t"]),
+            make_node("Reshape", ["x", "t"], ["y"]),
+        ],
+        {"x": _array(N, 8)},
+        {"t0": np.array([0, 4])},
+    ),
+    "a reshape of which a zero means nothing": (
+        [_target(0, 0), make_node("Reshape", ["x", "t"], ["y"], allowzero=1)],
+        {"x": _array(N, 0)},
+        {},
+    ),
+    "samples beside what a reshape made of them": (
+        [_target(N, 1, N), make_node("Reshape", ["x", "t"], ["r"]), make_node("Add", "xr", ["y"])],
+        {"x": _array(N, N)},
+        {},
+    ),
+    "a constant of higher rank": (
+        [make_node("Add", ["x", "c"], ["y"])],
+        {"x": _array(N, 8)},
+        {"c": _array(1, N, 8)},
+    ),
+    "the batch is split": (
+        [make_node("Split", ["x", "sizes"], ["y", "rest"], axis=0)],
+        {"x": _array(N, 8)},
+        {"sizes": np.array([2, N - 2])},
+    ),
+    "weights come out": (
+        [make_node("Neg", ["w"], ["y"]), make_node("Relu", ["x"], ["z"])],
+        {"x": _array(N, 8)},
+        {"w": _array(N, 8)},
     ),
     "an operator that is not known": (
         [make_node("Flatten", ["x"], ["y"], axis=0)],

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from wpk.checks.bounded import Bounded, Call, Floats, rounding
-from wpk.checks.by_sample import in_parts, samples
+from wpk.checks.by_sample import for_parts, in_parts, samples
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
 from wpk.dtypes import DType
@@ -50,7 +50,7 @@ class Body:
             opsets = {o.domain: o.version for o in function.opset_import}
             self._nodes = list(function.node)
             self._inputs, self._outputs = function.input, function.output
-        self._evaluators = [NodeEvaluator(each, opsets) for each in self._nodes]
+        self._opsets = opsets
 
     def __call__(
         self,
@@ -71,18 +71,26 @@ class Body:
         fixed = {self._inputs[i]: array for i in weights if (array := arrays[i]) is not None}
         free = {name: a for name, a in given.items() if a is not None and name not in fixed}
         wide = {name: Bounded(widened(array)) for name, array in fixed.items()}
+        count = samples(self._nodes, free, fixed)
+        nodes = self._nodes if count == 1 else for_parts(self._nodes, fixed)
+        evaluators = [NodeEvaluator(each, self._opsets) for each in nodes]
 
         def evaluate(part: slice | EllipsisType) -> list[Array]:
             own = {name: Bounded(widened(array[part])) for name, array in free.items()}
-            results = self._results(wide | own, multiply_roundoff)
+            results = self._results(evaluators, wide | own, multiply_roundoff)
             return [array for pair in zip(results, dtypes, strict=True) for array in _stored(*pair)]
 
-        count = samples(self._nodes, free, fixed)
         found = evaluate(...) if count == 1 else in_parts(count, evaluate)
         return [Stored(*found[i : i + 3]) for i in range(0, len(found), 3)]
 
-    def _results(self, known: dict[str, Bounded], multiply_roundoff: float) -> list[Bounded]:
-        for node, evaluate in zip(self._nodes, self._evaluators, strict=True):
+    def _results(
+        self,
+        evaluators: Sequence[NodeEvaluator],
+        known: dict[str, Bounded],
+        multiply_roundoff: float,
+    ) -> list[Bounded]:
+        for evaluate in evaluators:
+            node = evaluate.node
             inputs = [known.get(name) if name else None for name in node.input]
             outputs = evaluate([None if each is None else each.value for each in inputs])
             call = Call(evaluate, inputs, outputs, multiply_roundoff)

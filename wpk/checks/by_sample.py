@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -18,19 +19,19 @@ import onnx
 
 from wpk.checks.float64_nodes import Array
 
-_ELEMENT_WISE = """Abs Add Cast Ceil Clip Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity LeakyRelu Log Max
-    Min Mul Neg Pow Reciprocal Relu Round Sigmoid Sign Softplus Sqrt Sub Tanh Where"""
+_ELEMENT_WISE = """Abs Add Cast Ceil Clip Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsNaN
+    LeakyRelu Log Max Min Mul Neg Pow Reciprocal Relu Round Sigmoid Sign Softplus Sqrt Sub Tanh Where"""
 _WINDOWS = "AveragePool MaxPool GlobalAveragePool GlobalMaxPool"
 _WEIGHTED = "BatchNormalization Conv ConvTranspose"
 _ALONG_AN_AXIS = "LayerNormalization LogSoftmax Softmax"
-
-Shapes = Mapping[str, tuple[int, ...]]
 
 
 def samples(
     nodes: Sequence[onnx.NodeProto], batched: Mapping[str, Array], fixed: Mapping[str, Array]
 ) -> int:
     """The batch that a chain of nodes can be cut along; 1 where it cannot, or that cannot be told.
+
+    A part is computed by the nodes that `for_parts` makes of them.
 
     Args:
         nodes: In order; each reads the inputs and what those before it gave.
@@ -41,38 +42,115 @@ def samples(
     if len({(len(shape), *shape[:1]) for shape in shapes}) != 1:
         return 1
     shape: tuple[int, ...] = next(iter(shapes))
-    rank, count = len(shape), shape[0] if shape else 1
-    cut, whole = set(batched), {name: array.shape for name, array in fixed.items()}
+    chain = _Chain(shape[0] if shape else 1, dict.fromkeys(batched, len(shape)), dict(fixed))
+    return chain.count if all(chain.takes(node) for node in nodes) and chain.ends_cut else 1
+
+
+def for_parts(nodes: Sequence[onnx.NodeProto], fixed: Mapping[str, Array]) -> list[onnx.NodeProto]:
+    """The nodes for parts of any size: a reshape, whose target names the batch, keeps what it is given."""
+    known, found = dict(fixed), list[onnx.NodeProto]()
     for node in nodes:
         if node.op_type == "Constant":
-            whole[node.output[0]] = _constant_shape(node)
-        elif _is_by_sample(node, cut, whole, rank):
-            cut |= set(node.output)
-        else:
-            return 1
-    return count
+            known[node.output[0]] = _constant(node)
+        if node.op_type == "Reshape":
+            target = onnx.numpy_helper.from_array(
+                np.array([0, *known[node.input[1]][1:]], np.int64)
+            )
+            name = f"{node.output[0]}_target"
+            found.append(onnx.helper.make_node("Constant", [], [name], value=target))
+            node = onnx.helper.make_node("Reshape", [node.input[0], name], node.output)
+        found.append(node)
+    return found
 
 
-def _is_by_sample(node: onnx.NodeProto, cut: Collection[str], whole: Shapes, rank: int) -> bool:
-    """Whether a node computes each sample alone: of those that this module knows."""
-    first, *others = node.input
-    if first not in cut and node.op_type not in _ELEMENT_WISE.split():
-        return False
-    alone = len(node.output) == 1 and not set(cut) & set(others)
-    match node.op_type:
-        case kind if kind in _WINDOWS.split() or kind in _WEIGHTED.split():
-            return alone
-        case kind if kind in _ALONG_AN_AXIS.split():
-            return alone and _attribute(node, "axis", -1) % rank != 0
-        case "Transpose":
-            return int(_attribute(node, "perm", [rank - 1])[0]) == 0
-        case "MatMul":
-            weight = whole.get(others[0])
-            return rank >= (3 if weight is None else 2) and len(weight or ()) <= 2
-        case kind if kind in _ELEMENT_WISE.split():
-            broadcast = [whole[name] for name in node.input if name in whole]
-            return all(len(shape) < rank or shape[0] == 1 for shape in broadcast)
-    return False
+@dataclass
+class _Chain:
+    """What is known of the tensors before a node.
+
+    Attributes:
+        count: Samples.
+        ranks: Of the tensors that have one sample after the other along axis 0.
+        whole: The others. Of what is computed from weights alone only the shape is right.
+        unread: Of the others those that nodes computed and none has read.
+    """
+
+    count: int
+    ranks: dict[str, int]
+    whole: dict[str, Array]
+    unread: set[str] = field(default_factory=set)
+
+    @property
+    def ends_cut(self) -> bool:
+        """Whether nothing that comes out is without samples."""
+        return not self.unread
+
+    def takes(self, node: onnx.NodeProto) -> bool:
+        """Whether a node computes each sample alone: of those that this module knows."""
+        self.unread -= set(node.input)
+        if node.op_type == "Constant":
+            self._add_whole(node, _constant(node))
+            return True
+        if not any(name in self.ranks for name in node.input):
+            if node.op_type not in _ELEMENT_WISE.split():
+                return False
+            shapes = [self.whole[name].shape for name in node.input if name in self.whole]
+            self._add_whole(node, np.broadcast_to(np.float64(0), np.broadcast_shapes(*shapes)))
+            return True
+        rank = self._rank(node)
+        if rank is not None:
+            self.ranks |= dict.fromkeys(filter(None, node.output), rank)
+        return rank is not None
+
+    def _add_whole(self, node: onnx.NodeProto, value: Array) -> None:
+        self.whole[node.output[0]] = value
+        self.unread.add(node.output[0])
+
+    def _rank(self, node: onnx.NodeProto) -> int | None:
+        """The rank of its outputs; None where it does not compute each sample alone."""
+        first, *others = node.input
+        if node.op_type in _ELEMENT_WISE.split():
+            return self._broadcast(node)
+        rank = self.ranks.get(first)
+        if rank is None:
+            return None
+        alone = not any(name in self.ranks for name in others)
+        match node.op_type:
+            case kind if kind in _WINDOWS.split() or kind in _WEIGHTED.split():
+                fits = alone and len(node.output) == 1
+            case kind if kind in _ALONG_AN_AXIS.split():
+                fits = alone and len(node.output) == 1 and self._axis(node, -1) != 0
+            case "Split":
+                fits = alone and self._axis(node, 0) != 0
+            case "Transpose":
+                fits = int(_attribute(node, "perm", [rank - 1])[0]) == 0
+            case "MatMul" if alone:
+                fits = rank >= 2 and self.whole[others[0]].ndim == 2
+            case "MatMul":
+                fits = rank >= 3 and self.ranks[others[0]] == rank
+            case "Reshape":
+                return self._reshaped(node)
+            case _:
+                fits = False
+        return rank if fits else None
+
+    def _axis(self, node: onnx.NodeProto, default: int) -> int:
+        return int(_attribute(node, "axis", default)) % self.ranks[node.input[0]]
+
+    def _broadcast(self, node: onnx.NodeProto) -> int | None:
+        """Samples meet samples, and what all of them have in common."""
+        ranks = {self.ranks[name] for name in node.input if name in self.ranks}
+        rank = max(ranks)
+        common = [self.whole[name].shape for name in node.input if name in self.whole]
+        fits = all(len(shape) < rank or (len(shape) == rank and shape[0] == 1) for shape in common)
+        return rank if fits and len(ranks) == 1 and len(node.output) == 1 else None
+
+    def _reshaped(self, node: onnx.NodeProto) -> int | None:
+        target = self.whole.get(node.input[1])
+        if target is None or target.dtype != np.int64 or not target.size:
+            return None
+        empty = _attribute(node, "allowzero", 0) and not target.all()
+        keeps = int(target[0]) == self.count or (int(target[0]) == 0 and not empty)
+        return target.size if keeps and not empty else None
 
 
 def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
@@ -80,10 +158,11 @@ def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
     return onnx.helper.get_attribute_value(found[0]) if found else default
 
 
-def _constant_shape(node: onnx.NodeProto) -> tuple[int, ...]:
+def _constant(node: onnx.NodeProto) -> Array:
     (attribute,) = node.attribute
     value = onnx.helper.get_attribute_value(attribute)
-    return tuple(value.dims) if isinstance(value, onnx.TensorProto) else np.shape(value)
+    is_tensor = isinstance(value, onnx.TensorProto)
+    return onnx.numpy_helper.to_array(value) if is_tensor else np.asarray(value)
 
 
 def in_parts(count: int, evaluate: Callable[[slice], Sequence[Array]]) -> tuple[Array, ...]:
