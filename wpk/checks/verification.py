@@ -1,6 +1,7 @@
 """Check a plan against the model it was made from: the whole engine, and every operator alone."""
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def verify(
         lowered: The model after passes and lowering with the plan's options.
         model: The model's file.
         device: Executes the kernels.
-        seeds: Random inputs for the whole engine at the tuned sizes, where operators alone are
+        seeds: Random inputs for the whole engine at the tuned sizes, at least 1, where operators alone are
             checked on the first; at other sizes of a free dimension one is enough.
         progress: Told of every step.
 
@@ -109,30 +110,36 @@ def verify(
     """
     plan = bundle.plan
     require_same_operators(plan, lowered.program)
-    reference = ModelReference(model)
-    alone = GraphReference(lowered.graph, plan.precision)
     operators: list[OperatorCheck] = []
     whole: list[Check] = []
-    with Engine(bundle, device) as engine:
-        for dims in _sizes(plan):
-            at = "".join(f", {name} {size}" for name, size in dims.items())
-            first = random_inputs(plan, 0, dims)
-            memory: dict[str, Array] = {}
-            operators += check_operators(bundle, alone, first, dims, device, memory, progress)
-            expected = reference(first)
-            rounded = {
-                port.name: output_error(memory[port.name], expected[port.name])
-                for port in plan.outputs
-            }
-            count = seeds if dims == plan.free else 1
-            for seed in range(count):
-                progress(f"comparing with ONNX Runtime{at}", seed, count)
-                name = f"ONNX Runtime, seed {seed}{at}"
-                inputs = first if seed == 0 else random_inputs(plan, seed, dims)
-                right = expected if seed == 0 else reference(inputs)
-                precision = plan.precision
-                whole.append(check_outputs(engine.run, right, inputs, precision, name, rounded))
-            progress(f"comparing with ONNX Runtime{at}", count, count)
+    with ThreadPoolExecutor(1) as beside:  # ONNX Runtime computes while operators are checked
+        loading = beside.submit(ModelReference, model)
+        alone = GraphReference(lowered.graph, plan.precision)
+        with Engine(bundle, device) as engine:
+            reference = loading.result()
+            for dims in _sizes(plan):
+                at = "".join(f", {name} {size}" for name, size in dims.items())
+                count = seeds if dims == plan.free else 1
+                inputs = [random_inputs(plan, seed, dims) for seed in range(count)]
+                expected = [beside.submit(reference, each) for each in inputs]
+                memory: dict[str, Array] = {}
+                operators += check_operators(
+                    bundle, alone, inputs[0], dims, device, memory, progress
+                )
+                first = expected[0].result()
+                rounded = {
+                    port.name: output_error(memory[port.name], first[port.name])
+                    for port in plan.outputs
+                }
+                for seed, (given, right) in enumerate(zip(inputs, expected, strict=True)):
+                    progress(f"comparing with ONNX Runtime{at}", seed, count)
+                    name = f"ONNX Runtime, seed {seed}{at}"
+                    whole.append(
+                        check_outputs(
+                            engine.run, right.result(), given, plan.precision, name, rounded
+                        )
+                    )
+                progress(f"comparing with ONNX Runtime{at}", count, count)
     return Verification(tuple(operators), tuple(whole))
 
 
