@@ -101,8 +101,8 @@ def verify(
         lowered: The model after passes and lowering with the plan's options.
         model: The model's file.
         device: Executes the kernels.
-        seeds: Random inputs for the whole engine at the tuned sizes, at least 1, where operators alone are
-            checked on the first; at other sizes of a free dimension one is enough.
+        seeds: Random inputs for the whole engine at the tuned sizes, at least 1, where operators
+            alone are checked on the first; at other sizes of a free dimension one is enough.
         progress: Told of every step.
 
     Raises:
