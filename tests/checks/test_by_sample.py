@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx.helper import make_node
+from threadpoolctl import threadpool_info
 
 from wpk.checks import body as body_module
 from wpk.checks.body import Body
@@ -224,3 +225,23 @@ def _stored(nodes: list[onnx.NodeProto], batched: dict[str, Array], fixed: dict[
     weights = range(len(batched), len(names))
     (stored,) = Body(call, function, {"": 21})(arrays, weights, 0.0, [DType.FP16])
     return stored
+
+
+def test_parts_have_one_core_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of a part on all cores would be as many threads as the square of the cores."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    seen: list[int] = []
+
+    def evaluate(part: slice) -> list[Array]:
+        seen.extend(each["num_threads"] for each in threadpool_info() if _is_blas(each))
+        return [np.zeros(part.stop - part.start)]
+
+    before = [each["num_threads"] for each in threadpool_info() if _is_blas(each)]
+    in_parts(2, evaluate)
+    assert seen
+    assert set(seen) == {1}
+    assert [each["num_threads"] for each in threadpool_info() if _is_blas(each)] == before
+
+
+def _is_blas(library: dict[str, object]) -> bool:
+    return library["user_api"] == "blas"

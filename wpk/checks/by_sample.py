@@ -11,11 +11,13 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import onnx
+from threadpoolctl import ThreadpoolController
 
 from wpk.checks.float64_nodes import Array
 
@@ -180,10 +182,16 @@ def in_parts(count: int, evaluate: Callable[[slice], Sequence[Array]]) -> tuple[
     def work(first: int, end: int) -> None:
         whole.put(first, evaluate(slice(first, end)))
 
-    with ThreadPoolExecutor(workers) as pool:
+    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
         for done in [pool.submit(work, *pair) for pair in pairwise(edges)]:
             done.result()
     return whole.arrays
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Of NumPy: each part has a core, where its matrix products would ask for all of them."""
+    return ThreadpoolController()
 
 
 class _Whole:
