@@ -170,10 +170,12 @@ def test_a_cache_that_cannot_be_written_is_told_to_who_waits(tmp_path: Path, fil
 
 def test_ctrl_c_ends_the_pool_and_its_processes(tmp_path: Path, endless: KernelSource) -> None:
     program = f"""
+import signal
 from pathlib import Path
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
 from wpk.kernel_source import KernelSource
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background
 with CompilePool("sm_90a", cache=KernelCache(Path({str(tmp_path)!r}))) as pool:
     print("started", flush=True)
     list(pool.compile([KernelSource("endless", {endless.text!r})]))

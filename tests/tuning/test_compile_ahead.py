@@ -171,6 +171,7 @@ def test_leaving_drops_all_that_has_not_begun(compiler: Compiler, wanted: list[W
 
 
 PROGRAM = """
+import signal
 from pathlib import Path
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
@@ -187,6 +188,7 @@ wanted = [
     for offer in offers
     for scored in offer.ranked
 ]
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background
 with CompilePool("sm_90a", cache=KernelCache(Path(FOLDER)), workers=2) as pool:
     with CompileAhead(target, pool.submit) as ahead:
         ahead.expect(wanted)
