@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
+from processes import children
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
@@ -29,12 +30,6 @@ def pool(cache: KernelCache) -> Iterator[CompilePool]:
         yield pool
 
 
-def _children(process: int | None = None) -> set[int]:
-    """Processes that some thread of this one, or of another, started and that still run."""
-    threads = Path(f"/proc/{process or os.getpid()}/task").glob("*/children")
-    return {int(child) for thread in threads for child in thread.read_text().split()}
-
-
 def test_every_source_gets_one_outcome(pool: CompilePool, fill: Fill) -> None:
     sources = [fill(value) for value in range(5)]
     outcomes = list(pool.compile([*sources, sources[0]]))
@@ -52,10 +47,10 @@ def test_the_second_time_everything_comes_from_the_cache(
 ) -> None:
     sources = [fill(value) for value in range(3)]
     first = {outcome.source: outcome.kernel for outcome in pool.compile(sources)}
-    started = _children()
+    started = children()
     with CompilePool("sm_90a", cache=cache) as other:
         again = list(other.compile(sources))
-        assert _children() == started  # nothing to compile starts no process
+        assert children() == started  # nothing to compile starts no process
     assert all(outcome.cached for outcome in again)
     assert {outcome.source: outcome.kernel for outcome in again} == first
 
@@ -92,10 +87,10 @@ def test_a_compile_that_hangs_costs_only_itself(
 def test_a_compiler_that_crashes_costs_only_its_kernel(
     cache: KernelCache, fill: Fill, endless: KernelSource
 ) -> None:
-    before = _children()
+    before = children()
     with CompilePool("sm_90a", cache=cache, workers=1) as pool:
         list(pool.compile([fill(0)]))
-        (worker,) = _children() - before
+        (worker,) = children() - before
         killer = subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -SEGV {worker}"])
         outcomes = list(pool.compile([endless, fill(1)]))
         killer.wait()
@@ -105,10 +100,10 @@ def test_a_compiler_that_crashes_costs_only_its_kernel(
 
 
 def test_an_idle_worker_that_died_is_replaced(cache: KernelCache, fill: Fill) -> None:
-    before = _children()
+    before = children()
     with CompilePool("sm_90a", cache=cache, workers=1) as pool:
         list(pool.compile([fill(0)]))
-        (worker,) = _children() - before
+        (worker,) = children() - before
         os.kill(worker, signal.SIGKILL)
         time.sleep(0.2)
         (outcome,) = pool.compile([fill(1)])
@@ -118,11 +113,11 @@ def test_an_idle_worker_that_died_is_replaced(cache: KernelCache, fill: Fill) ->
 def test_leaving_the_pool_ends_what_is_in_flight(
     cache: KernelCache, fill: Fill, endless: KernelSource
 ) -> None:
-    before = _children()
+    before = children()
     with CompilePool("sm_90a", cache=cache, workers=2) as pool:
         outcome = next(pool.compile([fill(0), endless]))
         assert outcome.source.entry == "fill"
-    assert _children() == before
+    assert children() == before
 
 
 def test_who_submits_need_not_wait(cache: KernelCache, fill: Fill, endless: KernelSource) -> None:
@@ -147,17 +142,17 @@ def test_what_has_not_begun_can_be_cancelled(
 def test_closing_ends_what_was_submitted_and_the_pool_can_be_used_again(
     cache: KernelCache, fill: Fill, endless: KernelSource
 ) -> None:
-    before = _children()
+    before = children()
     pool = CompilePool("sm_90a", cache=cache, workers=2)
     with pool:
         futures = [pool.submit(endless), pool.submit(fill(0))]
         futures[1].result()
     with pytest.raises(CancelledError):
         futures[0].result()
-    assert _children() == before
+    assert children() == before
     with pool:
         assert pool.submit(fill(1)).result().status is Status.OK
-    assert _children() == before
+    assert children() == before
 
 
 def test_a_cache_that_cannot_be_written_is_told_to_who_waits(tmp_path: Path, fill: Fill) -> None:
@@ -189,7 +184,7 @@ with CompilePool("sm_90a", cache=KernelCache(Path({str(tmp_path)!r}))) as pool:
     )
     assert running.stdout is not None
     running.stdout.readline()
-    while not (workers := _children(running.pid)):
+    while not (workers := children(running.pid)):
         time.sleep(0.01)
     time.sleep(1)  # by now the compile is under way: it would go on for a minute
     os.killpg(running.pid, signal.SIGINT)

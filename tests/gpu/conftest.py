@@ -16,9 +16,11 @@ import wpk
 from wpk.build.cache import KernelCache
 from wpk.build.nvrtc import load_nvrtc
 from wpk.build.pool import CompilePool
+from wpk.device.cuda import CudaDevice
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.execution import Device, KernelImage
+from wpk.libraries.cudnn import Cudnn
 from wpk.lowering.model import lower_model
 from wpk.performance.bound import bound
 from wpk.plans.assembly import Setting, assemble
@@ -203,10 +205,15 @@ def load(case: Case, device: Device) -> None:
 @pytest.fixture(name="cuda", scope="session")
 def fixture_cuda() -> Iterator[Device]:
     """The first GPU."""
-    from wpk.device.cuda import CudaDevice
-
     with CudaDevice() as device:
         yield device
+
+
+@pytest.fixture(name="library", scope="module")
+def fixture_library(cuda: CudaDevice) -> Iterator[Cudnn]:
+    """CuDNN on the first GPU."""
+    with Cudnn(cuda) as library:
+        yield library
 
 
 @pytest.fixture(name="cases", scope="session")
@@ -249,8 +256,6 @@ def fixture_record(request: pytest.FixtureRequest) -> Callable[[str, object], No
 
 def _machine(config: pytest.Config) -> dict[str, str]:
     """What the figures were taken with."""
-    from wpk.device.cuda import CudaDevice
-
     with CudaDevice() as device:
         return {
             "gpu": device.name,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
+from cudnn_candidates import make_ready
 from fused_convolutions import BIAS, CONVOLUTIONS, RESIDUAL, fused_convolution
 
 from wpk.device.cuda import CudaDevice
@@ -40,13 +39,6 @@ def _matmul(precision: Precision, batch: tuple[int, int], constant: bool) -> Mat
     return Matmul(
         precision, (Extent(batch[0]), heads), Extent(m), n, k, a, b, constant, y, epilogue
     )
-
-
-@pytest.fixture(name="library", scope="module")
-def fixture_library(cuda: CudaDevice) -> Iterator[Cudnn]:
-    """CuDNN on the first GPU."""
-    with Cudnn(cuda) as library:
-        yield library
 
 
 @pytest.mark.parametrize("precision", list(Precision))
@@ -134,17 +126,7 @@ def test_refuses_addresses_that_are_not_aligned(cuda: CudaDevice, library: Cudnn
 
 
 def _ready(library: Cudnn, problem: Problem) -> list[CudnnCandidate]:
-    offer = library.offer(problem)
-    ready: list[CudnnCandidate] = []
-    reasons = list(offer.refusals)
-    for candidate in offer.candidates:
-        reason = candidate.prepare()
-        if reason is None:
-            ready.append(candidate)
-        else:
-            reasons.append(reason)
-        if len(ready) == MOST:
-            break
+    ready, reasons = make_ready(library, problem, MOST)
     assert ready, reasons
     return ready
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from attention_problems import attention
+from cudnn_candidates import make_ready
 from cudnn_problems import attentions, elementwise, reductions, softmaxes
+from reduction_cases import reduction_case
 
 from wpk.device.cuda import CudaDevice
 from wpk.dtypes import DType, Precision
@@ -23,7 +25,6 @@ from wpk.libraries.cudnn import Cudnn, CudnnCandidate
 from wpk.libraries.cudnn_problems import why_not
 from wpk.libraries.definition import Defined
 from wpk.libraries.execution import Operands, Workspace, capture
-from wpk.libraries.reduction_reference import reduction_case
 from wpk.libraries.reference import Case, random_case, worst_error
 from wpk.problems import Attention
 
@@ -47,13 +48,6 @@ ATTENTIONS = {
     for precision in Precision
     for name, problem in attentions(precision).items()
 }
-
-
-@pytest.fixture(name="library", scope="module")
-def fixture_library(cuda: CudaDevice) -> Iterator[Cudnn]:
-    """CuDNN on the first GPU."""
-    with Cudnn(cuda) as library:
-        yield library
 
 
 @pytest.mark.parametrize("name", ATTENTIONS)
@@ -171,17 +165,7 @@ def test_a_process_with_plans_ends_without_a_crash(end: str) -> None:
 
 def _ready(library: Cudnn, problem: Defined) -> list[CudnnCandidate]:
     """Candidates that can run; where there are none the test is skipped, in cuDNN's words."""
-    offer = library.offer(problem)
-    ready: list[CudnnCandidate] = []
-    reasons = list(offer.refusals)
-    for candidate in offer.candidates[:TRIED]:
-        reason = candidate.prepare()
-        if reason is None:
-            ready.append(candidate)
-        else:
-            reasons.append(reason)
-        if len(ready) == MOST:
-            break
+    ready, reasons = make_ready(library, problem, MOST, TRIED)
     if not ready:
         pytest.skip(f"cuDNN {library.version}: {'; '.join(dict.fromkeys(reasons)) or 'no plans'}")
     return ready

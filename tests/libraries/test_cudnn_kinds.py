@@ -17,6 +17,7 @@ from cudnn_problems import (
     with_scores,
 )
 from numpy.typing import NDArray
+from reduction_cases import reduction_case
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
@@ -34,7 +35,6 @@ from wpk.libraries.cudnn_pointwise import Step, Value
 from wpk.libraries.cudnn_problems import describe, why_not
 from wpk.libraries.definition import Defined, define
 from wpk.libraries.offer import constant_layout
-from wpk.libraries.reduction_reference import reduction_case
 from wpk.libraries.reference import worst_error
 from wpk.problems import Elementwise, Gather, Pad, Pooling, Problem, Resize, Tensor
 from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode

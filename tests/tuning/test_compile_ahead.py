@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from processes import children
 
 from wpk.build.pool import Compilation
 from wpk.dtypes import DType, Precision
@@ -209,6 +210,7 @@ with CompilePool("sm_90a", cache=KernelCache(Path(FOLDER)), workers=2) as pool:
 def test_whatever_ends_it_ends_every_process_at_once(
     tmp_path: Path, happens: str, said: str
 ) -> None:
+    here = Path(__file__).parent
     program = PROGRAM.replace("FOLDER", repr(str(tmp_path))).replace("HAPPENS", happens)
     running = subprocess.Popen(
         [sys.executable, "-P", "-c", program],
@@ -216,13 +218,13 @@ def test_whatever_ends_it_ends_every_process_at_once(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env=os.environ | {"PYTHONPATH": str(Path(__file__).parent)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (here, here.parent / "models")))},
     )
     assert running.stdout is not None
     running.stdout.readline()
     if said == "KeyboardInterrupt":
-        _until(lambda: len(_children(running.pid)) == 2)
-        workers = _children(running.pid)
+        _until(lambda: len(children(running.pid)) == 2)
+        workers = children(running.pid)
         time.sleep(0.3)
         os.killpg(running.pid, signal.SIGINT)
     else:
@@ -233,12 +235,3 @@ def test_whatever_ends_it_ends_every_process_at_once(
     assert said in stderr.splitlines()[-1]
     assert stderr.count("Traceback") == 1
     assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
-
-
-def _children(process: int) -> set[int]:
-    """Processes that a thread of another one started and that still run."""
-    try:
-        threads = list(Path(f"/proc/{process}/task").glob("*/children"))
-        return {int(child) for thread in threads for child in thread.read_text().split()}
-    except FileNotFoundError:  # a thread or the process ended meanwhile
-        return set()
