@@ -1,12 +1,12 @@
 """Check a plan against the model it was made from: the whole engine, and every operator alone."""
 
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wpk.checks.float64_nodes import Array
-from wpk.checks.model_check import ModelReference, check_outputs, output_error
+from wpk.checks.model_check import ModelReference, OutputError, check_outputs, output_error
 from wpk.checks.operator_check import OperatorCheck, check_operators
 from wpk.checks.operator_reference import GraphReference
 from wpk.engine.engine import Engine
@@ -18,6 +18,7 @@ from wpk.lowering.program import Program
 from wpk.plans.plan import Check, Plan, PlanBundle
 
 Progress = Callable[[str, int, int], None]
+Arrays = Mapping[str, Array]
 
 SEEDS = 3
 """Random inputs that a whole engine is compared on."""
@@ -121,7 +122,7 @@ def verify(
                 at = "".join(f", {name} {size}" for name, size in dims.items())
                 count = seeds if dims == plan.free else 1
                 inputs = [random_inputs(plan, seed, dims) for seed in range(count)]
-                expected = [beside.submit(reference, each) for each in inputs]
+                expected: list[Future[Arrays]] = [beside.submit(reference, each) for each in inputs]
                 memory: dict[str, Array] = {}
                 operators += check_operators(
                     bundle, alone, inputs[0], dims, device, memory, progress
@@ -131,16 +132,24 @@ def verify(
                     port.name: output_error(memory[port.name], first[port.name])
                     for port in plan.outputs
                 }
-                for seed, (given, right) in enumerate(zip(inputs, expected, strict=True)):
-                    progress(f"comparing with ONNX Runtime{at}", seed, count)
-                    name = f"ONNX Runtime, seed {seed}{at}"
-                    whole.append(
-                        check_outputs(
-                            engine.run, right.result(), given, plan.precision, name, rounded
-                        )
-                    )
-                progress(f"comparing with ONNX Runtime{at}", count, count)
+                whole += _compared(engine, inputs, expected, rounded, at, progress)
     return Verification(tuple(operators), tuple(whole))
+
+
+def _compared(
+    engine: Engine,
+    inputs: Sequence[Arrays],
+    expected: Sequence[Future[Arrays]],
+    rounded: Mapping[str, OutputError],
+    at: str,
+    progress: Progress,
+) -> Iterator[Check]:
+    """The whole engine beside ONNX Runtime, a seed after the other."""
+    for seed, (given, right) in enumerate(zip(inputs, expected, strict=True)):
+        progress(f"comparing with ONNX Runtime{at}", seed, len(inputs))
+        name, precision = f"ONNX Runtime, seed {seed}{at}", engine.plan.precision
+        yield check_outputs(engine.run, right.result(), given, precision, name, rounded)
+    progress(f"comparing with ONNX Runtime{at}", len(inputs), len(inputs))
 
 
 def require_same_operators(plan: Plan, program: Program) -> None:
