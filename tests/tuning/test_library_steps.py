@@ -33,7 +33,7 @@ from wpk.search.budget import Effort
 from wpk.search.model_search import Found, search_model
 from wpk.targets.registry import find_target
 from wpk.trial import Status
-from wpk.tuning.confirmation import confirmed
+from wpk.tuning.confirmation import ROUNDS, confirmed
 from wpk.tuning.gpu_lease import GpuLease
 from wpk.tuning.model_tuning import Means, Tuning, tune_model
 from wpk.tuning.offers import Offers
@@ -257,6 +257,23 @@ def test_the_models_choice_is_kept_where_nothing_else_is_faster(mixed: Found, be
     assert measured is not None
     assert measured.chosen == "models"
     assert measured.undone == ()
+
+
+@pytest.mark.parametrize(("library", "turns"), [(1.04e-5, 2 * ROUNDS), (1.1e-5, ROUNDS + 1)])
+def test_engines_far_behind_have_one_turn(
+    mixed: Found, bench: Bench, library: float, turns: int
+) -> None:
+    measured: list[float] = []
+
+    def counted(works: Sequence[Work]) -> float:
+        measured.append(_each(library)(works))
+        return measured[-1]
+
+    plan = _confirm(bench, mixed, counted).plan
+    assert plan.measurement is not None
+    assert [each.name for each in plan.measurement.variants] == ["models", "library"]
+    steps_in_the_engine = len(plan.steps)
+    assert len(measured) == turns + steps_in_the_engine
 
 
 def _confirm(bench: Bench, found: Found, times: Times) -> PlanBundle:

@@ -21,6 +21,10 @@ from wpk.trial import Regime
 ROUNDS = 3
 """Turns that the engines take."""
 
+HOPELESS = 1.05
+"""Times of the best, beyond which an engine takes no further turn: placing them anew moves a time by
+1 to 2 %."""
+
 _PATIENCE = Patience(least=5, most=21, noise=0.005, seconds=0.5)
 _LIMIT_SECONDS = 60.0
 
@@ -109,7 +113,10 @@ def _names(program: Program, problems: Sequence[Problem]) -> tuple[str, ...]:
 def _side_by_side(
     gpu: TrialProcess, plans: Mapping[str, PlanBundle]
 ) -> dict[str, tuple[float, ...]]:
-    """Samples of every engine. Each round places them anew: where memory lies moves times, too."""
+    """Samples of every engine. Each round places them anew: where memory lies moves times, too.
+
+    Those far behind the best have no part in the next one.
+    """
     samples: dict[str, tuple[float, ...]] = dict.fromkeys(plans, ())
     names = list(plans)
     for turn in range(ROUNDS):
@@ -119,6 +126,8 @@ def _side_by_side(
             for name, engine in engines.items():
                 works = [work for step in engine.bind().steps for work in step]
                 samples[name] += gpu.measure(works, (), Regime.WARM, _PATIENCE).seconds
+        medians = {name: quantile(samples[name], 0.5) for name in names}
+        names = [name for name in names if medians[name] <= HOPELESS * min(medians.values())]
     return samples
 
 
