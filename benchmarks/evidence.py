@@ -4,12 +4,14 @@
     python benchmarks/evidence.py --only 'mixed.resnet18.*' --output results.json
     python benchmarks/evidence.py --gpu 0 1 2 3 --output results.json
     python benchmarks/evidence.py --merge here.json there.json --output results.json
+    python benchmarks/evidence.py --only share --again --output results.json
 
 A row takes at most 8 minutes and is written to the output as soon as it is measured; rows that are
 there are not measured again, so an interrupted call goes on where it was. Rows that could not be
 measured are tried again. Rows share a folder (`--store`) of compiled kernels, trials and networks.
 With several GPUs each row has one of them to itself, and an equal part of the cores. Times are only
-worth something where nobody else uses the machine. Exit code 1 where a row fails or cannot be measured.
+worth something where nobody else uses the machine. The row `share` is computed from the output's other
+rows, without a GPU: again, once files were merged. Exit code 1 where a row fails or cannot be measured.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 
 # Python's safe path leaves a script's folder out.
@@ -64,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         about = _about(options.commit, arguments)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            for row, record in _measured(unfinished, options):
+            for row, record in _measured(unfinished, options, results):
                 results.add(row.name, record | about)
         except KeyboardInterrupt:
             _say("interrupted; finished rows are kept")
@@ -73,15 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _tell(results, options.only)
 
 
-def _measured(rows: Sequence[Row], options: argparse.Namespace) -> Iterator[tuple[Row, Record]]:
-    """Records as they come; rows that look at what others measured begin when those are done."""
+def _measured(
+    rows: Sequence[Row], options: argparse.Namespace, results: ResultFile
+) -> Iterator[tuple[Row, Record]]:
+    """Records as they come; rows that look at what others measured begin when those are kept."""
     for last in (False, True):
         stop = threading.Event()
-
-        def work(row: Row, seat: Seat, stop: threading.Event = stop) -> Record:
-            _say(f"{row.name} …")
-            return measure(row, options, seat, stop)
-
+        work = partial(measure, options, dict(results.records), stop)
         batch = [row for row in rows if row.is_last is last]
         for row, record in spread(batch, seats(options.gpu), work, stop):
             said = record.get("error") or _summary(record)
@@ -93,15 +94,22 @@ def _say(text: str) -> None:
     sys.stderr.write(f"{text}\n")  # at once: rows on several GPUs speak at the same time
 
 
-def measure(row: Row, options: argparse.Namespace, seat: Seat, stop: threading.Event) -> Record:
+def measure(
+    options: argparse.Namespace,
+    records: Mapping[str, Record],
+    stop: threading.Event,
+    row: Row,
+    seat: Seat,
+) -> Record:
     """A row's record, without what it was measured with."""
+    _say(f"{row.name} …")
     store = options.store.resolve()
     folder = store / "rows" / row.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     begun = time.monotonic()
     end = begun + MOST_SECONDS
-    context = Context(store, folder, end, options.budget, options.effort)
+    context = Context(store, folder, end, options.budget, options.effort, records)
     try:
         outcome = measure_apart(row, context, seat, stop)
         record: Record = {

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from export import weights_of
 
 from rows.goals import Goal
+from rows.result_file import Record
 
 BENCHMARKS = Path(__file__).parents[1]
 
@@ -63,6 +64,7 @@ class Context:
         deadline: When the row must have ended, on `time.monotonic`.
         budget: Of measuring where a whole network is tuned, as ``wpk optimize`` takes it.
         effort: Likewise.
+        records: Of the rows in the file of results; a row that is last finds all others there.
     """
 
     store: Path
@@ -70,6 +72,7 @@ class Context:
     deadline: float
     budget: str = BUDGET
     effort: int = EFFORT
+    records: Mapping[str, Record] = field(default_factory=dict)
 
     def seconds_left(self) -> float:
         """Until the deadline.

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from rows.base import Context, Outcome, Row, microseconds
 from rows.goals import Goal, as_figures
 from rows.side_by_side import time_plans
-from rows.tuned import Case, tuned_plan
+from rows.tuned import Case, measure_tuned
 from wpk.dtypes import Precision
 from wpk.plans.plan_file import read_plan
 from wpk.targets.registry import find_target
@@ -125,10 +126,13 @@ def floor_seconds(batch: int, target: str) -> float:
 def rows() -> list[Row]:
     """One a batch."""
     claim = "time of the whole engine over the sum of its operators' floors, fp16"
-    return [
-        Row(f"floor.resnet50.b{batch}", claim, partial(_measure, batch), goals=(goal_of(batch),))
-        for batch in ASKED
-    ]
+    return [_row(batch, claim) for batch in ASKED]
+
+
+def _row(batch: int, claim: str) -> Row:
+    case = Case("resnet50", Precision.FP16, batch)
+    measure = partial(measure_tuned, case, partial(_measure, batch))
+    return Row(f"floor.resnet50.b{batch}", claim, measure, goals=(goal_of(batch),))
 
 
 def goal_of(batch: int) -> Goal:
@@ -136,8 +140,7 @@ def goal_of(batch: int) -> Goal:
     return Goal(WHAT, ASKED[batch], at_most=True)
 
 
-def _measure(batch: int, context: Context) -> Outcome:
-    path = tuned_plan(Case("resnet50", Precision.FP16, batch), context)
+def _measure(batch: int, path: Path, _context: Context) -> Outcome:
     (timing,) = time_plans([path])
     plan = read_plan(path).plan
     floor = floor_seconds(batch, plan.target)

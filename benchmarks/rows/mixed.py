@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 
 from rows.base import Context, Outcome, Row, RowError, microseconds
-from rows.tuned import Case, tuned_plan
+from rows.tuned import Case, measure_tuned
 from wpk.dtypes import Precision
 from wpk.plans.measurement import EngineMeasurement
 from wpk.plans.plan_file import read_plan
@@ -25,11 +26,11 @@ def rows() -> list[Row]:
         for precision in PRECISIONS
         for batch in BATCHES
     ]
-    return [Row(f"mixed.{case}", claim, partial(_measure, case)) for case in cases]
+    return [Row(f"mixed.{case}", claim, partial(measure_tuned, case, _measure)) for case in cases]
 
 
-def _measure(case: Case, context: Context) -> Outcome:
-    written = read_plan(tuned_plan(case, context)).plan
+def _measure(plan: Path, _context: Context) -> Outcome:
+    written = read_plan(plan).plan
     judged = judge(written.measurement)
     checks = [check.detail for check in written.checks]
     return replace(judged, figures=judged.figures | {"checks": checks})

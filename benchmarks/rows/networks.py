@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -27,7 +28,7 @@ from rows.torch_baselines import (
     in_float64,
     keep_compiled,
 )
-from rows.tuned import Case, tuned_plan
+from rows.tuned import Case, measure_tuned
 from wpk.checks.model_check import OutputError, allowed, output_error
 from wpk.device.timing import noise_band, quantile
 from wpk.dtypes import Precision
@@ -82,20 +83,14 @@ def rows() -> list[Row]:
     ]
     autotuned = "the tuned engine beside PyTorch, compiled with max-autotune, under CUDA graphs"
     return [
-        *(
-            Row(f"network.{case}", claim, partial(_measure, case, USUAL), goals=(goal_of(case),))
-            for case in cases
-        ),
-        *(
-            Row(
-                f"autotuned.{case}",
-                autotuned,
-                partial(_measure, case, AUTOTUNED),
-                goals=(goal_of(case),),
-            )
-            for case in AUTOTUNED_CASES
-        ),
+        *(_row("network", case, USUAL, claim) for case in cases),
+        *(_row("autotuned", case, AUTOTUNED, autotuned) for case in AUTOTUNED_CASES),
     ]
+
+
+def _row(kind: str, case: Case, ways: Sequence[str], claim: str) -> Row:
+    measure = partial(measure_tuned, case, partial(_measure, case, ways))
+    return Row(f"{kind}.{case}", claim, measure, goals=(goal_of(case),))
 
 
 def goal_of(case: Case) -> Goal:
@@ -107,8 +102,7 @@ def goal_of(case: Case) -> Goal:
     return Goal(WHAT, 3.0 if case.network in _RESNETS else 1.5)
 
 
-def _measure(case: Case, ways: Sequence[str], context: Context) -> Outcome:
-    plan = tuned_plan(case, context)
+def _measure(case: Case, ways: Sequence[str], plan: Path, context: Context) -> Outcome:
     os.environ.update(keep_compiled(context.store / "torch"))
     module = exported_module(case.network, context.exported(case.network))
     inputs = draw(NETWORKS[case.network], case.batch, _SEED)

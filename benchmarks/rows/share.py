@@ -1,16 +1,15 @@
-"""How many of a network's operators generated kernels compute, where a library could have."""
+"""How many of all networks' operators generated kernels compute, where a library could have."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rows.base import Context, Outcome, Row, RowError
 from rows.goals import Goal, as_figures
-from rows.tuned import kept_plans
-from wpk.plans.plan import LibraryChoice, Step
-from wpk.plans.plan_file import read_plan
+from rows.plan_share import Share, share_in
+from rows.result_file import Record
 
 GOALS = (
     Goal("share of generated kernels by number", 0.75),
@@ -20,83 +19,74 @@ GOALS = (
 
 
 @dataclass(frozen=True)
-class Share:
-    """Operators of which cuDNN had a correct implementation.
+class Tuned:
+    """The share of a case's plan, and where it comes from.
 
     Attributes:
-        operators: How many.
-        generated: Of these a generated kernel computes so many.
-        seconds: Time of all, as chosen, each among its neighbours where that was measured.
-        generated_seconds: Of those that a generated kernel computes.
+        share: Of the plan.
+        row: Whose record holds it.
+        date: Of the record.
+        commit: Of the sources that the record was measured with.
     """
 
-    operators: int = 0
-    generated: int = 0
-    seconds: float = 0.0
-    generated_seconds: float = 0.0
-
-    def __add__(self, other: Share) -> Share:
-        """Of both."""
-        return Share(
-            self.operators + other.operators,
-            self.generated + other.generated,
-            self.seconds + other.seconds,
-            self.generated_seconds + other.generated_seconds,
-        )
+    share: Share
+    row: str
+    date: str
+    commit: str
 
     def figures(self) -> dict[str, Any]:
         """As a result file holds it."""
-        return {
-            "operators": self.operators,
-            "by_number": self.generated / self.operators if self.operators else None,
-            "by_time": self.generated_seconds / self.seconds if self.seconds else None,
-        }
+        return asdict(self) | _parts(self.share)
 
 
 def rows() -> list[Row]:
-    """One, over all plans of networks that the other rows tuned."""
+    """One, over the records of all rows that tuned a network."""
     claim = "generated kernels are chosen where cuDNN had a correct candidate"
     return [Row("share", claim, _measure, is_last=True, goals=GOALS)]
 
 
 def _measure(context: Context) -> Outcome:
-    plans = kept_plans(context)
-    shares = {name: share_of(read_plan(path).plan.steps) for name, path in plans.items()}
-    return judge(shares)
+    return judge(newest(context.records))
 
 
-def share_of(steps: Sequence[Step]) -> Share:
-    """Of a plan's steps. What cuDNN could not compute correctly does not count."""
-    total = Share()
-    for step in steps:
-        measured = step.evidence.measurement
-        if measured is None or measured.library is None:
+def newest(records: Mapping[str, Record]) -> dict[str, Tuned]:
+    """By case, what the newest record that holds the share of its plan says."""
+    found: dict[str, Tuned] = {}
+    for row, record in records.items():
+        held = share_in(record)
+        if held is None:
             continue
-        seconds = measured.in_engine_seconds or measured.median_seconds
-        ours = not isinstance(step.choice, LibraryChoice)
-        total += Share(1, int(ours), seconds, seconds * ours)
-    return total
+        case, share = held
+        tuned = Tuned(share, row, record["date"], record["commit"])
+        if case not in found or (tuned.date, row) > (found[case].date, found[case].row):
+            found[case] = tuned
+    return dict(sorted(found.items()))
 
 
-def judge(shares: dict[str, Share]) -> Outcome:
+def judge(plans: Mapping[str, Tuned]) -> Outcome:
     """Hold the shares of all plans together to the goals.
 
     Raises:
-        RowError: There is no operator that cuDNN could compute.
+        RowError: There is no plan, or no operator that cuDNN could compute.
     """
-    total = sum(shares.values(), Share())
-    if not total.operators:
-        raise RowError("no operator that cuDNN could compute is in a plan: measure networks first")
-    parts = (total.generated / total.operators, total.generated_seconds / total.seconds)
-    judged = [goal.judged(part) for goal, part in zip(GOALS, parts, strict=True)]
-    by_number, by_time = parts
+    if not plans:
+        raise RowError("no record holds the share of a plan: measure networks first")
+    total = sum((each.share for each in plans.values()), Share())
+    by_number, by_time = total.by_number, total.by_time
+    if by_number is None or by_time is None:
+        raise RowError(f"no operator that cuDNN could compute is in {', '.join(plans)}")
+    judged = [goal.judged(part) for goal, part in zip(GOALS, (by_number, by_time), strict=True)]
     summary = (
         f"{by_number:.0%} of {total.operators} operators, {by_time:.0%} of their time, "
-        f"in {len(shares)} plans"
+        f"in {len(plans)} plans"
     )
-    figures = {"plans": {name: share.figures() for name, share in shares.items()}}
+    figures = {"plans": {case: each.figures() for case, each in plans.items()}}
     return Outcome(
         all(each.reached for each in judged),
         summary,
-        figures | total.figures() | as_figures(judged),
+        figures | asdict(total) | _parts(total) | as_figures(judged),
     )
+
+
+def _parts(share: Share) -> dict[str, float | None]:
+    return {"by_number": share.by_number, "by_time": share.by_time}

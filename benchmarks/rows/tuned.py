@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,8 +13,10 @@ from export import NETWORKS
 
 import wpk.graph_passes
 import wpk.search
-from rows.base import Context
+from rows.base import Context, Outcome
+from rows.plan_share import share_of, tuned_figures
 from wpk.dtypes import Precision
+from wpk.plans.plan_file import read_plan
 
 _SOURCES = ("*.py", "*.cuh")
 
@@ -44,11 +46,6 @@ def plans_folder(context: Context) -> Path:
     return context.store / "plans" / hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
-def kept_plans(context: Context) -> dict[str, Path]:
-    """All of them by name of their case."""
-    return {path.stem: path for path in sorted(plans_folder(context).glob("*.plan"))}
-
-
 def tuned_plan(case: Case, context: Context) -> Path:
     """The case's plan: the one that another row wrote, or a new one.
 
@@ -68,6 +65,20 @@ def tuned_plan(case: Case, context: Context) -> Path:
     kept.parent.mkdir(parents=True, exist_ok=True)
     os.replace(fresh, kept)
     return kept
+
+
+def measure_tuned(
+    case: Case, measure: Callable[[Path, Context], Outcome], context: Context
+) -> Outcome:
+    """What is measured of a case's plan; the figures hold the plan's share of generated kernels too.
+
+    Raises:
+        RowError: The case cannot be tuned, or its plan not measured.
+    """
+    plan = tuned_plan(case, context)
+    outcome = measure(plan, context)
+    share = share_of(read_plan(plan).plan.steps)
+    return replace(outcome, figures=outcome.figures | tuned_figures(str(case), share))
 
 
 @lru_cache(maxsize=1)
