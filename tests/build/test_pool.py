@@ -1,14 +1,13 @@
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
-from processes import children
+from processes import children, interrupt, start_program
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
@@ -165,29 +164,19 @@ def test_a_cache_that_cannot_be_written_is_told_to_who_waits(tmp_path: Path, fil
 
 def test_ctrl_c_ends_the_pool_and_its_processes(tmp_path: Path, endless: KernelSource) -> None:
     program = f"""
-import signal
 from pathlib import Path
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
 from wpk.kernel_source import KernelSource
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background
 with CompilePool("sm_90a", cache=KernelCache(Path({str(tmp_path)!r}))) as pool:
     print("started", flush=True)
     list(pool.compile([KernelSource("endless", {endless.text!r})]))
 """
-    running = subprocess.Popen(
-        [sys.executable, "-P", "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    assert running.stdout is not None
-    running.stdout.readline()
+    running = start_program(program)
     while not (workers := children(running.pid)):
         time.sleep(0.01)
     time.sleep(1)  # by now the compile is under way: it would go on for a minute
-    os.killpg(running.pid, signal.SIGINT)
+    interrupt(running)
     _, stderr = running.communicate(timeout=20)
     assert "KeyboardInterrupt" in stderr
     assert stderr.count("Traceback") == 1  # the workers say nothing

@@ -1,7 +1,6 @@
 """What bad input gets: one line of what and where, a fix, the right exit code, nothing written."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from processes import interrupt, start_python
 
 Refused = Callable[..., str]
 WriteModel = Callable[[str], Path]
@@ -215,11 +215,6 @@ def test_a_full_disk(model: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def _hear_interrupts() -> None:
-    """Tests may run in the background of a shell, which makes its children ignore interrupts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 LONG_TO_CHECK = (
     "(float[1,64,96,96] x, float[64,64,3,3] w) => (float[1,64,96,96] y) { "
     "a = Conv<pads=[1,1,1,1]>(x, w) b = Conv<pads=[1,1,1,1]>(a, w) "
@@ -246,19 +241,12 @@ def test_an_interrupt_exits_130_and_leaves_nothing(model: Path, tmp_path: Path, 
         model = tmp_path / "cache" / "long.onnx"
         model.parent.mkdir()
         onnx.save(long, model)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "wpk", "optimize", model, "-o", output, "--target", "h200"],
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
-        start_new_session=True,
-        preexec_fn=_hear_interrupts,
-    )
+    command = ["-m", "wpk", "optimize", model, "-o", output, "--target", "h200"]
+    process = start_python(*command, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert process.stderr is not None
     reached = next((line for line in process.stderr if line.startswith(stage)), "")
     time.sleep(0.2)
-    os.killpg(process.pid, signal.SIGINT)
+    interrupt(process)
     _, err = process.communicate(timeout=60)
     assert reached
     assert process.returncode == 130, err

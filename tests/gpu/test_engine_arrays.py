@@ -272,6 +272,21 @@ def test_closing_in_any_order_is_safe(plan: Path) -> None:
     assert "PyCUDA" not in ended.stderr
 
 
+def test_processes_that_close_nothing_end_without_a_crash(plan: Path) -> None:
+    """Several, because what they did wrong once ended one in ten."""
+    program = f"""
+        import numpy as np
+        import wpk
+        engine = wpk.load({str(plan)!r}, "gpu")
+        engine.run({{"x": np.ones((3, 64), np.float32)}})
+        result = engine.run(engine.upload({{"x": np.ones((3, 64), np.float32)}}))
+    """
+    command = [sys.executable, "-P", "-c", textwrap.dedent(program)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(10)]
+    said = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 10, said
+
+
 def test_the_gpu_is_what_the_table_says(cuda: CudaDevice) -> None:
     assert cuda.capability == (9, 0)
     assert differences(cuda.facts, find_target("h200")) == ()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from processes import children
+from processes import children, interrupt, start_program
 
 from wpk.build.pool import Compilation
 from wpk.dtypes import DType, Precision
@@ -172,7 +169,6 @@ def test_leaving_drops_all_that_has_not_begun(compiler: Compiler, wanted: list[W
 
 
 PROGRAM = """
-import signal
 from pathlib import Path
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
@@ -189,7 +185,6 @@ wanted = [
     for offer in offers
     for scored in offer.ranked
 ]
-signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a shell's background
 with CompilePool("sm_90a", cache=KernelCache(Path(FOLDER)), workers=2) as pool:
     with CompileAhead(target, pool.submit) as ahead:
         ahead.expect(wanted)
@@ -212,21 +207,13 @@ def test_whatever_ends_it_ends_every_process_at_once(
 ) -> None:
     here = Path(__file__).parent
     program = PROGRAM.replace("FOLDER", repr(str(tmp_path))).replace("HAPPENS", happens)
-    running = subprocess.Popen(
-        [sys.executable, "-P", "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (here, here.parent / "models")))},
-    )
-    assert running.stdout is not None
-    running.stdout.readline()
+    folders = here, here.parent / "models"
+    running = start_program(program, PYTHONPATH=os.pathsep.join(map(str, folders)))
     if said == "KeyboardInterrupt":
         _until(lambda: len(children(running.pid)) == 2)
         workers = children(running.pid)
         time.sleep(0.3)
-        os.killpg(running.pid, signal.SIGINT)
+        interrupt(running)
     else:
         workers = set()
     start = time.monotonic()

@@ -1,6 +1,7 @@
 """What pycuda lacks of the driver: graphs, and marks on streams of the caller's.
 
-A graph captures a stream's work once, to start it often.
+A graph captures a stream's work once, to start it often. When the process ends it is the device that
+gives graphs and marks up, after it has waited for them: their own finalizers would come before that.
 cuda-bindings (extra ``gpu``) works on the context that is current, which is pycuda's.
 """
 
@@ -47,6 +48,7 @@ class CudaGraph:
             self._driver.cuGraphDestroy(graph)
         self._launch = self._driver.cuGraphLaunch
         self.close = weakref.finalize(self, self._driver.cuGraphExecDestroy, self._executable)
+        self.close.atexit = False
 
     def replay(self) -> None:
         """Start it; it may still run when this returns.
@@ -83,6 +85,7 @@ class CudaMark:
         flag = self._driver.CUevent_flags.CU_EVENT_DISABLE_TIMING
         self._event = checked("make an event", self._driver.cuEventCreate(flag))
         self.close = weakref.finalize(self, self._driver.cuEventDestroy, self._event)
+        self.close.atexit = False
 
     def record(self, stream: int) -> None:
         """See `wpk.device.streams.Mark.record`."""

@@ -1,9 +1,15 @@
 """Open a device by the name that a person gives."""
 
-from contextlib import AbstractContextManager, nullcontext
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from wpk.errors import EngineError
 from wpk.execution import Device
+
+if TYPE_CHECKING:
+    from wpk.libraries.gpu import GpuDevice
 
 DEVICES = ("auto", "gpu", "cpu")
 
@@ -35,13 +41,13 @@ def open_for_checks(name: str) -> AbstractContextManager[Device]:
     """
     gpu = _gpu(name)
     if gpu is not None:
-        return nullcontext(gpu)
+        return gpu
     from wpk.libraries.cpu import CpuProcess
 
     return CpuProcess(time_limit_seconds=LAUNCH_SECONDS)
 
 
-def _gpu(name: str) -> Device | None:
+def _gpu(name: str) -> GpuDevice | None:
     """The GPU, or None where the name asks for the CPU or leaves the choice and there is no GPU."""
     if name not in DEVICES:
         raise EngineError(f"unknown device {name!r}", fix=f"choose one of {', '.join(DEVICES)}")
