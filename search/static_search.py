@@ -210,7 +210,7 @@ def _choose(
         funnels=tuple(each.funnel for each in prepared.shortlists),
         finalists=tuple(each.template.name for each in finalists),
         refusals=tuple(refusals),
-        warning="; ".join(_spill_words(r) for r in resources if r.spills),
+        warning="; ".join(spill_words(r) for r in resources if r.spills),
     )
     timed = replace(finalist, scored=replace(finalist.scored, estimate=seconds))
     return Choice(timed, resources, prepared.bound, record)
@@ -224,13 +224,14 @@ def _why_refused(
         if isinstance(outcome, str):
             return f"{source.entry} failed to compile: {outcome}"
         if outcome.spills and not allow_spills:
-            return f"{source.entry} {_spill_words(outcome)}"
+            return f"{source.entry} {spill_words(outcome)}"
     if _estimate_compiled(prepared, finalist, _resources(finalist, compiled)) == inf:
         return "with the registers that it needs, not one of its blocks fits an SM"
     return None
 
 
-def _spill_words(resources: KernelResources) -> str:
+def spill_words(resources: KernelResources) -> str:
+    """How much a kernel spills, after its name."""
     stored, loaded = resources.spill_store_bytes, resources.spill_load_bytes
     return f"spills registers: {stored} bytes a thread stored, {loaded} loaded"
 

@@ -157,7 +157,13 @@ class ProblemTuning:
         if self._exhausted:
             return Stop.EXHAUSTED
         late = now >= limits.end or (now >= limits.until and len(self.tried) >= LEAST_TRIALS)
-        return Stop.OUT_OF_BUDGET if late or self.measured >= limits.trials else None
+        spent = late or self.measured >= limits.trials
+        return Stop.OUT_OF_BUDGET if spent and not self._has_only_failed else None
+
+    @property
+    def _has_only_failed(self) -> bool:
+        """Whether there is nothing to choose: then a budget does not end the search."""
+        return bool(self.tried) and self.best == inf
 
     def _try_library(self, rival: Rival) -> None:
         """Try the implementations that the library thinks best, but those that it never makes ready."""
@@ -177,7 +183,8 @@ class ProblemTuning:
     def _ask(self) -> None:
         """Ask for as many as may be on their way, and have them compiled."""
         left = min(self._session.effort.trials - len(self.tried), WINDOW)
-        most = int(min(left, self._limits.trials - self.measured))
+        allowed = inf if self._has_only_failed else self._limits.trials - self.measured
+        most = int(min(left, allowed))
         asked = self._competition.ask(most - len(self._asked))
         fresh = [(template, schedule.parameters()) for template, schedule in asked]
         self._asked += fresh

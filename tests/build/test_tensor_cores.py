@@ -1,10 +1,9 @@
-import importlib.util
 import re
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from disassembly import listing
 
 from wpk.build.nvrtc import Nvrtc
 from wpk.build.tensor_cores import count_tensor_core_instructions
@@ -73,18 +72,10 @@ def test_counts_nothing_in_a_kernel_of_the_ordinary_cores(
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a", "sm_100a"])
 def test_agrees_with_the_disassembler(nvrtc: Nvrtc, tmp_path: Path, arch: str) -> None:
-    spec = importlib.util.find_spec("nvidia")
-    folders = [] if spec is None else list(spec.submodule_search_locations or [])
-    tools = [tool for folder in folders for tool in Path(folder).glob("cu13/bin/nvdisasm")]
-    if not tools:
-        pytest.skip("needs the wheel nvidia-cuda-nvdisasm")
     text = PRODUCTS.replace("STATEMENTS", F16 * 3 + BF16 + TF32 * 2)
     cubin = nvrtc.compile(KernelSource("products", text), arch).cubin
-    (tmp_path / "products.cubin").write_bytes(cubin)
-    listing = subprocess.run(
-        [tools[0], "-c", tmp_path / "products.cubin"], check=True, capture_output=True, text=True
-    ).stdout
-    listed = Counter(re.findall(r"\b[HIDQ]G?MMA\.[A-Z0-9.]+", listing))
+    text = listing(cubin, tmp_path)
+    listed = Counter(re.findall(r"\b[HIDQ]G?MMA\.[A-Z0-9.]+", text))
     assert listed == {"HMMA.16816.F32": 3, "HMMA.16816.F32.BF16": 1, "HMMA.1688.F32.TF32": 2}
     counts = count_tensor_core_instructions(cubin)["products"]
     assert counts == {"hmma.f16": 3, "hmma.bf16": 1, "hmma.tf32": 2}

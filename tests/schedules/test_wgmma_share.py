@@ -1,7 +1,5 @@
 """Tiles that two blocks share: numbers on the emulator under every check, grids, boxes, what blocks then load."""
 
-import subprocess
-import sysconfig
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -10,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from disassembly import listing
 from warpgroup_layers import at, convolution, image, matmul
 from warpgroup_problems import dense, resnet
 
@@ -283,22 +282,10 @@ def test_machine_code_copies_what_is_shared_to_both_blocks(
     kernel = load_nvrtc().compile(source, "sm_90a")
     assert not kernel.resources.spills
     assert "serialized" not in kernel.log
-    file = tmp_path / "kernel.cubin"
-    file.write_bytes(kernel.cubin)
-    listing = subprocess.run(
-        [_nvdisasm(), "-c", str(file)], capture_output=True, text=True, check=True
-    ).stdout
-    copies = Counter(word for word in listing.split() if word.startswith("UTMALDG"))
+    text = listing(kernel.cubin, tmp_path)
+    copies = Counter(word for word in text.split() if word.startswith("UTMALDG"))
     multicast = {word for word in copies if word.endswith("MULTICAST")}
     assert sum(copies[word] for word in multicast) * 2 == copies.total()
     if name == "conv_wgmma":
         assert any("IM2COL" in word for word in multicast) == (share == ROWS)
-    assert listing.count("MEMBAR.ALL.GPU") == 1
-
-
-def _nvdisasm() -> str:
-    folder = Path(sysconfig.get_path("purelib")) / "nvidia"
-    tools = sorted(folder.glob("cu13/bin/nvdisasm"))
-    if not tools:
-        pytest.skip("needs the wheel nvidia-cuda-nvdisasm")
-    return str(tools[0])
+    assert text.count("MEMBAR.ALL.GPU") == 1

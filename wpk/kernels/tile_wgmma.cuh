@@ -84,15 +84,15 @@ WPK_DEVICE void loadLimited(uint32 (&values)[Slices][4], SharedAddress tile, con
     }
 }
 
-// The same where A has limits: a warp loads its rows of a box, during the products of the box before, and multiplies
-// them from registers. The first box is `firstBox` of the reduction.
+// The same where A has limits: a warp loads its rows of a box, during the products of the box before in this step, and
+// multiplies them from registers. None of a step's products is left to the next one: around the loop ptxas takes
+// registers that products still read for others. The first box is `firstBox` of the reduction.
 template <class T, class Shape, class Limits>
 WPK_DEVICE void multiplyLimitedRing(
     float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, int count, const Limits& limits, int firstBox)
 {
-    uint32 loaded[Shape::slices][4], held[Shape::slices][4] = {};
+    uint32 loaded[Shape::slices][4], held[Shape::slices][4];
     RingPlace<Shape::stages> place;
-    int previous = 0;
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
     {
@@ -103,10 +103,11 @@ WPK_DEVICE void multiplyLimitedRing(
         {
             const SharedAddress tile = ring.tileA(place.slot) + box * Shape::boxBytesA;
             loadLimited<T>(loaded, tile, limits, firstBox + step * Shape::boxes + box);
-            waitWgmma<0>(acc); // the products of the box before
-            keepUntilHere(held);
-            if (box == 0 && step > 0)
-                ring.release(previous);
+            if (box > 0)
+            {
+                waitWgmma<0>(acc); // the products of the box before
+                keepUntilHere(held);
+            }
             memcpy(held, loaded, sizeof held);
             const uint64 b = describeB<Shape>(ring.tileB(place.slot));
             fenceWgmma();
@@ -115,11 +116,12 @@ WPK_DEVICE void multiplyLimitedRing(
                 wgmma<T, Shape::majorB>(acc, held[slice], b + sliceOfB<Shape>(box, slice), 1);
             commitWgmma();
         }
-        previous = place.slot;
+        waitWgmma<0>(acc);
+        keepUntilHere(held);
+        if (step + 1 < count)
+            ring.release(place.slot);
         place.advance();
     }
-    waitWgmma<0>(acc);
-    keepUntilHere(held);
 }
 
 // acc += sums, when all products that add to `sums` are done and no longer read the parts of A.

@@ -8,7 +8,7 @@ from wpk.execution import LibraryImage
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.search.library_pick import LibraryPick
 from wpk.search.model_search import Found
-from wpk.search.static_search import Choice, choose_spilling
+from wpk.search.static_search import Choice, choose_spilling, spill_words
 from wpk.search.store_record import Stage
 from wpk.search.tune_record import Request, Tried, Tuned
 from wpk.trial import Status, Trial
@@ -88,6 +88,9 @@ class Bench:
         for outcome in built.outcomes:
             if outcome.kernel is None:
                 return Trial(request.schedule, outcome.status, (), str(outcome.error))
+            if outcome.kernel.resources.spills:
+                reason = f"{outcome.source.entry} {spill_words(outcome.kernel.resources)}"
+                return Trial(request.schedule, Status.REJECTED, (), reason)
             kernels[outcome.source.digest] = outcome.kernel
         if verdict.wrong:
             return Trial(request.schedule, Status.WRONG_RESULT, (), verdict.wrong)

@@ -10,7 +10,7 @@ from wpk.problems import Matmul
 from wpk.search.budget import Budget
 from wpk.search.space import SearchSpace
 from wpk.search.tune import in_order, shares
-from wpk.search.tune_record import Stop
+from wpk.search.tune_record import Request, Stop
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
 
@@ -131,6 +131,32 @@ def test_when_the_time_is_over_what_is_known_is_used(
     assert len(found[1].tried) == 20
     assert found[1].best is not None
     assert found[1].best.trial.cost == min(each.trial.cost for each in found[1].tried)
+
+
+@pytest.mark.parametrize("budget", [Budget(seconds=5.0), Budget(trials=5)], ids=["time", "trials"])
+def test_a_problem_of_which_all_failed_is_searched_until_something_runs(
+    make_bench: MakeBench, make_product: MakeProduct, budget: Budget
+) -> None:
+    """The budget is the first problem's; what the models chose for the second is wrong."""
+    bench = make_bench()
+    first, second = (bench.task(make_product(m, 512, 512)) for m in (512, 256))
+    wrong: list[Request] = []
+
+    def spoil(request: Request) -> Trial | None:
+        if request.problem != second.problem or len(wrong) == 12:
+            return None
+        wrong.append(request)
+        return Trial(request.schedule, Status.WRONG_RESULT)
+
+    bench.runner.spoil = spoil
+    bench.runner.break_after = 1
+    with pytest.raises(KeyboardInterrupt):
+        bench.tune([second])
+    bench.runner.break_after = float("inf")
+    found = bench.tune([replace(first, estimate=2e-1), second], budget=budget)
+    assert len(wrong) == 12
+    assert found[1].best is not None
+    assert found[1].stop is Stop.OUT_OF_BUDGET
 
 
 def test_progress_tells_place_best_and_time_left(

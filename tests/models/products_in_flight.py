@@ -1,0 +1,132 @@
+"""Registers that machine code of sm_90a writes while products of warpgroups still read them.
+
+A product with A in registers reads them after it was started, until it has been waited for
+(``WARPGROUP.DEPBAR``). ptxas does not always know: around a loop it has given such registers to others.
+Neither the emulator nor a comparison of numbers is sure to notice, since products are mostly quicker.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+A_REGISTERS = 4
+
+_LABEL = re.compile(r"^\s*(\.L_x_\d+):")
+_LINE = re.compile(r"/\*[0-9a-f]+\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;")
+_TARGET = re.compile(r"`\((\.L_x_\d+)\)")
+_REGISTER = re.compile(r"R(\d+)(?:\.\w+)*$")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One line of a listing.
+
+    Attributes:
+        text: All of it.
+        opcode: With its parts, ``HGMMA.64x128x16.F32``.
+        operands: The result first, if there is one.
+        targets: Labels that it may go to.
+        leaves: Whether it never goes on to the next instruction.
+    """
+
+    text: str
+    opcode: str
+    operands: tuple[str, ...]
+    targets: tuple[str, ...]
+    leaves: bool
+
+    @property
+    def written(self) -> range:
+        """Numbers of the registers that it writes."""
+        match = _REGISTER.match(self.operands[0]) if self.operands else None
+        return range(0) if match is None else range(int(match[1]), int(match[1]) + self._width)
+
+    @property
+    def read_later(self) -> range:
+        """Of a product with A in registers: A's."""
+        match = _REGISTER.match(self.operands[1]) if self.opcode.startswith("HGMMA") else None
+        first = 0 if match is None else int(match[1])
+        return range(0) if match is None else range(first, first + A_REGISTERS)
+
+    @property
+    def waits(self) -> bool:
+        """Whether all products have ended behind it."""
+        return self.opcode.startswith("WARPGROUP.DEPBAR") and self.operands[-1] == "0x0"
+
+    @property
+    def _width(self) -> int:
+        name, *parts = self.opcode.split(".")
+        if name == "HGMMA":
+            return int(parts[0].split("x")[1]) // 2
+        if name == "LDSM":
+            return int(parts[-1]) if parts[-1].isdigit() else 1
+        if "128" in parts:
+            return 4
+        wide = "64" in parts or "WIDE" in parts or (name == "CS2R" and "32" not in parts)
+        return 2 if wide else 1
+
+
+@dataclass
+class _Block:
+    instructions: list[Instruction] = field(default_factory=list)
+    successors: list[str] = field(default_factory=list)
+
+
+def overwritten_in_flight(listing: str) -> list[str]:
+    """Lines that may write a register of A between a product and the wait for it, on any way."""
+    blocks = _blocks(listing)
+    entering = {name: frozenset[int]() for name in blocks}
+    waiting, found = list(blocks), dict[str, None]()
+    while waiting:
+        name = waiting.pop()
+        state = entering[name]
+        for each in blocks[name].instructions:
+            if state & set(each.written):
+                found[each.text] = None
+            state = frozenset() if each.waits else state | frozenset(each.read_later)
+        for successor in blocks[name].successors:
+            if not state <= entering[successor]:
+                entering[successor] |= state
+                waiting.append(successor)
+    return list(found)
+
+
+def products_from_registers(listing: str) -> int:
+    """How many products have A in registers."""
+    lines = (_instruction(line) for line in listing.splitlines())
+    return sum(bool(each and each.read_later) for each in lines)
+
+
+def _blocks(listing: str) -> dict[str, _Block]:
+    """Parts between labels and branches, by label."""
+    name = ""
+    blocks = {name: _Block()}
+
+    def begin(following: str, *, falls_through: bool) -> str:
+        if falls_through:
+            blocks[name].successors.append(following)
+        blocks[following] = _Block()
+        return following
+
+    for line in listing.splitlines():
+        if match := _LABEL.match(line):
+            name = begin(match[1], falls_through=True)
+        elif each := _instruction(line):
+            blocks[name].instructions.append(each)
+            blocks[name].successors += each.targets
+            if each.targets or each.leaves:
+                name = begin(f"after {each.text}", falls_through=not each.leaves)
+    return blocks
+
+
+def _instruction(line: str) -> Instruction | None:
+    match = _LINE.search(line)
+    if match is None:
+        return None
+    guard, opcode, rest = match.groups()
+    operands = tuple(part.strip() for part in rest.split(","))
+    leaves = guard is None and opcode in {"BRA", "EXIT"}
+    # BSSY names where ways meet again; it goes nowhere.
+    targets = () if opcode.startswith("BSSY") else tuple(_TARGET.findall(rest))
+    return Instruction(line.strip(), opcode, operands, targets, leaves)

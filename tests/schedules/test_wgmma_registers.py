@@ -1,0 +1,89 @@
+"""Warpgroups that multiply from registers leave these alone until the products have read them."""
+
+from pathlib import Path
+
+import pytest
+from disassembly import listing
+from products_in_flight import overwritten_in_flight, products_from_registers
+from warpgroup_layers import at
+from warpgroup_problems import dense, resnet
+
+from wpk.build.nvrtc import load_nvrtc
+from wpk.dtypes import Precision
+from wpk.problems import ClampedConvolution, Convolution, Problem, Tensor
+from wpk.schedules.registry import TEMPLATE_OF
+from wpk.schedules.wgmma_share import ROWS
+from wpk.schedules.wgmma_tiles import WgmmaSchedule
+
+TILES = {
+    "one box": WgmmaSchedule(64, 64, 64, 3, early=1),
+    "two warpgroups": WgmmaSchedule(128, 64, 64, 3),
+    "two boxes": WgmmaSchedule(128, 64, 128, 2, early=1),
+    "four boxes": WgmmaSchedule(64, 16, 256, 2),
+    "wide": WgmmaSchedule(64, 128, 64, 3),
+    "shared": WgmmaSchedule(64, 128, 64, 4, early=1, share=ROWS),
+    "cluster": WgmmaSchedule(64, 64, 64, 3, split=2, cluster=1),
+    "split": WgmmaSchedule(64, 32, 64, 4, split=4),
+}
+
+SLOW = {"four boxes", "wide", "split"}
+
+LOOP = """
+        /*0100*/                   HGMMA.64x64x16.F32 R24, R88, gdesc[UR4], R24, gsb0 ;
+.L_x_1:
+        /*0110*/                   LDG.E R{register}, desc[UR8][R2.64] ;
+        /*0120*/                   WARPGROUP.DEPBAR.LE gsb0, {groups} ;
+        /*0130*/                   IMAD R90, R1, 0x2, R2 ;
+        /*0140*/                   HGMMA.64x64x16.F32 R24, R92, gdesc[UR4], R24, gsb0 ;
+        /*0150*/               @P1 BRA `(.L_x_1) ;
+        /*0160*/                   EXIT ;
+"""
+
+
+def limited(plain: Convolution, *, upper: bool) -> ClampedConvolution:
+    limit = Tensor(plain.x.dtype, (0, 1, 0, 0))
+    return ClampedConvolution(**vars(plain), lower=limit, upper=limit if upper else None)
+
+
+def layers(precision: Precision) -> dict[str, tuple[str, Problem]]:
+    plain = resnet(c=192, n=32, precision=precision)
+    return {
+        "lower limits": ("conv_wgmma", limited(plain, upper=False)),
+        "both limits": ("conv_wgmma", limited(plain, upper=True)),
+        "fp32 convolution": ("conv_wgmma", plain),
+        "fp32 product": ("gemm_wgmma", dense(512, 512, 768, precision=precision)),
+    }
+
+
+@pytest.mark.parametrize(
+    "tile", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in TILES]
+)
+@pytest.mark.parametrize(
+    ("precision", "layer"),
+    [
+        (Precision.FP16, "lower limits"),
+        (Precision.FP16, "both limits"),
+        (Precision.TF32, "lower limits"),
+        (Precision.FP32, "lower limits"),
+        (Precision.FP32, "fp32 convolution"),
+        (Precision.FP32, "fp32 product"),
+    ],
+)
+def test_products_read_what_they_were_given(
+    precision: Precision, layer: str, tile: str, tmp_path: Path
+) -> None:
+    name, problem = layers(precision)[layer]
+    (source,) = TEMPLATE_OF[name].instantiate(problem, at(TILES[tile], precision))
+    text = listing(load_nvrtc().compile(source, "sm_90a").cubin, tmp_path)
+    assert products_from_registers(text)
+    assert overwritten_in_flight(text) == []
+
+
+@pytest.mark.parametrize(
+    ("register", "groups", "wrong"),
+    [(86, 0, False), (88, 0, True), (91, 0, True), (92, 0, True), (96, 0, False), (96, 1, True)],
+)
+def test_what_is_written_too_early_is_found(register: int, groups: int, wrong: bool) -> None:
+    """Of 88 to 91 and, around the loop, 92 to 95; 90 is written behind the wait."""
+    found = overwritten_in_flight(LOOP.format(register=register, groups=hex(groups)))
+    assert bool(found) == wrong
