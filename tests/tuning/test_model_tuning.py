@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,14 +23,22 @@ from wpk.plans.assembly import Setting, assemble
 from wpk.plans.plan import PlanBundle
 from wpk.plans.plan_file import read_plan, write_plan
 from wpk.plans.provenance import Provenance
+from wpk.problems import Problem
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.budget import Effort
 from wpk.search.model_search import Found, search_model
 from wpk.targets.registry import find_target
 from wpk.trial import Regime
+from wpk.tuning.cases import Case, Cases
 from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.model_tuning import Means, Tuning, deciding_regime, tune_model
+from wpk.tuning.model_tuning import (
+    Means,
+    Tuning,
+    clock_without,
+    deciding_regime,
+    tune_model,
+)
 from wpk.tuning.offers import Offers
 
 TARGET = find_target("h200")
@@ -112,6 +121,21 @@ def test_tuning_tells_how_long_it_will_take(bench: Bench, tmp_path: Path) -> Non
     assert told[-1][:2] == (2, 2)
     assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
     assert any(left is not None and left > 0 for _, _, left in told)
+
+
+def test_a_budget_is_not_spent_on_references() -> None:
+    def make() -> dict[Problem, Case]:
+        time.sleep(0.5)
+        return {}
+
+    first, second = Cases(make), Cases(make)
+    clock = clock_without(first, second)
+    begun, really = clock(), time.monotonic()
+    assert not first
+    assert not second
+    time.sleep(0.1)
+    assert time.monotonic() - really >= 1.1
+    assert 0.09 <= clock() - begun <= 0.9
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """What the candidates of each problem are checked and timed on: an operator with the reference's values."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -48,15 +49,24 @@ class Case:
 
 
 class Cases(Mapping[Problem, Case]):
-    """The cases of a model at one seed, computed when the first of them is asked for."""
+    """The cases of a model at one seed, computed when the first of them is asked for.
+
+    Attributes:
+        seconds: How long that took; 0 before.
+    """
 
     def __init__(self, make: Callable[[], dict[Problem, Case]]) -> None:
         """Take what makes them."""
         self._make = make
+        self.seconds = 0.0
 
     @cached_property
     def _made(self) -> dict[Problem, Case]:
-        return self._make()
+        begun = time.monotonic()
+        try:
+            return self._make()
+        finally:
+            self.seconds = time.monotonic() - begun
 
     def __getitem__(self, problem: Problem) -> Case:
         """The case of a problem."""

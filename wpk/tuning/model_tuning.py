@@ -1,6 +1,7 @@
 """Choose every problem's schedule by measuring: searchers propose, the GPU decides, the store remembers."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -133,7 +134,8 @@ def tune_model(
         argv = ["wpk", "optimize", plan.provenance.model]
         run = tuning.run or store.begin_run(argv, tuning.seed)
         bench = Bench(ahead, runner, OddShapes(setting, means.lease, ahead))
-        session = Session(store, run, setup, regime, tuning.effort, tuning.budget, bench)
+        limits = tuning.effort, tuning.budget
+        session = Session(store, run, setup, regime, *limits, bench, clock_without(first, second))
         _measure_static(
             {task.problem: found.choices[task.problem] for task in tasks}, session, tell
         )
@@ -182,6 +184,11 @@ class _Outcome:
         _, high = noise_band(self.library.trial.seconds)
         low, _ = noise_band(self.generated.trial.seconds)
         return high < low
+
+
+def clock_without(*cases: Cases) -> Callable[[], float]:
+    """Seconds, of which those spent on references are no part: a budget is for searching."""
+    return lambda: time.monotonic() - sum(each.seconds for each in cases)
 
 
 def deciding_regime(plan: Plan, target: Target) -> Regime:
