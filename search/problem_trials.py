@@ -21,6 +21,7 @@ class ProblemTrials:
     Attributes:
         known: What is known of each, in the order of trying.
         lookups: What the store said at first, one a template or library.
+        fresh: How many have been tried since.
     """
 
     def __init__(self, task: Task, session: Session) -> None:
@@ -36,6 +37,7 @@ class ProblemTrials:
         found = {t: look_up(session.store, key, session.regime) for t, key in self._keys.items()}
         self.lookups = tuple(each.why for each in found.values())
         pairs = [(template, each) for template, hits in found.items() for each in hits.known]
+        self.fresh = 0
         pairs.sort(key=lambda pair: pair[1].at)  # as they were tried: patience depends on it
         self.known: dict[Name, Known] = {
             (template, each.trial.schedule): each for template, each in pairs
@@ -65,6 +67,7 @@ class ProblemTrials:
         """Try one that is not known, proposed by a searcher."""
         (trial,) = self._measured([name], Stage.SEARCH, searcher)
         self.known[name] = Known(trial, searcher=searcher)
+        self.fresh += 1
         return trial
 
     def are_compared(self, finalists: Sequence[Name]) -> bool:

@@ -80,7 +80,7 @@ class ProblemTuning:
     def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
         """Try the library, then schedules until there is a reason to stop."""
         self.expect(limits)
-        if self._rival is not None and self._session.clock() < limits.end:
+        if self._rival is not None:
             self._try_library(self._rival)
             after_trial()
         while (stop := self._why_stop()) is None:
@@ -95,9 +95,9 @@ class ProblemTuning:
     def finish(self, stop: Stop) -> Tuned:
         """Compare the best side by side, unless the store knows how that ends, and choose.
 
-        When the run's time is over, what the problem has not measured itself is not compared.
+        When the run's time is over, a problem of which nothing was measured now is not compared.
         """
-        in_time = self.measured > 0 or self._session.clock() < self._limits.end
+        in_time = self._trials.fresh > 0 or self._session.clock() < self._limits.end
         finalists = self._finalists()
         while in_time and finalists and not self._trials.are_compared(finalists):
             self._trials.compare(finalists)
@@ -166,11 +166,15 @@ class ProblemTuning:
         return bool(self.tried) and self.best == inf
 
     def _try_library(self, rival: Rival) -> None:
-        """Try the implementations that the library thinks best, but those that it never makes ready."""
+        """Try the implementations that the library thinks best, but those that it never makes ready.
+
+        When the run's time is over that is one: no problem is decided without its rival.
+        """
         tried = 0
         for configuration in rival.configurations:
             name = rival.name, configuration
-            if tried == self._session.effort.library or self._session.clock() >= self._limits.end:
+            most = 1 if self._session.clock() >= self._limits.end else self._session.effort.library
+            if tried >= most:
                 return
             if name not in self._trials.known:
                 self._trials.search(name)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from wpk.problems import Matmul
+from wpk.search.budget import Budget
+from wpk.search.store_record import Stage
 from wpk.search.tune_record import Request, Rival, Stop, Task
 from wpk.trial import Status, Trial
 
@@ -56,6 +58,38 @@ def test_its_best_is_compared_with_the_best_schedules(bench: Any, task: Task) ->
     assert len(tuned.finalists) == bench.effort.finalists + 2
     assert tuned.best == min(generated, library, key=lambda each: each.trial.cost)
     assert len(library.trial.seconds) == 2 * bench.effort.rounds
+
+
+def test_a_problem_that_the_budget_does_not_reach_is_compared_with_its_best_guess(
+    bench: Any, task: Task, make_product: MakeProduct
+) -> None:
+    """The guess that the library never makes ready is none."""
+
+    def answer(request: Request) -> Trial | None:
+        if request.schedule == ENGINES[0]:
+            return Trial(request.schedule, Status.REJECTED)
+        return _answer(request)
+
+    first = replace(bench.task(make_product(1024, 512, 512)), estimate=2e-1)
+    schedule = _known_schedule(bench, task)
+    bench.runner.spoil = answer
+    requests = len(bench.runner.requests)
+    _, late = bench.tune([first, task], budget=Budget(seconds=5.0))
+    asked = [r for r in bench.runner.requests[requests:] if r.problem == task.problem]
+    searched = [r.schedule for r in asked if r.stage is Stage.SEARCH]
+    assert searched == [ENGINES[0], ENGINES[1]]
+    assert late.compared
+    assert {each.trial.schedule for each in late.finalists} == {schedule, ENGINES[1]}
+
+
+def _known_schedule(bench: Any, task: Task) -> tuple[tuple[str, int], ...]:
+    """What a run without the library has measured of a problem, and was then interrupted."""
+    bench.runner.break_after = 1
+    with pytest.raises(KeyboardInterrupt):
+        bench.tune([replace(task, rival=None)])
+    bench.runner.break_after = float("inf")
+    schedule: tuple[tuple[str, int], ...] = bench.runner.requests[-1].schedule
+    return schedule
 
 
 def test_it_wins_where_it_is_the_fastest(bench: Any, task: Task) -> None:
