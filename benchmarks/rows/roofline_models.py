@@ -76,7 +76,7 @@ def _maximum_pool(sketch: Sketch, name: str, size: Shape) -> None:
     n, c, width = size
     x = sketch.channels_last(name, (n, c, width, width))
     y = sketch.node("MaxPool", name, [x], kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
-    sketch.output(y, (n, c, width // 2, width // 2))
+    sketch.pooled(name, y, (n, c))
 
 
 def _attention(sketch: Sketch, name: str, size: Shape) -> None:
