@@ -13,15 +13,93 @@
 namespace wpk
 {
 
+namespace detail
+{
+
+// The larger of two numbers; NaN where one is NaN.
+WPK_DEVICE float larger(float a, float b)
+{
+#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+#else
+    return a > b || isNan(a) ? a : b;
+#endif
+}
+WPK_DEVICE float smaller(float a, float b)
+{
+#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+#else
+    return a < b || isNan(a) ? a : b;
+#endif
+}
+
+// Of words of fragments: one float, or two values of Half or Bfloat16.
+template <class E>
+WPK_DEVICE uint32 largerWord(uint32 a, uint32 b)
+{
+    if constexpr (isSame<E, float>)
+    {
+        return asUint32(larger(asFloat(a), asFloat(b)));
+    }
+    else
+    {
+#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
+        uint32 result;
+        if constexpr (isSame<E, Half>)
+            asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+        else
+            asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+        return result;
+#else
+        return pack2<E>(larger(unpackLow<E>(a), unpackLow<E>(b)), larger(unpackHigh<E>(a), unpackHigh<E>(b)));
+#endif
+    }
+}
+template <class E>
+WPK_DEVICE uint32 smallerWord(uint32 a, uint32 b)
+{
+    if constexpr (isSame<E, float>)
+    {
+        return asUint32(smaller(asFloat(a), asFloat(b)));
+    }
+    else
+    {
+#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
+        uint32 result;
+        if constexpr (isSame<E, Half>)
+            asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+        else
+            asm("min.NaN.bf16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
+        return result;
+#else
+        return pack2<E>(smaller(unpackLow<E>(a), unpackLow<E>(b)), smaller(unpackHigh<E>(a), unpackHigh<E>(b)));
+#endif
+    }
+}
+
+} // namespace detail
+
 // Tiles are multiplied as they were loaded.
 struct NoLimits
 {
-    template <class T, int N>
-    WPK_DEVICE void keepValues(T (&)[N], int) const
+    struct Step
+    {
+    };
+    template <class T, int Together, int Steps>
+    WPK_DEVICE void load(Step (&)[Steps], int) const
     {
     }
     template <class T, int Tiles>
-    WPK_DEVICE void keepFragments(uint32 (&)[Tiles][4], int) const
+    static WPK_DEVICE void keepFragments(uint32 (&)[Tiles][4], const Step&)
+    {
+    }
+    template <class T, int N>
+    WPK_DEVICE void keepValues(T (&)[N], int) const
     {
     }
 };
@@ -31,6 +109,12 @@ template <class B, bool HasUpper, int Channels, int Tap, int Reduction>
 class ChannelLimits
 {
 public:
+    // Those of a lane's elements in an mma step, as the words of fragments (mma.cuh says where these lie).
+    struct Step
+    {
+        uint32 lower[2], upper[2];
+    };
+
     // `inputs` are the lower limits and, if there are any, the upper ones.
     WPK_DEVICE explicit ChannelLimits(const void* const* inputs)
         : lower_(static_cast<const B*>(inputs[0])), upper_(static_cast<const B*>(inputs[HasUpper ? 1 : 0]))
@@ -44,87 +128,118 @@ public:
         WPK_UNROLL
         for (int e = 0; e < N; ++e)
         {
-            const Range range = rangeAt(position + e);
-            values[e] = fromFloat<T>(range.keep(toFloat(values[e])));
+            const Positions<1> here(position + e);
+            if (!here.exists(0))
+                continue;
+            const float raised = detail::larger(toFloat(values[e]), toFloat(lower_[here.channel(0)]));
+            values[e] = fromFloat<T>(HasUpper ? detail::smaller(raised, toFloat(upper_[here.channel(0)])) : raised);
         }
     }
 
-    // A warp's fragments of the mma step `step` of the reduction (mma.cuh says where its elements lie).
-    template <class T, int Tiles>
-    WPK_DEVICE void keepFragments(uint32 (&fragments)[Tiles][4], int step) const
+    // Of Steps steps of the reduction from `first` on, a multiple of Together. Together so many lie in one tap, if they
+    // divide it.
+    template <class T, int Together, int Steps>
+    WPK_DEVICE void load(Step (&limits)[Steps], int first) const
     {
-        constexpr int kDepth = MmaDepth<T>::value;
-        constexpr int kPerWord = kDepth == 16 ? 2 : 1;
-        const int first = step * kDepth + laneIndex() % 4 * kPerWord;
+        using E = typename MmaStored<T>::Type;
+        constexpr int kDepth = MmaDepth<T>::value, kOfWord = 4 / static_cast<int>(sizeof(E));
+        static_assert(Steps <= Together, "they lie together");
+        const Positions<Together * kDepth> positions(first * kDepth);
+        const int lane = laneIndex() % 4 * kOfWord;
         WPK_UNROLL
-        for (int half = 0; half < 2; ++half)
+        for (int step = 0; step < Steps; ++step)
         {
-            Range ranges[kPerWord];
-            rangesAt(ranges, first + half * (kDepth / 2));
             WPK_UNROLL
-            for (int i = 0; i < Tiles; ++i)
+            for (int half = 0; half < 2; ++half)
             {
-                keepWord<T>(fragments[i][half * 2], ranges);
-                keepWord<T>(fragments[i][half * 2 + 1], ranges);
+                const int place = step * kDepth + half * (kDepth / 2) + lane;
+                limits[step].lower[half] = wordAt<E, kOfWord>(lower_, positions, place, asFloat(kMinusInfinity));
+                if (HasUpper)
+                    limits[step].upper[half] = wordAt<E, kOfWord>(upper_, positions, place, asFloat(kPlusInfinity));
+            }
+        }
+    }
+
+    // A warp's fragments of that step.
+    template <class T, int Tiles>
+    static WPK_DEVICE void keepFragments(uint32 (&fragments)[Tiles][4], const Step& limits)
+    {
+        using E = typename MmaStored<T>::Type;
+        WPK_UNROLL
+        for (int i = 0; i < Tiles; ++i)
+        {
+            WPK_UNROLL
+            for (int word = 0; word < 4; ++word)
+            {
+                const uint32 raised = detail::largerWord<E>(fragments[i][word], limits.lower[word / 2]);
+                fragments[i][word] = HasUpper ? detail::smallerWord<E>(raised, limits.upper[word / 2]) : raised;
             }
         }
     }
 
 private:
-    struct Range
-    {
-        float lower, upper;
-        bool exists;
+    static constexpr uint32 kPlusInfinity = 0x7f800000u, kMinusInfinity = 0xff800000u;
 
-        WPK_DEVICE float keep(float value) const
+    // Positions of the reduction from `first` on, a multiple of Count.
+    template <int Count>
+    class Positions
+    {
+    public:
+        WPK_DEVICE explicit Positions(int first) : first_(first), channel_(channelOf(first)) {}
+        WPK_DEVICE int channel(int place) const
         {
-            if (!exists)
-                return value;
-            const float raised = value > lower || isNan(value) ? value : lower;
-            return !HasUpper || raised < upper || isNan(raised) ? raised : upper;
+            return kInOneTap ? channel_ + place : channelOf(first_ + place);
         }
+        WPK_DEVICE bool exists(int place) const
+        {
+            const bool isInside = kInOneTap ? first_ < Reduction : first_ + place < Reduction;
+            return isInside && (Channels == Tap || channel(place) < Channels);
+        }
+
+    private:
+        static constexpr bool kInOneTap = Tap % Count == 0;
+
+        static WPK_DEVICE int channelOf(int position)
+        {
+            return Reduction == Tap ? position : position % Tap;
+        }
+
+        int first_, channel_;
     };
 
-    WPK_DEVICE Range rangeAt(int position) const
+    // N neighbouring limits, the first at a multiple of N, as values of E; `none` where there are none.
+    template <class E, int N, int Count>
+    static WPK_DEVICE uint32 wordAt(const B* limits, const Positions<Count>& positions, int place, float none)
     {
-        const int channel = Reduction == Tap ? position : position % Tap;
-        const bool exists = position < Reduction && (Channels == Tap || channel < Channels);
-        if (!exists)
-            return {0.0f, 0.0f, false};
-        return {toFloat(lower_[channel]), HasUpper ? toFloat(upper_[channel]) : 0.0f, true};
-    }
-
-    // Of N neighbouring positions, the first a multiple of N.
-    template <int N>
-    WPK_DEVICE void rangesAt(Range (&ranges)[N], int position) const
-    {
-        if constexpr (Channels == Tap && Tap % N == 0)
+        E values[N];
+        if constexpr (Channels % N == 0)
         {
-            const int channel = Reduction == Tap ? position : position % Tap;
-            const bool exists = position < Reduction;
-            const auto lower = exists ? load<B, N>(lower_ + channel) : zeroVector<B, N>();
-            const auto upper = exists && HasUpper ? load<B, N>(upper_ + channel) : zeroVector<B, N>();
+            const bool are = positions.exists(place);
+            const auto loaded = are ? wpk::load<B, N>(limits + positions.channel(place)) : zeroVector<B, N>();
             WPK_UNROLL
             for (int e = 0; e < N; ++e)
-                ranges[e] = {toFloat(lower[e]), toFloat(upper[e]), exists};
+                values[e] = are ? converted<E>(loaded[e]) : fromFloat<E>(none);
         }
         else
         {
             WPK_UNROLL
             for (int e = 0; e < N; ++e)
-                ranges[e] = rangeAt(position + e);
+            {
+                const bool is = positions.exists(place + e);
+                values[e] = is ? converted<E>(limits[positions.channel(place + e)]) : fromFloat<E>(none);
+            }
         }
+        uint32 word;
+        memcpy(&word, values, sizeof(word));
+        return word;
     }
-
-    template <class T>
-    static WPK_DEVICE void keepWord(uint32& word, const Range (&range)[1])
+    template <class E>
+    static WPK_DEVICE E converted(B limit)
     {
-        word = asUint32(range[0].keep(asFloat(word)));
-    }
-    template <class T>
-    static WPK_DEVICE void keepWord(uint32& word, const Range (&range)[2])
-    {
-        word = pack2<T>(range[0].keep(unpackLow<T>(word)), range[1].keep(unpackHigh<T>(word)));
+        if constexpr (isSame<E, B>)
+            return limit;
+        else
+            return fromFloat<E>(toFloat(limit));
     }
 
     const B *lower_, *upper_;

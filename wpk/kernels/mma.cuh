@@ -119,6 +119,18 @@ struct MmaDepth<Tf32>
     static constexpr int value = 8;
 };
 
+// The type in shared memory of an operand of mmaTile(T, …).
+template <class T>
+struct MmaStored
+{
+    using Type = T;
+};
+template <>
+struct MmaStored<Tf32>
+{
+    using Type = float;
+};
+
 // acc[i][j] += a[i] * b[j] for a warp's TM x TN tiles of 16 x 8, accumulated in float.
 // T is Half, Bfloat16 or Tf32. One rendezvous in the emulator however many the tiles: prefer large ones.
 template <class T, int TM, int TN>

@@ -28,6 +28,10 @@ template <>
 struct MmaDepth<SplitFp32> : MmaDepth<Tf32>
 {
 };
+template <>
+struct MmaStored<SplitFp32> : MmaStored<Tf32>
+{
+};
 
 // The parts of fragments, in registers of mma or wgmma. `small` is not rounded: the unit cuts what is beyond its bits.
 template <int Tiles, int Words>

@@ -16,23 +16,6 @@
 namespace wpk
 {
 
-// The type in shared memory of an operand of mmaTile(T, …).
-template <class T>
-struct MmaStored
-{
-    using Type = T;
-};
-template <>
-struct MmaStored<Tf32>
-{
-    using Type = float;
-};
-template <>
-struct MmaStored<SplitFp32>
-{
-    using Type = float;
-};
-
 // The shape of a block's work. Schedule names block_m, block_n, block_k, warps_m, warps_n, stages and early.
 template <class T, class Schedule, bool BIsDepthMajor>
 struct MmaShape
@@ -171,6 +154,15 @@ WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loade
     }
 }
 
+// The fragments of a step of the reduction, between their channels' limits.
+template <class T, int Tiles, class Limits>
+WPK_DEVICE void keepStep(uint32 (&fragments)[Tiles][4], const Limits& limits, int step)
+{
+    typename Limits::Step kept[1];
+    limits.template load<T, 1>(kept, step);
+    Limits::template keepFragments<T>(fragments, kept[0]);
+}
+
 // acc += A * B over the tiles at `slot`; the fragments of a step are loaded during the step before. The first one is
 // `firstStep` of the reduction, which says whose channels' limits hold.
 template <class T, class Shape, class Fragments, class Limits>
@@ -180,14 +172,14 @@ WPK_DEVICE void multiplySlot(float (&acc)[Shape::tilesM][Shape::tilesN][4], cons
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     uint32 a[2][Shape::tilesM][4], b[2][Shape::tilesN][2];
     fragments.load(slot, 0, a[0], b[0]);
-    limits.template keepFragments<T>(a[0], firstStep);
+    keepStep<T>(a[0], limits, firstStep);
     WPK_UNROLL
     for (int step = 0; step < kSteps; ++step)
     {
         if (step + 1 < kSteps)
         {
             fragments.load(slot, step + 1, a[(step + 1) % 2], b[(step + 1) % 2]);
-            limits.template keepFragments<T>(a[(step + 1) % 2], firstStep + step + 1);
+            keepStep<T>(a[(step + 1) % 2], limits, firstStep + step + 1);
         }
         mmaTile(T{}, acc, a[step % 2], b[step % 2]);
     }

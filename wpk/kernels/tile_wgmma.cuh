@@ -69,19 +69,23 @@ WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const Wgmma
     waitWgmma<0>(acc);
 }
 
-// A warp's rows of a box of A, kept between their channels' limits; `box` counts those of the reduction.
+// Steps of products in the 128 bytes of a box's rows.
+inline constexpr int kBoxSteps = 4;
+
+// A warp's rows of a box of A, kept between their channels' limits. Those of the next box come meanwhile.
 template <class T, int Slices, class Limits>
-WPK_DEVICE void loadLimited(uint32 (&values)[Slices][4], SharedAddress tile, const Limits& limits, int box)
+WPK_DEVICE void loadLimited(uint32 (&values)[Slices][4], SharedAddress tile, typename Limits::Step (&kept)[Slices],
+    const Limits& limits, int nextBox)
 {
-    constexpr int kOfBox = 128 / 32; // steps of products in the bytes of a row, of which Slices have channels
     const int row = warpIndex() * 16 + laneIndex() % 16, chunk = laneIndex() / 16;
     WPK_UNROLL
     for (int slice = 0; slice < Slices; ++slice)
     {
         loadMatrix4(values[slice], tile + SwizzledTile<128>::offset(row, slice * 2 + chunk));
         auto& fragment = reinterpret_cast<uint32(&)[1][4]>(values[slice]);
-        limits.template keepFragments<T>(fragment, box * kOfBox + slice);
+        Limits::template keepFragments<T>(fragment, kept[slice]);
     }
+    limits.template load<T, kBoxSteps>(kept, nextBox * kBoxSteps);
 }
 
 // The same where A has limits: a warp loads its rows of a box, during the products of the box before in this step, and
@@ -92,6 +96,8 @@ WPK_DEVICE void multiplyLimitedRing(
     float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, int count, const Limits& limits, int firstBox)
 {
     uint32 loaded[Shape::slices][4], held[Shape::slices][4];
+    typename Limits::Step kept[Shape::slices];
+    limits.template load<T, kBoxSteps>(kept, firstBox * kBoxSteps);
     RingPlace<Shape::stages> place;
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
@@ -102,7 +108,7 @@ WPK_DEVICE void multiplyLimitedRing(
         for (int box = 0; box < Shape::boxes; ++box)
         {
             const SharedAddress tile = ring.tileA(place.slot) + box * Shape::boxBytesA;
-            loadLimited<T>(loaded, tile, limits, firstBox + step * Shape::boxes + box);
+            loadLimited<T>(loaded, tile, kept, limits, firstBox + step * Shape::boxes + box + 1);
             if (box > 0)
             {
                 waitWgmma<0>(acc); // the products of the box before
@@ -188,6 +194,8 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned ch
     float sums[Shape::accumulators] = {};
     uint32 values[kSlices][4] = {};
     Tf32Parts<kSlices, 4> parts(values);
+    typename Limits::Step kept[kSlices];
+    limits.template load<SplitFp32, kBoxSteps>(kept, firstBox * kBoxSteps);
     RingPlace<Shape::stages> place;
     int previous = 0, boxes = 0;
     WPK_KEEP_LOOP
@@ -202,7 +210,7 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned ch
             const int tileB = place.slot * Shape::stageBytes + Shape::bytesA + box * Shape::boxBytesB;
             const int smallB = ring.smallB(boxes);
             splitBox<Shape>(shared + tileB, shared + smallB);
-            loadLimited<SplitFp32>(values, ring.shared + tileA, limits, firstBox + boxes);
+            loadLimited<SplitFp32>(values, ring.shared + tileA, kept, limits, firstBox + boxes + 1);
             takeSums(acc, sums, parts); // of the box before
             if (box == 0 && step > 0)
                 ring.release(previous);

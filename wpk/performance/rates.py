@@ -87,11 +87,12 @@ class StepRates:
         steps = np.maximum(work.steps, 1)
         moved = work.block_transactions * target.transaction_bytes / steps
         loads = work.thread_loads * warps / steps
-        slots = LOAD_SLOTS * loads + GATHER_SLOTS * moved / _WARP_BYTES
-        slots = slots + work.thread_slots * warps / steps
+        slots = work.thread_slots * warps / steps
+        if not work.by_warpgroups:
+            slots = slots + LOAD_SLOTS * loads + GATHER_SLOTS * moved / _WARP_BYTES
         return cls(
             operations=peak / (target.sm_count * target.clock),
-            slots=np.zeros_like(slots) if work.by_warpgroups else slots,
+            slots=slots + np.zeros_like(loads),
             flops=work.block_flops / steps,
             bytes=moved,
             loads=loads,

@@ -12,6 +12,7 @@ from wpk.dims import product
 from wpk.dtypes import Precision
 from wpk.launch import Im2col, TensorMapArgument
 from wpk.performance.work import Columns, Work
+from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.schedules import packings, wgmma_costs, wgmma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
@@ -38,7 +39,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     """Plain, strided and dilated convolutions in all precisions over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
-    version: ClassVar[int] = 6
+    version: ClassVar[int] = 7
     problem_type = Convolution
     schedule_type = WgmmaSchedule
 
@@ -76,7 +77,10 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
         """See `ScheduleTemplate.work`."""
         view = _view(problem)
         tiles = view.product(columns, target)
-        return wgmma_costs.work(tiles, _sharing(view), problem.precision, columns, target)
+        limited = isinstance(problem, ClampedConvolution)
+        return wgmma_costs.work(
+            *(tiles, _sharing(view), problem.precision, columns, target), keeps_limits=limited
+        )
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""

@@ -20,6 +20,7 @@ _FP32_ROWS = (
     36  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
 )
 _OTHER_REGISTERS = 28  # addresses and descriptors
+_LIMIT_SLOTS = 165.0  # of a warp, to load its rows of a box between limits; from nvdisasm's listings
 
 
 def threads(columns: Columns) -> Floats:
@@ -71,11 +72,18 @@ def registers(columns: Columns, precision: Precision) -> Floats:
 
 
 def work(
-    product: TiledProduct, sharing: Sharing, precision: Precision, columns: Columns, target: Target
+    product: TiledProduct,
+    sharing: Sharing,
+    precision: Precision,
+    columns: Columns,
+    target: Target,
+    *,
+    keeps_limits: bool = False,
 ) -> Work:
     """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
 
-    Of fp32 three products read B or what is cut off it, which is written in between.
+    Of fp32 three products read B or what is cut off it, which is written in between. Rows between
+    limits go through registers; in fp32 they do in any case.
     """
     size = float(precision.storage.bytes)
     times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
@@ -87,6 +95,7 @@ def work(
         registers=registers(columns, precision),
         loads=rows * columns["block_k"] * size / _PORT_BYTES * WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),
+        slots=_LIMIT_SLOTS * columns["block_k"] * size / _BOX_ROW_BYTES if keeps_limits else 0.0,
         by_warpgroups=True,
     )
     return sharing.product(product, columns, target).work(columns, costs)
