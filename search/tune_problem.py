@@ -168,18 +168,25 @@ class ProblemTuning:
     def _try_library(self, rival: Rival) -> None:
         """Try the implementations that the library thinks best, but those that it never makes ready.
 
-        When the run's time is over that is one: no problem is decided without its rival.
+        When the problem's time is over they are as few as are compared; when the run's is, one: no
+        problem is decided without its rival.
         """
         tried = 0
         for configuration in rival.configurations:
             name = rival.name, configuration
-            most = 1 if self._session.clock() >= self._limits.end else self._session.effort.library
-            if tried >= most:
+            if tried >= self._library_trials():
                 return
             if name not in self._trials.known:
                 self._trials.search(name)
                 self._count(name)
             tried += self._trials.known[name].trial.status is not Status.REJECTED
+
+    def _library_trials(self) -> int:
+        """How many of the library's implementations may be tried, as late as it is now."""
+        most, now = self._session.effort.library, self._session.clock()
+        if now < self._limits.until:
+            return most
+        return min(most, LIBRARY_FINALISTS if now < self._limits.end else 1)
 
     def _is_rival(self, template: str) -> bool:
         return self._rival is not None and template == self._rival.name

@@ -20,7 +20,7 @@ _FP32_ROWS = (
     36  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
 )
 _OTHER_REGISTERS = 28  # addresses and descriptors
-_LIMIT_SLOTS = 165.0  # of a warp, to load its rows of a box between limits; from nvdisasm's listings
+_LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 
 def threads(columns: Columns) -> Floats:

@@ -82,6 +82,20 @@ def test_a_problem_that_the_budget_does_not_reach_is_compared_with_its_best_gues
     assert {each.trial.schedule for each in late.finalists} == {schedule, ENGINES[1]}
 
 
+def test_a_problem_whose_time_is_over_tries_as_few_as_are_compared(
+    bench: Any, task: Task, make_product: MakeProduct
+) -> None:
+    """The first problem leaves few seconds, of which the second has half, and the third the rest."""
+    bench.effort = replace(bench.effort, library=4)
+    ahead = bench.task(make_product(1024, 512, 512))
+    ahead = replace(ahead, rival=RIVAL, estimate=2e-1, bound=0.0)
+    behind = replace(bench.task(make_product(2048, 512, 512)), estimate=0.0)
+    late = replace(task, estimate=1e-3)
+    first, second, _ = bench.tune([ahead, late, behind], budget=Budget(seconds=43.0))
+    assert second.problem == late.problem
+    assert [len(first.library), len(second.library)] == [4, 2]
+
+
 def _known_schedule(bench: Any, task: Task) -> tuple[tuple[str, int], ...]:
     """What a run without the library has measured of a problem, and was then interrupted."""
     bench.runner.break_after = 1
