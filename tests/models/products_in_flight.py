@@ -1,8 +1,9 @@
-"""Registers that machine code of sm_90a writes while products of warpgroups still read them.
+"""Registers that machine code of sm_90a touches while products of warpgroups still use them.
 
-A product with A in registers reads them after it was started, until it has been waited for
-(``WARPGROUP.DEPBAR``). ptxas does not always know: around a loop it has given such registers to others.
-Neither the emulator nor a comparison of numbers is sure to notice, since products are mostly quicker.
+A product adds to its accumulators, and reads A where that lies in registers, after it was started, until
+it has been waited for (``WARPGROUP.DEPBAR``). ptxas does not always know: around a loop it has given A's
+registers to others. Neither the emulator nor a comparison of numbers is sure to notice, since products
+are mostly quicker.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ _LABEL = re.compile(r"^\s*(\.L_x_\d+):")
 _LINE = re.compile(r"/\*[0-9a-f]+\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;")
 _TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 _REGISTER = re.compile(r"R(\d+)(?:\.\w+)*$")
+_ANY_REGISTER = re.compile(r"(?<![A-Z])R(\d+)")
 
 
 @dataclass(frozen=True)
@@ -43,9 +45,20 @@ class Instruction:
         return range(0) if match is None else range(int(match[1]), int(match[1]) + self._width)
 
     @property
+    def touched(self) -> set[int]:
+        """Numbers of the registers that it writes, and of those that its operands begin with."""
+        named = {int(number) for each in self.operands for number in _ANY_REGISTER.findall(each)}
+        return named | set(self.written)
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it starts a product; those on the same accumulators follow each other."""
+        return self.opcode.startswith("HGMMA")
+
+    @property
     def read_later(self) -> range:
         """Of a product with A in registers: A's."""
-        match = _REGISTER.match(self.operands[1]) if self.opcode.startswith("HGMMA") else None
+        match = _REGISTER.match(self.operands[1]) if self.is_product else None
         first = 0 if match is None else int(match[1])
         return range(0) if match is None else range(first, first + A_REGISTERS)
 
@@ -73,20 +86,41 @@ class _Block:
     successors: list[str] = field(default_factory=list)
 
 
-def overwritten_in_flight(listing: str) -> list[str]:
-    """Lines that may write a register of A between a product and the wait for it, on any way."""
+@dataclass(frozen=True)
+class _InFlight:
+    """Registers that products may still read, and those that they may still add to."""
+
+    read: frozenset[int] = frozenset()
+    added: frozenset[int] = frozenset()
+
+    def __or__(self, other: _InFlight) -> _InFlight:
+        return _InFlight(self.read | other.read, self.added | other.added)
+
+    def after(self, each: Instruction) -> _InFlight:
+        if each.waits:
+            return _InFlight()
+        started = frozenset(each.written if each.is_product else ())
+        return self | _InFlight(frozenset(each.read_later), started)
+
+    def is_hurt_by(self, each: Instruction) -> bool:
+        touched = set() if each.is_product else each.touched
+        return bool(self.read & set(each.written) or self.added & touched)
+
+
+def touched_in_flight(listing: str) -> list[str]:
+    """Lines that may write a register of A, or touch an accumulator, of products that run."""
     blocks = _blocks(listing)
-    entering = {name: frozenset[int]() for name in blocks}
+    entering = {name: _InFlight() for name in blocks}
     waiting, found = list(blocks), dict[str, None]()
     while waiting:
         name = waiting.pop()
         state = entering[name]
         for each in blocks[name].instructions:
-            if state & set(each.written):
+            if state.is_hurt_by(each):
                 found[each.text] = None
-            state = frozenset() if each.waits else state | frozenset(each.read_later)
+            state = state.after(each)
         for successor in blocks[name].successors:
-            if not state <= entering[successor]:
+            if entering[successor] | state != entering[successor]:
                 entering[successor] |= state
                 waiting.append(successor)
     return list(found)
