@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planted import plant
 
 from wpk.dtypes import DType, Precision
+from wpk.emulator.errors import EmulatorError
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Tensor
@@ -127,6 +129,102 @@ def test_agrees_with_float64(
     schedule = DepthwiseSchedule(vector=problem.y.vector(1), pixels=2, threads=96)
     assert dtype.bytes * schedule.vector == 16
     check_convolution(execution, TEMPLATE, problem, schedule)
+
+
+TILES: dict[str, tuple[dict[str, Any], DepthwiseSchedule]] = {
+    "3x3": ({"c": 16, "size": (9, 11)}, DepthwiseSchedule(4, 2, 128, rows=4)),
+    "whole tiles": ({"c": 8, "size": (8, 12)}, DepthwiseSchedule(4, 3, 128, rows=4)),
+    "vectors of 8": (
+        {"c": 16, "precision": Precision.FP16, "filter": (3, 1), "pads": (1, 0, 1, 0)},
+        DepthwiseSchedule(8, 2, 128, rows=3),
+    ),
+    "more rows than there are": ({"size": (3, 5)}, DepthwiseSchedule(2, 4, 128, rows=7)),
+    "stride 2": (
+        {"size": (15, 13), "stride": (2, 2), "precision": Precision.BF16},
+        DepthwiseSchedule(4, 2, 128, rows=4),
+    ),
+    "5x5 stride 2, no padding above": (
+        {"size": (17, 9), "filter": (5, 5), "stride": (2, 2), "pads": (0, 2, 3, 1)},
+        DepthwiseSchedule(2, 2, 128, rows=3),
+    ),
+    "stride 3": ({"size": (17, 11), "stride": (3, 3)}, DepthwiseSchedule(2, 3, 128, rows=3)),
+    "dilated": (
+        {"size": (13, 12), "dilation": (2, 2), "pads": (2, 2, 2, 2)},
+        DepthwiseSchedule(2, 3, 128, rows=4),
+    ),
+    "dilated, asymmetric": (
+        {"size": (12, 14), "dilation": (2, 3), "pads": (2, 4, 1, 0), "stride": (1, 2)},
+        DepthwiseSchedule(1, 3, 128, rows=7),
+    ),
+    "wide padding": ({"size": (4, 3), "pads": (4, 5, 6, 5)}, DepthwiseSchedule(2, 4, 128, rows=3)),
+    "57 channels": ({"c": 57}, DepthwiseSchedule(1, 4, 128, rows=4)),
+    "58 padded channels": (
+        {"c": 58, "padding": (6, 6), "precision": Precision.FP16, "filter": (1, 3)},
+        DepthwiseSchedule(8, 2, 128, rows=2),
+    ),
+    "multiplier 3": (
+        {"c": 5, "multiplier": 3, "padding": (0, 1)},
+        DepthwiseSchedule(4, 2, 128, rows=4),
+    ),
+    "channels first": ({"layout": channels_first}, DepthwiseSchedule(1, 4, 128, rows=4)),
+    "channels first, padded rows": (
+        {"layout": channels_first, "padding": (0, 3)},
+        DepthwiseSchedule(1, 4, 128, rows=3),
+    ),
+    "one tap": ({"filter": (1, 1), "pads": (0,) * 4}, DepthwiseSchedule(4, 2, 128, rows=3)),
+}
+
+
+def _with_operands(problem: Convolution) -> Convolution:
+    """Bias, a factor of each image, a residual, an activation."""
+    bias = Tensor(DType.FP32, (0, 1, 0, 0), alignment=4)
+    factor = Tensor(problem.y.dtype, (problem.k, 1, 0, 0), alignment=problem.y.dtype.bytes)
+    biased = apply("Add", apply("Mul", Acc(), Operand(1)), Operand(0))
+    tail = apply("Min", apply("Add", biased, Operand(2)), Scalar(1.5))
+    return replace(problem, epilogue=Epilogue(tail, (bias, factor, problem.y)))
+
+
+@pytest.mark.parametrize("case", TILES)
+def test_tiles_of_rows_are_exact(
+    case: str, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    given, schedule = TILES[case]
+    problem = depthwise(**given)
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
+    check_convolution(checking_execution, TEMPLATE, problem, schedule, batch=3, integers=True)
+
+
+@pytest.mark.parametrize("case", TILES)
+def test_tiles_of_rows_agree_with_float64(
+    case: str, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    given, schedule = TILES[case]
+    problem = _with_operands(depthwise(**given))
+    assert TEMPLATE.why_not(problem, H200) is None
+    check_convolution(checking_execution, TEMPLATE, problem, replace(schedule, early=1))
+
+
+FAULTS = {
+    "a row above the image": ("begins = at >= Pad ||", "begins = true ||"),
+    "a row below the image": ("at < Inputs || input(first, at) < Inputs", "at < Inputs || true"),
+    "a row taken for its neighbour": ("inputs[next % slots]", "inputs[(next + 1) % slots]"),
+    "a row stored too early": ("const int done = step - (", "const int done = step + 1 - ("),
+    "rows that are none": ("Outputs % Count == 0 || first", "true || first"),
+    "zeros forgotten": ("values[i] = {};", ""),
+    "the first pixel's residual": ("q + pixel, Problem::q - 1", "q, Problem::q - 1"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_seen(
+    fault: str, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    given, schedule = TILES["3x3"]
+    problem = _with_operands(depthwise(**given))
+    faulty = plant(TEMPLATE, *FAULTS[fault])
+    assert faulty.instantiate(problem, schedule)
+    with pytest.raises((AssertionError, EmulatorError)):
+        check_convolution(checking_execution, faulty, problem, schedule)
 
 
 @pytest.mark.parametrize("case", ["57 channels", "multiplier 3", "transposed, multiplier 2"])

@@ -1,5 +1,6 @@
-// Depthwise convolution, plain or transposed, in fp32; a thread computes V neighbouring channels of several
-// output pixels along q, so that an input column and a row of weights are loaded once for all of them.
+// Depthwise convolution, plain or transposed, in fp32; a thread computes V neighbouring channels of a tile of outputs.
+// It walks down the input rows under its tile: a row is loaded once for all outputs of the tile, some rows ahead of
+// its products, and an output row is stored as soon as its last input row has been added.
 //
 // Problem: X over (n, h, w, c); Y and Operands over (n, p, q, k); Weight over (r, s, k), packed; Epilogue;
 // sizes as in wpk/problems/convolution.py. Output channel k reads input channel k / multiplier.
@@ -8,7 +9,9 @@
 
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/index.cuh>
+#include <wpk/kernels/packed_row.cuh>
 #include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/window.cuh>
 
 namespace wpk
 {
@@ -16,14 +19,53 @@ namespace wpk
 namespace detail
 {
 
-// The inputs of V output channels from k on, at one pixel.
-template <class Problem, int V>
-WPK_DEVICE void loadChannels(const void* x, int n, int h, int w, int k, int valid, float (&values)[V])
+// What a thread does, and what it holds in registers of 4 bytes. wpk/schedules/depthwise_tile.py counts the same.
+template <class Problem, class Schedule>
+struct DepthwiseTile
 {
     using X = typename Problem::X;
+    using Weight = typename Problem::Weight;
+    static constexpr int V = Schedule::vector, rows = Schedule::rows, pixels = Schedule::pixels;
+    static constexpr int allColumns = Problem::q + Problem::paddingQ;
+
+    using Rows = WindowAxis<Problem::p, Problem::h, rows, Problem::filterH, Problem::strideH, Problem::dilationH,
+        Problem::padTop>;
+    using Columns = WindowAxis<allColumns, Problem::w, pixels, Problem::filterW, Problem::strideW, Problem::dilationW,
+        Problem::padLeft>;
+    using Part = RowPart<Problem::channels, Problem::paddingC, V>;
+    using Place = PixelDomain<Problem::wide, Problem::channelsFastest, ceilDivide(Problem::p, rows),
+        ceilDivide(allColumns, pixels), Part::chunks>;
+
+    // Inputs and weights as they lie in memory: nothing is to be made of weights in front of an early launch's wait,
+    // and a load that is alone behind its condition keeps no other one waiting.
+    using Inputs = PackedRow<typename X::Type, V>;
+    using Weights = PackedRow<typename Weight::Type, V>;
+    using Sums = float[pixels][V];
+
+    static constexpr int taps = Problem::filterH * Problem::filterW;
+    // Pending sums and the weights, which several rows keep as floats; an input row; rows that the loads run ahead.
+    static constexpr int sumWords = Rows::pending * pixels * V;
+    static constexpr int weightWords = taps * (rows > 1 ? V : Weights::count);
+    static constexpr int rowWords = Columns::used() * Inputs::count;
+    static constexpr int ahead =
+        minOf(Rows::span - 1, maxOf(1, minOf(32, 120 - sumWords - weightWords - rowWords) / rowWords));
+    // The filter is held whole and the walk unrolled; otherwise a loop takes the filter row by row.
+    static constexpr bool isHeld = !Problem::transposed && V * sizeof(typename X::Type) >= 4
+                                   && sumWords + weightWords + (1 + ahead) * rowWords <= 120
+                                   && rows * pixels * taps * V <= 1152 && Rows::used() * Columns::used() <= 160;
+    static constexpr int weightRows = isHeld ? Problem::filterH : 1;
+};
+
+// The inputs of V output channels from k on, at one pixel.
+template <class Problem, int V>
+WPK_DEVICE void loadChannels(
+    const void* x, int n, int h, int w, int k, int valid, PackedRow<typename Problem::X::Type, V>& values)
+{
+    using X = typename Problem::X;
+    typename X::Type row[V];
     if constexpr (Problem::multiplier == 1)
     {
-        loadRowAsFloat<X, V>(x, X::offset(n, h, w, k), valid, values);
+        loadRow<X, V>(x, X::offset(n, h, w, k), valid, row);
     }
     else
     {
@@ -31,112 +73,74 @@ WPK_DEVICE void loadChannels(const void* x, int n, int h, int w, int k, int vali
         for (int v = 0; v < V; ++v)
         {
             const int c = minOf(k + v, Problem::channels - 1) / Problem::multiplier;
-            values[v] = toFloat(static_cast<const typename X::Type*>(x)[X::offset(n, h, w, c)]);
+            row[v] = static_cast<const typename X::Type*>(x)[X::offset(n, h, w, c)];
         }
     }
+    values.pack(row);
 }
 
-// Weights of V channels as they lie in memory: they are loaded before the wait of an early launch, and nothing is to
-// be made of them in front of it.
-template <class Problem, int V>
-using Weights = typename Problem::Weight::Type[V];
-
-// Input columns under the windows of Pixels outputs, and whether one of them is under a tap.
-template <class Problem, int Pixels>
-constexpr int inputColumns = (Pixels - 1) * Problem::strideW + (Problem::filterW - 1) * Problem::dilationW + 1;
-
-template <class Problem, int Pixels>
-WPK_DEVICE constexpr bool isUsed(int column)
+// Columns first, first + 1, ... of those under a tile from column q on, in input row h if `inside`; zeros elsewhere.
+template <class Problem, class Tile, int Count>
+WPK_DEVICE void loadColumns(const void* x, int n, int h, bool inside, int q, int first, int k, int valid,
+    typename Tile::Inputs (&values)[Count])
 {
-    for (int s = 0; s < Problem::filterW; ++s)
-    {
-        const int steps = column - s * Problem::dilationW;
-        if (steps >= 0 && steps % Problem::strideW == 0 && steps / Problem::strideW < Pixels)
-            return true;
-    }
-    return false;
-}
-
-// Whether a thread can hold all inputs and weights of its outputs, which 32 loads bring at most.
-template <class Problem, int V, int Pixels>
-constexpr bool holdsWindow = !Problem::transposed && Problem::filterH * inputColumns<Problem, Pixels> <= 32
-                             && V * Problem::filterH * (Problem::filterW + inputColumns<Problem, Pixels>) <= 160;
-
-// Sums of Pixels outputs from q on where it can: all loads are under way before the first is used.
-template <class Problem, int V, int Pixels>
-WPK_DEVICE void convolveWindow(const void* x, int n, int p, int q, int k, int valid,
-    const Weights<Problem, V> (&weights)[Problem::filterH][Problem::filterW], float (&sums)[Pixels][V])
-{
-    constexpr int columns = inputColumns<Problem, Pixels>;
-    float values[Problem::filterH][columns][V] = {};
+    using Columns = typename Tile::Columns;
     WPK_UNROLL
-    for (int r = 0; r < Problem::filterH; ++r)
+    for (int i = 0; i < Count; ++i)
     {
-        const int h = p * Problem::strideH - Problem::padTop + r * Problem::dilationH;
-        WPK_UNROLL
-        for (int column = 0; column < columns; ++column)
-        {
-            const int w = q * Problem::strideW - Problem::padLeft + column;
-            if (isUsed<Problem, Pixels>(column) && h >= 0 && h < Problem::h && w >= 0 && w < Problem::w)
-                loadChannels<Problem, V>(x, n, h, w, k, valid, values[r][column]);
-        }
-    }
-    WPK_UNROLL
-    for (int r = 0; r < Problem::filterH; ++r)
-    {
-        WPK_UNROLL
-        for (int s = 0; s < Problem::filterW; ++s)
-        {
-            WPK_UNROLL
-            for (int pixel = 0; pixel < Pixels; ++pixel)
-            {
-                WPK_UNROLL
-                for (int v = 0; v < V; ++v)
-                {
-                    const float value = values[r][pixel * Problem::strideW + s * Problem::dilationW][v];
-                    sums[pixel][v] = fmaf(value, toFloat(weights[r][s][v]), sums[pixel][v]);
-                }
-            }
-        }
-    }
-}
-
-// One filter row of Pixels outputs: every input column is loaded once and goes to all that use it.
-template <class Problem, int V, int Pixels>
-WPK_DEVICE void addFilterRow(const void* x, int n, int h, int q, int k, int valid,
-    const Weights<Problem, V> (&weights)[Problem::filterW], float (&sums)[Pixels][V])
-{
-    WPK_UNROLL
-    for (int column = 0; column < inputColumns<Problem, Pixels>; ++column)
-    {
-        const int w = q * Problem::strideW - Problem::padLeft + column;
-        if (!isUsed<Problem, Pixels>(column) || w < 0 || w >= Problem::w)
+        const int column = first + i;
+        if (column >= Columns::span || !Columns::isUsed(column))
             continue;
-        float values[V];
-        loadChannels<Problem, V>(x, n, h, w, k, valid, values);
+        values[i] = {};
+        if (inside && Columns::isInside(q, column))
+            loadChannels<Problem, Tile::V>(x, n, h, Columns::input(q, column), k, valid, values[i]);
+    }
+}
+
+// Adds these columns of input row `row` to all outputs of the tile whose windows they lie under. Rows: the axis of
+// input rows, outputs and filter rows that `row`, `sums` and `weights` count.
+template <class Rows, class Tile, int Count, int OutputRows, int FilterRows, int S>
+WPK_DEVICE void addColumns(const typename Tile::Inputs (&values)[Count], int first, int row,
+    const typename Tile::Weights (&weights)[FilterRows][S], typename Tile::Sums (&sums)[OutputRows])
+{
+    using Columns = typename Tile::Columns;
+    constexpr int V = Tile::V;
+    WPK_UNROLL
+    for (int i = 0; i < Count; ++i)
+    {
+        const int column = first + i;
+        if (column >= Columns::span || !Columns::isUsed(column))
+            continue;
+        float inputs[V];
         WPK_UNROLL
-        for (int pixel = 0; pixel < Pixels; ++pixel)
+        for (int v = 0; v < V; ++v)
+            inputs[v] = values[i][v];
+        WPK_UNROLL
+        for (int r = 0; r < FilterRows; ++r)
         {
+            const int output = Rows::output(row, r);
             WPK_UNROLL
-            for (int s = 0; s < Problem::filterW; ++s)
+            for (int s = 0; s < S; ++s)
             {
-                if (pixel * Problem::strideW + s * Problem::dilationW != column)
+                const int pixel = Columns::output(column, s);
+                if (output < 0 || pixel < 0)
                     continue;
                 WPK_UNROLL
                 for (int v = 0; v < V; ++v)
-                    sums[pixel][v] = fmaf(values[v], toFloat(weights[s][v]), sums[pixel][v]);
+                    sums[output][pixel][v] = fmaf(inputs[v], weights[r][s][v], sums[output][pixel][v]);
             }
         }
     }
 }
 
 // The same for a transposed convolution, where only every strideW-th output uses a given tap.
-template <class Problem, int V, int Pixels>
+template <class Problem, class Tile>
 WPK_DEVICE void addTransposedRow(const void* x, int n, int h, int q, int k, int valid,
-    const Weights<Problem, V> (&weights)[Problem::filterW], float (&sums)[Pixels][V])
+    const typename Tile::Weights (&weights)[Problem::filterW], typename Tile::Sums& sums)
 {
+    constexpr int V = Tile::V;
     WPK_UNROLL
-    for (int pixel = 0; pixel < Pixels; ++pixel)
+    for (int pixel = 0; pixel < Tile::pixels; ++pixel)
     {
         WPK_UNROLL
         for (int s = 0; s < Problem::filterW; ++s)
@@ -144,11 +148,11 @@ WPK_DEVICE void addTransposedRow(const void* x, int n, int h, int q, int k, int 
             const int reach = q + pixel + Problem::padLeft - s * Problem::dilationW;
             if (reach < 0 || reach % Problem::strideW != 0 || reach / Problem::strideW >= Problem::w)
                 continue;
-            float values[V];
+            typename Tile::Inputs values;
             loadChannels<Problem, V>(x, n, h, reach / Problem::strideW, k, valid, values);
             WPK_UNROLL
             for (int v = 0; v < V; ++v)
-                sums[pixel][v] = fmaf(values[v], toFloat(weights[s][v]), sums[pixel][v]);
+                sums[pixel][v] = fmaf(values[v], weights[s][v], sums[pixel][v]);
         }
     }
 }
@@ -171,123 +175,212 @@ WPK_DEVICE int inputRow(int p, int r)
 }
 
 // The weights of filter row r.
-template <class Problem, int V>
+template <class Problem, class Tile>
 WPK_DEVICE void loadFilterRow(
-    const void* weight, int r, int k, int valid, Weights<Problem, V> (&weights)[Problem::filterW])
+    const void* weight, int r, int k, int valid, typename Tile::Weights (&weights)[Problem::filterW])
 {
     using Weight = typename Problem::Weight;
     WPK_UNROLL
     for (int s = 0; s < Problem::filterW; ++s)
-        loadRow<Weight, V>(weight, Weight::offset(r, s, k), valid, weights[s]);
+    {
+        typename Weight::Type row[Tile::V];
+        loadRow<Weight, Tile::V>(weight, Weight::offset(r, s, k), valid, row);
+        weights[s].pack(row);
+    }
 }
 
-// Sums of Pixels outputs from q on, row by row. `weights` holds the filter's first row.
-template <class Problem, int V, int Pixels>
-WPK_DEVICE void convolveRows(const void* x, const void* weight, int n, int p, int q, int k, int valid,
-    Weights<Problem, V> (&weights)[Problem::filterW], float (&sums)[Pixels][V])
+// Sums of one output row, filter row by filter row. `weights` holds the filter's first row.
+template <class Problem, class Tile>
+WPK_DEVICE void convolveRow(const void* x, const void* weight, int n, int p, int q, int k, int valid,
+    typename Tile::Weights (&weights)[1][Problem::filterW], typename Tile::Sums (&sums)[1])
 {
+    using OneRow = WindowAxis<1, 1, 1, 1, 1, 1, 0>;
+    constexpr int span = Tile::Columns::span;
+    constexpr int count = minOf(span, maxOf(1, 32 / Tile::Inputs::count)); // columns that are held at once
     for (int r = 0; r < Problem::filterH; ++r)
     {
         const int h = inputRow<Problem>(p, r);
         if (h < 0)
             continue;
         if (r > 0)
-            loadFilterRow<Problem, V>(weight, r, k, valid, weights);
+            loadFilterRow<Problem, Tile>(weight, r, k, valid, weights[0]);
         if constexpr (Problem::transposed)
         {
-            addTransposedRow<Problem, V, Pixels>(x, n, h, q, k, valid, weights, sums);
+            addTransposedRow<Problem, Tile>(x, n, h, q, k, valid, weights[0], sums[0]);
         }
         else
         {
-            addFilterRow<Problem, V, Pixels>(x, n, h, q, k, valid, weights, sums);
+            WPK_UNROLL
+            for (int first = 0; first < span; first += count)
+            {
+                typename Tile::Inputs values[count];
+                loadColumns<Problem, Tile>(x, n, h, true, q, first, k, valid, values);
+                addColumns<OneRow, Tile>(values, first, 0, weights, sums);
+            }
         }
     }
 }
 
-// The epilogue's operands of Pixels outputs, loaded ahead where they are few.
-template <class Problem, int V, int Pixels>
-struct PixelOperands
-{
-    using Rows = OperandRows<typename Problem::Operands, V>;
-    static constexpr bool kAhead = V * Pixels * Rows::count <= 64;
-    Rows rows[kAhead ? Pixels : 1];
+// Whether an operand is the same at all pixels of an image, as biases are.
+template <class T>
+inline constexpr bool isOfImage = false;
+template <class T, int Alignment, int64 N, int64 K>
+inline constexpr bool isOfImage<Tensor<T, Alignment, N, 0, 0, K>> = true;
 
+// The epilogue's operands of V channels: those of the image are loaded once for all pixels.
+template <class List, int V>
+struct PixelOperands;
+template <class... T, int V>
+struct PixelOperands<Tensors<T...>, V>
+{
+    float values[V][sizeof...(T) > 0 ? sizeof...(T) : 1];
+
+    // Loads the operands that are (not) of the image.
+    template <bool OfImage>
     WPK_DEVICE void load(const void* const* pointers, int valid, int n, int p, int q, int k)
     {
-        WPK_UNROLL
-        for (int pixel = 0; kAhead && pixel < Pixels; ++pixel)
+        int operand = 0;
+        (loadOne<T, OfImage>(pointers[operand], valid, operand, n, p, q, k), ..., void());
+    }
+
+private:
+    template <class One, bool OfImage>
+    WPK_DEVICE void loadOne(const void* pointer, int valid, int& operand, int n, int p, int q, int k)
+    {
+        if constexpr (isOfImage<One> == OfImage)
         {
-            if (valid > 0 && q + pixel < Problem::q)
-                rows[pixel].load(pointers, valid, n, p, q + pixel, k);
+            float row[V];
+            loadRowAsFloat<One, V>(pointer, One::offset(n, p, q, k), valid, row);
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+                values[v][operand] = row[v];
+        }
+        ++operand;
+    }
+};
+
+// The end of a thread's outputs: epilogue and store, row by row.
+template <class Problem, class Tile>
+struct DepthwiseEnd
+{
+    using Y = typename Problem::Y;
+    static constexpr int V = Tile::V;
+    using Operands = PixelOperands<typename Problem::Operands, V>;
+    const void* const* pointers;
+    void* y;
+    int n, p, q;
+    typename Tile::Part part;
+    Operands ofImage;
+
+    WPK_DEVICE void begin()
+    {
+        if (part.valid > 0)
+            ofImage.template load<true>(pointers, part.valid, n, 0, 0, part.start);
+    }
+
+    // Loads what is the pixels' own. Where a pixel is none, its neighbour's, which is not used.
+    WPK_DEVICE void load(int row, Operands (&operands)[Tile::pixels])
+    {
+        WPK_UNROLL
+        for (int pixel = 0; pixel < Tile::pixels; ++pixel)
+        {
+            operands[pixel] = ofImage;
+            if (part.valid > 0)
+                operands[pixel].template load<false>(pointers, part.valid, n, minOf(p + row, Problem::p - 1),
+                    minOf(q + pixel, Problem::q - 1), part.start);
         }
     }
 
-    WPK_DEVICE void apply(
-        float (&row)[V], const void* const* pointers, int pixel, int valid, int n, int p, int q, int k)
+    // Stores the tile's row `row` of these sums.
+    WPK_DEVICE void store(int row, typename Tile::Sums& sums, const Operands (&operands)[Tile::pixels])
     {
-        if constexpr (!kAhead)
-            rows[0].load(pointers, valid, n, p, q + pixel, k);
+        if (!Tile::Rows::isOutput(p, row))
+            return;
         WPK_UNROLL
-        for (int v = 0; v < V; ++v)
-            row[v] = Problem::Epilogue::evaluate(row[v], rows[kAhead ? pixel : 0].values[v]);
+        for (int pixel = 0; pixel < Tile::pixels; ++pixel)
+        {
+            if (!Tile::Columns::isOutput(q, pixel))
+                continue;
+            const int valid = Problem::paddingQ == 0 || q + pixel < Problem::q ? part.valid : 0;
+            WPK_UNROLL
+            for (int v = 0; v < V; ++v)
+                sums[pixel][v] = Problem::Epilogue::evaluate(sums[pixel][v], operands[pixel].values[v]);
+            const int64 target = Y::offset(n, p + row, q + pixel, part.start);
+            storeRowFromFloat<Y, V>(y, target, valid, part.room, sums[pixel]);
+        }
     }
 };
+
+// The whole tile where the filter is held: rows are loaded `ahead` of their products.
+template <class Problem, class Tile>
+WPK_DEVICE void convolveTile(const void* x, const typename Tile::Weights (&weights)[Problem::filterH][Problem::filterW],
+    DepthwiseEnd<Problem, Tile>& end)
+{
+    using Rows = typename Tile::Rows;
+    constexpr int span = Tile::Columns::span, slots = Tile::ahead + 1;
+    typename Tile::Inputs inputs[slots][span];
+    typename Tile::Sums sums[Tile::rows] = {};
+    WPK_UNROLL
+    for (int step = -Tile::ahead; step < Rows::span; ++step)
+    {
+        const int next = step + Tile::ahead;
+        if (next < Rows::span && Rows::isUsed(next))
+            loadColumns<Problem, Tile>(x, end.n, Rows::input(end.p, next), Rows::isInside(end.p, next), end.q, 0,
+                end.part.start, end.part.valid, inputs[next % slots]);
+        if (step < 0 || !Rows::isUsed(step))
+            continue;
+        const int done = step - (Problem::filterH - 1) * Problem::dilationH; // of the row that this step completes
+        const bool completes = done >= 0 && done % Problem::strideH == 0;
+        typename DepthwiseEnd<Problem, Tile>::Operands operands[Tile::pixels];
+        if (completes)
+            end.load(done / Problem::strideH, operands);
+        addColumns<Rows, Tile>(inputs[step % slots], 0, step, weights, sums);
+        if (completes)
+            end.store(done / Problem::strideH, sums[done / Problem::strideH], operands);
+    }
+}
 
 } // namespace detail
 
 template <class Problem, class Schedule>
 WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, void* y)
 {
-    using Y = typename Problem::Y;
-    constexpr int V = Schedule::vector, pixels = Schedule::pixels;
-    static_assert(V == 1 || Problem::channelsFastest, "vectors run along the channels");
-    static_assert(V * (pixels + Problem::filterW) <= 160, "sums and a row of weights stay in registers");
-    using Part = RowPart<Problem::channels, Problem::paddingC, V>;
-    constexpr int columns = Problem::q + Problem::paddingQ;
-    using Place =
-        PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, ceilDivide(columns, pixels), Part::chunks>;
+    using Tile = detail::DepthwiseTile<Problem, Schedule>;
+    static_assert(Tile::V == 1 || Problem::channelsFastest, "vectors run along the channels");
+    static_assert(Tile::V * (Tile::pixels + Problem::filterW) <= 160, "sums and a row of weights stay in registers");
+    static_assert(Tile::rows == 1 || Tile::isHeld, "a tile of several rows holds the filter and its sums");
     const int64 item = firstItem<Schedule::threads>();
-    const bool inside = item < Place::items(n);
-    const Place place(inside ? item : 0);
-    const Part part(place.chunk);
-    const int q0 = place.q * pixels;
-    const bool computes = inside && part.valid > 0 && q0 < Problem::q;
-    constexpr bool holds = detail::holdsWindow<Problem, V, pixels>;
-    constexpr int ahead = holds ? Problem::filterH : 1;
-    detail::Weights<Problem, V> weights[ahead][Problem::filterW];
+    const bool inside = item < Tile::Place::items(n);
+    const typename Tile::Place place(inside ? item : 0);
+    const typename Tile::Part part(place.chunk);
+    detail::DepthwiseEnd<Problem, Tile> end{
+        inputs.at + 2, y, place.n, place.p * Tile::rows, place.q * Tile::pixels, part, {}};
+    const bool computes = (Problem::paddingC == 0 || part.valid > 0) && (Problem::paddingQ == 0 || end.q < Problem::q);
+    typename Tile::Weights weights[Tile::weightRows][Problem::filterW] = {};
     releaseIfEarly<Schedule>();
     WPK_UNROLL
-    for (int r = 0; r < ahead; ++r)
+    for (int r = 0; r < Tile::weightRows; ++r)
     {
         if (computes)
-            detail::loadFilterRow<Problem, V>(inputs.at[1], r, part.start, part.valid, weights[r]);
+            detail::loadFilterRow<Problem, Tile>(inputs.at[1], r, part.start, part.valid, weights[r]);
     }
     waitIfEarly<Schedule>(); // weights are constants: they may be asked for before
     if (!inside)
         return;
-    float sums[pixels][V] = {};
-    detail::PixelOperands<Problem, V, pixels> operands;
-    operands.load(inputs.at + 2, part.valid, place.n, place.p, q0, part.start);
-    if (computes)
+    end.begin();
+    if constexpr (Tile::isHeld)
     {
-        if constexpr (holds)
-            detail::convolveWindow<Problem, V, pixels>(
-                inputs.at[0], place.n, place.p, q0, part.start, part.valid, weights, sums);
-        else
-            detail::convolveRows<Problem, V, pixels>(
-                inputs.at[0], inputs.at[1], place.n, place.p, q0, part.start, part.valid, weights[0], sums);
+        detail::convolveTile<Problem, Tile>(inputs.at[0], weights, end);
     }
-    WPK_UNROLL
-    for (int pixel = 0; pixel < pixels; ++pixel)
+    else
     {
-        const int q = q0 + pixel;
-        if (q >= columns)
-            continue;
-        const int valid = q < Problem::q ? part.valid : 0;
-        if (valid > 0)
-            operands.apply(sums[pixel], inputs.at + 2, pixel, valid, place.n, place.p, q0, part.start);
-        const int64 target = Y::offset(place.n, place.p, q, part.start);
-        storeRowFromFloat<Y, V>(y, target, valid, part.room, sums[pixel]);
+        typename Tile::Sums sums[1] = {};
+        typename detail::DepthwiseEnd<Problem, Tile>::Operands operands[Tile::pixels];
+        end.load(0, operands);
+        if (computes)
+            detail::convolveRow<Problem, Tile>(
+                inputs.at[0], inputs.at[1], place.n, end.p, end.q, part.start, part.valid, weights, sums);
+        end.store(0, sums[0], operands);
     }
 }
 

@@ -10,6 +10,7 @@ from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, Work
 from wpk.problems.convolution import Convolution
 from wpk.problems.operand import Tensor
+from wpk.schedules.depthwise_tile import TILE_LOADS, TILE_PRODUCTS, TILE_WORDS, DepthwiseTile
 from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.packing_depthwise import depthwise_row
@@ -23,6 +24,13 @@ from wpk.targets.target import Target
 MAX_HELD = 160
 """Floats that a thread may hold in sums and a row of weights; depthwise.cuh asserts the same."""
 
+_FULL_THREADS = 256
+"""Of an SM, for which several rows a thread pay."""
+
+_ROWS_THREADS, _ROWS_PIXELS = 128, 2
+"""The least of a tile of several rows: it is for a GPU that is full, and neither smaller blocks nor single
+columns have less to load."""
+
 
 @dataclass(frozen=True)
 class DepthwiseSchedule(Schedule):
@@ -33,19 +41,21 @@ class DepthwiseSchedule(Schedule):
         pixels: Neighbouring output columns of a thread.
         threads: Threads of a block.
         early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        rows: Neighbouring output rows of a thread, which loads each input row once for all of them.
     """
 
     vector: int
     pixels: int
     threads: int
     early: int = 0
+    rows: int = 1
 
 
 class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
-    """Input columns and weights are loaded once for all pixels of a thread; sums are fp32."""
+    """Inputs and weights are loaded once for all outputs of a thread's tile; sums are fp32."""
 
     name: ClassVar[str] = "depthwise"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     problem_type = Convolution
     schedule_type = DepthwiseSchedule
 
@@ -67,13 +77,14 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
         return "depthwise_rsk"
 
     def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
-        """Channels and columns a thread, threads a block."""
+        """Channels, columns and rows a thread, threads a block."""
         pixels = tuple(n for n in (4, 2, 1, 7, 8, 3) if n < 2 * problem.q)
         return {
             "vector": _image(problem).vectors(problem.x),
             "pixels": pixels,
             "threads": (128, 64, 256, 32),
             "early": early_axis(target),
+            "rows": _rows_axis(problem, target),
         }
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
@@ -89,42 +100,63 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
                     f"{MAX_HELD} are allowed"
                 ),
             ),
+            Constraint(
+                lambda columns: (columns["rows"] == 1) | DepthwiseTile.of(problem, columns).is_held,
+                lambda s: (
+                    f"tiles of {s.rows} rows and {s.pixels} columns by {s.vector} channels: of several "
+                    f"rows, a thread has at most {TILE_WORDS} words, {TILE_PRODUCTS} products and "
+                    f"{TILE_LOADS} loads of whole words, by a filter that is not transposed"
+                ),
+            ),
+            Constraint(
+                lambda columns: (
+                    (columns["rows"] == 1)
+                    | (columns["threads"] >= _ROWS_THREADS) & (columns["pixels"] >= _ROWS_PIXELS)
+                ),
+                lambda s: (
+                    f"tiles of {s.rows} rows and {s.pixels} columns in blocks of {s.threads} threads: "
+                    f"several rows go with {_ROWS_PIXELS} columns and {_ROWS_THREADS} threads or more"
+                ),
+            ),
         )
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """Table 6 with one input channel an output; table 8's input tile of a block, its weights."""
-        image = _image(problem)
+        image, thread = _image(problem), DepthwiseTile.of(problem, columns)
         vector, pixels = columns["vector"].astype(float), columns["pixels"].astype(float)
-        threads = columns["threads"].astype(float)
+        threads, rows = columns["threads"].astype(float), columns["rows"].astype(float)
         row_items = ceil_divide(problem.q + image.padding_q, pixels)
         chunks = ceil_divide(problem.k + image.padding_c, vector)
-        blocks = ceil_divide(problem.n.value * problem.p, threads / (row_items * chunks))
+        items = problem.n.value * ceil_divide(problem.p, rows) * row_items * chunks
+        blocks = ceil_divide(items, threads)
         shape = (problem.n.value, problem.k, problem.p, problem.q)
         taps, size = prod(problem.filter), problem.x.dtype.bytes
-        tile = image.block_inputs(vector * pixels * threads, *_walk(problem), problem.dilation) / (
-            problem.k // problem.c
-        )
+        outputs = vector * pixels * rows
+        tile = image.block_inputs(
+            outputs * threads, *_walk(problem), problem.dilation, rows=rows
+        ) / (problem.k // problem.c)
         weights = taps * threads * vector  # each thread's own; L1 holds what neighbours share
         loaded = tile + weights.clip(max=taps * problem.k)
         fastest = 1 if image.channels_fastest else 3
         operands = sum(moved_bytes(t, shape, fastest) for t in problem.epilogue.operands)
-        computed = problem.n.value * problem.p * row_items * pixels * chunks * vector
         return Stream(
             element_bytes=size,
-            flops=computed * (2 * taps + flops(problem.epilogue.expression)),
+            flops=items * outputs * (2 * taps + flops(problem.epilogue.expression)),
             loads=blocks * loaded * size * narrow_access(vector, size) + operands,
             stores=prod(shape) * problem.y.dtype.bytes,
             blocks=blocks,
             threads=threads,
-            registers=28 + vector * (pixels + problem.filter[1] + 2),
-            steps=float(problem.filter[0]),
+            registers=thread.registers,
+            steps=thread.steps,
+            stages=thread.stages,
             early=columns["early"] == 1,
+            slots=thread.slots,
         ).work(target)
 
     def kernel(self, problem: Convolution, schedule: DepthwiseSchedule) -> Kernel:
         """Items are runs of channels at several columns."""
         image = _image(problem)
-        items = image.items(schedule.vector, schedule.pixels)
+        items = image.items(schedule.vector, schedule.pixels, schedule.rows)
         return Kernel(
             members={
                 "X": Type(cpp_tensor(problem.x, ORDER)),
@@ -145,6 +177,17 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
 
 def _image(problem: Convolution) -> Image:
     return Image(problem.k, problem.p, problem.q, problem.y)
+
+
+def _rows_axis(problem: Convolution, target: Target) -> tuple[int, ...]:
+    """Values to try: single rows alone where tiles of four pixels would leave the GPU half empty."""
+    image = _image(problem)
+    if problem.transposed:
+        return (1,)
+    vector = image.vectors(problem.x)[0]
+    tiles = image.items(vector, 2, 2) * problem.n.value
+    pays = tiles >= target.sm_count * _FULL_THREADS
+    return tuple(n for n in (1, 7, 4) if n < 2 * problem.p) if pays else (1,)
 
 
 def _walk(problem: Convolution) -> tuple[tuple[int, int], tuple[int, int]]:

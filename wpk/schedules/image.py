@@ -69,10 +69,10 @@ class Image:
             lambda s: f"vectors of {s.vector} run along the channels, y's neighbours do not",
         )
 
-    def items(self, vector: int, pixels: int = 1) -> int:
-        """Items of one image, each ``vector`` channels of ``pixels`` columns."""
+    def items(self, vector: int, pixels: int = 1, rows: int = 1) -> int:
+        """Items of one image, each ``vector`` channels of ``pixels`` columns of ``rows`` rows."""
         chunks = -(-(self.c + self.padding_c) // vector)
-        return self.p * -(-(self.q + self.padding_q) // pixels) * chunks
+        return -(-self.p // rows) * -(-(self.q + self.padding_q) // pixels) * chunks
 
     def constants(self) -> dict[str, int]:
         """Members of the kernel's ``Problem`` that say the output's shape."""
@@ -91,20 +91,23 @@ class Image:
         window: tuple[int, int],
         stride: tuple[int, int],
         dilation: tuple[int, int],
+        rows: Floats | float = 1.0,
     ) -> Floats:
         """Input elements under the windows of a block's ``outputs``, a run in the threads' order.
 
-        Table 8's tile of a block, for a block that is a run of whole pixels or whole rows.
+        Table 8's tile of a block, for a block that is a run of whole pixels or whole rows, or of
+        columns of ``rows`` pixels.
         """
         channels = (
             np.minimum(self.c, outputs)
             if self.channels_fastest
             else np.maximum(1.0, outputs // (self.p * self.q))
         )
-        pixels = np.maximum(1.0, outputs / channels)
-        rows = np.minimum(self.p, np.ceil(pixels / self.q))
-        columns = np.minimum(self.q, pixels)
-        height = input_extent(rows, window[0], stride[0], dilation[0])
+        run = np.maximum(1.0, outputs / channels / rows)
+        columns = np.minimum(self.q, run)
+        height = input_extent(
+            np.minimum(self.p, rows * np.ceil(run / self.q)), window[0], stride[0], dilation[0]
+        )
         width = input_extent(columns, window[1], stride[1], dilation[1])
         elements: Floats = channels * height * width
         return elements

@@ -50,6 +50,7 @@ class Stream:
         shared_bytes: Shared memory of a block.
         thread_loads: Shared memory loads of a thread.
         early: Whether the kernel is launched early.
+        slots: Issue slots of a thread besides its operations.
     """
 
     element_bytes: int
@@ -64,6 +65,7 @@ class Stream:
     shared_bytes: Floats | float = 0.0
     thread_loads: Floats | float = 0.0
     early: NDArray[np.bool_] | bool = False
+    slots: Floats | float = 0.0
 
     def work(self, target: Target) -> Work:
         """The same, a block's share each, as the models take it."""
@@ -89,6 +91,7 @@ class Stream:
             steps=column(self.steps),
             stages=column(self.stages),
             early=np.broadcast_to(np.asarray(self.early), blocks.shape),
+            thread_slots=column(self.slots),
         )
 
 
@@ -107,7 +110,7 @@ def short_run(elements: Floats, element_bytes: int) -> Floats:
     return factor
 
 
-def ceil_divide(total: int, by: Floats) -> Floats:
+def ceil_divide(total: Floats | int, by: Floats) -> Floats:
     """``ceil(total / by)`` for each schedule."""
     quotients: Floats = np.ceil(total / by)
     return quotients

@@ -33,6 +33,7 @@ struct Schedule {
   static constexpr int pixels = 4;
   static constexpr int threads = 128;
   static constexpr int early = 1;
+  static constexpr int rows = 1;
 };
 }  // namespace
 
