@@ -41,7 +41,7 @@ from wpk.trial import Trial
 
 TARGET = find_target("h200")
 
-BEFORE = {"split": 1, "early": 0}
+BEFORE = {"split": 1, "early": 0, "rows": 1}
 """What kernels did before their templates had these parameters."""
 
 RESULTS = Path(__file__).parent / "results" / "h200-pruning.json"

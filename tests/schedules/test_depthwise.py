@@ -2,16 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from disassembly import listing
 from planted import plant
 
+from wpk.build.nvrtc import NvrtcError, load_nvrtc
 from wpk.dtypes import DType, Precision
 from wpk.emulator.errors import EmulatorError
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
+from wpk.performance.bound import bound
+from wpk.performance.estimate import estimate
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings
 from wpk.schedules.depthwise import DepthwiseSchedule, DepthwiseTemplate
@@ -225,6 +230,79 @@ def test_a_planted_fault_is_seen(
     assert faulty.instantiate(problem, schedule)
     with pytest.raises((AssertionError, EmulatorError)):
         check_convolution(checking_execution, faulty, problem, schedule)
+
+
+def mobile(n: int = 64, stride: int = 1, precision: Precision = Precision.FP16) -> Convolution:
+    """A layer of MobileNetV2."""
+    plain = depthwise(c=144, size=(56, 56), stride=(stride, stride), precision=precision)
+    tail = apply("Relu", apply("Add", Acc(), Operand(0)))
+    bias = Tensor(DType.FP32, (0, 1, 0, 0))
+    return replace(plain, n=Extent(n, "n"), epilogue=Epilogue(tail, (bias,)))
+
+
+def test_work_falls_with_rows() -> None:
+    problem = mobile()
+    columns = {
+        name: np.array([value] * 4) for name, value in DepthwiseSchedule(2, 4, 256).parameters()
+    }
+    work = TEMPLATE.work(problem, columns | {"rows": np.array([1, 2, 4, 7])}, H200)
+    assert (np.diff(work.blocks * work.block_transactions) < 0).all()
+    assert (np.diff(work.blocks * work.threads * work.thread_slots) < 0).all()
+    assert (np.diff(work.blocks * work.steps) < 0).all()
+    assert np.ptp(work.blocks * work.block_flops) == 0
+
+
+@pytest.mark.parametrize("n", [1, 64])
+def test_rows_are_tried_where_the_gpu_is_full(n: int) -> None:
+    problem = mobile(n)
+    columns = TEMPLATE.space(problem, H200)[1]
+    assert len(columns["rows"]) <= 160
+    seconds = estimate(TEMPLATE.work(problem, columns, H200), bound(problem, H200), H200)
+    assert set(columns["rows"]) == ({1} if n == 1 else {1, 4, 7})
+    assert (columns["rows"][seconds.argmin()] > 1) == (n > 1)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "loads"),
+    [(DepthwiseSchedule(4, 4, 256, 1, 7), 54), (DepthwiseSchedule(4, 4, 256, 1), 18)],
+    ids=["seven rows", "one row"],
+)
+def test_machine_code_loads_an_input_once_and_none_waits_for_another(
+    schedule: DepthwiseSchedule, loads: int, tmp_path: Path
+) -> None:
+    (source,) = TEMPLATE.instantiate(mobile(), schedule)
+    kernel = load_nvrtc().compile(source, "sm_90a")
+    assert not kernel.resources.spills
+    assert kernel.resources.registers <= 128
+    text = listing(kernel.cubin, tmp_path)
+    code = [line for line in text.splitlines() if "LDG." in line or "BSSY" in line]
+    assert len(code) == loads + 9 + 1  # and weights, and the bias; no branch that threads leave
+
+
+@pytest.mark.parametrize(
+    ("changes", "schedule", "reason"),
+    [
+        ({"precision": Precision.FP16}, DepthwiseSchedule(8, 2, 128, rows=4), "120 words, 1152"),
+        ({"precision": Precision.FP16}, DepthwiseSchedule(1, 2, 128, rows=4), "of whole words"),
+        ({"filter": (7, 7)}, DepthwiseSchedule(1, 4, 128, rows=7), "1152 products"),
+        ({"stride": (2, 2)}, DepthwiseSchedule(1, 8, 128, rows=7), "160 loads"),
+        ({"transposed": True}, DepthwiseSchedule(1, 2, 128, rows=2), "that is not transposed"),
+    ],
+)
+def test_refuses_tiles_that_registers_do_not_hold(
+    changes: dict[str, Any], schedule: DepthwiseSchedule, reason: str
+) -> None:
+    problem = depthwise(c=64, **changes)
+    assert reason in str(TEMPLATE.why_illegal(problem, schedule, H200))
+    (source,) = TEMPLATE.instantiate(problem, schedule)
+    with pytest.raises(NvrtcError, match="holds the filter"):
+        load_nvrtc().compile(source, H200.arch)
+
+
+def test_refuses_small_blocks_of_several_rows() -> None:
+    reason = TEMPLATE.why_illegal(mobile(), DepthwiseSchedule(4, 1, 256, rows=4), H200)
+    assert "several rows go with 2 columns and 128 threads or more" in str(reason)
+    assert TEMPLATE.why_illegal(mobile(), DepthwiseSchedule(4, 2, 64, rows=4), H200)
 
 
 @pytest.mark.parametrize("case", ["57 channels", "multiplier 3", "transposed, multiplier 2"])
