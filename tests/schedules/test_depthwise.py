@@ -20,6 +20,7 @@ from wpk.performance.estimate import estimate
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings
 from wpk.schedules.depthwise import DepthwiseSchedule, DepthwiseTemplate
+from wpk.search.shortlist import shortlist
 from wpk.targets.registry import find_target
 
 TEMPLATE = DepthwiseTemplate()
@@ -277,6 +278,14 @@ def test_machine_code_loads_an_input_once_and_none_waits_for_another(
     text = listing(kernel.cubin, tmp_path)
     code = [line for line in text.splitlines() if "LDG." in line or "BSSY" in line]
     assert len(code) == loads + 9 + 1  # and weights, and the bias; no branch that threads leave
+
+
+def test_single_rows_and_tiles_are_both_kept_where_a_gpu_is_full() -> None:
+    """The models prefer tiles, and were not held against a measurement yet."""
+    problem = mobile(n=64)
+    kept = shortlist(problem, TEMPLATE, H200, bound(problem, H200)).ranked
+    several = {scored.schedule.rows > 1 for scored in kept}
+    assert several == {False, True}
 
 
 @pytest.mark.parametrize(

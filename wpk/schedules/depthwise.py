@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wpk.dtypes import DType
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, Work
@@ -119,6 +122,10 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
                 ),
             ),
         )
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """Single rows, or tiles of several: these were not held against a measurement yet."""
+        return np.asarray(columns["rows"] > 1, np.int64)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """Table 6 with one input channel an output; table 8's input tile of a block, its weights."""
