@@ -1,5 +1,6 @@
 """The emulator as a device: load, allocate, write, launch, read; here and in a child process."""
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -7,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from wpk.emulator import child
 from wpk.emulator.child import EmulatorProcess
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
@@ -158,6 +160,29 @@ def test_a_kernel_that_hangs_costs_its_time_limit_only():
         assert time.monotonic() - begin < 30
         with pytest.raises(EmulatorError, match="has ended"):
             process.allocate(1)
+
+
+@pytest.mark.parametrize("where", ["start of the timer", "answer"])
+def test_an_interrupted_request_leaves_neither_a_process_nor_a_timer(monkeypatch, where):
+    def interrupted(*arguments):
+        started(*arguments)
+        raise KeyboardInterrupt
+
+    with EmulatorProcess(FAST) as process:
+        if where == "answer":
+            started = child._receive
+            monkeypatch.setattr(child, "_receive", interrupted)
+        else:
+            started = threading.Timer.start
+            monkeypatch.setattr(threading.Timer, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            process.allocate(256)
+        assert process._child.poll() is not None
+        process.free(0)
+    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
+    for timer in timers:
+        timer.join(10)
+    assert not any(timer.is_alive() for timer in timers)
 
 
 def test_a_kernel_that_kills_its_process_is_an_error():

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -46,6 +48,21 @@ class OutputError:
     worst: float
 
 
+def import_onnxruntime() -> ModuleType:
+    """ONNX Runtime, which only checks need.
+
+    Raises:
+        EngineError: It is missing.
+    """
+    try:
+        return import_module("onnxruntime")
+    except ImportError as error:
+        raise EngineError(
+            f"verification needs onnxruntime, which cannot be imported: {error}",
+            fix="pip install onnxruntime, or optimize with --check off",
+        ) from error
+
+
 class ModelReference:
     """ONNX Runtime on the model's own file."""
 
@@ -55,13 +72,7 @@ class ModelReference:
         Raises:
             EngineError: ONNX Runtime is missing, or cannot execute the model.
         """
-        try:
-            import onnxruntime
-        except ImportError as error:
-            raise EngineError(
-                f"verification needs onnxruntime, which cannot be imported: {error}",
-                fix="pip install onnxruntime, or optimize with --check off",
-            ) from error
+        onnxruntime = import_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         try:

@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wpk.checks.float64_nodes import Array
-from wpk.checks.model_check import ModelReference, OutputError, check_outputs, output_error
+from wpk.checks.model_check import (
+    ModelReference,
+    OutputError,
+    check_outputs,
+    import_onnxruntime,
+    output_error,
+)
 from wpk.checks.operator_check import OperatorCheck, check_operators
 from wpk.checks.operator_reference import GraphReference
 from wpk.engine.engine import Engine
@@ -108,12 +114,14 @@ def verify(
 
     Raises:
         VerificationError: The plan's operators are not the model's.
+        EngineError: ONNX Runtime is missing, or cannot execute the model.
     """
     plan = bundle.plan
     require_same_operators(plan, lowered.program)
     operators: list[OperatorCheck] = []
     whole: list[Check] = []
-    with ThreadPoolExecutor(1) as beside:  # ONNX Runtime computes while operators are checked
+    import_onnxruntime()  # not in the thread: an interrupted import would leave it waiting for ever
+    with ThreadPoolExecutor(1, "wpk-reference") as beside:  # computes while operators are checked
         loading = beside.submit(ModelReference, model)
         alone = GraphReference(lowered.graph, plan.precision)
         with Engine(bundle, device) as engine:

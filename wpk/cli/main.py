@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import wpk
 from wpk.cli import bench, cache, compare, inspect, optimize, report, run, targets, verify
+from wpk.cli.interrupts import INTERRUPTED, interrupts_end_the_process
 from wpk.errors import WpkError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -25,28 +26,25 @@ COMMANDS: dict[str, ModuleType] = {
     "targets": targets,
 }
 
-INTERRUPTED = 130
-"""128 + SIGINT, as shells report it."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code.
 
     0 done; 1 failed; 2 wrong usage (argparse exits itself); 3 the numbers disagree; 130 interrupted.
     """
-    parsed = _parser().parse_args(arguments)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # tables hold signs beyond ASCII
-    level = [logging.WARNING, logging.INFO, logging.DEBUG][min(parsed.verbose, 2)]
-    logging.basicConfig(stream=sys.stderr, level=level, format="wpk: %(message)s", force=True)
     try:
+        parsed = _parser().parse_args(arguments)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="backslashreplace")  # tables hold signs beyond ASCII
+        level = [logging.WARNING, logging.INFO, logging.DEBUG][min(parsed.verbose, 2)]
+        logging.basicConfig(stream=sys.stderr, level=level, format="wpk: %(message)s", force=True)
         code: int = COMMANDS[parsed.command].run(parsed)
         sys.stdout.flush()
     except WpkError as error:
         print(f"wpk: error: {error.what}\n  fix: {error.fix}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
-        print("\nwpk: interrupted; nothing was written", file=sys.stderr)
+        print("\nwpk: interrupted; nothing is half-written", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our results left, e.g. `wpk inspect ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -56,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def entry_point() -> NoReturn:
     """The installed command."""
-    sys.exit(main())
+    with interrupts_end_the_process():
+        code = main()
+    sys.exit(code)
 
 
 def _parser() -> argparse.ArgumentParser:

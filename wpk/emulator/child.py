@@ -39,8 +39,8 @@ _PARENT_POLL_SECONDS = 0.5
 class EmulatorProcess(KernelsOnly):
     """An `Emulator` in a child process, each launch within a time limit.
 
-    After an error other than a kernel's own (time limit, crash) the child is gone and so is its
-    memory: make a new one. Use it as a context manager, or call `close`.
+    After an error other than a kernel's own (time limit, crash, interrupt) the child is gone and so is
+    its memory: make a new one. Use it as a context manager, or call `close`.
 
     Attributes:
         name: What a report calls it.
@@ -163,12 +163,17 @@ class EmulatorProcess(KernelsOnly):
             child.kill()
 
         timer = threading.Timer(limit, expire)
-        timer.start()
+        timer.daemon = True  # an interrupt may keep it from being cancelled
         try:
+            timer.start()
             _send(child.stdin, (method, arguments))
             answer = _receive(child.stdout)
         except (OSError, EOFError) as error:
             raise self._died(method, limit if expired.is_set() else None) from error
+        except BaseException:  # an interrupt: the next answer would be one to this request
+            child.kill()
+            child.wait()
+            raise
         finally:
             timer.cancel()
         if isinstance(answer, WpkError):

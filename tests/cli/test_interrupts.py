@@ -1,0 +1,118 @@
+"""Ctrl-C where `KeyboardInterrupt` alone would do harm, be lost, or not end the process."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from processes import start_python
+
+HEAD = """
+import signal, sys, threading, time
+from wpk.cli import interrupts
+from wpk.cli.interrupts import interrupts_end_the_process
+"""
+
+IN_AN_IMPORT = """
+with interrupts_end_the_process():
+    try:
+        import interrupted
+        time.sleep(20)
+    except KeyboardInterrupt:
+        print(interrupted.is_over)
+"""
+
+IN_A_DESTRUCTOR = """
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+with interrupts_end_the_process():
+    try:
+        Interrupted()
+        time.sleep(20)
+    except KeyboardInterrupt:
+        print(True)
+"""
+
+TWICE = """
+with interrupts_end_the_process():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        signal.raise_signal(signal.SIGINT)
+        print(True)
+"""
+
+A_THREAD_THAT_STAYS = """
+interrupts.GRACE_SECONDS = 0.5
+threading.Thread(target=time.sleep, args=(60,)).start()
+with interrupts_end_the_process():
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        print(True, flush=True)
+"""
+
+IGNORED = """
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+interrupts.GRACE_SECONDS = 0.0
+with interrupts_end_the_process():
+    signal.raise_signal(signal.SIGINT)
+    time.sleep(0.5)
+    print(True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        pytest.param(IN_AN_IMPORT, 0, id="it waits for an import"),
+        pytest.param(IN_A_DESTRUCTOR, 0, id="a destructor does not lose it"),
+        pytest.param(TWICE, 0, id="a second one does not interrupt the cleaning up"),
+        pytest.param(A_THREAD_THAT_STAYS, 130, id="no thread keeps the process"),
+        pytest.param(IGNORED, 0, id="where it is ignored it stays so"),
+    ],
+)
+def test_an_interrupt(tmp_path: Path, program: str, code: int) -> None:
+    raising = "import signal\nsignal.raise_signal(signal.SIGINT)\nis_over = True\n"
+    (tmp_path / "interrupted.py").write_text(raising)
+    began = time.monotonic()
+    process = start_python("-P", "-c", HEAD + program, PYTHONPATH=str(tmp_path))
+    out, err = process.communicate(timeout=60)
+    assert (out, process.returncode) == ("True\n", code), err
+    assert err == ""
+    assert time.monotonic() - began < 15
+
+
+OPTIMIZE = """
+import sys, threading
+from wpk.cli.main import main
+
+class Witness:
+    def find_spec(self, name, path=None, target=None):
+        threads = {thread.name.split("_")[0] for thread in threading.enumerate()}
+        beside = "wpk-reference" in threads or threading.current_thread() is not threading.main_thread()
+        print("IMPORT", name, "beside" if beside else "alone", file=sys.stderr)
+
+sys.meta_path.insert(0, Witness())
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_nothing_is_imported_while_threads_may_import(model: Path, tmp_path: Path) -> None:
+    command = ["optimize", model, "-o", tmp_path / "m.plan", "--target", "h200"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", OPTIMIZE, *map(str, command)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=dict(os.environ),
+    )
+    assert done.returncode == 0, done.stderr
+    imports = [line.split()[1:] for line in done.stderr.splitlines() if line.startswith("IMPORT")]
+    assert ["onnxruntime", "alone"] in imports
+    assert ["onnx.reference.ops", "alone"] in imports
+    assert [name for name, when in imports if when == "beside"] == []
