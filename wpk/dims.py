@@ -98,6 +98,13 @@ def ceil_div(a: DimExpr, b: int) -> DimExpr:
     return -(-a // b) if isinstance(a, int) else DimNode(DimOperation.CEIL_DIV, a, b)
 
 
+def minimum(a: DimExpr, b: DimExpr) -> DimExpr:
+    """The smaller one, folded where both are known."""
+    if isinstance(a, int) and isinstance(b, int):
+        return min(a, b)
+    return DimNode(DimOperation.MIN, a, b)
+
+
 def to_json(expression: DimExpr) -> object:
     """Plain JSON: an int, a string, or ``[operation, left, right]``."""
     if isinstance(expression, DimNode):

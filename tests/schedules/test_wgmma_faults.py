@@ -18,12 +18,17 @@ from wpk.schedules.wgmma_tiles import WgmmaSchedule
 
 FP32 = Precision.FP32
 SCHEDULE = WgmmaSchedule(block_m=128, block_n=64, block_k=64, stages=2)
-_HEADERS = ("schedules/conv_wgmma.cuh", "kernels/tile_wgmma.cuh", "kernels/wgmma_ring.cuh")
+_HEADERS = (
+    "schedules/conv_wgmma.cuh",
+    "kernels/wgmma_persistent.cuh",
+    "kernels/tile_wgmma.cuh",
+    "kernels/wgmma_ring.cuh",
+)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, and how the headers come to have it; some need a split reduction to be seen, fp32, or sharing."""
+    """What is wrong, and how the headers come to have it; some need a split reduction to be seen, fp32, sharing, or blocks that stay."""
 
     name: str
     old: str
@@ -31,8 +36,47 @@ class Fault:
     split: int = 1
     precision: Precision = Precision.FP16
     share: int = 0
+    persistent: int = 0
 
 
+STAYING = [
+    (
+        "the consumers' phase begins again with a tile",
+        "float acc[Shape::accumulators] = {};\n        multiplyRing",
+        "float acc[Shape::accumulators] = {};\n        place = {};\n        multiplyRing",
+    ),
+    (
+        "the producer's phase begins again with a tile",
+        "const Tiles tiles = tilesAt(turn",
+        "place = {};\n        const Tiles tiles = tilesAt(turn",
+    ),
+    (
+        "the next tile does not wait for its slot",
+        "waitBarrier(ring.empty(place.slot), place.parity ^ 1);",
+        "",
+    ),
+    ("a tile's last slot is not given back", "ring.release(place.last());", ""),
+    ("another slot is given back", "ring.release(place.last());", "ring.release(place.slot);"),
+    ("staging lies in the ring", "shared + ring.bytes()", "shared"),
+    ("a tile is left out", "* kAcross)", "* kAcross - 1)"),
+    (
+        "tiles are left out between",
+        "static_cast<int>(gridDim.x)",
+        "static_cast<int>(gridDim.x) + 1",
+    ),
+    ("all rows are the first one's", "tile_ / kAcross * Shape::blockM", "0"),
+    (
+        "sums go on from tile to tile",
+        "WPK_KEEP_LOOP\n    for (; !turn.isDone(); turn.advance())\n    {\n        float acc[Shape::accumulators] = {};",
+        "float acc[Shape::accumulators] = {};\n    for (; !turn.isDone(); turn.advance())\n    {",
+    ),
+    ("A is asked for too early", "if (waits)\n                waitForPrevious();", ""),
+    (
+        "the epilogue touches memory too early",
+        "waitForPrevious(); // the epilogue touches memory that kernels in front touch",
+        "",
+    ),
+]
 SHARED = [
     (
         "a slot is filled again before the other block has left it",
@@ -140,6 +184,7 @@ FAULTS = [
         for share in (1, 2)
     ),
     *(Fault(name, old, new, share=share) for name, old, new, share in HALVES),
+    *(Fault(f"{name} (blocks stay)", old, new, persistent=2) for name, old, new in STAYING),
 ]
 
 
@@ -171,33 +216,43 @@ class Faulty:
         return (replace(launch, kernel=source.digest),)
 
 
-def problem(precision: Precision, filters: int) -> Convolution:
+def problem(precision: Precision, filters: int, channels: int) -> Convolution:
     """Integers give exact results in fp32, whatever the order."""
-    x = Tensor(precision.storage, (70 * 64, 1, 10 * 64, 64))
+    x = Tensor(precision.storage, (70 * channels, 1, 10 * channels, channels))
     y = Tensor(DType.FP32, (70 * filters, 1, 10 * filters, filters))
-    shape = (64, 7, 10, filters, 7, 10, (3, 3), (1, 1), (1, 1), (1, 1), 1, False)
+    shape = (channels, 7, 10, filters, 7, 10, (3, 3), (1, 1), (1, 1), (1, 1), 1, False)
     return Convolution(precision, Extent(2), *shape, x, y, Epilogue())
 
 
 def check(fault: Fault, split: int, execution: Any, check_convolution: Callable[..., None]) -> None:
-    """Of fp32 with numbers that have small parts; two tiles along each axis where any are shared."""
+    """Of fp32 with numbers that have small parts; two tiles along each axis where any are shared.
+
+    Blocks that stay have three of six tiles each, of an odd number of steps.
+    """
     depth = 128 // fault.precision.storage.bytes
+    stays = fault.persistent
     schedule = replace(SCHEDULE, split=split, block_k=depth, share=fault.share)
-    layer = problem(fault.precision, 128 if fault.share else 64)
+    schedule = replace(schedule, persistent=stays, early=int(stays > 0))
+    filters = 192 if stays else 128 if fault.share else 64
+    layer = problem(fault.precision, filters, 32 if stays else 64)
     exact = fault.precision is not FP32
     check_convolution(execution, Faulty(fault), layer, schedule, integers=exact)
 
 
 @pytest.mark.parametrize("precision", [Precision.FP16, FP32])
-@pytest.mark.parametrize(("split", "share"), [(1, 0), (2, 0), (1, 1), (1, 2)])
+@pytest.mark.parametrize(
+    ("split", "share", "persistent"),
+    [(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 2, 0), (1, 0, 2)],
+)
 def test_without_a_fault_the_copied_headers_are_right(
     precision: Precision,
     split: int,
     share: int,
+    persistent: int,
     checking_execution: Any,
     check_convolution: Callable[..., None],
 ) -> None:
-    fault = Fault("", "\0", precision=precision, share=share)
+    fault = Fault("", "\0", precision=precision, share=share, persistent=persistent)
     check(fault, split, checking_execution, check_convolution)
 
 

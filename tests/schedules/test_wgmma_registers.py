@@ -24,6 +24,7 @@ TILES = {
     "shared": WgmmaSchedule(64, 128, 64, 4, early=1, share=ROWS),
     "cluster": WgmmaSchedule(64, 64, 64, 3, split=2, cluster=1),
     "split": WgmmaSchedule(64, 32, 64, 4, split=4),
+    "staying": WgmmaSchedule(128, 64, 64, 3, early=1, persistent=132),
 }
 
 SLOW = {"four boxes", "wide", "split"}

@@ -139,7 +139,10 @@ struct OperandsColumns<PerColumn, V, Tensors<Tensor, Others...>>
 //
 // What is fetched of several rows before the first of them is stored is under way at once: a store may change what a
 // load behind it reads, so the compiler cannot ask for it earlier.
-template <class Problem, class Rows, int V>
+//
+// InLoop: for many tiles one after another. Then what does not exist is zero, so that no register is unset on a way
+// around the loop: ptxas would keep it from one tile to the next.
+template <class Problem, class Rows, int V, bool InLoop = false>
 class EpilogueColumns
 {
     using Y = typename Problem::Y;
@@ -155,13 +158,13 @@ public:
         const Rows& rows, const void* const* operands, void* y, int column, int valid, int stored)
         : rows_(rows), operands_(operands), y_(static_cast<YType*>(y)), column_(column), valid_(valid), stored_(stored)
     {
-        if (column_ < stored_)
+        if (InLoop || column_ < stored_)
             ofColumns_.load(rows_, 0, operands_, column_, valid_);
     }
 
     WPK_DEVICE void fetch(int row, Fetched& fetched) const
     {
-        if (column_ < stored_)
+        if (InLoop || column_ < stored_)
             fetched.load(rows_, row, operands_, column_, valid_);
     }
 

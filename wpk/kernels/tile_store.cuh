@@ -17,8 +17,9 @@ WPK_DEVICE bool isRowStored(const Rows&, int row, int limit)
     return row < limit;
 }
 
-// Writes 16 rows of a warp's columns from its staging: rows from `firstRow` on that lie below `rowLimit`.
-template <class Problem, class Shape, class Rows>
+// Writes 16 rows of a warp's columns from its staging: rows from `firstRow` on that lie below `rowLimit`. InLoop as in
+// EpilogueColumns.
+template <class Problem, class Shape, bool InLoop, class Rows>
 WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* const* operands, void* y, int firstRow,
     int rowLimit, int firstColumn, int valid, int stored)
 {
@@ -30,7 +31,7 @@ WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* 
     constexpr int kColumnSets = kAlongRows ? kItems : maxOf(1, kVectors / kWarpSize);
     constexpr int kOfSet = kItems / kColumnSets, kAtOnce = minOf(kOfSet, 8); // so many are under way at once
     static_assert(kItems % kColumnSets == 0 && kOfSet % kAtOnce == 0, "a lane takes whole groups of rows");
-    using Columns = EpilogueColumns<Problem, Rows, V>;
+    using Columns = EpilogueColumns<Problem, Rows, V, InLoop>;
     for (int set = 0; set < kColumnSets; ++set)
     {
         const int first = laneIndex() + set * kWarpSize;
@@ -48,6 +49,8 @@ WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* 
             WPK_UNROLL
             for (int item = 0; item < kAtOnce; ++item)
             {
+                if constexpr (InLoop)
+                    fetched[item] = {};
                 if (isRowStored(rows, firstRow + rowOf(item), rowLimit))
                     columns.fetch(firstRow + rowOf(item), fetched[item]);
             }
@@ -73,8 +76,8 @@ WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* 
 }
 
 // Writes a block's accumulators. Rows [firstRow, rowLimit) and, of the tensor's columns, those from
-// `firstColumn` on exist; `valid` and `stored` as in EpilogueColumns.
-template <class Problem, class Shape, class Rows>
+// `firstColumn` on exist; `valid` and `stored` and InLoop as in EpilogueColumns.
+template <class Problem, class Shape, bool InLoop = false, class Rows>
 WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const Rows& rows,
     const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid, int stored)
 {
@@ -95,7 +98,8 @@ WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], 
             store<float, 2>(at + 8 * kStride, {acc[i][j][2], acc[i][j][3]});
         }
         __syncwarp();
-        storeStaged<Problem, Shape>(staging, rows, operands, y, warpRow + i * 16, rowLimit, warpColumn, valid, stored);
+        storeStaged<Problem, Shape, InLoop>(
+            staging, rows, operands, y, warpRow + i * 16, rowLimit, warpColumn, valid, stored);
     }
 }
 

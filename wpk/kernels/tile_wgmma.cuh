@@ -35,13 +35,13 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
     return (box * Shape::kBoxDepth + slice * 16) * Shape::kBoxRowBytes / 16;
 }
 
-// acc += A * B over a warpgroup's rows of all `count` tiles. The products of a tile run while those of the next one
-// are started; then its slot is given back.
+// acc += A * B over a warpgroup's rows of `count` tiles, from `place` on. The products of a tile run while those of the
+// next one are started; then its slot is given back, but for the last.
 template <class T, class Shape>
-WPK_DEVICE void multiplyWgmmaRing(float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, int count)
+WPK_DEVICE void multiplyWgmmaRing(
+    float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, RingPlace<Shape::stages>& place, int count)
 {
     const int groupRows = warpIndex() / Shape::kGroupWarps * (Shape::kGroupRows * Shape::kBoxRowBytes);
-    RingPlace<Shape::stages> place;
     int previous = 0;
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
@@ -92,13 +92,12 @@ WPK_DEVICE void loadLimited(uint32 (&values)[Slices][4], SharedAddress tile, typ
 // multiplies them from registers. None of a step's products is left to the next one: around the loop ptxas takes
 // registers that products still read for others. The first box is `firstBox` of the reduction.
 template <class T, class Shape, class Limits>
-WPK_DEVICE void multiplyLimitedRing(
-    float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, int count, const Limits& limits, int firstBox)
+WPK_DEVICE void multiplyLimitedRing(float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring,
+    RingPlace<Shape::stages>& place, int count, const Limits& limits, int firstBox)
 {
     uint32 loaded[Shape::slices][4], held[Shape::slices][4];
     typename Limits::Step kept[Shape::slices];
     limits.template load<T, kBoxSteps>(kept, firstBox * kBoxSteps);
-    RingPlace<Shape::stages> place;
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
     {
@@ -188,7 +187,7 @@ WPK_DEVICE void splitBox(const unsigned char* box, unsigned char* small)
 // adds is summed apart, since tensor cores cut sums.
 template <class Shape, class Limits>
 WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned char* shared,
-    const WgmmaRing<Shape>& ring, int count, const Limits& limits, int firstBox)
+    const WgmmaRing<Shape>& ring, RingPlace<Shape::stages>& place, int count, const Limits& limits, int firstBox)
 {
     constexpr int kSlices = Shape::slices;
     float sums[Shape::accumulators] = {};
@@ -196,7 +195,6 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned ch
     Tf32Parts<kSlices, 4> parts(values);
     typename Limits::Step kept[kSlices];
     limits.template load<SplitFp32, kBoxSteps>(kept, firstBox * kBoxSteps);
-    RingPlace<Shape::stages> place;
     int previous = 0, boxes = 0;
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
@@ -237,6 +235,25 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned ch
     takeSums(acc, sums, parts);
 }
 
+// The same by what the operands need, over the steps of `range`; `place` goes on. All consumers call it.
+template <class T, class Shape, class Range, class Limits>
+WPK_DEVICE void multiplyRing(float (&acc)[Shape::accumulators], unsigned char* shared, const WgmmaRing<Shape>& ring,
+    RingPlace<Shape::stages>& place, const Range& range, const Limits& limits)
+{
+    if constexpr (Shape::isSplit)
+    {
+        multiplySplitRing(acc, shared, ring, place, range.count, limits, range.first * Shape::boxes);
+    }
+    else if constexpr (!isSame<Limits, NoLimits>)
+    {
+        multiplyLimitedRing<T>(acc, ring, place, range.count, limits, range.first * Shape::boxes);
+    }
+    else
+    {
+        multiplyWgmmaRing<T, Shape>(acc, ring, place, range.count);
+    }
+}
+
 // Multiplies the tiles of this block's part of the reduction. Behind it `shared` is free. All threads of the block
 // call it.
 template <class T, class Shape, class Range, class Tiles, class Limits>
@@ -255,18 +272,8 @@ WPK_DEVICE void multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
     __syncthreads(); // the barriers are there for everyone
     if (warpIndex() < Shape::warpsM)
     {
-        if constexpr (Shape::isSplit)
-        {
-            multiplySplitRing(acc, shared, ring, range.count, limits, range.first * Shape::boxes);
-        }
-        else if constexpr (!isSame<Limits, NoLimits>)
-        {
-            multiplyLimitedRing<T>(acc, ring, range.count, limits, range.first * Shape::boxes);
-        }
-        else
-        {
-            multiplyWgmmaRing<T, Shape>(acc, ring, range.count);
-        }
+        RingPlace<Shape::stages> place;
+        multiplyRing<T>(acc, shared, ring, place, range, limits);
         if (Shape::fillers > 1)
             ring.release((range.count - 1) % Shape::stages);
     }

@@ -23,9 +23,9 @@
 namespace wpk
 {
 
-// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early and share. Depth
-// is the number of elements along k that a step has at most, where it is smaller than a tile: what follows them is
-// zero. B lies along k, or across it. T is the type of wgmma's operands.
+// The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share and
+// persistent. Depth is the number of elements along k that a step has at most, where it is smaller than a tile: what
+// follows them is zero. B lies along k, or across it. T is the type of wgmma's operands.
 template <class T, class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape
 {
@@ -73,6 +73,9 @@ struct WgmmaShape
     static_assert(0 <= Schedule::share && Schedule::share <= 2, "share is 0 (nothing), 1 (A) or 2 (B)");
     static_assert(Schedule::share == 0 || Schedule::split == 1, "blocks that share tiles have whole reductions");
     static_assert(Schedule::share == 0 || blockN >= 64, "tiles that are shared have 64 columns at least");
+    static_assert(Schedule::persistent >= 0, "persistent is a number of blocks, or 0");
+    static_assert(Schedule::persistent == 0 || (Schedule::split == 1 && Schedule::share == 0),
+        "blocks that stay have whole reductions of their own");
 };
 
 // Where tiles lie and their barriers: behind the tiles, for each slot one that counts what has arrived, and one
@@ -95,9 +98,17 @@ struct WgmmaRing
     {
         return Shape::stages * Shape::stageBytes + box % 2 * Shape::boxBytesB;
     }
+    static WPK_DEVICE constexpr int barriers(int slot)
+    {
+        return smallB(0) + (Shape::isSplit ? 2 * Shape::boxBytesB : 0) + slot * 16;
+    }
+    static WPK_DEVICE constexpr int bytes()
+    {
+        return barriers(Shape::stages);
+    }
     WPK_DEVICE SharedAddress full(int slot) const
     {
-        return shared + smallB(0) + (Shape::isSplit ? 2 * Shape::boxBytesB : 0) + slot * 16;
+        return shared + barriers(slot);
     }
     WPK_DEVICE SharedAddress empty(int slot) const
     {
@@ -143,6 +154,12 @@ struct RingPlace
             slot = 0;
             parity ^= 1;
         }
+    }
+
+    // The slot of the step before.
+    WPK_DEVICE int last() const
+    {
+        return (slot == 0 ? Stages : slot) - 1;
     }
 };
 

@@ -25,6 +25,10 @@ COPY_CYCLES, COPY_ENDS_CYCLES = 400, 1330
 what a block takes before its first product and after its last: barriers, tensor maps, the first copy,
 the store; fitted to kernels measured on an H200 (`wpk.performance.waves`). A step adds nothing else."""
 
+TURN_CYCLES = 450
+"""What a block that stays takes between two tiles: a third of its ends, the store; the others are the first
+tile's alone. An assumption, not measured yet."""
+
 LOAD_SLOTS = 1.5
 """Issue slots of a shared memory load, with its share of addresses; fitted."""
 
@@ -63,6 +67,7 @@ class StepRates:
         stages: Steps whose loads are in flight at once.
         sync: Cycles that a step adds.
         latency: Cycles until what a step loads is there.
+        turning: Cycles that a step adds to a block's own way, of what lies between two of its tiles.
         ends: Cycles of a block before its first step and after its last.
     """
 
@@ -75,6 +80,7 @@ class StepRates:
     stages: Floats
     sync: float
     latency: float
+    turning: Floats
     ends: float
 
     @classmethod
@@ -100,6 +106,7 @@ class StepRates:
             stages=np.maximum(work.stages, 1),
             sync=0.0 if work.by_warpgroups else SYNC_CYCLES,
             latency=COPY_CYCLES if work.by_warpgroups else FILL_CYCLES,
+            turning=TURN_CYCLES * (np.asarray(work.turns) - 1) / steps,
             ends=COPY_ENDS_CYCLES if work.by_warpgroups else 2 * FILL_CYCLES,
         )
 
@@ -117,10 +124,11 @@ class StepRates:
     def waiting(self) -> Floats:
         """Cycles between two steps of a block on account of latency, shared among the stages.
 
-        One stage waits for every load; n stages wait once in n steps.
+        One stage waits for every load; n stages wait once in n steps. Between two tiles nobody waits for
+        loads, but for the store.
         """
         own = self.arithmetic(np.ones_like(self.warps)) + self.sync
-        cycles: Floats = (self.latency + own) / self.stages
+        cycles: Floats = (self.latency + own) / self.stages + self.turning
         return cycles
 
 

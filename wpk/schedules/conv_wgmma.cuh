@@ -6,11 +6,12 @@
 // taps; behind the last one it is filled with zeros. Where taps are single and pixels lie densely, the input is a
 // matrix.
 //
-// Grid: tiles of rows, tiles of columns and the parts of each (split_k.cuh). Problem and Schedule are named by
+// Grid: tiles of rows, tiles of columns and the parts of each (split_k.cuh); or blocks that stay
+// (wgmma_persistent.cuh). Problem and Schedule are named by
 // conv_wgmma.py; maps: the input's, the filters'.
 #pragma once
 
-#include <wpk/kernels/tile_wgmma.cuh>
+#include <wpk/kernels/wgmma_persistent.cuh>
 
 namespace wpk
 {
@@ -105,15 +106,31 @@ WPK_DEVICE void convWgmma(Inputs<2 + Problem::Operands::count + kInputLimits<Pro
     using Tiles = ConvWgmmaTiles<Problem, Shape>;
     WPK_SHARED(unsigned char, shared);
 
-    static_assert(Shape::stages == 2 || Shape::stages <= ceilDivide(Tiles::kSteps, Schedule::split),
+    static_assert(
+        Shape::stages == 2 || Schedule::persistent != 0 || Shape::stages <= ceilDivide(Tiles::kSteps, Schedule::split),
         "no more stages than a part has steps");
-    const SplitRange<Schedule::split, Tiles::kSteps> range;
-    const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
-    const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
-    const Tiles tiles(maps, firstRow, firstFilter);
-    computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, PixelRows<Problem::p, Problem::q>{}, inputs.at + 2,
-        y, firstRow, n * (Problem::p * Problem::q), firstFilter, Problem::k, Problem::k + Problem::y_padding,
-        inputLimits<Problem, Tiles::kOfTap * Shape::kBoxDepth>(inputs));
+    constexpr int kStored = Problem::k + Problem::y_padding;
+    const PixelRows<Problem::p, Problem::q> rows;
+    const int rowLimit = n * (Problem::p * Problem::q);
+    const auto limits = inputLimits<Problem, Tiles::kOfTap * Shape::kBoxDepth>(inputs);
+    if constexpr (Schedule::persistent != 0)
+    {
+        const auto tilesAt = [&](int firstRow, int firstFilter)
+        {
+            return Tiles(maps, firstRow, firstFilter);
+        };
+        computeWgmmaTiles<Problem, Shape, Tiles::kSteps, kStored>(
+            shared, tilesAt, rows, inputs.at + 2, y, rowLimit, Problem::k, limits);
+    }
+    else
+    {
+        const SplitRange<Schedule::split, Tiles::kSteps> range;
+        const int firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
+        const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
+        const Tiles tiles(maps, firstRow, firstFilter);
+        computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, rows, inputs.at + 2, y, firstRow, rowLimit,
+            firstFilter, Problem::k, kStored, limits);
+    }
 }
 
 } // namespace wpk

@@ -1,12 +1,12 @@
 // Matrix product by warpgroups, with batch and broadcasting (sm_90a). a lies along the reduction, b along it or
 // across, along its columns.
 //
-// The grid is MatrixBlock's. Problem and Schedule are named by gemm_wgmma.py; maps: a's and b's, each (k, m or n,
-// middle, outer), of a b that lies across (n, k, middle, outer).
+// The grid is MatrixBlock's; or, of one matrix, blocks that stay (wgmma_persistent.cuh). Problem and Schedule are named
+// by gemm_wgmma.py; maps: a's and b's, each (k, m or n, middle, outer), of a b that lies across (n, k, middle, outer).
 #pragma once
 
 #include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/tile_wgmma.cuh>
+#include <wpk/kernels/wgmma_persistent.cuh>
 
 namespace wpk
 {
@@ -19,15 +19,15 @@ class GemmWgmmaTiles
 public:
     static constexpr bool kConstantB = P::b_constant;
 
-    WPK_DEVICE GemmWgmmaTiles(const TensorMaps<2>& maps, const MatrixBlock<Problem, Shape>& block)
+    WPK_DEVICE GemmWgmmaTiles(const TensorMaps<2>& maps, const MatrixRows& rows, int firstRow, int firstColumn)
         : a_(maps.at[0]),
           b_(maps.at[1]),
           partA_(tilePart<Shape::partsA>()),
           partB_(tilePart<Shape::partsB>()),
-          firstRow_(block.firstRow + partA_ * Shape::partRowsA),
-          firstColumn_(block.firstColumn),
-          outer_(block.rows.outer),
-          middle_(block.rows.middle)
+          firstRow_(firstRow + partA_ * Shape::partRowsA),
+          firstColumn_(firstColumn),
+          outer_(rows.outer),
+          middle_(rows.middle)
     {
     }
 
@@ -83,19 +83,36 @@ WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count> inputs, int leadi
     WPK_SHARED(unsigned char, shared);
 
     constexpr int kSteps = ceilDivide(Problem::k, Shape::blockK);
-    static_assert(Shape::stages == 2 || Shape::stages <= ceilDivide(kSteps, Schedule::split),
+    using Tiles = GemmWgmmaTiles<Problem, Shape>;
+    constexpr int kStored = Problem::n + Problem::y_padding;
+    static_assert(
+        Shape::stages == 2 || Schedule::persistent != 0 || Shape::stages <= ceilDivide(kSteps, Schedule::split),
         "no more stages than a part has steps");
-    MatrixBlock<Problem, Shape> block(inputs, leading);
-    if constexpr (Shape::partsB > 1)
+    if constexpr (Schedule::persistent != 0)
     {
-        // There is one matrix; the last block may have none of its rows.
-        block.rows = {0, 0};
-        block.firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
+        const MatrixRows rows{0, 0}; // there is one matrix
+        const auto tilesAt = [&](int firstRow, int firstColumn)
+        {
+            return Tiles(maps, rows, firstRow, firstColumn);
+        };
+        const int rowLimit = static_cast<int>(dimension<typename Problem::M>(leading));
+        computeWgmmaTiles<Problem, Shape, kSteps, kStored>(
+            shared, tilesAt, rows, inputs.at + 2, y, rowLimit, Problem::n);
     }
-    const SplitRange<Schedule::split, kSteps> range;
-    const GemmWgmmaTiles<Problem, Shape> tiles(maps, block);
-    computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, block.rows, inputs.at + 2, y, block.firstRow,
-        block.m, block.firstColumn, Problem::n, Problem::n + Problem::y_padding);
+    else
+    {
+        MatrixBlock<Problem, Shape> block(inputs, leading);
+        if constexpr (Shape::partsB > 1)
+        {
+            // There is one matrix; the last block may have none of its rows.
+            block.rows = {0, 0};
+            block.firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
+        }
+        const SplitRange<Schedule::split, kSteps> range;
+        const Tiles tiles(maps, block.rows, block.firstRow, block.firstColumn);
+        computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, block.rows, inputs.at + 2, y, block.firstRow,
+            block.m, block.firstColumn, Problem::n, kStored);
+    }
 }
 
 } // namespace wpk

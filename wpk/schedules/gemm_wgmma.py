@@ -30,7 +30,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     """Matrix products in all precisions; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     problem_type = Matmul
     schedule_type = WgmmaSchedule
 
@@ -68,7 +68,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
             lambda c: view.product(c, target), _sharing(view), problem.precision, target
         )
         if problem.batch != (Extent(1), 1):
-            shared = (*shared, _ONE_MATRIX)
+            shared = (*shared, *_ONE_MATRIX)
         if not _across(problem):
             return shared
         whole = Constraint(
@@ -111,9 +111,15 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
         )
 
 
-_ONE_MATRIX = Constraint(
-    lambda c: c["share"] != COLUMNS,
-    words("share={share}: blocks one below the other may be of two matrices of the batch"),
+_ONE_MATRIX = (
+    Constraint(
+        lambda c: c["share"] != COLUMNS,
+        words("share={share}: blocks one below the other may be of two matrices of the batch"),
+    ),
+    Constraint(
+        lambda c: c["persistent"] == 0,
+        words("{persistent} blocks stay: tiles are counted in one matrix, not in a batch of them"),
+    ),
 )
 
 

@@ -7,6 +7,7 @@ from wpk.performance.work import Columns, Floats, Work
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
 from wpk.schedules.template import Schedule
+from wpk.schedules.wgmma_persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma_share import Sharing
 from wpk.targets.target import Target
 
@@ -20,6 +21,7 @@ _FP32_ROWS = (
     36  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
 )
 _OTHER_REGISTERS = 28  # addresses and descriptors
+_STAYING_REGISTERS, _STAYING_FP32 = 8, 36  # of what goes on from tile to tile; as the others
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 
@@ -38,15 +40,18 @@ def whole_groups(columns: Columns) -> Floats:
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     """The ring with its barriers, or the epilogue's staging (16 rows a warp) where larger.
 
-    Of fp32 two boxes of B beside the ring, for what is cut off its numbers.
+    Blocks that stay have both, and stage fewer columns at once. Of fp32 two boxes of B are beside the
+    ring, for what is cut off its numbers.
     """
     size = float(precision.storage.bytes)
     stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
     beside = 2 * columns["block_n"] * _BOX_ROW_BYTES if precision is Precision.FP32 else 0
     ring = columns["stages"] * (stage + _BARRIER_BYTES) + beside
     staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
-    larger: Floats = np.maximum(ring, staging)
-    return larger
+    staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
+    both = ring + columns["block_m"] * (staged + 8) * 4.0
+    needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(ring, staging))
+    return needed
 
 
 def block_bytes(schedule: Schedule, precision: Precision) -> int:
@@ -65,9 +70,11 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     vectors = np.ceil(columns["block_n"] * _BOX_ROW_BYTES / 16 / consumers)
     split = accumulators + _FP32_ROWS + 4 * np.minimum(vectors, 4)
     more = split if precision is Precision.FP32 else 0.0
+    staying = _STAYING_FP32 if precision is Precision.FP32 else _STAYING_REGISTERS
+    others = _OTHER_REGISTERS + np.where(columns["persistent"] > 0, staying, 0)
     through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
     summing = sum_registers(accumulators, consumers, {"split": through_memory})
-    most: Floats = np.maximum(accumulators + more + _OTHER_REGISTERS, summing)
+    most: Floats = np.maximum(accumulators + more + others, summing)
     return most
 
 
@@ -98,4 +105,4 @@ def work(
         slots=_LIMIT_SLOTS * columns["block_k"] * size / _BOX_ROW_BYTES if keeps_limits else 0.0,
         by_warpgroups=True,
     )
-    return sharing.product(product, columns, target).work(columns, costs)
+    return in_turn(sharing.product(product, columns, target).work(columns, costs), columns)

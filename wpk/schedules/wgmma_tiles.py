@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
-from wpk.performance.work import Columns
+from wpk.performance.occupancy import resident_blocks
+from wpk.performance.work import Columns, Floats
 from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.matrix_tiles import TiledProduct, target_constraints, up_to, words
 from wpk.schedules.single_kernel import Grid, Partials
@@ -20,6 +21,13 @@ from wpk.schedules.wgmma_costs import (
     registers,
     shared_bytes,
     whole_groups,
+    work,
+)
+from wpk.schedules.wgmma_persistent import (
+    persistent_axis,
+    persistent_constraints,
+    persistent_grid,
+    turns,
 )
 from wpk.schedules.wgmma_share import COLUMNS, PAIR, ROWS, Sharing, paired_grid
 from wpk.targets.target import Target
@@ -53,6 +61,7 @@ class WgmmaSchedule(Schedule):
             one begin so (early_launch.cuh).
         share: What two blocks of a cluster bring for each other: 0 nothing; 1 A's rows, side by side;
             2 B's columns, one below the other.
+        persistent: Blocks that stay, and compute tiles one after another; 0 where each tile has a block.
     """
 
     block_m: int
@@ -63,6 +72,7 @@ class WgmmaSchedule(Schedule):
     cluster: int = 0
     early: int = 0
     share: int = 0
+    persistent: int = 0
 
     @property
     def threads(self) -> int:
@@ -86,8 +96,8 @@ class WgmmaSchedule(Schedule):
         return PAIR if self.share == COLUMNS else 1
 
     def grid(self, tiles: Grid) -> Grid:
-        """The blocks of a grid of tiles: whole clusters."""
-        return paired_grid(tiles, self.share)
+        """The blocks of a grid of tiles: whole clusters, or those that stay."""
+        return persistent_grid(paired_grid(tiles, self.share), self.persistent)
 
     def partials(self, grid: Grid) -> Partials | None:
         """Memory in which parts meet; none where they meet in shared memory."""
@@ -127,6 +137,7 @@ def axes(
         "cluster": (0, 1),
         "early": early_axis(target),
         "share": Sharing(rows, columns).axis(boxes, target),
+        "persistent": persistent_axis(rows, columns, target),
     }
 
 
@@ -144,17 +155,25 @@ def constraints(
         precision: Of the problem.
         target: The GPU.
     """
+
+    def steps(columns: Columns) -> Floats:
+        tiles = product(columns)
+        return tiles.tile_steps * turns(tiles.tiles, columns)
+
+    def resident(columns: Columns) -> Floats:
+        return resident_blocks(work(product(columns), sharing, precision, columns, target), target)
+
     no_longer = Constraint(
         lambda c: (
-            (c["stages"] == 2)
-            | (c["stages"] <= np.ceil(product(c).tile_steps / np.maximum(c["split"], 1)))
+            (c["stages"] == 2) | (c["stages"] <= np.ceil(steps(c) / np.maximum(c["split"], 1)))
         ),
-        words("{stages} stages are more than a part has steps of {block_k}"),
+        words("{stages} stages are more than a block has steps of {block_k}"),
     )
     return (
         *_SHAPES,
         *_boxes(box_depth(precision)),
         *([_NARROW] if precision is Precision.FP32 else ()),
+        *persistent_constraints(product, resident, target),
         no_longer,
         early_constraint(target),
         *target_constraints(
@@ -220,12 +239,15 @@ class Warpgroups(SplitReductions):
     """What both templates of warpgroups say of their schedules; comes before their other bases."""
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Ways that parts meet or tiles are shared, each launched early or not.
+        """Ways that parts meet or tiles are shared, or that blocks stay; each launched early or not.
 
-        The score does not see the launch, nor what a cluster costs.
+        The score does not see the launch, nor what a cluster costs, nor what it saves to stay.
         """
         ways = super().families(columns) + columns["cluster"] + 3 * (columns["share"] > 0)
-        return 2 * ways + columns["early"]
+        families: NDArray[np.int64] = (
+            2 * (ways + 4 * (columns["persistent"] > 0)) + columns["early"]
+        )
+        return families
 
 
 def needs(target: Target) -> str | None:

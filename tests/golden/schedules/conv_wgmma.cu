@@ -43,6 +43,7 @@ struct Schedule {
   static constexpr int cluster = 0;
   static constexpr int early = 1;
   static constexpr int share = 0;
+  static constexpr int persistent = 0;
 };
 }  // namespace
 
