@@ -4,10 +4,15 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from processes import start_python
+
+from wpk.cli import targets
+from wpk.errors import EngineError
 
 HEAD = """
 import signal, sys, threading, time
@@ -35,6 +40,23 @@ with interrupts_end_the_process():
         time.sleep(20)
     except KeyboardInterrupt:
         print(True)
+"""
+
+AMID_A_THREADS_START = """
+from concurrent.futures import ThreadPoolExecutor
+
+class Pool(ThreadPoolExecutor):
+    def _adjust_thread_count(self):
+        signal.raise_signal(signal.SIGINT)
+        super()._adjust_thread_count()
+
+with interrupts_end_the_process():
+    pool = Pool(1)
+    try:
+        pool.submit(time.sleep, 0)
+        time.sleep(20)
+    except KeyboardInterrupt:
+        print(len(pool._threads) == 1)
 """
 
 TWICE = """
@@ -70,6 +92,7 @@ with interrupts_end_the_process():
     ("program", "code"),
     [
         pytest.param(IN_AN_IMPORT, 0, id="it waits for an import"),
+        pytest.param(AMID_A_THREADS_START, 0, id="it waits for a thread's start"),
         pytest.param(IN_A_DESTRUCTOR, 0, id="a destructor does not lose it"),
         pytest.param(TWICE, 0, id="a second one does not interrupt the cleaning up"),
         pytest.param(A_THREAD_THAT_STAYS, 130, id="no thread keeps the process"),
@@ -85,6 +108,22 @@ def test_an_interrupt(tmp_path: Path, program: str, code: int) -> None:
     assert (out, process.returncode) == ("True\n", code), err
     assert err == ""
     assert time.monotonic() - began < 15
+
+
+@pytest.mark.parametrize("kind", [BrokenPipeError, EngineError, ValueError])
+def test_what_fails_because_of_an_interrupt_is_one(
+    wpk: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+) -> None:
+    def run(arguments: object) -> int:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise EngineError("lost", fix="none") if kind is EngineError else kind("lost")
+
+    monkeypatch.setattr(targets, "run", run)
+    result = wpk("targets")
+    assert result.code == 130
+    assert "interrupted" in result.err
 
 
 OPTIMIZE = """

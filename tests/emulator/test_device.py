@@ -162,14 +162,17 @@ def test_a_kernel_that_hangs_costs_its_time_limit_only():
             process.allocate(1)
 
 
-@pytest.mark.parametrize("where", ["start of the timer", "answer"])
+@pytest.mark.parametrize("where", ["start of the timer", "half a request", "answer"])
 def test_an_interrupted_request_leaves_neither_a_process_nor_a_timer(monkeypatch, where):
     def interrupted(*arguments):
         started(*arguments)
         raise KeyboardInterrupt
 
     with EmulatorProcess(FAST) as process:
-        if where == "answer":
+        if where == "half a request":
+            started = process._child.stdin.write
+            monkeypatch.setattr(child, "_send", lambda pipe, _message: interrupted(b"half"))
+        elif where == "answer":
             started = child._receive
             monkeypatch.setattr(child, "_receive", interrupted)
         else:

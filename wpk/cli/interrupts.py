@@ -3,10 +3,12 @@
 Python raises `KeyboardInterrupt` between any two steps of the main thread, also where it does harm:
 
 1. In an import it can leave a lock of the import system taken, for which threads then wait for ever, or
-   abort the process in an extension that is being imported. Here it is raised when the import is over.
+   abort the process in an extension that is being imported. Where a thread is started it can leave one that
+   nobody tells to end. Here it is raised behind such steps.
 2. In a destructor or another callback it is printed and lost. Here it is raised again.
-3. While a thread is started or locked, whoever waits for that thread at the end may wait for ever, as
-   for a library that computes for long. A while after the interrupt the process ends without it.
+3. Leaving a command waits for its threads, which may be in a library that computes for long. A while after
+   the interrupt the process ends without them.
+4. What fails while a command is left because of it takes its place. `is_interrupt` still knows it.
 """
 
 import os
@@ -15,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -30,6 +33,17 @@ GRACE_SECONDS = 5.0
 
 _RETRY_SECONDS = 0.01
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
+_UNDIVIDED = {
+    function.__code__
+    for function in (
+        ThreadPoolExecutor.submit,
+        threading.Condition.__enter__,
+        threading.Condition.__exit__,
+        threading.Event.set,
+        threading.Thread.start,
+    )
+}
+"""Functions that take no time, and leave a thread or a lock behind where they are left amid."""
 
 
 @contextmanager
@@ -54,18 +68,27 @@ def interrupts_end_the_process() -> Iterator[None]:
         sys.unraisablehook = sys.__unraisablehook__
 
 
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether it is an interrupt, or came up while one was on its way."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
+
+
 def _interrupt(_signal: int, frame: FrameType | None) -> None:
-    if _is_importing(frame):
+    if _must_wait(frame):
         _retry()
         return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would interrupt the cleaning up
     raise KeyboardInterrupt
 
 
-def _is_importing(frame: FrameType | None) -> bool:
-    while frame is not None and frame.f_code.co_filename != _IMPORT_SYSTEM:
+def _must_wait(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORT_SYSTEM or frame.f_code in _UNDIVIDED:
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
 
 
 def _raise_again(lost: "UnraisableHookArgs") -> None:

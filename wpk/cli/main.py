@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import wpk
 from wpk.cli import bench, cache, compare, inspect, optimize, report, run, targets, verify
-from wpk.cli.interrupts import INTERRUPTED, interrupts_end_the_process
+from wpk.cli.interrupts import INTERRUPTED, interrupts_end_the_process, is_interrupt
 from wpk.errors import WpkError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -40,16 +40,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.basicConfig(stream=sys.stderr, level=level, format="wpk: %(message)s", force=True)
         code: int = COMMANDS[parsed.command].run(parsed)
         sys.stdout.flush()
-    except WpkError as error:
-        print(f"wpk: error: {error.what}\n  fix: {error.fix}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
+    except BaseException as error:
+        code = _failed(error)
+    return code
+
+
+def _failed(error: BaseException) -> int:
+    """Say what went wrong; the exit code. A bug is raised again, and shows its traceback."""
+    if is_interrupt(error):
         print("\nwpk: interrupted; nothing is half-written", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our results left, e.g. `wpk inspect ... | head`
+    if isinstance(error, WpkError):
+        print(f"wpk: error: {error.what}\n  fix: {error.fix}", file=sys.stderr)
+        return error.exit_code
+    if isinstance(error, BrokenPipeError):  # our reader left, e.g. `wpk inspect ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    return code
+    raise error
 
 
 def entry_point() -> NoReturn:

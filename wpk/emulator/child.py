@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -94,7 +95,8 @@ class EmulatorProcess(KernelsOnly):
         self._child.wait()
         for pipe in (self._child.stdin, self._child.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(BrokenPipeError):  # half a request may wait to be sent
+                    pipe.close()
 
     def load(self, image: Image) -> None:
         """Compile a kernel, here and in the background: the time limit is for executing it.
