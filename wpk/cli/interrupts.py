@@ -31,7 +31,7 @@ INTERRUPTED = 130
 GRACE_SECONDS = 5.0
 """For ending processes and keeping what was measured, which takes less than a second."""
 
-_RETRY_SECONDS = 0.01
+_RETRY_SECONDS = 0.001
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 _UNDIVIDED = {
     function.__code__
