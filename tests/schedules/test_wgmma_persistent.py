@@ -304,7 +304,7 @@ def legal_schedules_that_stay(count: int) -> list[Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_legal_schedules_do_not_spill() -> None:
     drawn = legal_schedules_that_stay(8)
     assert len(drawn) >= 60

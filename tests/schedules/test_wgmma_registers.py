@@ -52,7 +52,7 @@ def layers(precision: Precision) -> dict[str, tuple[str, Problem]]:
         "lower limits": ("conv_wgmma", limited(plain, upper=False)),
         "both limits": ("conv_wgmma", limited(plain, upper=True)),
         "convolution": ("conv_wgmma", plain),
-        "product": ("gemm_wgmma", dense(512, 512, 768, precision=precision)),
+        "product": ("gemm_wgmma", dense(512, 512, 1024, precision=precision)),
     }
 
 
