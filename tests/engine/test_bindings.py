@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from wpk.emulator.emulator import Emulator
+from stream_device import Accountant
+
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
-from wpk.execution import BoundLaunch, OneByOne
 from wpk.plans.plan_file import read_plan
-
-
-class Accountant(Emulator):
-    """Counts captures, and knows what is allocated."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.captured = 0
-        self.held: set[int] = set()
-
-    def capture(self, launches: Sequence[BoundLaunch]) -> OneByOne:
-        self.captured += 1
-        return super().capture(launches)
-
-    def allocate(self, size: int) -> int:
-        address = super().allocate(size)
-        self.held.add(address)
-        return address
-
-    def free(self, address: int) -> None:
-        self.held.remove(address)
-        super().free(address)
 
 
 def test_a_size_that_was_seen_is_not_captured_again(small_plan: Path) -> None:

@@ -40,13 +40,38 @@ class Logged:
         self._log.append(("wait", 0))
 
 
-class Streams(Emulator):
+class Accountant(Emulator):
+    """Counts captures, and knows what is allocated.
+
+    Attributes:
+        captured: How often work was captured.
+        held: Addresses of allocations not given back.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.captured = 0
+        self.held: set[int] = set()
+
+    def capture(self, works: Sequence[Work]) -> OneByOne:
+        self.captured += 1
+        return super().capture(works)
+
+    def allocate(self, size: int) -> int:
+        address = super().allocate(size)
+        self.held.add(address)
+        return address
+
+    def free(self, address: int) -> None:
+        self.held.remove(address)
+        super().free(address)
+
+
+class Streams(Accountant):
     """Executes at once, and notes what was asked for.
 
     Attributes:
         log: What was asked of marks, replays and copies, each with its stream.
-        captured: How often work was captured.
-        held: Addresses of allocations not given back.
         elsewhere: The GPU of an address that does not lie on this one; None for no GPU's memory.
         inside: How often it is active just now.
     """
@@ -55,8 +80,6 @@ class Streams(Emulator):
         super().__init__()
         self.ordinal, self.stream = 0, 77
         self.log: list[tuple[str, int]] = []
-        self.captured = 0
-        self.held: set[int] = set()
         self.elsewhere: dict[int, int | None] = {}
         self.inside = 0
 
@@ -90,12 +113,3 @@ class Streams(Emulator):
 
     def settle(self) -> None:
         pass
-
-    def allocate(self, size: int) -> int:
-        address = super().allocate(size)
-        self.held.add(address)
-        return address
-
-    def free(self, address: int) -> None:
-        self.held.remove(address)
-        super().free(address)

@@ -1,11 +1,15 @@
 """Layers of every shape that the templates of warpgroups take, dense or padded, with bias, residual and ReLU."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
 
 TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
@@ -65,3 +69,22 @@ def matmul(
     epilogue = Epilogue(TAIL, (Tensor(DType.FP32, (0, 0, 0, 1)), rows(n)))
     sizes = ((Extent(1), 1), Extent(m), n, k)
     return Matmul(precision, *sizes, rows(k), b, constant, rows(n), epilogue)
+
+
+def limited(plain: Convolution, *, upper: bool = True) -> ClampedConvolution:
+    """The same of an input that is kept between limits, or above lower ones alone."""
+    limit = Tensor(plain.x.dtype, (0, 1, 0, 0))
+    return ClampedConvolution(**vars(plain), lower=limit, upper=limit if upper else None)
+
+
+def in_precisions(cases: Iterable[Any], precisions: Sequence[Precision]) -> pytest.MarkDecorator:
+    """Each case in fp16; the first of them in the other precisions, the rest of those where time is no matter."""
+    slow = [pytest.mark.slow]
+    values = [
+        pytest.param(
+            case, precision, marks=slow if index and precision is not Precision.FP16 else []
+        )
+        for index, case in enumerate(cases)
+        for precision in precisions
+    ]
+    return pytest.mark.parametrize(("case", "precision"), values)

@@ -1,12 +1,12 @@
 """Blocks that stay for several tiles: numbers on the emulator under every check, grids, machine code, models."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_layers import at, convolution, image, matmul
+from warpgroup_layers import at, convolution, image, in_precisions, limited, matmul
 from warpgroup_problems import dense, resnet
 
 from wpk.build.nvrtc import load_nvrtc
@@ -15,7 +15,7 @@ from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
-from wpk.problems import ClampedConvolution, Convolution, Epilogue, Tensor
+from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma_share import ROWS
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
@@ -25,19 +25,6 @@ CONV, GEMM = TEMPLATE_OF["conv_wgmma"], TEMPLATE_OF["gemm_wgmma"]
 H200 = find_target("h200")
 TILE = WgmmaSchedule(block_m=64, block_n=64, block_k=64, stages=3, early=1, persistent=2)
 PRECISIONS = [Precision.FP16, Precision.BF16, Precision.TF32, Precision.FP32]
-
-
-def in_all_precisions(cases: Iterable[Any]) -> pytest.MarkDecorator:
-    """Each case in fp16; the first of them in the other precisions, the rest of those where time is no matter."""
-    slow = [pytest.mark.slow]
-    values = [
-        pytest.param(
-            case, precision, marks=slow if index and precision is not Precision.FP16 else []
-        )
-        for index, case in enumerate(cases)
-        for precision in PRECISIONS
-    ]
-    return pytest.mark.parametrize(("case", "precision"), values)
 
 
 def single(**more: Any) -> dict[str, Any]:
@@ -62,7 +49,7 @@ LAYERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("persistent", [1, 2])
-@in_all_precisions(LAYERS)
+@in_precisions(LAYERS, PRECISIONS)
 def test_convolutions_agree_with_float64_under_every_check(
     case: str,
     precision: Precision,
@@ -128,16 +115,15 @@ def test_inputs_between_limits_are_right(
     precision: Precision, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     plain = convolution(**single(c=72, k=72, size=(8, 6), n=5, precision=precision))
-    x, y = (image(precision.storage, 72, 8, 6) for _ in "xy")
-    limit = Tensor(precision.storage, (0, 1, 0, 0))
-    members = {**vars(plain), "x": x, "y": y, "epilogue": Epilogue()}
-    problem = ClampedConvolution(**members, lower=limit, upper=limit)
+    problem = limited(replace(plain, epilogue=Epilogue()))
     schedule = at(TILE, precision)
     assert CONV.why_illegal(problem, schedule, H200) is None
     check_convolution(checking_execution, CONV, problem, schedule)
 
 
-@in_all_precisions([((130, 136, 200), True), ((65, 136, 264), False), ((300, 40, 64), True)])
+@in_precisions(
+    [((130, 136, 200), True), ((65, 136, 264), False), ((300, 40, 64), True)], PRECISIONS
+)
 def test_products_agree_with_float64_under_every_check(
     case: tuple[tuple[int, int, int], bool],
     precision: Precision,

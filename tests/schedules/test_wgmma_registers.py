@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from disassembly import listing
 from products_in_flight import products_from_registers, touched_in_flight
-from warpgroup_layers import at
+from warpgroup_layers import at, limited
 from warpgroup_problems import dense, resnet
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.dtypes import Precision
-from wpk.problems import ClampedConvolution, Convolution, Problem, Tensor
+from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma_share import ROWS
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
@@ -39,11 +39,6 @@ LOOP = """
         /*0150*/               @P1 BRA `(.L_x_1) ;
         /*0160*/                   EXIT ;
 """
-
-
-def limited(plain: Convolution, *, upper: bool) -> ClampedConvolution:
-    limit = Tensor(plain.x.dtype, (0, 1, 0, 0))
-    return ClampedConvolution(**vars(plain), lower=limit, upper=limit if upper else None)
 
 
 def layers(precision: Precision) -> dict[str, tuple[str, Problem]]:

@@ -1,7 +1,7 @@
 """Tiles that two blocks share: numbers on the emulator under every check, grids, boxes, what blocks then load."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from disassembly import listing
-from warpgroup_layers import at, convolution, image, matmul
+from warpgroup_layers import at, convolution, image, in_precisions, limited, matmul
 from warpgroup_problems import dense, resnet
 
 from wpk.build.nvrtc import load_nvrtc
@@ -19,7 +19,7 @@ from wpk.extent import Extent
 from wpk.launch import TensorMapArgument
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
-from wpk.problems import ClampedConvolution, Epilogue, Tensor
+from wpk.problems import Epilogue, Tensor
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma_share import COLUMNS, ROWS
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
@@ -30,19 +30,6 @@ H200 = find_target("h200")
 TILE = WgmmaSchedule(block_m=64, block_n=64, block_k=64, stages=3)
 SHARE = pytest.mark.parametrize("share", [ROWS, COLUMNS])
 PRECISIONS = [Precision.FP16, Precision.TF32, Precision.FP32]
-
-
-def in_all_precisions(cases: Iterable[Any]) -> pytest.MarkDecorator:
-    """Each case in fp16; the first of them in the other precisions, the rest of those where time is no matter."""
-    slow = [pytest.mark.slow]
-    values = [
-        pytest.param(
-            case, precision, marks=slow if index and precision is not Precision.FP16 else []
-        )
-        for index, case in enumerate(cases)
-        for precision in PRECISIONS
-    ]
-    return pytest.mark.parametrize(("case", "precision"), values)
 
 
 # Odd and even numbers of tiles along each axis; two or three tiles of 64.
@@ -78,7 +65,7 @@ LAYERS: dict[str, dict[str, Any]] = {
 
 
 @SHARE
-@in_all_precisions(LAYERS)
+@in_precisions(LAYERS, PRECISIONS)
 def test_convolutions_agree_with_float64_under_every_check(
     case: str,
     precision: Precision,
@@ -134,18 +121,16 @@ def test_inputs_between_limits_are_right(
     checking_execution: Any,
     check_convolution: Callable[..., None],
 ) -> None:
-    plain = convolution(c=72, k=72, size=(8, 6), n=2, filter=(1, 1), pads=(0, 0, 0, 0))
-    plain = replace(plain, precision=precision, epilogue=Epilogue())
-    x, y = (image(precision.storage, 72, 8, 6) for _ in "xy")
-    limit = Tensor(precision.storage, (0, 1, 0, 0))
-    problem = ClampedConvolution(**{**vars(plain), "x": x, "y": y}, lower=limit, upper=limit)
+    shape: dict[str, Any] = {"size": (8, 6), "n": 2, "filter": (1, 1), "pads": (0, 0, 0, 0)}
+    plain = convolution(c=72, k=72, **shape, precision=precision)
+    problem = limited(replace(plain, epilogue=Epilogue()))
     schedule = at(replace(TILE, stages=2, share=share), precision)
     assert CONV.why_illegal(problem, schedule, H200) is None
     check_convolution(checking_execution, CONV, problem, schedule)
 
 
 @SHARE
-@in_all_precisions([((130, 72, 200), True), ((65, 136, 264), False)])
+@in_precisions([((130, 72, 200), True), ((65, 136, 264), False)], PRECISIONS)
 def test_products_agree_with_float64_under_every_check(
     case: tuple[tuple[int, int, int], bool],
     precision: Precision,
