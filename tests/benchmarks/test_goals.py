@@ -53,8 +53,8 @@ def test_the_summary_tells_reached_missed_and_unmeasured_goals_apart() -> None:
     rows = {name: Row(name, "", measure, goals=(FASTER,)) for name in "abcd"}
     rows["e"] = Row("e", "", measure)
     records: dict[str, dict[str, Any]] = {
-        "a": {"figures": as_figures([FASTER.judged(2.5, 2.4, 2.6)])},
-        "b": {"figures": as_figures([FASTER.judged(1.5)])},
+        "a": {"passed": True, "figures": as_figures([FASTER.judged(2.5, 2.4, 2.6)])},
+        "b": {"passed": False, "figures": as_figures([FASTER.judged(1.5)])},
         "c": {"error": "first line\nno GPU"},
     }
     lines = summary.goals_table(rows, records)
@@ -67,6 +67,17 @@ def test_the_summary_tells_reached_missed_and_unmeasured_goals_apart() -> None:
     ]
     assert lines[0][2:4] == ["2.5", "2.4 to 2.6"]
     assert lines[2][2] == "no GPU"
+
+
+def test_a_row_that_fails_reaches_no_goal_unless_another_goal_is_why() -> None:
+    rows = {name: Row(name, "", measure, goals=(FASTER, NEARER)) for name in "ab"}
+    good, bad = as_figures([FASTER.judged(2.5), NEARER.judged(1.9)]), FASTER.judged(1.5)
+    records: dict[str, dict[str, Any]] = {
+        "a": {"passed": False, "figures": good},
+        "b": {"passed": False, "figures": as_figures([bad, NEARER.judged(1.9)])},
+    }
+    states = [line[-1] for line in summary.goals_table(rows, records)]
+    assert states == [summary.FAILED, summary.FAILED, summary.MISSED, summary.REACHED]
 
 
 def test_a_goal_that_was_changed_since_is_not_measured() -> None:
