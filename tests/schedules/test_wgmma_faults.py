@@ -22,6 +22,7 @@ _HEADERS = (
     "schedules/conv_wgmma.cuh",
     "kernels/wgmma_persistent.cuh",
     "kernels/tile_wgmma.cuh",
+    "kernels/wgmma_registers.cuh",
     "kernels/wgmma_ring.cuh",
 )
 

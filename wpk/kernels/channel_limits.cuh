@@ -16,28 +16,6 @@ namespace wpk
 namespace detail
 {
 
-// The larger of two numbers; NaN where one is NaN.
-WPK_DEVICE float larger(float a, float b)
-{
-#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
-    float result;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-#else
-    return a > b || isNan(a) ? a : b;
-#endif
-}
-WPK_DEVICE float smaller(float a, float b)
-{
-#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
-    float result;
-    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-    return result;
-#else
-    return a < b || isNan(a) ? a : b;
-#endif
-}
-
 // Of words of fragments: one float, or two values of Half or Bfloat16.
 template <class E>
 WPK_DEVICE uint32 largerWord(uint32 a, uint32 b)
@@ -131,8 +109,8 @@ public:
             const Positions<1> here(position + e);
             if (!here.exists(0))
                 continue;
-            const float raised = detail::larger(toFloat(values[e]), toFloat(lower_[here.channel(0)]));
-            values[e] = fromFloat<T>(HasUpper ? detail::smaller(raised, toFloat(upper_[here.channel(0)])) : raised);
+            const float raised = larger(toFloat(values[e]), toFloat(lower_[here.channel(0)]));
+            values[e] = fromFloat<T>(HasUpper ? smaller(raised, toFloat(upper_[here.channel(0)])) : raised);
         }
     }
 

@@ -5,7 +5,7 @@
 //
 // Every type has `evaluate(float acc, const Operands& operands)`; `operands` is anything indexed by a
 // constant, usually a local array of floats. Booleans are 0 and 1. Max, Min and Relu hand a NaN on, as ONNX
-// and NumPy do (fmaxf would drop it).
+// and NumPy do.
 #pragma once
 
 #include <wpk/kernels/scalar.cuh>
@@ -85,8 +85,8 @@ WPK_BINARY_OPERATION(Add, a + b);
 WPK_BINARY_OPERATION(Sub, a - b);
 WPK_BINARY_OPERATION(Mul, (a * b));
 WPK_BINARY_OPERATION(Div, a / b);
-WPK_BINARY_OPERATION(Max, (a > b || isNan(a)) ? a : b);
-WPK_BINARY_OPERATION(Min, (a < b || isNan(a)) ? a : b);
+WPK_BINARY_OPERATION(Max, larger(a, b));
+WPK_BINARY_OPERATION(Min, smaller(a, b));
 WPK_BINARY_OPERATION(Pow, powf(a, b));
 WPK_BINARY_OPERATION(Mod, fmodf(a, b));
 
@@ -105,7 +105,7 @@ WPK_UNARY_OPERATION(Floor, floorf(a));
 WPK_UNARY_OPERATION(Ceil, ceilf(a));
 WPK_UNARY_OPERATION(RoundEven, rintf(a));
 WPK_UNARY_OPERATION(Sign, a > 0.0f ? 1.0f : (a < 0.0f ? -1.0f : a));
-WPK_UNARY_OPERATION(Relu, a < 0.0f ? 0.0f : a);
+WPK_UNARY_OPERATION(Relu, larger(a, 0.0f));
 // log(1 + e^a) without overflow.
 WPK_UNARY_OPERATION(Softplus, fmaxf(a, 0.0f) + log1pf(expf(-fabsf(a))));
 WPK_UNARY_OPERATION(IsNan, isNan(a) ? 1.0f : 0.0f);

@@ -40,6 +40,28 @@ WPK_DEVICE bool isNan(float value)
     return (asUint32(value) & 0x7fffffffu) > 0x7f800000u;
 }
 
+// The larger of two numbers; NaN where one is NaN (fmaxf would drop it).
+WPK_DEVICE float larger(float a, float b)
+{
+#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
+    float result;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+#else
+    return a > b || isNan(a) ? a : b;
+#endif
+}
+WPK_DEVICE float smaller(float a, float b)
+{
+#if WPK_ON_GPU && __CUDA_ARCH__ >= 800
+    float result;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+    return result;
+#else
+    return a < b || isNan(a) ? a : b;
+#endif
+}
+
 WPK_DEVICE float toFloat(float value)
 {
     return value;

@@ -141,6 +141,27 @@ struct WgmmaRing
     }
 };
 
+// Of B's tile: descriptors count bytes in 16s.
+template <class Shape>
+WPK_DEVICE uint64 describeB(SharedAddress tile)
+{
+    if constexpr (Shape::majorB == Major::k)
+    {
+        return swizzledDescriptor<128>(tile);
+    }
+    else
+    {
+        return matrixDescriptor<128>(tile, Shape::boxBytesB, 8 * Shape::kBoxRowBytes);
+    }
+}
+template <class Shape>
+WPK_DEVICE constexpr int sliceOfB(int box, int slice)
+{
+    if (Shape::majorB == Major::k)
+        return (box * Shape::boxBytesB + slice * 32) / 16;
+    return (box * Shape::kBoxDepth + slice * 16) * Shape::kBoxRowBytes / 16;
+}
+
 // The slot of a step, and the parity of its barriers in this round of the ring.
 template <int Stages>
 struct RingPlace

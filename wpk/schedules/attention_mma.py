@@ -66,7 +66,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
     """Queries, keys and values as rows of 16-byte chunks, in every precision; fp32 as 3 x tf32."""
 
     name: ClassVar[str] = "attention_mma"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Attention
     schedule_type = AttentionMmaSchedule
 

@@ -41,7 +41,7 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
     """A warp to a row of queries: what tensor cores cannot read."""
 
     name: ClassVar[str] = "attention_simt"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Attention
     schedule_type = AttentionSimtSchedule
 

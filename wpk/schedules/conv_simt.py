@@ -27,7 +27,7 @@ class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSc
     """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_simt"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     problem_type = Convolution
     schedule_type = SimtSchedule
 

@@ -53,7 +53,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
     """Walks y's rows; inputs are read at their own strides."""
 
     name: ClassVar[str] = "elementwise"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Elementwise
     schedule_type = ElementwiseSchedule
 

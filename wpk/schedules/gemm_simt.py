@@ -22,7 +22,7 @@ class GemmSimtTemplate(SplitReductions, SingleKernelTemplate[Matmul, SimtSchedul
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_simt"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     problem_type = Matmul
     schedule_type = SimtSchedule
 

@@ -71,7 +71,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     """A warp or a block to a row; statistics are fp32, a layer norm's in two passes."""
 
     name: ClassVar[str] = "normalisation"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     problem_type = Normalisation
     schedule_type = NormalisationSchedule
 

@@ -18,15 +18,9 @@ namespace detail
 // The maximum of a window that lies all in the padding, as in ONNX Runtime.
 constexpr float kLowest = -3.402823466e38f;
 
-// NaN propagates, as in PyTorch and unlike fmaxf. In ONNX Runtime it depends on where in the window it
-// lies; onnx's reference leaves it out.
-WPK_DEVICE float maximum(float a, float b)
-{
-    return (a > b || isNan(a)) ? a : b;
-}
-
 // Pools V channels from `c` on of the window of output (p, q). The taps of a window, or of a part that registers
-// hold, are all under way before the first is used.
+// hold, are all under way before the first is used. The maximum hands a NaN on, as in PyTorch; in ONNX Runtime it
+// depends on where in the window it lies, and onnx's reference leaves it out.
 template <class Problem, int V>
 WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid, float (&result)[V])
 {
@@ -35,7 +29,7 @@ WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid,
     constexpr int atOnce = minOf(taps, maxOf(1, minOf(32, 160 / V)));
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
-        result[v] = Problem::isMax ? kLowest : 0.0f;
+        result[v] = Problem::isMax ? asFloat(0xff800000u) : 0.0f; // -inf
     int counted = 0;
     bool any = false; // tap inside
     WPK_UNROLL
@@ -65,18 +59,20 @@ WPK_DEVICE void poolWindow(const void* x, int n, int p, int q, int c, int valid,
             {
                 const float value = toFloat(values[i][v]);
                 if constexpr (Problem::isMax)
-                    result[v] = any ? maximum(result[v], value) : value;
+                    result[v] = larger(result[v], value);
                 else
                     result[v] += value;
             }
             any |= inside[i];
         }
     }
-    if constexpr (!Problem::isMax)
+    WPK_UNROLL
+    for (int v = 0; v < V; ++v)
     {
-        WPK_UNROLL
-        for (int v = 0; v < V; ++v)
+        if constexpr (!Problem::isMax)
             result[v] /= static_cast<float>(maxOf(counted, 1));
+        else if (!any)
+            result[v] = kLowest;
     }
 }
 

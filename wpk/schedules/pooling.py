@@ -22,7 +22,7 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
     """Every window is read by its own thread; neighbours meet in the L1 cache."""
 
     name: ClassVar[str] = "pooling"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     problem_type = Pooling
     schedule_type = VectorSchedule
 

@@ -46,11 +46,11 @@ WPK_DEVICE float reduceTwo(float a, float b)
 {
     if constexpr (Kind == ReduceKind::max)
     {
-        return (a > b || isNan(a)) ? a : b;
+        return larger(a, b);
     }
     else if constexpr (Kind == ReduceKind::min)
     {
-        return (a < b || isNan(a)) ? a : b;
+        return smaller(a, b);
     }
     else if constexpr (Kind == ReduceKind::prod)
     {

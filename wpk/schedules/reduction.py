@@ -61,7 +61,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     """Threads walk the axis along which the inputs are contiguous, reduced or not; sums are fp32."""
 
     name: ClassVar[str] = "reduction"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     problem_type = Reduction
     schedule_type = ReductionSchedule
 
