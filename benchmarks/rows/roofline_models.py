@@ -165,6 +165,7 @@ _TABLES = ((8192, 512, 128), (8192, 512, 4096), (8192, 512, 32768))
 STUDIES: Mapping[str, Study] = {
     "attention_mma": Study(Precision.FP16, *_ATTENTIONS),
     "attention_simt": Study(Precision.FP32, *_ATTENTIONS),
+    "conv_halo": Study(Precision.FP16, _convolution, ((1, 64, 56), (8, 128, 28), (64, 64, 56))),
     "conv_mma": Study(Precision.FP16, *_CONVOLUTIONS),
     "conv_patch": Study(Precision.FP16, _first_layer, ((1, 64, 224), (8, 64, 224), (64, 64, 224))),
     "conv_simt": Study(Precision.FP32, *_CONVOLUTIONS),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fp32_operands import OPERANDS, OWN, errors, fused_chain
-from warpgroup_steps import Step, operands, operands_of, template
+from warpgroup_steps import Step, Tile, operands, operands_of, template
 
 from wpk.device.cuda import CudaDevice
 from wpk.dtypes import DType, Precision
@@ -18,6 +18,7 @@ from wpk.execution import BoundLaunch
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.schedules.conv_halo import HaloSchedule
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
@@ -103,13 +104,26 @@ SCHEDULES = [
 ]
 
 
+HALO = [
+    HaloSchedule(7, 9, 16, 1, 2),
+    HaloSchedule(8, 14, 64, 1, 4, early=1),
+    HaloSchedule(4, 14, 32, 3, 3),
+    HaloSchedule(14, 14, 32, 9, 1, early=1),
+    HaloSchedule(7, 14, 64, 3, 2, patches=2, early=1),
+    HaloSchedule(2, 28, 128, 1, 3),
+]
+
+
 def cases() -> Iterator[Any]:
     for name, problem in PROBLEMS.items():
-        for boxes in SCHEDULES:
-            # The same boxes, whatever an element takes.
-            schedule = replace(boxes, block_k=boxes.block_k * 2 // problem.precision.storage.bytes)
-            if template(problem).why_illegal(problem, schedule, H200) is None:
-                yield pytest.param(problem, schedule, id=f"{name}: {schedule}")
+        # The same boxes, whatever an element takes.
+        size = problem.precision.storage.bytes
+        boxes = [replace(each, block_k=each.block_k * 2 // size) for each in SCHEDULES]
+        halo = HALO if isinstance(problem, Convolution) else []
+        for schedule in (*boxes, *halo):
+            used = template(problem, schedule)
+            if (used.why_not(problem, H200) or used.why_illegal(problem, schedule, H200)) is None:
+                yield pytest.param(problem, schedule, id=f"{name}: {used.name} {schedule}")
 
 
 @pytest.fixture(name="hopper")
@@ -122,7 +136,7 @@ def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
 
 @pytest.mark.parametrize(("problem", "schedule"), list(cases()))
 def test_agrees_with_float64_and_the_emulator_and_repeats_itself(
-    hopper: CudaDevice, problem: Convolution | Matmul, schedule: WgmmaSchedule
+    hopper: CudaDevice, problem: Convolution | Matmul, schedule: Tile
 ) -> None:
     memory = operands(problem, schedule, seed=5)
     step = Step(hopper, problem, schedule, memory)
@@ -137,14 +151,14 @@ def test_agrees_with_float64_and_the_emulator_and_repeats_itself(
     assert (difference <= 2 * memory.allowed).all()
 
 
-@pytest.mark.parametrize("schedule", [s for s in SCHEDULES if s.early], ids=str)
+@pytest.mark.parametrize("schedule", [s for s in (*SCHEDULES, *HALO) if s.early], ids=str)
 @pytest.mark.parametrize("name", ["256 of 14x14", "64 of 56x56"])
 def test_a_chain_of_early_launches_gives_what_one_after_the_other_gives(
-    hopper: CudaDevice, name: str, schedule: WgmmaSchedule
+    hopper: CudaDevice, name: str, schedule: Tile
 ) -> None:
     """Each launch reads what the one in front wrote, and writes what the one before that read."""
     problem = PROBLEMS[name]
-    if template(problem).why_illegal(problem, schedule, H200) is not None:
+    if template(problem, schedule).why_illegal(problem, schedule, H200) is not None:
         pytest.skip("the schedule is not legal for this problem")
     memory = operands(problem, schedule, seed=6)
     # Small filters: values stay where fp16 holds them from launch to launch.

@@ -9,9 +9,12 @@ are mostly quicker.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 A_REGISTERS = 4
+
+_OLD = 8  # groups: more are not told apart
 
 _LABEL = re.compile(r"^\s*(\.L_x_\d+):")
 _LINE = re.compile(r"/\*[0-9a-f]+\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)\s*(.*?)\s*;")
@@ -63,9 +66,16 @@ class Instruction:
         return range(0) if match is None else range(first, first + A_REGISTERS)
 
     @property
-    def waits(self) -> bool:
-        """Whether all products have ended behind it."""
-        return self.opcode.startswith("WARPGROUP.DEPBAR") and self.operands[-1] == "0x0"
+    def commits(self) -> bool:
+        """Of a product: whether a group of them ends with it."""
+        return self.is_product and self.operands[-1] == "gsb0"
+
+    @property
+    def leaves_running(self) -> int | None:
+        """How many groups of products may run behind it; None where it waits for none."""
+        if not self.opcode.startswith("WARPGROUP.DEPBAR"):
+            return None
+        return int(self.operands[-1], 16)
 
     @property
     def _width(self) -> int:
@@ -86,25 +96,45 @@ class _Block:
     successors: list[str] = field(default_factory=list)
 
 
+_Groups = Mapping[int, int]
+"""By register, how many groups have ended since the youngest product that uses it, its own included."""
+
+
 @dataclass(frozen=True)
 class _InFlight:
     """Registers that products may still read, and those that they may still add to."""
 
-    read: frozenset[int] = frozenset()
-    added: frozenset[int] = frozenset()
+    read: _Groups = field(default_factory=dict)
+    added: _Groups = field(default_factory=dict)
 
     def __or__(self, other: _InFlight) -> _InFlight:
-        return _InFlight(self.read | other.read, self.added | other.added)
+        return _InFlight(_youngest(self.read, other.read), _youngest(self.added, other.added))
 
     def after(self, each: Instruction) -> _InFlight:
-        if each.waits:
-            return _InFlight()
-        started = frozenset(each.written if each.is_product else ())
-        return self | _InFlight(frozenset(each.read_later), started)
+        if (groups := each.leaves_running) is not None:
+            return self._kept(lambda age: age if age <= groups else None)
+        started = dict.fromkeys(each.written if each.is_product else (), 0)
+        state = self | _InFlight(dict.fromkeys(each.read_later, 0), started)
+        return state._kept(lambda age: min(age + 1, _OLD)) if each.commits else state
 
     def is_hurt_by(self, each: Instruction) -> bool:
         touched = set() if each.is_product else each.touched
-        return bool(self.read & set(each.written) or self.added & touched)
+        return bool(self.read.keys() & set(each.written) or self.added.keys() & touched)
+
+    def _kept(self, new_age: Callable[[int], int | None]) -> _InFlight:
+        def kept(groups: _Groups) -> _Groups:
+            aged = {register: new_age(age) for register, age in groups.items()}
+            return {register: age for register, age in aged.items() if age is not None}
+
+        return _InFlight(kept(self.read), kept(self.added))
+
+
+def _youngest(one: _Groups, other: _Groups) -> _Groups:
+    """Where ways meet, the one by which fewer groups have ended."""
+    return {
+        register: min(one.get(register, _OLD), other.get(register, _OLD))
+        for register in one.keys() | other.keys()
+    }
 
 
 def touched_in_flight(listing: str) -> list[str]:

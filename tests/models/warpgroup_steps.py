@@ -25,6 +25,7 @@ from wpk.launch import (
 )
 from wpk.problems import Convolution, Matmul
 from wpk.schedules import packings
+from wpk.schedules.conv_halo import HaloSchedule
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
 
@@ -34,8 +35,13 @@ ACCUMULATION = 2.0**-18
 """Error of an fp32 sum relative to the largest output: tensor cores cut the bits of aligned products."""
 
 
-def template(problem: Convolution | Matmul) -> Any:
-    """Of warpgroups, for a problem."""
+Tile = WgmmaSchedule | HaloSchedule
+
+
+def template(problem: Convolution | Matmul, schedule: Tile) -> Any:
+    """Of warpgroups, for a problem and a schedule."""
+    if isinstance(schedule, HaloSchedule):
+        return TEMPLATE_OF["conv_halo"]
     return TEMPLATE_OF["conv_wgmma" if isinstance(problem, Convolution) else "gemm_wgmma"]
 
 
@@ -48,7 +54,7 @@ class Operands:
     allowed: Array
 
 
-def operands(problem: Convolution | Matmul, schedule: WgmmaSchedule, seed: int) -> Operands:
+def operands(problem: Convolution | Matmul, schedule: Tile, seed: int) -> Operands:
     """Random numbers, dense in memory, and the result in float64."""
     rng = np.random.default_rng(seed)
     dtype = problem.precision.storage.numpy
@@ -66,7 +72,7 @@ def operands(problem: Convolution | Matmul, schedule: WgmmaSchedule, seed: int) 
 
 def operands_of(
     problem: Convolution | Matmul,
-    schedule: WgmmaSchedule,
+    schedule: Tile,
     x: Array,
     w: Array,
     draw: Callable[..., Array],
@@ -83,7 +89,7 @@ def operands_of(
     shape = (len(rows), len(columns))
     wide = [np.broadcast_to(o.astype(np.float64), shape) for o in others]
     expected = evaluate(problem.epilogue.expression, rows @ columns.T, wide)
-    name = template(problem).packing(problem, schedule)
+    name = template(problem, schedule).packing(problem, schedule)
     packed = w if name is None else packings.pack(name, w, problem)
     magnitude = np.abs(rows) @ np.abs(columns).T
     # Factors are rounded as they are multiplied where memory holds more; of fp32 2^-22 is left out.
@@ -112,14 +118,14 @@ class Step:
         self,
         device: Device,
         problem: Convolution | Matmul,
-        schedule: WgmmaSchedule,
+        schedule: Tile,
         memory: Operands,
     ) -> None:
         self.device, self.problem = device, problem
-        (source,) = template(problem).instantiate(problem, schedule)
+        (source,) = template(problem, schedule).instantiate(problem, schedule)
         cubin = b"" if device.executes_source else load_nvrtc().compile(source, "sm_90a").cubin
         device.load(KernelImage(source.digest, source, cubin))
-        (self.launch,) = template(problem).launches(problem, schedule)
+        (self.launch,) = template(problem, schedule).launches(problem, schedule)
         self.inputs = tuple(self._place(array) for array in memory.inputs)
         self.sizes = tuple(array.itemsize for array in memory.inputs)
         self.shape = memory.expected.shape

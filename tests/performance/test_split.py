@@ -38,7 +38,8 @@ def product(precision: Precision, m: int, n: int, k: int) -> Matmul:
 def chosen_split(problem: Convolution | Matmul) -> int:
     """Parts in the schedule that all templates' estimates put first."""
     ranked = [each for s in prepare(problem, TEMPLATES, H200).shortlists for each in s.ranked]
-    return int(min(ranked, key=lambda each: each.estimate).schedule.split)
+    best = min(ranked, key=lambda each: each.estimate)
+    return dict(best.schedule.parameters()).get("split", 1)
 
 
 @pytest.mark.parametrize("precision", list(Precision))

@@ -98,6 +98,25 @@ def test_what_is_written_too_early_is_found(register: int, groups: int, wrong: b
     assert bool(found) == wrong
 
 
+STRAIGHT = """
+        /*0100*/                   HGMMA.64x64x16.F32 R24, R88, gdesc[UR4], R24 ;
+        /*0110*/                   HGMMA.64x64x16.F32 R24, R92, gdesc[UR4], R24, gsb0 ;
+        /*0120*/                   HGMMA.64x64x16.F32 R24, R96, gdesc[UR4], R24, gsb0 ;
+        /*0130*/                   WARPGROUP.DEPBAR.LE gsb0, {groups} ;
+        /*0140*/                   LDSM.16.M88.4 R{register}, [R1] ;
+        /*0150*/                   EXIT ;
+"""
+
+
+@pytest.mark.parametrize(
+    ("register", "groups", "wrong"),
+    [(88, 1, False), (92, 1, False), (96, 1, True), (93, 1, True), (88, 2, True), (96, 0, False)],
+)
+def test_a_wait_leaves_the_youngest_groups_running(register: int, groups: int, wrong: bool) -> None:
+    found = touched_in_flight(STRAIGHT.format(register=register, groups=hex(groups)))
+    assert bool(found) == wrong
+
+
 def test_an_accumulator_that_is_read_too_early_is_found() -> None:
     text = LOOP.format(register=20, groups="0x0")
     assert not touched_in_flight(text)

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <wpk/kernels/mma.cuh>
+#include <wpk/kernels/output_tile.cuh>
 #include <wpk/kernels/vector.cuh>
 #include <wpk/kernels/warp.cuh>
 
@@ -60,37 +61,6 @@ struct Patch
         return chunk < kChunks ? minOf(kTaps, Problem::filter_w - chunk % kChunksARow * kTaps) : 0;
     }
 };
-
-// A tile of output pixels: its image, and its first row and column there.
-template <class Problem, class Schedule>
-struct PatchTile
-{
-    static constexpr int kTilesP = ceilDivide(Problem::p, Schedule::tile_p);
-    static constexpr int kTilesQ = ceilDivide(Problem::q, Schedule::tile_q);
-    static constexpr int kTiles = kTilesP * kTilesQ; // of an image
-
-    explicit WPK_DEVICE PatchTile(int index)
-        : image(index / kTiles), p(index % kTiles / kTilesQ * Schedule::tile_p), q(index % kTilesQ * Schedule::tile_q)
-    {
-    }
-
-    // As a map of rows (epilogue.cuh): row i of the block is pixel i of the tile.
-    template <class Tensor>
-    WPK_DEVICE int64 offset(int row) const
-    {
-        return image * Tensor::outer + (p + row / Schedule::tile_q) * Tensor::middle
-               + (q + row % Schedule::tile_q) * Tensor::inner;
-    }
-
-    int image, p, q;
-};
-
-// Rows of a tile that reaches over the image's edge are not stored (tile_store.cuh).
-template <class Problem, class Schedule>
-WPK_DEVICE bool isRowStored(const PatchTile<Problem, Schedule>& tile, int row, int)
-{
-    return tile.p + row / Schedule::tile_q < Problem::p && tile.q + row % Schedule::tile_q < Problem::q;
-}
 
 // Brings a patch from an image of any strides and type to shared memory, converted for products of type Multiply.
 // Between begin() and finish() it lies in registers. Neighbouring threads take neighbouring pixels of a row.

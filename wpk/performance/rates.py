@@ -68,6 +68,7 @@ class StepRates:
         sync: Cycles that a step adds.
         latency: Cycles until what a step loads is there.
         turning: Cycles that a step adds to a block's own way, of what lies between two of its tiles.
+        chain: Cycles of a block's own way through a step besides.
         ends: Cycles of a block before its first step and after its last.
     """
 
@@ -81,6 +82,7 @@ class StepRates:
     sync: float
     latency: float
     turning: Floats
+    chain: Floats | float
     ends: float
 
     @classmethod
@@ -107,6 +109,7 @@ class StepRates:
             sync=0.0 if work.by_warpgroups else SYNC_CYCLES,
             latency=COPY_CYCLES if work.by_warpgroups else FILL_CYCLES,
             turning=TURN_CYCLES * (np.asarray(work.turns) - 1) / steps,
+            chain=work.chain_cycles,
             ends=COPY_ENDS_CYCLES if work.by_warpgroups else 2 * FILL_CYCLES,
         )
 
@@ -128,7 +131,7 @@ class StepRates:
         loads, but for the store.
         """
         own = self.arithmetic(np.ones_like(self.warps)) + self.sync
-        cycles: Floats = (self.latency + own) / self.stages + self.turning
+        cycles: Floats = (self.latency + own) / self.stages + self.turning + self.chain
         return cycles
 
 

@@ -172,7 +172,7 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
     using T = typename Problem::Multiply;
     using Shape = PatchShape<T, Problem, Schedule>;
     using PatchOf = typename Shape::PatchOf;
-    using Tile = PatchTile<Problem, Schedule>;
+    using Tile = OutputTile<Problem, Schedule>;
     WPK_SHARED(unsigned char, shared);
     unsigned char* const patch = shared + Shape::filterBytes;
     unsigned char* const staging = patch + PatchOf::kBytes;

@@ -14,7 +14,7 @@ from wpk.launch import Im2col, TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
-from wpk.schedules import packings, wgmma_costs, wgmma_tiles
+from wpk.schedules import convolution_copies, wgmma_costs, wgmma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
@@ -22,7 +22,6 @@ from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma_share import Sharing
 from wpk.schedules.wgmma_tiles import (
-    ALIGNMENT,
     SWIZZLE,
     Warpgroups,
     WgmmaSchedule,
@@ -45,18 +44,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
 
     def why_not(self, problem: Convolution, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        if (reason := wgmma_tiles.needs(target)) is not None:
-            return reason
-        if problem.groups > 1:
-            return f"{problem.groups} groups: a tile would have the channels of several"
-        if problem.transposed:
-            return "transposed: tensor copies do not spread pixels"
-        if not problem.y.dtype.is_float:
-            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
-        x, (n, c, h, w) = problem.x, problem.x.strides
-        stored = problem.precision.storage
-        reason = wgmma_tiles.why_not_copied("x", x.dtype, stored, x.alignment, (c, n, h, w))
-        reason = reason or _why_no_strides(problem) or _why_no_windows(problem)
+        reason = convolution_copies.why_not(problem, target) or _why_no_windows(problem)
         return reason or why_too_large(problem)
 
     def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
@@ -85,8 +73,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
         """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
-        rounded = "_tf32" if problem.precision is Precision.TF32 else ""
-        return f"krsc_pad{_tap_vector(problem)}{rounded}"
+        return convolution_copies.packing(problem)
 
     def kernel(self, problem: Convolution, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
@@ -105,7 +92,10 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
             shared_bytes=wgmma_costs.block_bytes(schedule, problem.precision),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
-            tensor_maps=(_input_map(problem, schedule), _filter_map(problem, schedule)),
+            tensor_maps=(
+                _input_map(problem, schedule),
+                convolution_copies.filter_map(problem, schedule.block_n // schedule.parts_b),
+            ),
             attributes=schedule.attributes,
         )
 
@@ -118,35 +108,17 @@ def _sharing(view: ConvolutionView) -> Sharing:
     return Sharing(view.rows.value, view.stored_columns)
 
 
-def _tap_vector(problem: Convolution) -> int:
-    """Elements of 16 bytes, which the strides of packed filters are multiples of; 1 where they are so."""
-    vector = ALIGNMENT // problem.precision.storage.bytes
-    return 1 if problem.c % vector == 0 else vector
-
-
 def _is_matrix(problem: Convolution) -> bool:
     """Whether the input is a matrix of all pixels: taps are single, and pixels lie densely."""
     n, _, h, w = problem.x.strides
     single = problem.filter == (1, 1) and problem.stride == (1, 1) and problem.pad == (0, 0)
     same = (problem.p, problem.q) == (problem.h, problem.w)
-    dense = w > 0 and h == w * problem.w and (n == h * problem.h or _is_one_image(problem))
+    dense = (
+        w > 0
+        and h == w * problem.w
+        and (n == h * problem.h or convolution_copies.is_one_image(problem))
+    )
     return single and same and dense
-
-
-def _is_one_image(problem: Convolution) -> bool:
-    """Whether the batch is 1 and stays so: then images have no stride."""
-    return problem.n.free is None and problem.n.value == 1
-
-
-def _why_no_strides(problem: Convolution) -> str | None:
-    """Why a tensor map cannot walk along the input's axes; None if it can."""
-    n, _, h, w = problem.x.strides
-    for name, stride, extent in (("w", w, problem.w), ("h", h, problem.h)):
-        if stride == 0 and extent > 1:
-            return f"x is the same all along {name}; tensor copies need a stride"
-    if n == 0 and not _is_one_image(problem):
-        return "x is the same in every image; tensor copies need a stride"
-    return None
 
 
 def _windows(problem: Convolution) -> Im2col:
@@ -189,12 +161,3 @@ def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgume
         return TensorMapArgument(0, (problem.c, pixels), (w,), box, SWIZZLE, to_tf32=rounds)
     shape = (problem.c, problem.w, problem.h, problem.n.expression)
     return TensorMapArgument(0, shape, (w, h, n), box, SWIZZLE, _windows(problem), rounds)
-
-
-def _filter_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
-    """Of the packed filters: (c, tap, k); channels behind the last one are not there, so zero."""
-    size = problem.precision.storage.bytes
-    tap, row = packings.filter_row(problem, _tap_vector(problem), size)
-    taps = problem.filter[0] * problem.filter[1]
-    box = (box_depth(problem.precision), 1, schedule.block_n // schedule.parts_b)
-    return TensorMapArgument(1, (tap, taps, problem.k), (tap * size, row * size), box, SWIZZLE)

@@ -31,6 +31,7 @@ class TileCosts:
         loads: Shared memory loads of a thread in one step.
         stages: Steps whose loads are in flight at once.
         slots: Issue slots of a thread in one step besides its operations and loads.
+        chain: See `Work.chain_cycles`.
         by_warpgroups: See `Work`.
     """
 
@@ -41,6 +42,7 @@ class TileCosts:
     loads: Floats
     stages: Floats
     slots: Floats | float = 0.0
+    chain: Floats | float = 0.0
     by_warpgroups: bool = False
 
 
@@ -93,6 +95,7 @@ class TiledProduct:
             in_cluster=in_cluster,
             early=early,
             thread_slots=steps * costs.slots,
+            chain_cycles=costs.chain,
             by_warpgroups=costs.by_warpgroups,
         )
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from wpk.schedules.attention_mma import AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtTemplate
+from wpk.schedules.conv_halo import ConvHaloTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
@@ -27,6 +28,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvPatchTemplate(),
     ConvSimtTemplate(),
     ConvWgmmaTemplate(),
+    ConvHaloTemplate(),
     GemmMmaTemplate(),
     GemmSimtTemplate(),
     GemmWgmmaTemplate(),

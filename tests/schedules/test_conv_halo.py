@@ -1,0 +1,206 @@
+"""Patches that stay for all taps: numbers on the emulator, legality against the header, machine code, refusals."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from warpgroup_layers import BIAS, convolution, image, limited
+
+from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.problems import Convolution, Epilogue
+from wpk.schedules import packings
+from wpk.schedules.conv_halo import ConvHaloTemplate, HaloSchedule
+from wpk.targets.registry import find_target
+
+TEMPLATE = ConvHaloTemplate()
+H200, A100 = find_target("h200"), find_target("a100")
+TILE = HaloSchedule(tile_p=7, tile_q=8, block_n=32, taps=1, stages=2)
+
+
+def _slow(value: Any) -> Any:
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "7x7": {},
+    "three of 7x7": {"n": 3},
+    "14x14": {"size": (14, 14), "c": 128},
+    "three of 5x9": {"size": (5, 9), "n": 3, "k": 72},
+    "stride 2": {"size": (11, 8), "stride": (2, 2)},
+    "stride 2 and 1": {"size": (9, 14), "stride": (2, 1)},
+    "asymmetric": {"size": (6, 9), "filter": (3, 2), "pads": (0, 2, 1, 0)},
+    "dilated": {"size": (9, 11), "dilation": (2, 3), "pads": (2, 3, 2, 3)},
+    "24 channels": {"c": 24, "k": 40},
+    "136 channels": {"c": 136},
+    "58 channels, padded": {"c": 58, "padding": 6},
+    "one image": {"one_image": True},
+    "one-dimensional": {"size": (1, 90), "filter": (1, 5), "pads": (0, 2, 0, 2)},
+    "7x1": {"size": (17, 9), "filter": (7, 1), "pads": (3, 0, 3, 0)},
+    "2x4": {"size": (10, 13), "filter": (2, 4), "pads": (1, 2, 0, 1), "k": 24},
+}
+PRECISIONS = [Precision.FP16, Precision.TF32, _slow(Precision.BF16)]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_agrees_with_float64(
+    case: str, precision: Precision, fast_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(precision=precision, **CASES[case])
+    assert TEMPLATE.why_not(problem, H200) is None
+    check_convolution(fast_execution, TEMPLATE, problem, TILE)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_integers_are_exact_under_every_check(
+    case: str, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(**CASES[case])
+    y = image(DType.FP32, problem.k, problem.p, problem.q)
+    problem = replace(problem, y=y, epilogue=Epilogue())
+    check_convolution(checking_execution, TEMPLATE, problem, TILE, integers=True)
+
+
+SCHEDULES = [
+    HaloSchedule(7, 7, 16, 1, 2),
+    HaloSchedule(8, 8, 64, 3, 2, early=1),
+    HaloSchedule(8, 16, 64, 1, 4, patches=2),
+    HaloSchedule(14, 14, 32, 9, 2, early=1),
+    HaloSchedule(16, 16, 16, 9, 1),
+    HaloSchedule(4, 14, 128, 3, 2),
+    HaloSchedule(2, 28, 256, 1, 3, early=1),
+    HaloSchedule(7, 9, 32, 3, 9, patches=3),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=str)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_every_kind_of_schedule_is_right_under_every_check(
+    schedule: HaloSchedule,
+    stride: int,
+    checking_execution: Any,
+    check_convolution: Callable[..., None],
+) -> None:
+    problem = convolution(c=136, k=72, size=(15, 18), stride=(stride, stride), n=2)
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
+    check_convolution(checking_execution, TEMPLATE, problem, schedule)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_the_batch_is_decided_at_run_time(
+    batch: int, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = replace(convolution(n=2), n=Extent(2, "n"))
+    check_convolution(checking_execution, TEMPLATE, problem, TILE, batch=batch)
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_is_no_number_reaches_only_the_windows_that_hold_it(
+    value: float, fast_execution: Any
+) -> None:
+    problem = replace(convolution(k=16, size=(9, 11)), epilogue=Epilogue())
+    x = np.random.default_rng(1).uniform(0.5, 1, (1, 64, 9, 11)).astype(np.float16)
+    x[0, 1, 4, 5] = value
+    w = np.random.default_rng(2).uniform(0.5, 1, (16, 64, 3, 3)).astype(np.float16)
+    packed = packings.pack(TEMPLATE.packing(problem, TILE), w, problem)
+    memory = [fast_execution.memory(problem.x, x), packed]
+    y = fast_execution.run(TEMPLATE, problem, TILE, memory, (1, 16, 9, 11))
+    p, q = np.ogrid[:9, :11]
+    holds = (abs(p - 4) <= 1) & (abs(q - 5) <= 1)
+    assert (np.isfinite(y) != holds).all()
+
+
+RESNET = replace(
+    convolution(size=(56, 56), n=64),
+    epilogue=Epilogue(apply("Relu", apply("Add", Acc(), Operand(0))), (BIAS,)),
+)
+USUAL = HaloSchedule(tile_p=8, tile_q=14, block_n=64, taps=1, stages=4, early=1)
+
+
+def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None]) -> None:
+    (source,) = TEMPLATE.instantiate(RESNET, USUAL)
+    (launch,) = TEMPLATE.launches(RESNET, USUAL)
+    assert (launch.kernel, launch.entry) == (source.digest, source.entry)
+    assert launch.attributes == ("early_launch",)
+    assert_golden("schedules/conv_halo.cu", source.text)
+
+
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.BF16, Precision.TF32])
+@pytest.mark.parametrize("filters", [16, 64, 128, 256])
+def test_schedules_compile_without_spills_and_with_the_registers_that_are_expected(
+    precision: Precision, filters: int
+) -> None:
+    problem = convolution(c=128, k=256, size=(56, 56), n=8, precision=precision)
+    schedule = replace(USUAL, tile_p=4 if filters == 256 else 8, block_n=filters, stages=2)
+    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
+    (source,) = TEMPLATE.instantiate(problem, schedule)
+    kernel = load_nvrtc().compile(source, "sm_90a")
+    assert not kernel.resources.spills
+    estimated = TEMPLATE.work(problem, schedule.columns(), H200).registers[0]
+    assert abs(kernel.resources.registers - estimated) <= 32
+    kind = {Precision.FP16: "f16", Precision.BF16: "bf16"}.get(precision, "tf32")
+    assert set(count_tensor_core_instructions(kernel.cubin)[source.entry]) == {f"hgmma.{kind}"}
+
+
+@pytest.mark.parametrize("n", [1, 32])
+def test_work_covers_the_problem(n: int) -> None:
+    problem = replace(RESNET, n=Extent(n))
+    total, columns = TEMPLATE.space(problem, H200)
+    assert 100 <= len(columns["taps"]) <= total <= 20_000
+    work = TEMPLATE.work(problem, columns, H200)
+    assert (work.block_flops * work.blocks >= 2 * problem.macs).all()
+    assert (work.store_bytes * work.blocks >= 2.0 * n * 64 * 56 * 56).all()
+    read = work.blocks * work.block_transactions * H200.transaction_bytes
+    assert (read >= 2.0 * n * 64 * 56 * 56).all()
+
+
+def test_an_eighth_of_what_im2col_brings_comes_of_the_image() -> None:
+    tiles = TEMPLATE.work(RESNET, replace(USUAL, tile_p=16, tile_q=16).columns(), H200)
+    bytes_ = tiles.blocks[0] * tiles.block_transactions[0] * H200.transaction_bytes
+    filters = tiles.blocks[0] * 9 * 64 * 64 * 2
+    im2col = 9 * 64 * 56 * 56 * 64 * 2
+    assert bytes_ - filters < im2col / 5
+
+
+ILLEGAL = [
+    replace(USUAL, tile_p=16, tile_q=28),
+    replace(USUAL, tile_p=5, tile_q=14),
+    replace(USUAL, block_n=48),
+    replace(USUAL, block_n=8),
+    replace(USUAL, taps=2),
+    replace(USUAL, stages=1),
+    replace(USUAL, taps=9, stages=2),
+    replace(USUAL, patches=2),
+    replace(USUAL, early=2),
+]
+
+
+@pytest.mark.parametrize("schedule", ILLEGAL, ids=str)
+def test_what_python_refuses_the_header_refuses(schedule: HaloSchedule) -> None:
+    assert TEMPLATE.why_illegal(RESNET, schedule, H200) is not None
+    (source,) = TEMPLATE.instantiate(RESNET, schedule)
+    with pytest.raises(NvrtcError, match="static assertion"):
+        load_nvrtc().compile(source, "sm_90a")
+
+
+REFUSALS = [
+    (convolution(filter=(1, 1), pads=(0, 0, 0, 0)), H200, "1 taps"),
+    (convolution(size=(14, 14), filter=(5, 5)), H200, "25 taps"),
+    (convolution(precision=Precision.FP32), H200, "fp32"),
+    (limited(convolution(pads=(0, 0, 0, 0))), H200, "limits"),
+    (replace(RESNET, groups=2), H200, "2 groups"),
+    (replace(RESNET, transposed=True), H200, "transposed"),
+    (convolution(c=58), H200, "16"),
+    (RESNET, A100, "wgmma"),
+]
+
+
+@pytest.mark.parametrize(("problem", "target", "reason"), REFUSALS)
+def test_refuses_in_words(problem: Convolution, target: Any, reason: str) -> None:
+    assert reason in str(TEMPLATE.why_not(problem, target))

@@ -1,0 +1,208 @@
+"""Convolution by warpgroups over patches that stay in shared memory (conv_halo.cuh), on sm_90a.
+
+conv_wgmma brings a pixel to shared memory once for each tap that reads it; where filters are few, that is
+what large batches wait for. Here a block brings the pixels under a tile of the output once, the halo
+included, and all taps multiply rows of them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from wpk.dims import product
+from wpk.dtypes import Precision
+from wpk.launch import TensorMapArgument
+from wpk.performance.work import Columns, Work
+from wpk.problems.clamped_convolution import ClampedConvolution
+from wpk.problems.convolution import Convolution
+from wpk.schedules import convolution_copies, wgmma_tiles
+from wpk.schedules.convolution_view import ConvolutionView, why_too_large
+from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.schedules.halo_tiles import MOST_PIXELS, MOST_SIDE, HaloTiles, rows
+from wpk.schedules.matrix_tiles import target_constraints, up_to, words
+from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.unit import Type
+from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP, whole_groups
+from wpk.schedules.wgmma_tiles import SWIZZLE, box_depth
+from wpk.targets.target import Target
+
+_MOST_TAPS = 9  # the loop over them is unrolled
+_NOT_READ = (
+    *("h", "w", "groups", "transposed", "tap", "depth"),
+    *("X", "x_n", "x_c", "x_h", "x_w", "x_vector"),
+)
+
+
+@dataclass(frozen=True)
+class HaloSchedule(Schedule):
+    """Tiles of output pixels, and what a block holds of patches and filters.
+
+    Attributes:
+        tile_p: Rows of output pixels of a tile.
+        tile_q: Columns of output pixels of a tile.
+        block_n: Filters of a block.
+        taps: Taps of the filters in a slot.
+        stages: Slots of filters.
+        patches: Slots of patches, each with 128 bytes of channels of its pixels.
+        early: 1 where the kernel begins before the one in front of it has ended.
+    """
+
+    tile_p: int
+    tile_q: int
+    block_n: int
+    taps: int
+    stages: int
+    patches: int = 1
+    early: int = 0
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: its warpgroups, and the warp that asks for patches and filters."""
+        groups = -(-self.tile_p * self.tile_q // GROUP_ROWS)
+        return groups * GROUP_THREADS + WARP
+
+
+class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
+    """Plain, strided and dilated convolutions of several taps over channels-last images, without fp32."""
+
+    name: ClassVar[str] = "conv_halo"
+    version: ClassVar[int] = 1
+    problem_type = Convolution
+    schedule_type = HaloSchedule
+
+    def why_not(self, problem: Convolution, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        if (reason := convolution_copies.why_not(problem, target)) is not None:
+            return reason
+        if isinstance(problem, ClampedConvolution):
+            return "limits of the input: a patch is multiplied as it lies"
+        if problem.precision is Precision.FP32:
+            return "fp32: its products are three, of parts that a patch does not hold"
+        taps = problem.filter[0] * problem.filter[1]
+        if not 2 <= taps <= _MOST_TAPS:
+            return f"{taps} taps: patches stay for 2 to {_MOST_TAPS}"
+        return why_too_large(problem)
+
+    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`; tiles much larger than the image are left out."""
+        r, s = problem.filter
+        return {
+            "tile_p": up_to((1, 2, 4, 7, 8, 14, 16), problem.p),
+            "tile_q": up_to((4, 7, 8, 14, 16, 28, 32), problem.q),
+            "block_n": up_to((16, 32, 64, 128, 256), problem.k),
+            "taps": tuple(sorted({1, s, r * s})),
+            "stages": (1, 2, 3, 4, 6, 8),
+            "patches": (1, 2) if problem.c > box_depth(problem.precision) else (1,),
+            "early": early_axis(target),
+        }
+
+    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
+        """See `ScheduleTemplate.constraints`."""
+
+        def of(columns: Columns) -> HaloTiles:
+            return HaloTiles(problem, columns)
+
+        return (
+            *_shape_constraints(),
+            Constraint(
+                lambda c: of(c).taps % c["taps"] == 0,
+                words(f"{{taps}} taps of a slot do not divide those of a filter {problem.filter}"),
+            ),
+            Constraint(
+                lambda c: (c["stages"] >= 2) | (c["taps"] == of(c).taps),
+                words("{stages} stages: filters in slots of {taps} taps need two"),
+            ),
+            Constraint(
+                lambda c: c["stages"] <= of(c).slots,
+                words("{stages} stages are more than there are slots of {taps} taps"),
+            ),
+            Constraint(
+                lambda c: c["patches"] <= of(c).chunks,
+                words("{patches} patches are more than the channels fill"),
+            ),
+            Constraint(
+                lambda c: np.maximum(*of(c).patch) <= MOST_SIDE,
+                words(f"the patch of {{tile_p}} x {{tile_q}} pixels has sides over {MOST_SIDE}"),
+            ),
+            early_constraint(target),
+            *target_constraints(
+                lambda c: whole_groups({"block_m": of(c).block_m}),
+                lambda c: of(c).shared_bytes,
+                lambda c: of(c).registers,
+                target,
+            ),
+        )
+
+    def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
+        """See `ScheduleTemplate.work`."""
+        return HaloTiles(problem, columns).work(target)
+
+    def packing(self, problem: Convolution, schedule: HaloSchedule) -> str:
+        """conv_wgmma's, so that both share them."""
+        del schedule  # every schedule reads the same rows
+        return convolution_copies.packing(problem)
+
+    def kernel(self, problem: Convolution, schedule: HaloSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
+        tiles = HaloTiles(problem, schedule.columns())
+        members = ConvolutionView(problem, 1, store_width=8).members()
+        all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
+        return Kernel(
+            members={
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                **{name: value for name, value in members.items() if name not in _NOT_READ},
+            },
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.leading,
+            grid=(all_tiles, -(-tiles.stored_columns // schedule.block_n), 1),
+            threads=schedule.threads,
+            shared_bytes=int(tiles.shared_bytes[0]),
+            tensor_maps=(
+                _patch_map(problem, tiles),
+                convolution_copies.filter_map(problem, schedule.block_n),
+            ),
+            attributes=launch_attributes(schedule.early),
+        )
+
+
+def _shape_constraints() -> tuple[Constraint, ...]:
+    """The static_asserts of HaloShape that do not depend on the problem."""
+    return (
+        Constraint(
+            lambda c: c["tile_p"] * c["tile_q"] <= MOST_PIXELS,
+            words(f"{{tile_p}} x {{tile_q}} pixels, a block has {MOST_PIXELS} at most"),
+        ),
+        Constraint(
+            lambda c: 4 * c["tile_p"] * c["tile_q"] >= 3 * rows(c["tile_p"] * c["tile_q"]),
+            words("{tile_p} x {tile_q} pixels leave over a quarter of warpgroups of 64 rows idle"),
+        ),
+        Constraint(
+            lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
+            words("{block_n} filters are no power of two"),
+        ),
+        Constraint(
+            lambda c: (c["block_n"] >= 16) & (c["block_n"] <= 256),
+            words("{block_n} filters, a block has 16 to 256"),
+        ),
+        Constraint(lambda c: c["taps"] >= 1, words("{taps} taps: a slot has one at least")),
+        Constraint(lambda c: c["stages"] >= 1, words("{stages} stages: there is one at least")),
+        Constraint(lambda c: c["patches"] >= 1, words("{patches} patches: there is one at least")),
+    )
+
+
+def _patch_map(problem: Convolution, tiles: HaloTiles) -> TensorMapArgument:
+    """Of the input: (c, w, h, n); a copy brings a patch, zeros where it reaches beyond the image."""
+    n, _, h, w = wgmma_tiles.map_strides(problem.x.strides, problem.x.dtype.bytes)
+    height, width = (int(side[0]) for side in tiles.patch)
+    return TensorMapArgument(
+        index=0,
+        shape=(problem.c, problem.w, problem.h, problem.n.expression),
+        strides=(w, h, n),
+        box=(box_depth(problem.precision), width, height, 1),
+        swizzle=SWIZZLE,
+        to_tf32=problem.precision is Precision.TF32,
+    )

@@ -1,0 +1,66 @@
+"""Convolutions whose images and filters tensor copies bring: what conv_wgmma and conv_halo share."""
+
+from wpk.dtypes import Precision
+from wpk.launch import TensorMapArgument
+from wpk.problems.convolution import Convolution
+from wpk.schedules import packings, wgmma_tiles
+from wpk.schedules.wgmma_tiles import ALIGNMENT, SWIZZLE, box_depth
+from wpk.targets.target import Target
+
+
+def why_not(problem: Convolution, target: Target) -> str | None:
+    """Why warpgroups cannot multiply what tensor copies bring of this problem; None if they can."""
+    if (reason := wgmma_tiles.needs(target)) is not None:
+        return reason
+    if problem.groups > 1:
+        return f"{problem.groups} groups: a tile would have the channels of several"
+    if problem.transposed:
+        return "transposed: tensor copies do not spread pixels"
+    if not problem.y.dtype.is_float:
+        return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+    x, (n, c, h, w) = problem.x, problem.x.strides
+    stored = problem.precision.storage
+    reason = wgmma_tiles.why_not_copied("x", x.dtype, stored, x.alignment, (c, n, h, w))
+    return reason or _why_no_strides(problem)
+
+
+def packing(problem: Convolution) -> str:
+    """Name of the filters' packing: rows of (r, s, c), taps of whole vectors."""
+    rounded = "_tf32" if problem.precision is Precision.TF32 else ""
+    return f"krsc_pad{_tap_vector(problem)}{rounded}"
+
+
+def filter_map(problem: Convolution, filters: int) -> TensorMapArgument:
+    """Of the packed filters: (c, tap, k); channels behind the last one are not there, so zero.
+
+    Args:
+        problem: The convolution.
+        filters: That a copy brings, of one tap.
+    """
+    size = problem.precision.storage.bytes
+    tap, row = packings.filter_row(problem, _tap_vector(problem), size)
+    taps = problem.filter[0] * problem.filter[1]
+    box = (box_depth(problem.precision), 1, filters)
+    return TensorMapArgument(1, (tap, taps, problem.k), (tap * size, row * size), box, SWIZZLE)
+
+
+def is_one_image(problem: Convolution) -> bool:
+    """Whether the batch is 1 and stays so: then images have no stride."""
+    return problem.n.free is None and problem.n.value == 1
+
+
+def _tap_vector(problem: Convolution) -> int:
+    """Elements of 16 bytes, which the strides of packed filters are multiples of; 1 where they are so."""
+    vector = ALIGNMENT // problem.precision.storage.bytes
+    return 1 if problem.c % vector == 0 else vector
+
+
+def _why_no_strides(problem: Convolution) -> str | None:
+    """Why a tensor map cannot walk along the input's axes; None if it can."""
+    n, _, h, w = problem.x.strides
+    for name, stride, extent in (("w", w, problem.w), ("h", h, problem.h)):
+        if stride == 0 and extent > 1:
+            return f"x is the same all along {name}; tensor copies need a stride"
+    if n == 0 and not is_one_image(problem):
+        return "x is the same in every image; tensor copies need a stride"
+    return None
