@@ -36,7 +36,7 @@ template <class T, class Shape, class Limits>
 WPK_DEVICE void multiplyLimitedRing(float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring,
     RingPlace<Shape::stages>& place, int count, const Limits& limits, int firstBox)
 {
-    uint32 loaded[Shape::slices][4], held[Shape::slices][4];
+    uint32 rows[2][Shape::slices][4] = {};
     typename Limits::Step kept[Shape::slices];
     limits.template load<T, kBoxSteps>(kept, firstBox * kBoxSteps);
     WPK_KEEP_LOOP
@@ -48,22 +48,22 @@ WPK_DEVICE void multiplyLimitedRing(float (&acc)[Shape::accumulators], const Wgm
         for (int box = 0; box < Shape::boxes; ++box)
         {
             const SharedAddress tile = ring.tileA(place.slot) + box * Shape::boxBytesA;
-            loadLimited<T>(loaded, tile, kept, limits, firstBox + step * Shape::boxes + box + 1);
-            if (box > 0)
-            {
-                waitWgmma<0>(acc); // the products of the box before
-                keepUntilHere(held);
-            }
-            memcpy(held, loaded, sizeof held);
+            loadLimited<T>(rows[box % 2], tile, kept, limits, firstBox + step * Shape::boxes + box + 1);
             const uint64 b = describeB<Shape>(ring.tileB(place.slot));
             fenceWgmma();
             WPK_UNROLL
             for (int slice = 0; slice < Shape::slices; ++slice)
-                wgmma<T, Shape::majorB>(acc, held[slice], b + sliceOfB<Shape>(box, slice), 1);
+                wgmma<T, Shape::majorB>(acc, rows[box % 2][slice], b + sliceOfB<Shape>(box, slice), 1);
             commitWgmma();
+            if (box + 1 == Shape::boxes)
+                break;
+            waitWgmma<1>(); // for the products of the box before
+            keepUntilHere(rows[(box + 1) % 2]);
         }
         waitWgmma<0>(acc);
-        keepUntilHere(held);
+        keepUntilHere(rows[0]);
+        if (Shape::boxes > 1)
+            keepUntilHere(rows[1]);
         if (step + 1 < count)
             ring.release(place.slot);
         place.advance();
