@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fp32_operands import OPERANDS, OWN, errors, fused_chain
+from warpgroup_layers import limited
 from warpgroup_steps import Step, Tile, operands, operands_of, template
 
 from wpk.device.cuda import CudaDevice
@@ -68,6 +69,10 @@ PROBLEMS: dict[str, Convolution | Matmul] = {
     "1x1": convolution(256, 64, 56, 1, 1, 1, HALF),
     "5x5, 72 channels": convolution(72, 40, 9, 5, 1, 5, HALF),
     "24 channels": convolution(24, 144, 13, 3, 1, 2, BRAIN),
+    "limits, 1x1": limited(convolution(448, 128, 14, 1, 1, 3, HALF), upper=False),
+    "both limits, 1x1": limited(convolution(72, 64, 14, 1, 1, 3, BRAIN), upper=True),
+    "tf32, limits, 1x1": limited(convolution(192, 128, 14, 1, 1, 3, SINGLE), upper=False),
+    "fp32, limits, 1x1": limited(convolution(192, 128, 14, 1, 1, 3, STRICT), upper=True),
     "a product": matmul(100, 72, 200, HALF),
     "a layer of DistilBERT": matmul(128, 768, 3072, BRAIN),
     "b across": matmul(130, 136, 264, HALF, constant=False),
@@ -101,6 +106,9 @@ SCHEDULES = [
     WgmmaSchedule(64, 64, 128, 2, early=1, share=2),
     WgmmaSchedule(128, 128, 64, 4, early=1, share=1),
     WgmmaSchedule(128, 128, 64, 3, early=1, share=2),
+    WgmmaSchedule(64, 64, 64, 4, early=1, persistent=2),
+    WgmmaSchedule(128, 32, 128, 2, persistent=3),
+    WgmmaSchedule(128, 128, 64, 3, early=1, persistent=1),
 ]
 
 

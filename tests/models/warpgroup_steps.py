@@ -23,7 +23,7 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
-from wpk.problems import Convolution, Matmul
+from wpk.problems import ClampedConvolution, Convolution, Matmul
 from wpk.schedules import packings
 from wpk.schedules.conv_halo import HaloSchedule
 from wpk.schedules.registry import TEMPLATE_OF
@@ -77,10 +77,16 @@ def operands_of(
     w: Array,
     draw: Callable[..., Array],
 ) -> Operands:
-    """Those of given factors; ``draw`` makes bias and residual."""
+    """Those of given factors; ``draw`` makes bias, residual and limits."""
+    limits: list[Array] = []
     if isinstance(problem, Convolution):
         columns = w.transpose(0, 2, 3, 1).reshape(problem.k, -1)
-        rows = _patches(x, problem).reshape(-1, columns.shape[1])
+        kept = x
+        if isinstance(problem, ClampedConvolution):
+            low = draw((problem.c,))
+            limits = [low, np.maximum(low, 0) + np.abs(low)][: len(problem.limits)]
+            kept = np.clip(x, low, limits[1] if limits[1:] else None)
+        rows = _patches(kept, problem).reshape(-1, columns.shape[1])
     else:
         rows, columns = x, w.T
     others = [draw((columns.shape[0],), np.float32), draw((len(rows), columns.shape[0]))]
@@ -99,7 +105,7 @@ def operands_of(
     allowed = problem.y.dtype.unit_roundoff * np.abs(expected) + (
         cut * np.abs(expected).max() + roundoff * (magnitude + sum(np.abs(o) for o in wide))
     )
-    return Operands((x, packed, *others), expected, allowed)
+    return Operands((x, packed, *others, *limits), expected, allowed)
 
 
 def _patches(x: Array, problem: Convolution) -> Array:
