@@ -7,8 +7,18 @@ import pytest
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Round, Scalar, apply
 from wpk.extent import Extent
-from wpk.problems import Attention, Convolution, Elementwise, Epilogue, Matmul, Problem, Tensor
+from wpk.problems import (
+    Attention,
+    Convolution,
+    Elementwise,
+    Epilogue,
+    Matmul,
+    Problem,
+    Resize,
+    Tensor,
+)
 from wpk.problems.expression_words import epilogue_words, formula
+from wpk.problems.movement import NearestMode, ResizeCoordinates, ResizeMode
 from wpk.problems.signs import MINUS, TIMES
 from wpk.problems.words import problem_words
 from wpk.report.facts import ReportFacts
@@ -65,6 +75,12 @@ ATTENTION = Attention(
 )
 
 
+DOUBLED = Resize(
+    *(ResizeMode.NEAREST, ResizeCoordinates.ASYMMETRIC, NearestMode.FLOOR, Extent(8)),
+    *(64, 7, 7, 14, 14, (2.0, 2.0), FULL, FULL),
+)
+
+
 def plain(words: str) -> str:
     return words.replace(TIMES, "x").replace(MINUS, "-")
 
@@ -75,10 +91,12 @@ def plain(words: str) -> str:
         (CONV, "conv 3x3/1 64→128 56² +res relu"),
         (replace(CONV, stride=(2, 1), q=28), "conv 3x3/2x1 64→128 56x28 +res relu"),
         (replace(CONV, n=Extent(1, "n")), "conv 3x3/1 64→128 56² +res relu batch n"),
+        (replace(CONV, n=Extent(1, "batch")), "conv 3x3/1 64→128 56² +res relu any batch"),
         (replace(CONV, groups=4), "conv 3x3/1 64→128 56² 4 groups +res relu"),
         (replace(CONV, groups=64, k=64), "depthwise conv 3x3/1 64ch 56² +res relu"),
         (replace(CONV, transposed=True), "transposed conv 3x3/1 64→128 56² +res relu"),
         (replace(CONV, dilation=(2, 2)), "conv 3x3/1 64→128 56² dilation 2 +res relu"),
+        (DOUBLED, "resize (nearest) 64ch 7² → 14² batch 8"),
         (MATMUL, "matmul batchx12 of 64x128 · 128x32"),
         (ATTENTION, "attention batchx12 of 64x32 · 128 keys"),
         (

@@ -124,11 +124,15 @@ def _movement(problem: Gather | Pad | Resize) -> str:
             return f"pad ({problem.mode}) {_by(problem.x_shape)} → {_by(problem.y_shape)}"
         case Resize():
             sizes = f"{_area(problem.h, problem.w)} → {_area(problem.p, problem.q)}"
-            return f"resize ({problem.mode}) {problem.c}ch {sizes}{_batch(problem.n)}"
+            words = (f"resize ({problem.mode}) {problem.c}ch {sizes}", _batch(problem.n))
+            return " ".join(filter(None, words))
 
 
 def _batch(extent: Extent) -> str:
-    return "" if extent == Extent(1) else f"batch {_extent(extent)}"
+    if extent == Extent(1):
+        return ""
+    size = _extent(extent)
+    return "any batch" if size == "batch" else f"batch {size}"
 
 
 def _extent(extent: Extent) -> str:
