@@ -15,6 +15,22 @@ from wpk.schedules.wgmma_tiles import WgmmaSchedule
 TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
 BIAS = Tensor(DType.FP32, (0, 1, 0, 0))
 
+TAPS: dict[str, dict[str, Any]] = {
+    "7x7": {},
+    "three of 7x7": {"n": 3},
+    "14x14": {"size": (14, 14), "c": 128},
+    "three of 5x9": {"size": (5, 9), "n": 3, "k": 72},
+    "stride 2": {"size": (11, 8), "stride": (2, 2)},
+    "asymmetric": {"size": (6, 9), "filter": (3, 2), "pads": (0, 2, 1, 0)},
+    "dilated": {"size": (9, 11), "dilation": (2, 3), "pads": (2, 3, 2, 3)},
+    "24 channels": {"c": 24, "k": 40},
+    "136 channels": {"c": 136},
+    "58 channels, padded": {"c": 58, "padding": 6},
+    "one image": {"one_image": True},
+    "one-dimensional": {"size": (1, 90), "filter": (1, 5), "pads": (0, 2, 0, 2)},
+}
+"""Of `convolution`: layers of several taps."""
+
 
 def at(schedule: WgmmaSchedule, precision: Precision) -> WgmmaSchedule:
     """The same boxes of another precision."""

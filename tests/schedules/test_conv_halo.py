@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_layers import BIAS, convolution, image, limited
+from warpgroup_layers import BIAS, TAPS, convolution, image, limited
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
 from wpk.build.tensor_cores import count_tensor_core_instructions
@@ -28,19 +28,8 @@ def _slow(value: Any) -> Any:
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "7x7": {},
-    "three of 7x7": {"n": 3},
-    "14x14": {"size": (14, 14), "c": 128},
-    "three of 5x9": {"size": (5, 9), "n": 3, "k": 72},
-    "stride 2": {"size": (11, 8), "stride": (2, 2)},
+    **TAPS,
     "stride 2 and 1": {"size": (9, 14), "stride": (2, 1)},
-    "asymmetric": {"size": (6, 9), "filter": (3, 2), "pads": (0, 2, 1, 0)},
-    "dilated": {"size": (9, 11), "dilation": (2, 3), "pads": (2, 3, 2, 3)},
-    "24 channels": {"c": 24, "k": 40},
-    "136 channels": {"c": 136},
-    "58 channels, padded": {"c": 58, "padding": 6},
-    "one image": {"one_image": True},
-    "one-dimensional": {"size": (1, 90), "filter": (1, 5), "pads": (0, 2, 0, 2)},
     "7x1": {"size": (17, 9), "filter": (7, 1), "pads": (3, 0, 3, 0)},
     "2x4": {"size": (10, 13), "filter": (2, 4), "pads": (1, 2, 0, 1), "k": 24},
 }

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_layers import BIAS, TAIL, at, convolution, image, matmul
+from warpgroup_layers import BIAS, TAIL, TAPS, at, convolution, image, matmul
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, Scalar, apply
@@ -31,31 +31,20 @@ PRECISIONS = [Precision.FP16, Precision.TF32, Precision.FP32, _slow(Precision.BF
 
 
 CASES: dict[str, dict[str, Any]] = {
-    "7x7": {},
-    "three of 7x7": {"n": 3},
-    "14x14": {"size": (14, 14), "c": 128},
-    "three of 5x9": {"size": (5, 9), "n": 3, "k": 72},
-    "stride 2": {"size": (11, 8), "stride": (2, 2)},
+    **TAPS,
     "stride 2 and 1, 1x1": {
         "size": (9, 14),
         "stride": (2, 1),
         "filter": (1, 1),
         "pads": (0, 0, 0, 0),
     },
-    "asymmetric": {"size": (6, 9), "filter": (3, 2), "pads": (0, 2, 1, 0)},
-    "dilated": {"size": (9, 11), "dilation": (2, 3), "pads": (2, 3, 2, 3)},
     "1x1 is a matrix": {"size": (5, 9), "n": 3, "filter": (1, 1), "pads": (0, 0, 0, 0), "c": 72},
-    "24 channels": {"c": 24, "k": 40},
-    "136 channels": {"c": 136},
-    "58 channels, padded": {"c": 58, "padding": 6},
-    "one image": {"one_image": True},
     "1x1 of one image": {
         "one_image": True,
         "filter": (1, 1),
         "pads": (0, 0, 0, 0),
         "padding": 64,
     },
-    "one-dimensional": {"size": (1, 90), "filter": (1, 5), "pads": (0, 2, 0, 2)},
 }
 LARGE: dict[str, dict[str, Any]] = {
     "28x28": {"size": (28, 28), "n": 3},
