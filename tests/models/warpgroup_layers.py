@@ -87,6 +87,18 @@ def matmul(
     return Matmul(precision, *sizes, rows(k), b, constant, rows(n), epilogue)
 
 
+def across(m: int, n: int, k: int, batch: tuple[int, int] = (1, 1)) -> Matmul:
+    """Matrices whose ``b`` lies across the reduction, without an epilogue."""
+    sizes = ((m, k), (k, n), (m, n))
+    images, heads = batch
+    a, b, y = (
+        Tensor(DType.FP16, (heads * r * c, r * c, c, 1) if batch != (1, 1) else (0, 0, c, 1))
+        for r, c in sizes
+    )
+    plain = matmul(m, n, k, constant=False)
+    return replace(plain, a=a, b=b, y=y, epilogue=Epilogue(), batch=(Extent(images), heads))
+
+
 def limited(plain: Convolution, *, upper: bool = True) -> ClampedConvolution:
     """The same of an input that is kept between limits, or above lower ones alone."""
     limit = Tensor(plain.x.dtype, (0, 1, 0, 0))

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compiled_units import assert_compiles_as_modelled
 from warpgroup_layers import BIAS, TAPS, convolution, image, limited
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
-from wpk.build.tensor_cores import count_tensor_core_instructions
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
@@ -127,14 +127,7 @@ def test_schedules_compile_without_spills_and_with_the_registers_that_are_expect
 ) -> None:
     problem = convolution(c=128, k=256, size=(56, 56), n=8, precision=precision)
     schedule = replace(USUAL, tile_p=4 if filters == 256 else 8, block_n=filters, stages=2)
-    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
-    (source,) = TEMPLATE.instantiate(problem, schedule)
-    kernel = load_nvrtc().compile(source, "sm_90a")
-    assert not kernel.resources.spills
-    estimated = TEMPLATE.work(problem, schedule.columns(), H200).registers[0]
-    assert abs(kernel.resources.registers - estimated) <= 32
-    kind = {Precision.FP16: "f16", Precision.BF16: "bf16"}.get(precision, "tf32")
-    assert set(count_tensor_core_instructions(kernel.cubin)[source.entry]) == {f"hgmma.{kind}"}
+    assert_compiles_as_modelled(TEMPLATE, problem, schedule, "hgmma")
 
 
 @pytest.mark.parametrize("n", [1, 32])

@@ -56,8 +56,8 @@ FAULTS = [
     Fault("a patch is not given back", "rings.patches.release(patch.slot);"),
     Fault(
         "a slot is given back by fewer warps than read it",
-        "initBarrier(empty(slot), Warps);",
-        "initBarrier(empty(slot), Warps - 1);",
+        "initBarrier(empty(slot), Warps * Fillers);",
+        "initBarrier(empty(slot), Warps * Fillers - 1);",
     ),
     Fault(
         "fewer bytes are announced than arrive",

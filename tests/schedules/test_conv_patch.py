@@ -7,10 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from compiled_units import assert_compiles_as_modelled
 from first_layers import CASES, channels_first, channels_last, first_layer
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
-from wpk.build.tensor_cores import count_tensor_core_instructions
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
@@ -177,14 +177,7 @@ def test_the_unit_is_the_reviewed_one(assert_golden: Callable[[str, str], None])
 def test_the_usual_schedule_compiles_without_spills(precision: Precision, tiles: int) -> None:
     problem = replace(RESNET, precision=precision)
     schedule = replace(USUAL, tiles=tiles, block_n=32 if precision is Precision.FP32 else 64)
-    assert TEMPLATE.why_illegal(problem, schedule, H200) is None
-    (source,) = TEMPLATE.instantiate(problem, schedule)
-    kernel = load_nvrtc().compile(source, "sm_90a")
-    assert not kernel.resources.spills
-    estimated = TEMPLATE.work(problem, schedule.columns(), H200).registers[0]
-    assert abs(kernel.resources.registers - estimated) <= 32
-    kind = {Precision.FP16: "f16", Precision.BF16: "bf16"}.get(precision, "tf32")
-    assert set(count_tensor_core_instructions(kernel.cubin)[source.entry]) == {f"hmma.{kind}"}
+    assert_compiles_as_modelled(TEMPLATE, problem, schedule, "hmma")
 
 
 @pytest.mark.parametrize("n", [1, 32])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_layers import BIAS, TAIL, TAPS, at, convolution, image, matmul
+from warpgroup_layers import BIAS, TAIL, TAPS, across, at, convolution, image, matmul
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, Scalar, apply
@@ -178,9 +178,7 @@ def test_a_b_that_lies_across_is_right_under_every_check(
     check_matmul: Callable[..., None],
 ) -> None:
     m, n, k = shape
-    a, b, y = (Tensor(DType.FP16, (3 * r * c, r * c, c, 1)) for r, c in ((m, k), (k, n), (m, n)))
-    problem = replace(matmul(m, n, k, constant=False), a=a, b=b, y=y, epilogue=Epilogue())
-    problem = replace(problem, batch=(Extent(2), 3))
+    problem = across(m, n, k, (2, 3))
     assert GEMM.why_not(problem, H200) is None
     if k <= schedule.block_k:
         schedule = replace(schedule, split=1, cluster=0)

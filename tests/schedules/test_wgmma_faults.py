@@ -53,11 +53,19 @@ STAYING = [
     ),
     (
         "the next tile does not wait for its slot",
-        "waitBarrier(ring.empty(place.slot), place.parity ^ 1);",
+        "waitBarrier(empty(place.slot), place.parity ^ 1);",
         "",
     ),
-    ("a tile's last slot is not given back", "ring.release(place.last());", ""),
-    ("another slot is given back", "ring.release(place.last());", "ring.release(place.slot);"),
+    (
+        "a tile's last slot is not given back",
+        "ring.release(place.last());\n        if (Shape::isSplit)",
+        "if (Shape::isSplit)",
+    ),
+    (
+        "another slot is given back",
+        "ring.release(place.last());\n        if (Shape::isSplit)",
+        "ring.release(place.slot);\n        if (Shape::isSplit)",
+    ),
     ("staging lies in the ring", "shared + ring.bytes()", "shared"),
     ("a tile is left out", "* kAcross)", "* kAcross - 1)"),
     (
@@ -86,13 +94,13 @@ SHARED = [
     ),
     (
         "the other block is not told that a slot is free",
-        "laneIndex() < Shape::fillers",
+        "laneIndex() < Fillers",
         "laneIndex() == clusterRank()",
     ),
     (
         "warps of one block give back what two of them read",
-        "Shape::warpsM * Shape::fillers",
-        "Shape::warpsM",
+        "Warps * Fillers",
+        "Warps",
     ),
     (
         "tiles come before the barriers that count them",
@@ -138,8 +146,8 @@ FAULTS = [
     ),
     Fault(
         "a slot is given back by fewer warps than read it",
-        "initBarrier(empty(slot), Shape::warpsM * Shape::fillers);",
-        "initBarrier(empty(slot), Shape::warpsM * Shape::fillers - 1);",
+        "initBarrier(empty(slot), Warps * Fillers);",
+        "initBarrier(empty(slot), Warps * Fillers - 1);",
     ),
     Fault("the sums are read while products are under way", "waitWgmma<0>(acc);"),
     Fault(

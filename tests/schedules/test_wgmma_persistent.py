@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_layers import at, convolution, image, in_precisions, limited, matmul
+from warpgroup_layers import across, at, convolution, image, in_precisions, limited, matmul
 from warpgroup_problems import dense, resnet
 
 from wpk.build.nvrtc import load_nvrtc
@@ -15,7 +15,7 @@ from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
-from wpk.problems import Convolution, Epilogue, Tensor
+from wpk.problems import Convolution, Epilogue
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma_share import ROWS
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
@@ -148,10 +148,7 @@ def test_rows_are_decided_at_run_time(
 def test_a_b_that_lies_across_is_right(
     checking_execution: Any, check_matmul: Callable[..., None]
 ) -> None:
-    m, n, k = 70, 136, 264
-    a, b, y = (Tensor(DType.FP16, (0, 0, c, 1)) for c in (k, n, n))
-    problem = matmul(m, n, k, constant=False)
-    problem = replace(problem, a=a, b=b, y=y, epilogue=Epilogue())
+    problem = across(70, 136, 264)
     assert GEMM.why_illegal(problem, TILE, H200) is None
     check_matmul(checking_execution, GEMM, problem, TILE)
 
@@ -190,10 +187,7 @@ def test_refuses_in_words(changes: dict[str, int], words: str) -> None:
 
 
 def test_matrices_of_a_batch_have_blocks_of_their_own() -> None:
-    m, n, k = 70, 136, 136
-    a, b, y = (Tensor(DType.FP16, (3 * r * c, r * c, c, 1)) for r, c in ((m, k), (k, n), (m, n)))
-    problem = matmul(m, n, k, constant=False)
-    problem = replace(problem, a=a, b=b, y=y, epilogue=Epilogue(), batch=(Extent(2), 3))
+    problem = across(70, 136, 136, (2, 3))
     reason = GEMM.why_illegal(problem, TILE, H200)
     assert reason is not None
     assert "one matrix" in reason

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from disassembly import listing
-from warpgroup_layers import at, convolution, image, in_precisions, limited, matmul
+from warpgroup_layers import across, at, convolution, image, in_precisions, limited, matmul
 from warpgroup_problems import dense, resnet
 
 from wpk.build.nvrtc import load_nvrtc
@@ -19,7 +19,7 @@ from wpk.extent import Extent
 from wpk.launch import TensorMapArgument
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
-from wpk.problems import Epilogue, Tensor
+from wpk.problems import Epilogue
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.wgmma_share import COLUMNS, ROWS
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
@@ -160,10 +160,7 @@ def test_rows_are_decided_at_run_time(
 def test_a_b_that_lies_across_is_shared_by_its_depth(
     block_k: int, share: int, checking_execution: Any, check_matmul: Callable[..., None]
 ) -> None:
-    m, n, k = 70, 136, 264
-    a, b, y = (Tensor(DType.FP16, (0, 0, c, 1)) for c in (k, n, n))
-    problem = matmul(m, n, k, constant=False)
-    problem = replace(problem, a=a, b=b, y=y, epilogue=Epilogue())
+    problem = across(70, 136, 264)
     schedule = replace(TILE, block_k=block_k, stages=2, share=share)
     assert GEMM.why_illegal(problem, schedule, H200) is None
     check_matmul(checking_execution, GEMM, problem, schedule)
@@ -172,10 +169,7 @@ def test_a_b_that_lies_across_is_shared_by_its_depth(
 def test_matrices_of_a_batch_share_rows_but_not_columns(
     checking_execution: Any, check_matmul: Callable[..., None]
 ) -> None:
-    m, n, k = 70, 72, 136
-    a, b, y = (Tensor(DType.FP16, (3 * r * c, r * c, c, 1)) for r, c in ((m, k), (k, n), (m, n)))
-    problem = matmul(m, n, k, constant=False)
-    problem = replace(problem, a=a, b=b, y=y, epilogue=Epilogue(), batch=(Extent(2), 3))
+    problem = across(70, 72, 136, (2, 3))
     check_matmul(checking_execution, GEMM, problem, replace(TILE, share=ROWS))
     reason = GEMM.why_illegal(problem, replace(TILE, share=COLUMNS), H200)
     assert reason is not None

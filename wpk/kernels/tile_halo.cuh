@@ -23,18 +23,12 @@ namespace wpk
 // The shape of a block's work. Schedule names tile_p, tile_q, block_n, taps (of a slot of filters), stages (slots of
 // filters), patches (slots of patches) and early.
 template <class T, class Problem, class Schedule>
-struct HaloShape
+struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::block_n, Problem::c>
 {
-    static constexpr int kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
-    static constexpr int kBoxDepth = kBoxRowBytes / static_cast<int>(sizeof(typename MmaStored<T>::Type));
+    using Groups = Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::block_n, Problem::c>;
+    using Groups::blockN, Groups::kBoxDepth, Groups::kBoxRowBytes;
     static constexpr int kPixels = Schedule::tile_p * Schedule::tile_q;
-    static constexpr int blockN = Schedule::block_n;
     static constexpr int stages = Schedule::stages, patches = Schedule::patches, taps = Schedule::taps;
-    // As storeTiles sees the consumers: warps one below the other, each with 16 rows.
-    static constexpr int warpsM = ceilDivide(kPixels, kGroupRows) * kGroupWarps, warpsN = 1;
-    static constexpr int warpM = 16, warpN = blockN, tilesM = 1, tilesN = warpN / 8;
-    static constexpr int stagingStride = warpN + 8, stagingBytes = 16 * stagingStride * 4;
-    static constexpr int consumers = warpsM * kWarpSize, accumulators = blockN / 2;
     // The patch, and how far apart two are: swizzles repeat after 1024 bytes.
     static constexpr int patchH =
         (Schedule::tile_p - 1) * Problem::stride_h + (Problem::filter_h - 1) * Problem::dilation_h + 1;
@@ -44,15 +38,11 @@ struct HaloShape
     static constexpr int tapBytes = blockN * kBoxRowBytes, slotBytes = taps * tapBytes;
     static constexpr int kTaps = Problem::filter_h * Problem::filter_w, slots = kTaps / taps; // of a patch
     static constexpr int chunks = ceilDivide(Problem::c, kBoxDepth);
-    // Products of a tap, 32 bytes each.
-    static constexpr int slices = minOf(ceilDivide(Problem::c, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
 
     static_assert(!isSame<T, SplitFp32>, "products of fp32 take their parts from a ring");
     static_assert(1 <= kPixels && kPixels <= 256, "a tile has at most 256 pixels, those of four warpgroups");
-    static_assert(kPixels * 4 >= warpsM * 16 * 3, "at most a quarter of the warpgroups' rows have no pixel");
+    static_assert(kPixels * 4 >= Groups::warpsM * 16 * 3, "at most a quarter of the warpgroups' rows have no pixel");
     static_assert(patchH <= 256 && patchW <= 256, "a tensor copy has at most 256 pixels along each side");
-    static_assert(
-        (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
     static_assert(kTaps <= 9, "the loop over taps is unrolled");
     static_assert(taps >= 1 && kTaps % taps == 0, "a slot has taps that divide the filter's");
     static_assert(stages >= 2 || slots == 1, "the ring has at least two slots, or one that holds all taps");
@@ -61,47 +51,20 @@ struct HaloShape
     static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
-// Slots in shared memory and their barriers: for each one that counts what has arrived, and one that counts the warps
-// that need it no longer.
+// Slots in shared memory, Pitch bytes apart, and their barriers.
 template <int Slots, int Pitch, int Warps>
-struct SlotRing
+struct SlotRing : SlotBarriers<Slots, Warps>
 {
-    SharedAddress slots, barriers;
+    SharedAddress slots;
+    static constexpr int kBytes = Slots * Pitch;
 
-    static constexpr int kBytes = Slots * Pitch, kBarrierBytes = Slots * 16;
-
+    WPK_DEVICE SlotRing(SharedAddress slots, SharedAddress barriers)
+        : SlotBarriers<Slots, Warps>{barriers}, slots(slots)
+    {
+    }
     WPK_DEVICE SharedAddress at(int slot) const
     {
         return slots + slot * Pitch;
-    }
-    WPK_DEVICE SharedAddress full(int slot) const
-    {
-        return barriers + slot * 16;
-    }
-    WPK_DEVICE SharedAddress empty(int slot) const
-    {
-        return full(slot) + 8;
-    }
-    WPK_DEVICE void init() const
-    {
-        WPK_UNROLL
-        for (int slot = 0; slot < Slots; ++slot)
-        {
-            initBarrier(full(slot), 1);
-            initBarrier(empty(slot), Warps);
-        }
-    }
-    // A warp has left a slot.
-    WPK_DEVICE void release(int slot) const
-    {
-        if (laneIndex() == 0)
-            arriveBarrier(empty(slot));
-    }
-    // The thread that fills the slot waits until nobody needs it, and says what comes.
-    WPK_DEVICE void claim(const RingPlace<Slots>& place, int bytes) const
-    {
-        waitBarrier(empty(place.slot), place.parity ^ 1); // a fresh one lets the first round pass
-        arriveExpectBytes(full(place.slot), bytes);
     }
 };
 

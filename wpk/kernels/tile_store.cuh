@@ -10,6 +10,15 @@
 namespace wpk
 {
 
+// Warps one below the other, each with 16 rows of all Columns.
+template <int Warps, int Columns>
+struct StackedWarps
+{
+    static constexpr int warpsM = Warps, warpsN = 1;
+    static constexpr int warpM = 16, warpN = Columns, tilesM = 1, tilesN = warpN / 8;
+    static constexpr int stagingStride = warpN + 8, stagingBytes = warpM * stagingStride * 4;
+};
+
 // Whether a row is stored: below the limit, unless its map has another rule (tile_patch.cuh).
 template <class Rows>
 WPK_DEVICE bool isRowStored(const Rows&, int row, int limit)

@@ -71,7 +71,7 @@ template <class T, class Shape, class Range, class Tiles, class Limits>
 WPK_DEVICE void multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range,
     const Tiles& tiles, const Limits& limits)
 {
-    const WgmmaRing<Shape> ring{sharedAddress(shared)};
+    const WgmmaRing<Shape> ring(sharedAddress(shared));
     const bool isProducer = threadIdx.x == Shape::consumers;
     if (isProducer)
         ring.init();
@@ -86,7 +86,7 @@ WPK_DEVICE void multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
         RingPlace<Shape::stages> place;
         multiplyRing<T>(acc, shared, ring, place, range, limits);
         if (Shape::fillers > 1)
-            ring.release((range.count - 1) % Shape::stages);
+            ring.release(place.last());
     }
     else if (isProducer)
     {

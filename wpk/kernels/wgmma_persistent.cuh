@@ -61,8 +61,7 @@ WPK_DEVICE void feedWgmmaRing(const WgmmaRing<Shape>& ring, Turn turn, const Til
         WPK_KEEP_LOOP
         for (int step = 0; step < steps; ++step)
         {
-            waitBarrier(ring.empty(place.slot), place.parity ^ 1); // a fresh one lets the first round pass
-            arriveExpectBytes(ring.full(place.slot), Shape::stageBytes);
+            ring.claim(place, Shape::stageBytes);
             tiles.copyB(ring.tileB(place.slot), ring.full(place.slot), step);
             if (waits)
                 waitForPrevious();
@@ -77,12 +76,7 @@ WPK_DEVICE void feedWgmmaRing(const WgmmaRing<Shape>& ring, Turn turn, const Til
 
 // As storeTiles sees the columns of a tile that are staged together, so that little memory is beside the ring.
 template <class Shape>
-struct StagedColumns
-{
-    static constexpr int warpsM = Shape::warpsM, warpsN = 1;
-    static constexpr int warpM = Shape::warpM, warpN = minOf(Shape::blockN, 64), tilesM = 1, tilesN = warpN / 8;
-    static constexpr int stagingStride = warpN + 8, stagingBytes = warpM * stagingStride * 4;
-};
+using StagedColumns = StackedWarps<Shape::warpsM, minOf(Shape::blockN, 64)>;
 
 // Computes this block's tiles of a product of `rowLimit` rows. `rows`, `operands`, `y`, `valid` and Stored as in
 // storeTiles; `limits` keep A (channel_limits.cuh).
@@ -91,7 +85,7 @@ WPK_DEVICE void computeWgmmaTiles(unsigned char* shared, const TilesAt& tilesAt,
     const void* const* operands, void* y, int rowLimit, int valid, const Limits& limits = Limits())
 {
     using Staged = StagedColumns<Shape>;
-    const WgmmaRing<Shape> ring{sharedAddress(shared)};
+    const WgmmaRing<Shape> ring(sharedAddress(shared));
     TilesInTurn<Shape, Stored> turn(rowLimit);
     const bool isProducer = threadIdx.x == Shape::consumers;
     if (isProducer)

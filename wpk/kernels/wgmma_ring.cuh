@@ -17,31 +17,44 @@
 #include <wpk/kernels/early_launch.cuh>
 #include <wpk/kernels/mbarrier.cuh>
 #include <wpk/kernels/tile_mma.cuh>
+#include <wpk/kernels/tile_store.cuh>
 #include <wpk/kernels/tma.cuh>
 #include <wpk/kernels/wgmma.cuh>
 
 namespace wpk
 {
 
+// The warpgroups of a block that multiply Rows x Columns, 64 rows each, from boxes of 128 bytes along k. Depth is the
+// number of elements along k that a box has at most, where it is smaller: what follows them is zero. T is the type of
+// wgmma's operands.
+template <class T, int Rows, int Columns, int Depth>
+struct Warpgroups : StackedWarps<ceilDivide(Rows, 64) * 4, Columns>
+{
+    using Warps = StackedWarps<ceilDivide(Rows, 64) * 4, Columns>;
+    static constexpr int kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
+    static constexpr int kBoxDepth = kBoxRowBytes / static_cast<int>(sizeof(typename MmaStored<T>::Type));
+    static constexpr int blockN = Columns, accumulators = Columns / 2;
+    static constexpr int consumers = Warps::warpsM * kWarpSize;
+    // Products of a box, 32 bytes each.
+    static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
+
+    static_assert(
+        (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
+};
+
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share and
 // persistent. Depth is the number of elements along k that a step has at most, where it is smaller than a tile: what
 // follows them is zero. B lies along k, or across it. T is the type of wgmma's operands.
 template <class T, class Schedule, int Depth, Major MajorB = Major::k>
-struct WgmmaShape
+struct WgmmaShape : Warpgroups<T, Schedule::block_m, Schedule::block_n, Depth>
 {
-    static constexpr int kBoxRowBytes = 128, kGroupRows = 64, kGroupWarps = 4;
-    static constexpr int kBoxDepth = kBoxRowBytes / static_cast<int>(sizeof(typename MmaStored<T>::Type));
-    static constexpr int blockM = Schedule::block_m, blockN = Schedule::block_n, blockK = Schedule::block_k;
+    using Groups = Warpgroups<T, Schedule::block_m, Schedule::block_n, Depth>;
+    using Groups::blockN, Groups::kBoxDepth, Groups::kBoxRowBytes;
+    static constexpr int blockM = Schedule::block_m, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
     static constexpr bool early = Schedule::early != 0;
     // Blocks of a cluster that share a reduction and store a share of the rows each.
     static constexpr int sharers = Schedule::cluster != 0 ? Schedule::split : 1;
-    // As storeTiles sees the consumers: warps one below the other, each with 16 rows.
-    static constexpr int warpsM = blockM / kGroupRows * kGroupWarps, warpsN = 1;
-    static constexpr int warpM = 16, warpN = blockN, tilesM = 1, tilesN = warpN / 8;
-    static constexpr int stagingStride = warpN + 8, stagingBytes = 16 * stagingStride * 4;
-    static constexpr int consumers = warpsM * kWarpSize;
-    static constexpr int accumulators = blockN / 2;
     static constexpr int boxes = blockK / kBoxDepth;
     static constexpr Major majorB = MajorB;
     static constexpr int boxesB = majorB == Major::k ? boxes : blockN / kBoxDepth;
@@ -53,12 +66,8 @@ struct WgmmaShape
     static constexpr int partsA = Schedule::share == 1 ? 2 : 1, partsB = Schedule::share == 2 ? 2 : 1;
     static constexpr int fillers = partsA * partsB;
     static constexpr int partRowsA = blockM / partsA, partRowsB = (majorB == Major::k ? blockN : blockK) / partsB;
-    // Products of a box, 32 bytes each.
-    static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
 
     static_assert(blockM == 64 || blockM == 128, "one or two warpgroups have 64 rows each");
-    static_assert(
-        (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
     static_assert(
         blockK % kBoxDepth == 0 && 1 <= boxes && boxes <= 4, "a tile is one to four boxes of 128 bytes a row");
     static_assert(stages >= 2, "the ring has at least two tiles");
@@ -78,13 +87,92 @@ struct WgmmaShape
         "blocks that stay have whole reductions of their own");
 };
 
-// Where tiles lie and their barriers: behind the tiles, for each slot one that counts what has arrived, and one
-// that counts the warps that need it no longer.
-template <class Shape>
-struct WgmmaRing
+// The slot of a step, and the parity of its barriers in this round of the ring.
+template <int Stages>
+struct RingPlace
 {
+    int slot = 0, parity = 0;
+
+    WPK_DEVICE void advance()
+    {
+        if (++slot == Stages)
+        {
+            slot = 0;
+            parity ^= 1;
+        }
+    }
+
+    // The slot of the step before.
+    WPK_DEVICE int last() const
+    {
+        return (slot == 0 ? Stages : slot) - 1;
+    }
+};
+
+// The barriers of Slots slots in shared memory: for each one that counts what has arrived, and one that counts the
+// Warps that need it no longer, of all Fillers blocks that fill it.
+template <int Slots, int Warps, int Fillers = 1>
+struct SlotBarriers
+{
+    SharedAddress barriers;
+    static constexpr int kBarrierBytes = Slots * 16;
+
+    WPK_DEVICE SharedAddress full(int slot) const
+    {
+        return barriers + slot * 16;
+    }
+    WPK_DEVICE SharedAddress empty(int slot) const
+    {
+        return full(slot) + 8;
+    }
+
+    // Behind it stands fenceBarrierInit.
+    WPK_DEVICE void init() const
+    {
+        WPK_UNROLL
+        for (int slot = 0; slot < Slots; ++slot)
+        {
+            initBarrier(full(slot), 1);
+            initBarrier(empty(slot), Warps * Fillers);
+        }
+    }
+
+    // A warp has left a slot: who fills it may do so again.
+    WPK_DEVICE void release(int slot) const
+    {
+        if constexpr (Fillers == 1)
+        {
+            if (laneIndex() == 0)
+                arriveBarrier(empty(slot));
+        }
+        else if (laneIndex() < Fillers)
+        {
+            arriveReadBarrier(clusterAddress(empty(slot), laneIndex()));
+        }
+    }
+
+    // The thread that fills a slot waits until nobody needs it, and says what comes.
+    WPK_DEVICE void claim(const RingPlace<Slots>& place, int bytes) const
+    {
+        waitBarrier(empty(place.slot), place.parity ^ 1); // a fresh one lets the first round pass
+        arriveExpectBytes(full(place.slot), bytes);
+    }
+};
+
+// Where tiles lie, and behind them their barriers.
+template <class Shape>
+struct WgmmaRing : SlotBarriers<Shape::stages, Shape::warpsM, Shape::fillers>
+{
+    using Barriers = SlotBarriers<Shape::stages, Shape::warpsM, Shape::fillers>;
     SharedAddress shared;
 
+    WPK_DEVICE explicit WgmmaRing(SharedAddress shared) : Barriers{shared + barriersAt()}, shared(shared) {}
+
+    WPK_DEVICE void init() const
+    {
+        Barriers::init();
+        fenceBarrierInit();
+    }
     WPK_DEVICE SharedAddress tileA(int slot) const
     {
         return shared + slot * Shape::stageBytes;
@@ -98,46 +186,15 @@ struct WgmmaRing
     {
         return Shape::stages * Shape::stageBytes + box % 2 * Shape::boxBytesB;
     }
-    static WPK_DEVICE constexpr int barriers(int slot)
-    {
-        return smallB(0) + (Shape::isSplit ? 2 * Shape::boxBytesB : 0) + slot * 16;
-    }
     static WPK_DEVICE constexpr int bytes()
     {
-        return barriers(Shape::stages);
-    }
-    WPK_DEVICE SharedAddress full(int slot) const
-    {
-        return shared + barriers(slot);
-    }
-    WPK_DEVICE SharedAddress empty(int slot) const
-    {
-        return full(slot) + 8;
+        return barriersAt() + Barriers::kBarrierBytes;
     }
 
-    WPK_DEVICE void init() const
+private:
+    static WPK_DEVICE constexpr int barriersAt()
     {
-        WPK_UNROLL
-        for (int slot = 0; slot < Shape::stages; ++slot)
-        {
-            initBarrier(full(slot), 1);
-            initBarrier(empty(slot), Shape::warpsM * Shape::fillers);
-        }
-        fenceBarrierInit();
-    }
-
-    // A warp has left a slot: who fills it may do so again.
-    WPK_DEVICE void release(int slot) const
-    {
-        if constexpr (Shape::fillers == 1)
-        {
-            if (laneIndex() == 0)
-                arriveBarrier(empty(slot));
-        }
-        else if (laneIndex() < Shape::fillers)
-        {
-            arriveReadBarrier(clusterAddress(empty(slot), laneIndex()));
-        }
+        return smallB(0) + (Shape::isSplit ? 2 * Shape::boxBytesB : 0);
     }
 };
 
@@ -161,28 +218,6 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
         return (box * Shape::boxBytesB + slice * 32) / 16;
     return (box * Shape::kBoxDepth + slice * 16) * Shape::kBoxRowBytes / 16;
 }
-
-// The slot of a step, and the parity of its barriers in this round of the ring.
-template <int Stages>
-struct RingPlace
-{
-    int slot = 0, parity = 0;
-
-    WPK_DEVICE void advance()
-    {
-        if (++slot == Stages)
-        {
-            slot = 0;
-            parity ^= 1;
-        }
-    }
-
-    // The slot of the step before.
-    WPK_DEVICE int last() const
-    {
-        return (slot == 0 ? Stages : slot) - 1;
-    }
-};
 
 // Which of the Parts of a tile this block asks for.
 template <int Parts>

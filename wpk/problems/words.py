@@ -46,6 +46,8 @@ def problem_words(problem: Problem) -> str:
             words = [_normalisation(problem), epilogue_words(problem.epilogue)]
         case Elementwise():
             words = [f"{_elementwise(problem)} {_by(problem.shape)}"]
+        case Resize():
+            words = [_movement(problem), _batch(problem.n)]
         case _:
             words = [_movement(problem)]
     return " ".join(filter(None, words))
@@ -124,8 +126,7 @@ def _movement(problem: Gather | Pad | Resize) -> str:
             return f"pad ({problem.mode}) {_by(problem.x_shape)} → {_by(problem.y_shape)}"
         case Resize():
             sizes = f"{_area(problem.h, problem.w)} → {_area(problem.p, problem.q)}"
-            words = (f"resize ({problem.mode}) {problem.c}ch {sizes}", _batch(problem.n))
-            return " ".join(filter(None, words))
+            return f"resize ({problem.mode}) {problem.c}ch {sizes}"
 
 
 def _batch(extent: Extent) -> str:

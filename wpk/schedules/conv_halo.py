@@ -27,7 +27,7 @@ from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint, Schedule
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP, whole_groups
-from wpk.schedules.wgmma_tiles import SWIZZLE, box_depth
+from wpk.schedules.wgmma_tiles import COLUMNS_OF_PRODUCTS, SWIZZLE, box_depth
 from wpk.targets.target import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
@@ -180,14 +180,7 @@ def _shape_constraints() -> tuple[Constraint, ...]:
             lambda c: 4 * c["tile_p"] * c["tile_q"] >= 3 * rows(c["tile_p"] * c["tile_q"]),
             words("{tile_p} x {tile_q} pixels leave over a quarter of warpgroups of 64 rows idle"),
         ),
-        Constraint(
-            lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
-            words("{block_n} filters are no power of two"),
-        ),
-        Constraint(
-            lambda c: (c["block_n"] >= 16) & (c["block_n"] <= 256),
-            words("{block_n} filters, a block has 16 to 256"),
-        ),
+        *COLUMNS_OF_PRODUCTS,
         Constraint(lambda c: c["taps"] >= 1, words("{taps} taps: a slot has one at least")),
         Constraint(lambda c: c["stages"] >= 1, words("{stages} stages: there is one at least")),
         Constraint(lambda c: c["patches"] >= 1, words("{patches} patches: there is one at least")),

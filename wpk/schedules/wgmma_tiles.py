@@ -187,11 +187,7 @@ def constraints(
     )
 
 
-_SHAPES = (
-    Constraint(
-        lambda c: np.isin(c["block_m"], (GROUP_ROWS, 2 * GROUP_ROWS)),
-        words("{block_m} rows are not those of one or two warpgroups, 64 each"),
-    ),
+COLUMNS_OF_PRODUCTS = (
     Constraint(
         lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
         words("{block_n} columns are no power of two"),
@@ -200,6 +196,15 @@ _SHAPES = (
         lambda c: (c["block_n"] >= 16) & (c["block_n"] <= 256),
         words("{block_n} columns, a block has 16 to 256"),
     ),
+)
+"""What every template of warpgroups asks of ``block_n``."""
+
+_SHAPES = (
+    Constraint(
+        lambda c: np.isin(c["block_m"], (GROUP_ROWS, 2 * GROUP_ROWS)),
+        words("{block_m} rows are not those of one or two warpgroups, 64 each"),
+    ),
+    *COLUMNS_OF_PRODUCTS,
     Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
     Constraint(
         lambda c: (c["split"] == 1) | (c["block_n"] <= _MOST_SPLIT_COLUMNS),
