@@ -18,7 +18,7 @@ from wpk.device.graph import bindings
 from wpk.device.streams import LEGACY_STREAM
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Configuration
-from wpk.libraries.cudnn_description import Description
+from wpk.libraries.cudnn_description import AttentionNode, Description
 from wpk.libraries.cudnn_graph import build_graph, tensor_ids
 from wpk.libraries.cudnn_problems import ALIGNMENT, describe, why_not
 from wpk.libraries.cudnn_session import CudnnSession, GraphToken, words
@@ -188,7 +188,8 @@ class Cudnn:
         """
         token = self._graph(description)
         token.graph.create_execution_plans(self._heuristics())
-        self._add_engines(token)
+        if not isinstance(description.node, AttentionNode):  # cuDNN 9.19 may end the process there
+            self._add_engines(token)
         token.graph.deselect_numeric_notes(self._notes(description))
         found = []
         for index in range(token.graph.get_execution_plan_count()):

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
-from wpk.libraries.offer import LibraryOffer
+from wpk.errors import LaunchError
+from wpk.libraries.offer import CUDNN, LibraryOffer
+from wpk.libraries.process import TrialProcess
 from wpk.problems import Problem
 from wpk.tuning.gpu_lease import GpuLease
 
@@ -36,7 +38,7 @@ class Offers:
 
         Raises:
             EngineError: The GPU cannot be used.
-            LaunchError: Its process is lost.
+            LaunchError: No process for it starts.
         """
         return self._answers.result()[problem]
 
@@ -45,5 +47,13 @@ class Offers:
         for problem in self._problems:
             if self._is_over:
                 break
-            answers[problem] = self._lease.process().offer(problem)
+            answers[problem] = _offer(self._lease.process(), problem)
         return answers
+
+
+def _offer(gpu: TrialProcess, problem: Problem) -> LibraryOffer:
+    """The answer; nothing, and why, where the library takes the process with it or never answers."""
+    try:
+        return gpu.offer(problem)
+    except LaunchError as error:
+        return LibraryOffer(CUDNN, "", (), (f"asked what it offers, {error.what}",))
