@@ -126,13 +126,24 @@ def test_gelu() -> None:
     assert np.abs(found - exact).max() > 1e-4
 
 
-MAX_POOL = """<ir_version: 8, opset_import: ["" : 17]>
-    g (float[2,3,8,9] x) => (float[2,3,p,q] y) { y = MaxPool<ATTRIBUTES>(x) }"""
+POOL = """<ir_version: 9, opset_import: ["" : 19]>
+    g (float[2,3,8,9] x) => (float[2,3,p,q] y) { y = POOL(x) }"""
+
+WINDOWS = [
+    "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]",
+    "kernel_shape=[3,2], strides=[1,2], pads=[0,1,2,0]",
+    "kernel_shape=[3,3], dilations=[2,1], pads=[1,1,0,1]",
+    "kernel_shape=[3,3], strides=[2,2], ceil_mode=1",
+    "kernel_shape=[2,2], strides=[3,3], pads=[1,1,1,1], ceil_mode=1",
+    'kernel_shape=[3,2], strides=[2,2], auto_pad="SAME_UPPER"',
+    'kernel_shape=[3,2], strides=[2,2], auto_pad="SAME_LOWER"',
+    'kernel_shape=[3,3], strides=[2,2], auto_pad="VALID"',
+]
 
 
-def _max_pool(attributes: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _pool(text: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """ONNX Runtime's answer and ours."""
-    model = onnx.parser.parse_model(MAX_POOL.replace("ATTRIBUTES", attributes))
+    model = onnx.parser.parse_model(POOL.replace("POOL", text))
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
@@ -141,23 +152,29 @@ def _max_pool(attributes: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "attributes",
-    [
-        "kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]",
-        "kernel_shape=[3,2], strides=[1,2], pads=[0,1,2,0]",
-        "kernel_shape=[3,3], dilations=[2,1], pads=[1,1,0,1]",
-        "kernel_shape=[3,3], strides=[2,2], ceil_mode=1",
-        "kernel_shape=[2,2], strides=[3,3], pads=[1,1,1,1], ceil_mode=1",
-        'kernel_shape=[3,2], strides=[2,2], auto_pad="SAME_UPPER"',
-        'kernel_shape=[3,2], strides=[2,2], auto_pad="SAME_LOWER"',
-        'kernel_shape=[3,3], strides=[2,2], auto_pad="VALID"',
-        "kernel_shape=[2,2], dilations=[9,9], pads=[1,1,1,1]",
-    ],
+    "attributes", [*WINDOWS, "kernel_shape=[2,2], dilations=[9,9], pads=[1,1,1,1]"]
 )
 def test_max_pool(attributes: str) -> None:
     x = np.random.default_rng(0).standard_normal((2, 3, 8, 9)).astype(np.float32)
-    expected, ours = _max_pool(attributes, x)
+    expected, ours = _pool(f"MaxPool<{attributes}>", x)
     np.testing.assert_array_equal(ours, expected, strict=True)
+
+
+@pytest.mark.parametrize("counted", [0, 1])
+@pytest.mark.parametrize("attributes", WINDOWS)
+def test_average_pool(attributes: str, counted: int) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 8, 9)).astype(np.float32)
+    expected, ours = _pool(f"AveragePool<{attributes}, count_include_pad={counted}>", x)
+    np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-6, strict=True)
+
+
+def test_average_pool_counts_what_lies_in_the_padding() -> None:
+    """A negative control: with padding around, the two averages differ at the border."""
+    x = np.ones((2, 3, 8, 9), np.float32)
+    _, without = _pool("AveragePool<kernel_shape=[3,3], pads=[1,1,1,1]>", x)
+    _, counted = _pool("AveragePool<kernel_shape=[3,3], pads=[1,1,1,1], count_include_pad=1>", x)
+    assert (without == 1.0).all()
+    np.testing.assert_allclose(counted[0, 0, 0, :2], [4 / 9, 6 / 9], rtol=1e-6)
 
 
 def test_max_pool_passes_every_nan_on() -> None:
@@ -165,7 +182,7 @@ def test_max_pool_passes_every_nan_on() -> None:
     x[0] = np.nan
     x[1, 0, 4, 4] = np.nan
     x[1, 1] = -np.inf
-    _, ours = _max_pool("kernel_shape=[3,3], pads=[1,1,1,1]", x)
+    _, ours = _pool("MaxPool<kernel_shape=[3,3], pads=[1,1,1,1]>", x)
     assert np.isnan(ours[0]).all()
     assert np.isnan(ours[1, 0, 3:6, 3:6]).all()
     assert np.isnan(ours[1]).sum() == 9

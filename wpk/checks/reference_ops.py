@@ -8,7 +8,7 @@ from onnx.reference.op_run import OpRun
 
 from wpk.checks.reference_convolution import Conv
 from wpk.checks.reference_gelu import Erf, Gelu
-from wpk.checks.windows import windows_along
+from wpk.checks.reference_pooling import AveragePool, MaxPool
 
 
 class ConvTranspose(OpRun):
@@ -77,65 +77,12 @@ def _crop(
     return halves, wanted
 
 
-class MaxPool(OpRun):
-    """Maximum over windows; onnx 1.23's leaves out NaN and fails where nothing else is in a window.
-
-    NaN propagates, as in PyTorch: ONNX does not say, and ONNX Runtime's answer depends on where in the
-    window it lies. A window that lies all in the padding has the lowest fp32 number, as in ONNX
-    Runtime. One output; attributes as ONNX's MaxPool.
-    """
-
-    op_domain = ""
-
-    def _run(
-        self,
-        x: Any,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-        dilations: Any = None,
-        kernel_shape: Any = None,
-        pads: Any = None,
-        storage_order: int = 0,
-        strides: Any = None,
-    ) -> tuple[Any]:
-        del storage_order  # of the indices
-        rank = x.ndim - 2
-        stride, dilation = list(strides or [1] * rank), list(dilations or [1] * rank)
-        given = list(pads or [0] * 2 * rank)
-        axes = [
-            windows_along(n, (f - 1) * d + 1, s, (b, e), auto_pad, ceil=bool(ceil_mode))
-            for n, f, d, s, b, e in zip(
-                x.shape[2:], kernel_shape, dilation, stride, given[:rank], given[rank:], strict=True
-            )
-        ]
-        y = np.full((*x.shape[:2], *(count for count, _ in axes)), -np.inf, x.dtype)
-        filled = np.zeros(y.shape[2:], bool)
-        for tap in np.ndindex(*kernel_shape):
-            moves = [(t * d, s) for t, d, s in zip(tap, dilation, stride, strict=True)]
-            read, written = _tap(moves, axes, x.shape[2:])
-            y[(..., *written)] = np.maximum(y[(..., *written)], x[(..., *read)])
-            filled[written] = True
-        return (np.where(filled, y, np.asarray(np.finfo(np.float32).min, x.dtype)),)
-
-
-def _tap(
-    moves: list[tuple[int, int]], axes: list[tuple[int, int]], sizes: tuple[int, ...]
-) -> tuple[Any, Any]:
-    """Which inputs a tap of the window reads, and for which outputs; along each axis.
-
-    Args:
-        moves: The tap's distance from its window's start, and the windows' stride.
-        axes: Number of windows, and the padding before the first.
-        sizes: Of the input.
-    """
-    read, written = [], []
-    for (start, stride), (count, begin), size in zip(moves, axes, sizes, strict=True):
-        at = np.arange(count) * stride - begin + start
-        inside = (at >= 0) & (at < size)
-        read.append(at[inside])
-        written.append(np.flatnonzero(inside))
-    return np.ix_(*read), np.ix_(*written)
-
-
-REFERENCE_OPS: tuple[type[OpRun], ...] = (Conv, ConvTranspose, Erf, Gelu, MaxPool)
+REFERENCE_OPS: tuple[type[OpRun], ...] = (
+    AveragePool,
+    Conv,
+    ConvTranspose,
+    Erf,
+    Gelu,
+    MaxPool,
+)
 """Passed to every `onnx.reference.ReferenceEvaluator`."""
