@@ -35,7 +35,7 @@ class MaxPool(OpRun):
     ) -> tuple[Any]:
         del storage_order  # of the indices
         axes = _axes(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-        y = np.full((*x.shape[:2], *(axis.count for axis in axes)), -np.inf, x.dtype)
+        y: Any = np.full((*x.shape[:2], *(axis.count for axis in axes)), -np.inf, x.dtype)
         filled = np.zeros(y.shape[2:], bool)
         for read, written in _taps(axes):
             out = y[(..., *written)]
@@ -65,7 +65,7 @@ class AveragePool(OpRun):
         strides: Any = None,
     ) -> tuple[Any]:
         axes = _axes(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-        y = np.zeros((*x.shape[:2], *(axis.count for axis in axes)), x.dtype)
+        y: Any = np.zeros((*x.shape[:2], *(axis.count for axis in axes)), x.dtype)
         for read, written in _taps(axes):
             y[(..., *written)] += x[(..., *read)]
         counts = np.ones((), x.dtype)
