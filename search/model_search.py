@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from wpk.build.compiled import CompiledKernel
@@ -60,10 +60,20 @@ def search_model(
     target: Target,
     compiler: Compiler,
     progress: Progress,
+    *,
+    skip: Collection[str] = (),
 ) -> Found:
     """Choose a schedule for each distinct problem.
 
     Every round compiles the next `FINALISTS` schedules of each problem that has none yet.
+
+    Args:
+        problems: What to compute; may repeat.
+        templates: Where schedules come from.
+        target: The GPU.
+        compiler: Compiles the schedules that the models like best.
+        progress: Told of scoring and compiling.
+        skip: Names of templates not to use.
 
     Raises:
         ScheduleError: A problem has no schedule that compiles; says why of each.
@@ -72,7 +82,7 @@ def search_model(
     waiting: dict[Problem, Prepared] = {}
     for done, problem in enumerate(distinct):
         progress("scoring schedules", done, len(distinct))
-        waiting[problem] = prepare(problem, templates, target)
+        waiting[problem] = prepare(problem, templates, target, skip)
     progress("scoring schedules", len(distinct), len(distinct))
     prepared = dict(waiting)
     finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(distinct, ())

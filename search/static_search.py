@@ -8,7 +8,7 @@ problems together: `prepare`, `Prepared.finalists`, compile, `choose`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -28,6 +28,9 @@ from wpk.targets.target import Target
 
 FINALISTS = 8
 """Schedules compiled at a time; more only where all of these are refused."""
+
+LEFT_OUT = "left out on request"
+"""Why a skipped template is no candidate."""
 
 Compiled = Mapping[str, KernelResources | str]
 """Outcome of compiling, by digest of the source: its resources, or why it failed."""
@@ -52,7 +55,7 @@ class Prepared:
         target: The GPU.
         bound: The problem's bound.
         shortlists: One a template that carries the problem and has legal schedules for it.
-        refusals: The templates that do not, with reasons.
+        refusals: The templates that do not, or were left out, with reasons.
     """
 
     problem: Problem
@@ -94,8 +97,31 @@ class Choice:
     record: SearchRecord
 
 
-def prepare(problem: Problem, templates: Iterable[Template], target: Target) -> Prepared:
+def check_skips(skip: Collection[str], templates: Iterable[Template]) -> None:
+    """Refuse names of templates that do not exist.
+
+    Raises:
+        ScheduleError: A name is unknown; the fix lists the allowed ones.
+    """
+    allowed = {template.name for template in templates}
+    unknown = sorted(set(skip) - allowed)
+    if unknown:
+        raise ScheduleError(
+            f"no schedule template is called {', '.join(repr(name) for name in unknown)}",
+            fix=f"the schedule templates are {', '.join(sorted(allowed))}",
+        )
+
+
+def prepare(
+    problem: Problem, templates: Iterable[Template], target: Target, skip: Collection[str] = ()
+) -> Prepared:
     """Shortlist every template that can carry the problem.
+
+    Args:
+        problem: What to compute.
+        templates: Where schedules come from; those of other kinds of problem are passed over.
+        target: The GPU.
+        skip: Names of templates not to use; nothing is asked of them.
 
     Raises:
         ScheduleError: No template can, or none has a legal schedule; says why of each.
@@ -104,6 +130,9 @@ def prepare(problem: Problem, templates: Iterable[Template], target: Target) -> 
     shortlists, refusals = [], []
     for template in templates:
         if not isinstance(problem, template.problem_type):
+            continue
+        if template.name in skip:
+            refusals.append(Refusal(template.name, "", LEFT_OUT))
             continue
         reason = template.why_not(problem, target)
         if reason is None:
@@ -114,12 +143,19 @@ def prepare(problem: Problem, templates: Iterable[Template], target: Target) -> 
             reason = f"none of its {found.funnel.space} schedules is legal"
         refusals.append(Refusal(template.name, "", reason))
     if not shortlists:
-        reasons = "; ".join(f"{r.template}: {r.reason}" for r in refusals) or "none is of its kind"
-        raise ScheduleError(
-            f"no schedule template computes {problem_words(problem)} on {target.name}: {reasons}",
-            fix="choose another target or precision, or leave this operator out of the model",
-        )
+        raise _no_template(problem, target, refusals)
     return Prepared(problem, target, limit, tuple(shortlists), tuple(refusals))
+
+
+def _no_template(problem: Problem, target: Target, refusals: Sequence[Refusal]) -> ScheduleError:
+    reasons = "; ".join(f"{r.template}: {r.reason}" for r in refusals) or "none is of its kind"
+    fix = "choose another target or precision, or leave this operator out of the model"
+    if any(refusal.reason == LEFT_OUT for refusal in refusals):
+        fix = f"leave fewer templates out (--skip-template); or {fix}"
+    return ScheduleError(
+        f"no schedule template computes {problem_words(problem)} on {target.name}: {reasons}",
+        fix=fix,
+    )
 
 
 def choose(prepared: Prepared, finalists: Sequence[Finalist], compiled: Compiled) -> Choice | None:

@@ -36,6 +36,7 @@ class RunRequest:
         precision: What multiplications may use.
         shapes: Shapes given, by input.
         skipped_passes: Passes skipped on request, sorted.
+        skipped_templates: Schedule templates left out on request, sorted.
         searcher: Name of the searcher.
         effort: Level of effort.
         budget: As it was written; None for what the effort says.
@@ -48,6 +49,7 @@ class RunRequest:
     precision: str
     shapes: dict[str, tuple[int, ...]]
     skipped_passes: tuple[str, ...]
+    skipped_templates: tuple[str, ...]
     searcher: str
     effort: int
     budget: str | None

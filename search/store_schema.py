@@ -10,8 +10,8 @@ from pathlib import Path
 
 from wpk.errors import WpkError
 
-SCHEMA = 3
-"""Raised whenever the tables change; `_MIGRATIONS` says how older ones become new."""
+SCHEMA = 4
+"""Raised whenever the tables change, or what is written in them; `_MIGRATIONS` says how older ones become new."""
 
 APPLICATION = int.from_bytes(b"wpkt")
 """Marks an SQLite file as a tuning store (``PRAGMA application_id``)."""
@@ -63,6 +63,8 @@ CREATE INDEX trials_of_run ON trials (run);
 _MIGRATIONS = {
     1: "ALTER TABLE runs ADD COLUMN request TEXT",
     2: "ALTER TABLE trials ADD COLUMN searcher TEXT NOT NULL DEFAULT ''",
+    3: "UPDATE runs SET request = json_set(request, '$.skipped_templates', json('[]'))"
+    " WHERE json_valid(request)",
 }
 """What makes tables of a schema those of the next."""
 

@@ -28,6 +28,9 @@ _READABLE = range(1, SCHEMA + 1)
 _NAMES_SEARCHERS = 3
 """The first schema whose trials say who proposed them."""
 
+_SKIPS_TEMPLATES = 4
+"""The first schema whose runs say which schedule templates they left out; before, none could be."""
+
 
 @dataclass(frozen=True)
 class Header:
@@ -184,6 +187,9 @@ class _Reader:
     def _run(self, data: Any) -> Run:
         if self._schema == 1 and isinstance(data, dict):
             data = {**data, "request": None}  # schema 2 added it
+        request = data.get("request") if isinstance(data, dict) else None
+        if self._schema < _SKIPS_TEMPLATES and isinstance(request, dict):
+            data = {**data, "request": {**request, "skipped_templates": []}}
         run = self._decode(data, Run, "run")
         self._runs.add(run.id)
         # Wherever it was running, it is not running in this store.

@@ -21,6 +21,7 @@ from wpk.plans.plan_file import write_plan
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.model_search import search_model
+from wpk.search.static_search import check_skips
 from wpk.search.store_record import Run
 from wpk.tuning.cache_folder import CacheFolder
 from wpk.tuning.confirmation import confirmed
@@ -44,6 +45,7 @@ def optimize(
     precision: Precision | str = Precision.FP32,
     shapes: Mapping[str, Sequence[int]] | None = None,
     skip_passes: Collection[str] = (),
+    skip_templates: Collection[str] = (),
     cache: Paths | None = None,
     search: str = "auto",
     effort: int = 1,
@@ -65,6 +67,7 @@ def optimize(
         precision: What multiplications may use: fp32, tf32, fp16 or bf16.
         shapes: Shapes of inputs whose dimensions the model leaves free.
         skip_passes: Graph passes not to run.
+        skip_templates: Schedule templates not to use.
         cache: Folder of compiled kernels and measured trials; the user's cache folder by default.
         search: ``static`` chooses by models; a searcher (`wpk.search.registry`) by measuring on the
             GPU of this machine; ``auto`` measures where that GPU is the target.
@@ -86,11 +89,12 @@ def optimize(
     Raises:
         WpkError: With what is wrong and what to do; nothing is written then.
     """
+    check_skips(skip_templates, TEMPLATES)
     path, places, shapes = Path(model), CacheFolder(cache), dict(shapes or {})
     gpu = choose_target(target, Precision(precision))
     tuning = plan_tuning(gpu, search, effort, budget, seed, places.store, tuple(operators))
     require_measuring(tuning is not None, operators, resume)
-    what = WhatToBuild(path, gpu.name, Precision(precision), shapes, skip_passes)
+    what = WhatToBuild(path, gpu.name, Precision(precision), shapes, skip_passes, skip_templates)
     request = what.request(search, effort, budget, operators)
     earlier = None if resume is None else find_same_run(places.store, resume, request, seed)
     lowered = lower_model(path, shapes, Precision(precision), skip_passes, progress)
@@ -102,7 +106,7 @@ def optimize(
         GpuLease() as lease,
         Offers(lease, named if tuning is not None else ()) as offers,
     ):
-        found = search_model(problems, TEMPLATES, gpu, pool.compile, progress)
+        found = search_model(problems, TEMPLATES, gpu, pool.compile, progress, skip=skip_templates)
         bundle = assemble(lowered.program, found, setting)
         if tuning is not None:
             with entered(tuning, request, earlier, on_run) as how:
@@ -129,6 +133,7 @@ def preview(
     precision: Precision | str = Precision.FP32,
     shapes: Mapping[str, Sequence[int]] | None = None,
     skip_passes: Collection[str] = (),
+    skip_templates: Collection[str] = (),
     cache: Paths | None = None,
     search: str = "auto",
     effort: int = 1,
@@ -142,12 +147,15 @@ def preview(
     Raises:
         WpkError: With what is wrong and what to do, as `optimize` would.
     """
+    check_skips(skip_templates, TEMPLATES)
     gpu = choose_target(target, Precision(precision))
     store = CacheFolder(cache).store
     tuning = plan_tuning(gpu, search, effort, budget, seed, store, tuple(operators))
     require_measuring(tuning is not None, operators, None)
     lowered = lower_model(Path(model), shapes or {}, Precision(precision), skip_passes, progress)
-    return preview_of(lowered.program.operators, gpu, tuning, operators, progress)
+    return preview_of(
+        lowered.program.operators, gpu, tuning, operators, progress, skip=skip_templates
+    )
 
 
 def recall(run: str, cache: Paths | None = None) -> dict[str, Any]:

@@ -114,6 +114,8 @@ def test_missing_external_data(refused: Refused, model: Path, tmp_path: Path) ->
         (["--shapes", "x=1x8"], "--shapes cannot read"),
         (["--shapes", "z:1x8"], "'z', which is no input"),
         (["--skip-pass", "magic"], "no pass is called 'magic'"),
+        (["--skip-template", "magic"], "no schedule template is called 'magic'"),
+        (["--skip-template", "normalisation"], "normalisation: left out on request"),
     ],
 )
 def test_options_that_do_not_fit(

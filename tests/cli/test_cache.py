@@ -18,7 +18,7 @@ from wpk.tuning.cache_folder import CacheFolder
 Command = Callable[..., Any]
 
 SETUP = Setup("h200", "sm_90a", "nvrtc 13.0.88", "13.0")
-REQUEST = RunRequest("net.onnx", "0" * 64, "h200", "fp16", {}, (), "genetic", 1, None, ())
+REQUEST = RunRequest("net.onnx", "0" * 64, "h200", "fp16", {}, (), (), "genetic", 1, None, ())
 
 
 @pytest.fixture

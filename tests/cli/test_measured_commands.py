@@ -15,6 +15,7 @@ from wpk.device.rotation import Region
 from wpk.execution import BoundLaunch, Work
 from wpk.plans.plan import LibraryChoice, Plan
 from wpk.plans.plan_file import read_plan
+from wpk.search.static_search import LEFT_OUT
 from wpk.search.store import TuningStore
 from wpk.search.store_record import Run, RunState
 from wpk.search.store_summary import summarize
@@ -110,7 +111,8 @@ def test_an_interrupted_run_is_resumed_with_its_options_and_loses_no_trial(
 ) -> None:
     cache, plan = tmp_path / "c", tmp_path / "m.plan"
     gpu.interrupt_at = 4
-    options = ("--precision", "fp16", "--search", "random", "--seed", "3", *FEW)
+    without = ("--skip-template", "gemm_simt")
+    options = ("--precision", "fp16", "--search", "random", "--seed", "3", *without, *FEW)
     result = wpk("optimize", model, "-o", plan, "--cache", cache, *options)
     assert result.code == 130
     assert not plan.exists()
@@ -124,6 +126,8 @@ def test_an_interrupted_run_is_resumed_with_its_options_and_loses_no_trial(
     result = wpk("optimize", model, "-o", plan, "--cache", cache, "--resume", short)
     assert result.code == 0, result.err
     assert _plan(plan).precision == "fp16"
+    funnels = _plan(plan).steps[0].evidence.funnels
+    assert [each.template for each in funnels if each.refusal == LEFT_OUT] == ["gemm_simt"]
     (again,) = _runs(cache)
     assert again == replace(run, state=RunState.FINISHED)
     assert _trials(cache) > kept
@@ -143,6 +147,8 @@ def test_a_run_about_something_else_is_not_resumed(
     resume = ("-o", plan, "--cache", cache, "--resume", run.id)
     message = refused("optimize", model, *resume, "--precision", "fp16", "--seed", "1")
     assert "--precision is fp16, the run has fp32; --seed is 1, the run has 0" in message
+    message = refused("optimize", model, *resume, "--skip-template", "gemm_mma")
+    assert "--skip-template is ('gemm_mma',), the run has ()" in message
     assert "the model's digest is" in refused("optimize", other_model, *resume)
     message = refused("optimize", model, "-o", plan, "--cache", cache, "--resume", "nothing")
     assert f"no run 'nothing'; its latest: {run.id}" in message

@@ -8,7 +8,7 @@ import pytest
 from wpk.build.resources import KernelResources
 from wpk.errors import ScheduleError
 from wpk.problems import Matmul
-from wpk.search.static_search import FINALISTS, prepare, static_search
+from wpk.search.static_search import FINALISTS, check_skips, prepare, static_search
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")
@@ -139,6 +139,43 @@ def test_a_problem_nobody_carries_is_refused_in_words(tiled: Any, make_product: 
         prepare(make_product(64, 64, 63), [tiled], H200)
     with pytest.raises(ScheduleError, match="none is of its kind"):
         prepare(make_product(64, 64, 64), [], H200)
+
+
+def test_a_template_that_is_left_out_is_not_asked_and_says_why(
+    tiled: Any, make_tiled: Any, make_product: Make
+) -> None:
+    class Broken(type(tiled)):  # type: ignore[misc]
+        def why_not(self, problem: Matmul, target: Any) -> str | None:
+            raise AssertionError("it was left out")
+
+    problem, broken = make_product(64, 64, 64), Broken(name="broken")
+    prepared = prepare(problem, [broken, tiled], H200, skip=("broken",))
+    assert [each.template.name for each in prepared.shortlists] == ["tiled"]
+    assert [(r.template, r.reason) for r in prepared.refusals] == [
+        ("broken", "left out on request")
+    ]
+    with pytest.raises(AssertionError, match="it was left out"):
+        prepare(problem, [broken, tiled], H200, skip=("other",))
+
+
+def test_with_all_templates_left_out_the_error_says_what_to_do(
+    tiled: Any, make_tiled: Any, make_product: Make
+) -> None:
+    templates = [tiled, make_tiled(name="other")]
+    with pytest.raises(ScheduleError, match="tiled: left out on request; other: left") as caught:
+        prepare(make_product(64, 64, 64), templates, H200, skip=("tiled", "other"))
+    assert caught.value.fix.startswith("leave fewer templates out (--skip-template)")
+    with pytest.raises(ScheduleError, match="tiled: k must be even") as caught:
+        prepare(make_product(64, 64, 63), [tiled], H200)
+    assert "leave fewer" not in caught.value.fix
+
+
+def test_unknown_templates_cannot_be_left_out(tiled: Any, make_tiled: Any) -> None:
+    templates = [tiled, make_tiled(name="other")]
+    check_skips(("other", "tiled"), templates)
+    with pytest.raises(ScheduleError, match="no schedule template is called 'a', 'b'") as caught:
+        check_skips(("b", "tiled", "a"), templates)
+    assert caught.value.fix == "the schedule templates are other, tiled"
 
 
 def test_the_search_is_reproducible(tiled: Any, make_product: Make, make_compiler: Any) -> None:

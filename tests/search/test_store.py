@@ -175,6 +175,7 @@ REQUEST = RunRequest(
     precision="fp16",
     shapes={"x": (1, 3)},
     skipped_passes=("layout",),
+    skipped_templates=("gemm_mma",),
     searcher="genetic",
     effort=2,
     budget="400 trials",
@@ -218,6 +219,27 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(
         assert opened.runs() == (run,)
         assert look_up(opened, key, COLD).hit
         assert opened.begin_run([], 0, REQUEST).request == REQUEST
+
+
+def test_a_run_of_the_third_schema_left_no_template_out(store: TuningStore) -> None:
+    asked, unsaid = store.begin_run([], 3, REQUEST), store.begin_run([], 4)
+    with store.writing() as connection:
+        connection.execute("UPDATE runs SET request = json_remove(request, '$.skipped_templates')")
+        connection.execute("PRAGMA user_version = 3")
+    store.close()
+    with TuningStore(store.path) as opened:
+        assert opened.find_run(asked.id).request == replace(REQUEST, skipped_templates=())
+        assert opened.find_run(unsaid.id).request is None
+
+
+def test_a_damaged_run_of_the_third_schema_is_damage(store: TuningStore) -> None:
+    store.begin_run([], 3, REQUEST)
+    with store.writing() as connection:
+        connection.execute("UPDATE runs SET request = '{'")
+        connection.execute("PRAGMA user_version = 3")
+    store.close()
+    with TuningStore(store.path) as opened, pytest.raises(StoreError, match="is damaged"):
+        opened.runs()
 
 
 def test_what_a_run_spent_is_its_search_without_the_time_it_was_interrupted(
@@ -313,7 +335,7 @@ def test_another_schema_is_refused_naming_both(store: TuningStore) -> None:
         pass
     connection.execute("PRAGMA user_version = 9")
     store.close()
-    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 3"):
+    with pytest.raises(StoreError, match="has schema 9, this wpk reads and writes 4"):
         TuningStore(store.path)
 
 

@@ -12,7 +12,7 @@ from wpk.problems import Matmul
 from wpk.search.store import TuningStore
 from wpk.search.store_key import Setup, StoreKey
 from wpk.search.store_lookup import look_up
-from wpk.search.store_record import RunState, Stage
+from wpk.search.store_record import RunRequest, RunState, Stage
 from wpk.search.store_schema import StoreError
 from wpk.search.store_summary import summarize
 from wpk.search.store_transfer import Imported, export_lines, import_lines
@@ -61,7 +61,7 @@ def test_importing_again_adds_nothing(store: TuningStore, lines: list[str]) -> N
 
 def test_the_header_tells_schema_version_and_targets(lines: list[str]) -> None:
     header = json.loads(lines[0])
-    assert header["tuning_store"] == 3
+    assert header["tuning_store"] == 4
     assert header["targets"] == [["h200", "sm_90a"]]
     assert (header["runs"], header["problems"], header["trials"]) == (1, 1, 3)
 
@@ -77,6 +77,20 @@ def test_lines_of_the_first_schema_are_imported(lines: list[str], tmp_path: Path
     with TuningStore(tmp_path / "other.sqlite") as other:
         assert import_lines(other, old, "old.jsonl", HERE) == Imported(3, 0)
         assert other.runs()[0].request is None
+
+
+def test_runs_of_the_third_schema_left_no_template_out(store: TuningStore, tmp_path: Path) -> None:
+    request = RunRequest("m.onnx", "0" * 64, "h200", "fp16", {}, (), (), "ppo", 1, None, ())
+    store.begin_run(["wpk"], 0, request)
+    header, run = map(json.loads, export_lines(store))
+    del run["run"]["request"]["skipped_templates"]
+    old = [json.dumps({**header, "tuning_store": 3}), json.dumps(run)]
+    with TuningStore(tmp_path / "other.sqlite") as other:
+        import_lines(other, old, "old.jsonl", HERE)
+        assert other.runs()[0].request == request
+        now = [json.dumps(header), json.dumps(run)]
+        with pytest.raises(StoreError, match=r"run\.request\.skipped_templates: missing"):
+            import_lines(other, now, "now.jsonl", HERE)
 
 
 def test_an_empty_store_is_exported_and_imported(store: TuningStore, tmp_path: Path) -> None:
@@ -113,7 +127,7 @@ def _edited(line: str, path: tuple[str, ...], value: Any) -> str:
 @pytest.mark.parametrize(
     ("number", "path", "value", "words"),
     [
-        (0, ("tuning_store",), 4, "has schema 4, this wpk reads 1 to 3"),
+        (0, ("tuning_store",), 5, "has schema 5, this wpk reads 1 to 4"),
         (0, ("trials",), 4, "line 6: is the last: 1 runs, 1 problems and 3 trials were read"),
         (0, ("targets",), [], "'h200', 'sm_90a'. is in no line before"),
         (1, ("run", "seed"), "1", "line 2: run.seed: expected int"),

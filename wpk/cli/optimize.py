@@ -45,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a graph pass not to run; repeatable",
     )
     parser.add_argument(
+        "--skip-template",
+        action="append",
+        metavar="NAME",
+        help="a schedule template not to use; repeatable",
+    )
+    parser.add_argument(
         "--search",
         choices=("auto", "static", "genetic", "ppo", "evolution", "random", "exhaustive"),
         help="static: models choose; a searcher's name: it proposes and the GPU of this machine "
@@ -140,6 +146,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
         "precision": arguments.precision,
         "shapes": None if arguments.shapes is None else parse_shapes(arguments.shapes),
         "skip_passes": arguments.skip_pass,
+        "skip_templates": arguments.skip_template,
         "search": arguments.search,
         "effort": arguments.effort,
         "budget": arguments.budget,
@@ -241,7 +248,7 @@ def _require_usage(arguments: argparse.Namespace) -> None:
     elif arguments.output is None:
         raise UsageError("the following arguments are required: -o/--output", fix=_HELP)
     if arguments.from_lock is not None:
-        decided = ("search", "effort", "budget", "seed", "ops", "resume")
+        decided = ("skip_template", "search", "effort", "budget", "seed", "ops", "resume")
         given = [name for name in decided if getattr(arguments, name) is not None]
         if given:
             raise UsageError(

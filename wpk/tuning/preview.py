@@ -1,6 +1,6 @@
 """What ``wpk optimize`` would do, found without compiling or measuring anything."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from wpk.build.nvrtc import load_nvrtc
@@ -8,7 +8,7 @@ from wpk.libraries.cudnn_problems import why_not
 from wpk.lowering.program import Operator
 from wpk.problems import Problem
 from wpk.progress import Progress
-from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
+from wpk.schedules.registry import TEMPLATES
 from wpk.search.budget import limits
 from wpk.search.static_search import Prepared, prepare
 from wpk.search.store import TuningStore
@@ -70,6 +70,8 @@ def preview_of(
     tuning: Tuning | None,
     patterns: Sequence[str],
     tell: Progress,
+    *,
+    skip: Collection[str],
 ) -> Preview:
     """Score every distinct problem and count what would be measured.
 
@@ -79,6 +81,7 @@ def preview_of(
         tuning: How to tune; None to choose by models.
         patterns: Of the operators to measure; empty for all.
         tell: Told of the progress.
+        skip: Names of templates not to use.
 
     Raises:
         ScheduleError: A problem has no legal schedule.
@@ -92,10 +95,10 @@ def preview_of(
     found = []
     for done, problem in enumerate(names):
         tell(STAGE, done, len(names))
-        prepared = prepare(problem, TEMPLATES, target)
+        prepared = prepare(problem, TEMPLATES, target, skip)
         found.append((problem, prepared))
     tell(STAGE, len(names), len(names))
-    known = _known([problem for problem, _ in found if problem in named], target, tuning)
+    known = _known([each for problem, each in found if problem in named], target, tuning)
     problems = tuple(
         PreviewedProblem(
             problem=problem,
@@ -112,7 +115,7 @@ def preview_of(
 
 
 def _known(
-    problems: Sequence[Problem], target: Target, tuning: Tuning | None
+    prepared: Sequence[Prepared], target: Target, tuning: Tuning | None
 ) -> dict[Problem, int]:
     """How many schedules of each problem the store knows; it is not made where there is none."""
     if tuning is None or not tuning.store.is_file():
@@ -120,12 +123,13 @@ def _known(
     setup = Setup(target.name, target.arch, load_nvrtc().identity, tuning.gpu.driver)
     counts: dict[Problem, int] = {}
     with TuningStore(tuning.store) as store:
-        for problem in problems:
-            keys = [StoreKey(problem, t.name, str(t.version), setup) for t in TEMPLATE_OF.values()]
+        for each in prepared:
+            templates = [shortlist.template for shortlist in each.shortlists]
+            keys = [StoreKey(each.problem, t.name, str(t.version), setup) for t in templates]
             schedules = {
-                (key.template, each.schedule) for key in keys for each in store.trials(key)
+                (key.template, trial.schedule) for key in keys for trial in store.trials(key)
             }
-            counts[problem] = len(schedules)
+            counts[each.problem] = len(schedules)
     return counts
 
 

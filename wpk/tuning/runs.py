@@ -18,6 +18,7 @@ _DIGEST = 12
 _WORDS = {
     "model_digest": "the model's digest",
     "skipped_passes": "--skip-pass",
+    "skipped_templates": "--skip-template",
     "searcher": "--search",
     "operators": "--ops",
 }
@@ -26,7 +27,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class WhatToBuild:
-    """What a plan is to be, however its schedules are found.
+    """What a plan is to be, and to be made of, however its schedules are found.
 
     Attributes:
         model: The ONNX file.
@@ -34,6 +35,7 @@ class WhatToBuild:
         precision: What multiplications may use.
         shapes: Shapes given, by input.
         skipped_passes: Passes skipped on request.
+        skipped_templates: Schedule templates left out on request.
     """
 
     model: Path
@@ -41,6 +43,7 @@ class WhatToBuild:
     precision: Precision
     shapes: Mapping[str, Sequence[int]]
     skipped_passes: Collection[str]
+    skipped_templates: Collection[str]
 
     def request(
         self, searcher: str, effort: int, budget: str | None, operators: Sequence[str]
@@ -57,6 +60,7 @@ class WhatToBuild:
             precision=self.precision.value,
             shapes={name: tuple(shape) for name, shape in self.shapes.items()},
             skipped_passes=tuple(sorted(self.skipped_passes)),
+            skipped_templates=tuple(sorted(self.skipped_templates)),
             searcher=searcher,
             effort=effort,
             budget=budget,
@@ -96,6 +100,7 @@ def asked_of(run: Run) -> dict[str, Any]:
         "precision": asked.precision,
         "shapes": asked.shapes,
         "skip_passes": asked.skipped_passes,
+        "skip_templates": asked.skipped_templates,
         "search": asked.searcher,
         "effort": asked.effort,
         "budget": asked.budget,
