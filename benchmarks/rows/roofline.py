@@ -1,7 +1,7 @@
 """How near each template comes to what the GPU can do, and what its kernels cost to compile and to run.
 
 The kernel of each size is the fastest of the template that the tuner tried, each correct before it was
-timed; whether another template beats it does not matter here.
+timed; whether another template beats it does not matter here, and rivals are left out where they can be.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def _measure(template: str, context: Context) -> Outcome:
     study.write(model)
     what = ["optimize", model, "-o", plan, "--precision", study.precision]
     how = ["--effort", context.effort, "--budget", context.budget, "--cache", context.store]
-    context.wpk(*what, *how)
+    without = [word for rival in study.left_out for word in ("--skip-template", rival)]
+    context.wpk(*what, *how, *without)
     written = read_plan(plan).plan
     points = {}
     for size in SIZES:

@@ -30,11 +30,14 @@ class Study:
         precision: What products may use.
         draw: Adds one operator.
         sizes: What `draw` is given, for each of `SIZES`.
+        left_out: Rivals that carry the operators too, and would have the trials where they are faster;
+            not those that the model's other operators need.
     """
 
     precision: Precision
     draw: Draw
     sizes: tuple[Any, Any, Any]
+    left_out: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
         """The model that holds all three."""
@@ -163,26 +166,37 @@ _IMAGES = ((1, 64, 56), (8, 64, 56), (16, 64, 112))
 _TABLES = ((8192, 512, 128), (8192, 512, 4096), (8192, 512, 32768))
 
 STUDIES: Mapping[str, Study] = {
-    "attention_mma": Study(Precision.FP16, *_ATTENTIONS),
-    "attention_simt": Study(Precision.FP32, *_ATTENTIONS),
-    "conv_halo": Study(Precision.FP16, _convolution, ((1, 64, 56), (8, 128, 28), (64, 64, 56))),
-    "conv_mma": Study(Precision.FP16, *_CONVOLUTIONS),
-    "conv_patch": Study(Precision.FP16, _first_layer, ((1, 64, 224), (8, 64, 224), (64, 64, 224))),
-    "conv_simt": Study(Precision.FP32, *_CONVOLUTIONS),
-    "conv_wgmma": Study(Precision.FP16, *_CONVOLUTIONS),
-    "gemm_mma": Study(Precision.FP16, *_PRODUCTS),
-    "gemm_simt": Study(Precision.FP32, *_PRODUCTS),
-    "gemm_wgmma": Study(Precision.FP16, *_PRODUCTS),
+    "attention_mma": Study(Precision.FP16, *_ATTENTIONS, ("attention_simt",)),
+    "attention_simt": Study(Precision.FP32, *_ATTENTIONS, ("attention_mma",)),
+    "conv_halo": Study(
+        Precision.FP16,
+        _convolution,
+        ((1, 64, 56), (8, 128, 28), (64, 64, 56)),
+        ("conv_mma", "conv_wgmma"),
+    ),
+    "conv_mma": Study(Precision.FP16, *_CONVOLUTIONS, ("conv_halo", "conv_simt", "conv_wgmma")),
+    "conv_patch": Study(
+        Precision.FP16,
+        _first_layer,
+        ((1, 64, 224), (8, 64, 224), (64, 64, 224)),
+        ("conv_mma", "conv_simt"),
+    ),
+    "conv_simt": Study(Precision.FP32, *_CONVOLUTIONS, ("conv_mma", "conv_wgmma")),
+    "conv_wgmma": Study(Precision.FP16, *_CONVOLUTIONS, ("conv_halo", "conv_mma")),
+    "gemm_mma": Study(Precision.FP16, *_PRODUCTS, ("gemm_simt", "gemm_wgmma")),
+    "gemm_simt": Study(Precision.FP32, *_PRODUCTS, ("gemm_mma", "gemm_wgmma")),
+    "gemm_wgmma": Study(Precision.FP16, *_PRODUCTS, ("gemm_mma",)),
     "depthwise": Study(
         Precision.FP16,
         partial(_convolution, is_depthwise=True),
         ((1, 576, 14), (8, 144, 56), (64, 144, 56)),
+        ("conv_simt",),
     ),
     "pooling": Study(Precision.FP16, _maximum_pool, ((1, 64, 112), (8, 64, 112), (64, 64, 112))),
     "reduction": Study(Precision.FP32, _mean, _MATRICES),
     "normalisation": Study(Precision.FP32, _softmax, _MATRICES),
     "elementwise": Study(Precision.FP32, _sum, _MATRICES),
-    "elementwise_tiled": Study(Precision.FP32, _crossed, _MATRICES),
+    "elementwise_tiled": Study(Precision.FP32, _crossed, _MATRICES, ("elementwise",)),
     "gather": Study(Precision.FP32, _gather, _TABLES),
     "pad": Study(Precision.FP32, _pad, _IMAGES),
     "resize": Study(Precision.FP32, _resize, _IMAGES),

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 import roofline_page
-from rows.base import RowError
-from rows.roofline import GOALS, Point, best_trial, judge, point, step_of
+from rows.base import Context, RowError
+from rows.roofline import GOALS, Point, best_trial, judge, point, rows, step_of
 from rows.roofline_models import SIZES, STUDIES
 
 from wpk.lowering.model import lower_model
@@ -18,7 +18,8 @@ from wpk.performance.bound import bound
 from wpk.plans.measurement import Contestant, Measurement
 from wpk.plans.plan import Choice, Plan, Step
 from wpk.plans.plan_file import read_plan
-from wpk.schedules.registry import TEMPLATE_OF
+from wpk.problems import Problem
+from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.search.store import TuningStore
 from wpk.search.store_key import Setup, StoreKey
 from wpk.targets.registry import find_target
@@ -46,6 +47,38 @@ def test_a_template_carries_its_three_operators_and_they_grow(tmp_path: Path, na
         bounds.append(bound(operator.problem, H200).seconds)
     assert bounds == sorted(bounds)
     assert bounds[-1] > 4 * bounds[0]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_all_rivals_are_left_out_that_no_other_operator_needs(tmp_path: Path, name: str) -> None:
+    study = STUDIES[name]
+    study.write(tmp_path / "roofline.onnx")
+    operators = lower_model(tmp_path / "roofline.onnx", {}, study.precision).program.operators
+    able = {each.problem: _able(each.problem) for each in operators}
+    studied = [able[each.problem] for each in operators if set(SIZES) & set(each.nodes)]
+    rivals, left_out = set.union(*studied) - {name}, set(study.left_out)
+    assert left_out <= rivals
+    assert all(name in each - left_out for each in studied)
+    assert all(each - left_out for each in able.values())
+    for kept in rivals - left_out:
+        assert not all(each - left_out - {kept} for each in able.values()), kept
+
+
+def _able(problem: Problem) -> set[str]:
+    """The templates that have schedules for a problem."""
+    carry = [t for t in TEMPLATES if isinstance(problem, t.problem_type)]
+    carry = [t for t in carry if t.why_not(problem, H200) is None]
+    return {t.name for t in carry if len(next(iter(t.space(problem, H200)[1].values())))}
+
+
+def test_rivals_are_left_out_on_the_command_line(tmp_path: Path) -> None:
+    class Stopped(Context):
+        def wpk(self, *arguments: object) -> NoReturn:
+            raise RowError(" ".join(map(str, arguments)))
+
+    (row,) = [each for each in rows() if each.name == "roofline.conv_simt"]
+    with pytest.raises(RowError, match=r"--skip-template conv_mma --skip-template conv_wgmma$"):
+        row.measure(Stopped(tmp_path, tmp_path, deadline=0.0))
 
 
 @pytest.fixture(name="plan", scope="module")
