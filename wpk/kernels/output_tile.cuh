@@ -20,12 +20,13 @@ struct OutputTile
     {
     }
 
-    // As a map of rows (epilogue.cuh): row i of the block is pixel i of the tile.
+    // As a map of rows (epilogue.cuh): row i of the block is pixel i of the tile. Where compilers take this sum apart,
+    // they take apart the accesses there too.
     template <class Tensor>
     WPK_DEVICE int64 offset(int row) const
     {
-        return image * Tensor::outer + (p + row / Schedule::tile_q) * Tensor::middle
-               + (q + row % Schedule::tile_q) * Tensor::inner;
+        return computedHere(image * Tensor::outer + (p + row / Schedule::tile_q) * Tensor::middle
+                            + (q + row % Schedule::tile_q) * Tensor::inner);
     }
 
     int image, p, q;

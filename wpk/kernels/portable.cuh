@@ -64,6 +64,23 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
 namespace wpk
 {
 
+// The value; what is computed from it is computed behind this: not in front of a loop, to be kept in registers, and
+// not from its parts.
+WPK_DEVICE int computedHere(int value)
+{
+#if WPK_ON_GPU
+    asm volatile("" : "+r"(value));
+#endif
+    return value;
+}
+WPK_DEVICE int64 computedHere(int64 value)
+{
+#if WPK_ON_GPU
+    asm volatile("" : "+l"(value));
+#endif
+    return value;
+}
+
 // An address of shared memory as the copy and matrix instructions take it. Byte arithmetic is allowed.
 // 32 bits wide on the GPU, a full pointer in the emulator: never store one as `unsigned`.
 #if WPK_ON_GPU

@@ -141,15 +141,6 @@ WPK_DEVICE int patchPixel()
     return pixel / Schedule::tile_q * Problem::stride_h * Shape::patchW + pixel % Schedule::tile_q * Problem::stride_w;
 }
 
-// The value; what is computed from it is computed behind this, not kept in registers from in front of a loop.
-WPK_DEVICE int computedHere(int value)
-{
-#if WPK_ON_GPU
-    asm volatile("" : "+r"(value));
-#endif
-    return value;
-}
-
 // acc += the products of all taps and channels. Those of a tap run while the rows of the next one are loaded; a chunk's
 // end before the next one begins (tile_wgmma.cuh says of products from registers why).
 template <class T, class Problem, class Schedule, class Shape>

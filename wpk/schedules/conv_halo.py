@@ -70,7 +70,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
     """Plain, strided and dilated convolutions of several taps over channels-last images, without fp32."""
 
     name: ClassVar[str] = "conv_halo"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     problem_type = Convolution
     schedule_type = HaloSchedule
 
