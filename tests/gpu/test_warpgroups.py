@@ -113,12 +113,13 @@ SCHEDULES = [
 
 
 HALO = [
-    HaloSchedule(7, 9, 16, 1, 2),
-    HaloSchedule(8, 14, 64, 1, 4, early=1),
-    HaloSchedule(4, 14, 32, 3, 3),
-    HaloSchedule(14, 14, 32, 9, 1, early=1),
-    HaloSchedule(7, 14, 64, 3, 2, patches=2, early=1),
-    HaloSchedule(2, 28, 128, 1, 3),
+    HaloSchedule(7, 9, 16),
+    HaloSchedule(8, 8, 64, teams=2, early=1),
+    HaloSchedule(4, 14, 32, teams=2, persistent=4, early=1),
+    HaloSchedule(14, 14, 32, early=1),
+    HaloSchedule(7, 14, 16, patches=2, persistent=16, early=1),
+    HaloSchedule(2, 28, 32, teams=3, patches=2, persistent=8),
+    HaloSchedule(8, 8, 16, teams=4, persistent=16, early=1),
 ]
 
 

@@ -1,11 +1,12 @@
-// A convolution's product by warpgroups (sm_90a) over patches that stay: the pixels under a tile of output pixels, halo
-// included, come to shared memory once, and every tap of the filter multiplies rows of them. im2col brings a pixel once
-// for each tap that reads it.
+// A convolution's product by warpgroups (sm_90a) from filters and patches that stay: a block's filters come to shared
+// memory once, and the pixels under a tile of output pixels, halo included, once for all taps. im2col brings a pixel
+// once for each tap that reads it, and filters once for each tile.
 //
-// A patch is 128 bytes of channels of its pixels, row by row, as one tensor copy lays it out; what lies outside of the
-// image is zero. Beside it is a ring of filters, a slot holds those of some taps. Warps load their rows of a tap from
-// the patch into registers, so that a tap may begin at any pixel; a warpgroup has 64 pixels. The last warp's first
-// lane asks for patches and filters.
+// A block has teams of warpgroups, a warpgroup 64 pixels; each team computes tiles one after another, at its own pace,
+// so that one stores while others multiply. A patch is 128 bytes of channels of its pixels, row by row, as one tensor
+// copy lays it out; what lies outside of the image is zero. Warps load their rows of a tap from the patch into
+// registers, so that a tap may begin at any pixel. Each team has a ring of patches, and a warp whose first lane asks
+// for them.
 #pragma once
 
 #include <wpk/kernels/early_launch.cuh>
@@ -13,6 +14,7 @@
 #include <wpk/kernels/mma.cuh>
 #include <wpk/kernels/output_tile.cuh>
 #include <wpk/kernels/tile_shared.cuh>
+#include <wpk/kernels/tile_store.cuh>
 #include <wpk/kernels/tma.cuh>
 #include <wpk/kernels/wgmma.cuh>
 #include <wpk/kernels/wgmma_ring.cuh>
@@ -20,136 +22,157 @@
 namespace wpk
 {
 
-// The shape of a block's work. Schedule names tile_p, tile_q, block_n, taps (of a slot of filters), stages (slots of
-// filters), patches (slots of patches) and early.
+// The shape of a block's work. Schedule names tile_p, tile_q, block_n, teams, patches (slots of a team) and early.
 template <class T, class Problem, class Schedule>
 struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::block_n, Problem::c>
 {
-    using Groups = Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::block_n, Problem::c>;
-    using Groups::blockN, Groups::kBoxDepth, Groups::kBoxRowBytes;
+    using Team = Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::block_n, Problem::c>;
+    using Team::blockN, Team::kBoxDepth, Team::kBoxRowBytes, Team::warpsM;
     static constexpr int kPixels = Schedule::tile_p * Schedule::tile_q;
-    static constexpr int stages = Schedule::stages, patches = Schedule::patches, taps = Schedule::taps;
+    static constexpr int teams = Schedule::teams, patches = Schedule::patches;
     // The patch, and how far apart two are: swizzles repeat after 1024 bytes.
     static constexpr int patchH =
         (Schedule::tile_p - 1) * Problem::stride_h + (Problem::filter_h - 1) * Problem::dilation_h + 1;
     static constexpr int patchW =
         (Schedule::tile_q - 1) * Problem::stride_w + (Problem::filter_w - 1) * Problem::dilation_w + 1;
     static constexpr int patchBytes = patchH * patchW * kBoxRowBytes, patchPitch = ceilDivide(patchBytes, 1024) * 1024;
-    static constexpr int tapBytes = blockN * kBoxRowBytes, slotBytes = taps * tapBytes;
-    static constexpr int kTaps = Problem::filter_h * Problem::filter_w, slots = kTaps / taps; // of a patch
-    static constexpr int chunks = ceilDivide(Problem::c, kBoxDepth);
+    static constexpr int kTaps = Problem::filter_h * Problem::filter_w, chunks = ceilDivide(Problem::c, kBoxDepth);
+    static constexpr int tapBytes = blockN * kBoxRowBytes, chunkBytes = kTaps * tapBytes; // of filters
+    // As storeTiles sees the columns of a tile that are staged together, so that little memory is beside the patches.
+    using Staged = StackedWarps<warpsM, minOf(blockN, 64)>;
 
     static_assert(!isSame<T, SplitFp32>, "products of fp32 take their parts from a ring");
     static_assert(1 <= kPixels && kPixels <= 256, "a tile has at most 256 pixels, those of four warpgroups");
-    static_assert(kPixels * 4 >= Groups::warpsM * 16 * 3, "at most a quarter of the warpgroups' rows have no pixel");
+    static_assert(kPixels * 4 >= warpsM * 16 * 3, "at most a quarter of the warpgroups' rows have no pixel");
     static_assert(patchH <= 256 && patchW <= 256, "a tensor copy has at most 256 pixels along each side");
     static_assert(kTaps <= 9, "the loop over taps is unrolled");
-    static_assert(taps >= 1 && kTaps % taps == 0, "a slot has taps that divide the filter's");
-    static_assert(stages >= 2 || slots == 1, "the ring has at least two slots, or one that holds all taps");
-    static_assert(1 <= stages && stages <= slots * chunks, "no more slots than are filled");
-    static_assert(1 <= patches && patches <= chunks, "no more patches than there are");
+    static_assert(1 <= teams && teams * warpsM <= 24, "a block has one to six warpgroups");
+    static_assert(1 <= patches && patches <= 4, "a team has one to four patches");
+    static_assert(Schedule::persistent >= 0, "persistent is a number of blocks, or 0");
     static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
-// Slots in shared memory, Pitch bytes apart, and their barriers.
-template <int Slots, int Pitch, int Warps>
-struct SlotRing : SlotBarriers<Slots, Warps>
-{
-    SharedAddress slots;
-    static constexpr int kBytes = Slots * Pitch;
-
-    WPK_DEVICE SlotRing(SharedAddress slots, SharedAddress barriers)
-        : SlotBarriers<Slots, Warps>{barriers}, slots(slots)
-    {
-    }
-    WPK_DEVICE SharedAddress at(int slot) const
-    {
-        return slots + slot * Pitch;
-    }
-};
-
-// A block's patches and filters.
+// Where what stays lies in shared memory: filters, patches, the epilogue's staging, barriers. The filters of each chunk
+// of channels have a barrier of their own.
 template <class Shape>
-struct HaloRings
+struct HaloMemory
 {
-    using Patches = SlotRing<Shape::patches, Shape::patchPitch, Shape::warpsM>;
-    using Filters = SlotRing<Shape::stages, Shape::slotBytes, Shape::warpsM>;
-    Patches patches;
-    Filters filters;
+    using Filters = SlotBarriers<Shape::chunks, 1>;
+    using Patches = SlotBarriers<Shape::patches, Shape::warpsM>;
+    SharedAddress shared;
+    static constexpr int kPatchesAt = Shape::chunks * Shape::chunkBytes;
+    static constexpr int kStagingAt = kPatchesAt + Shape::teams * Shape::patches * Shape::patchPitch;
+    static constexpr int kBarriersAt = kStagingAt + Shape::teams * Shape::warpsM * Shape::Staged::stagingBytes;
 
-    WPK_DEVICE explicit HaloRings(SharedAddress shared)
-        : patches{shared, shared + Patches::kBytes + Filters::kBytes},
-          filters{shared + Patches::kBytes, patches.barriers + Patches::kBarrierBytes}
+    WPK_DEVICE SharedAddress filter(int chunk, int tap) const
     {
+        return shared + chunk * Shape::chunkBytes + tap * Shape::tapBytes;
+    }
+    WPK_DEVICE Filters filters() const
+    {
+        return {shared + kBarriersAt};
+    }
+    WPK_DEVICE SharedAddress patch(int team, int slot) const
+    {
+        return shared + kPatchesAt + (team * Shape::patches + slot) * Shape::patchPitch;
+    }
+    WPK_DEVICE Patches patches(int team) const
+    {
+        return {shared + kBarriersAt + Filters::kBarrierBytes + team * Patches::kBarrierBytes};
     }
     WPK_DEVICE void init() const
     {
-        patches.init();
-        filters.init();
+        filters().init();
+        for (int team = 0; team < Shape::teams; ++team)
+            patches(team).init();
         fenceBarrierInit();
     }
 };
 
-// Asks for patches and filters, each as soon as its slot is free; for the first filters before the kernels in front
-// have ended. Patches are asked for as soon as those before have been multiplied, which a ring full of filters says.
-template <class Problem, class Shape, bool Early>
-WPK_DEVICE void feedHaloRings(
-    const HaloRings<Shape>& rings, const TensorMaps<2>& maps, int image, int h, int w, int firstFilter)
+// The tiles of a team: every so many-th, so that teams that work at the same time have neighbours.
+template <class Problem, class Schedule>
+class TeamTiles
 {
-    constexpr int kAhead = minOf(Shape::stages, Shape::slots) - 1;
-    RingPlace<Shape::patches> patch;
-    RingPlace<Shape::stages> place;
-    int asked = 0; // patches
+    using Tile = OutputTile<Problem, Schedule>;
+
+public:
+    WPK_DEVICE TeamTiles(int team, int images)
+        : tile_(static_cast<int>(blockIdx.x) * Schedule::teams + team), end_(images * Tile::kTiles)
+    {
+    }
+
+    WPK_DEVICE bool isDone() const
+    {
+        return tile_ >= end_;
+    }
+    WPK_DEVICE void advance()
+    {
+        tile_ += static_cast<int>(gridDim.x) * Schedule::teams;
+    }
+    WPK_DEVICE Tile tile() const
+    {
+        return Tile(tile_);
+    }
+
+private:
+    int tile_, end_;
+};
+
+// Asks for all filters of the block, which no kernel writes.
+template <class Shape>
+WPK_DEVICE void askForFilters(const HaloMemory<Shape>& memory, const TensorMap* map, int firstFilter)
+{
     WPK_KEEP_LOOP
     for (int chunk = 0; chunk < Shape::chunks; ++chunk)
     {
+        const SharedAddress barrier = memory.filters().full(chunk);
+        arriveExpectBytes(barrier, Shape::chunkBytes);
+        for (int tap = 0; tap < Shape::kTaps; ++tap)
+            copyTensor(memory.filter(chunk, tap), map, barrier, {chunk * Shape::kBoxDepth, tap, firstFilter});
+    }
+}
+
+// Asks for all patches of a team's tiles, each as soon as its slot is free.
+template <class Problem, class Shape, class Tiles>
+WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, int team, Tiles tiles)
+{
+    const auto patches = memory.patches(team);
+    RingPlace<Shape::patches> place;
+    WPK_KEEP_LOOP
+    for (; !tiles.isDone(); tiles.advance())
+    {
+        const auto tile = tiles.tile();
+        const int h = tile.p * Problem::stride_h - Problem::pad_h, w = tile.q * Problem::stride_w - Problem::pad_w;
         WPK_KEEP_LOOP
-        for (int slot = 0; slot < Shape::slots; ++slot)
+        for (int chunk = 0; chunk < Shape::chunks; ++chunk)
         {
-            rings.filters.claim(place, Shape::slotBytes);
-            WPK_UNROLL
-            for (int tap = 0; tap < Shape::taps; ++tap)
-            {
-                copyTensor(rings.filters.at(place.slot) + tap * Shape::tapBytes, maps.at[1],
-                    rings.filters.full(place.slot), {chunk * Shape::kBoxDepth, slot * Shape::taps + tap, firstFilter});
-            }
+            patches.claim(place, Shape::patchBytes);
+            copyTensor(memory.patch(team, place.slot), map, patches.full(place.slot),
+                {chunk * Shape::kBoxDepth, w, h, tile.image});
             place.advance();
-            if (slot != kAhead)
-                continue;
-            if (Early && chunk == 0)
-                waitForPrevious();
-            WPK_KEEP_LOOP
-            for (; asked < minOf(chunk + Shape::patches, Shape::chunks); ++asked)
-            {
-                rings.patches.claim(patch, Shape::patchBytes);
-                copyTensor(rings.patches.at(patch.slot), maps.at[0], rings.patches.full(patch.slot),
-                    {asked * Shape::kBoxDepth, w, h, image});
-                patch.advance();
-            }
         }
     }
-    if (Early)
-        releaseNext();
 }
 
 // A lane's row of the product, and where it lies in a patch under the filter's first tap.
 template <class Problem, class Schedule, class Shape>
 WPK_DEVICE int patchPixel()
 {
-    const int row = warpIndex() * 16 + laneIndex() % 16;
+    const int row = warpIndex() % Shape::warpsM * 16 + laneIndex() % 16;
     const int pixel = minOf(row, Shape::kPixels - 1); // rows without a pixel are not stored
     return pixel / Schedule::tile_q * Problem::stride_h * Shape::patchW + pixel % Schedule::tile_q * Problem::stride_w;
 }
 
-// acc += the products of all taps and channels. Those of a tap run while the rows of the next one are loaded; a chunk's
-// end before the next one begins (tile_wgmma.cuh says of products from registers why).
-template <class T, class Problem, class Schedule, class Shape>
-WPK_DEVICE void multiplyHalo(float (&acc)[Shape::accumulators], const HaloRings<Shape>& rings)
+// acc += the products of all taps and channels of a tile. Those of a tap run while the rows of the next one are loaded;
+// a chunk's end before the next one begins (wgmma_registers.cuh says why). A patch is given back when its last rows are
+// in registers. `pixel` is the lane's patchPixel.
+template <class T, class Problem, class Shape>
+WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMemory<Shape>& memory, int team, int pixel,
+    RingPlace<Shape::patches>& place)
 {
-    const int pixel = patchPixel<Problem, Schedule, Shape>(), half = laneIndex() / 16;
-    uint32 rows[2][Shape::slices][4];
-    RingPlace<Shape::patches> patch;
-    RingPlace<Shape::stages> place;
+    const int half = laneIndex() / 16;
+    const auto patches = memory.patches(team);
+    uint32 rows[2][Shape::slices][4] = {};
     const auto loadRows = [&](int tap, int pixel)
     {
         const int down = tap / Problem::filter_w * Problem::dilation_h;
@@ -158,46 +181,36 @@ WPK_DEVICE void multiplyHalo(float (&acc)[Shape::accumulators], const HaloRings<
         WPK_UNROLL
         for (int slice = 0; slice < Shape::slices; ++slice)
             loadMatrix4(
-                rows[tap % 2][slice], rings.patches.at(patch.slot) + SwizzledTile<128>::offset(at, slice * 2 + half));
+                rows[tap % 2][slice], memory.patch(team, place.slot) + SwizzledTile<128>::offset(at, slice * 2 + half));
     };
     WPK_KEEP_LOOP
     for (int chunk = 0; chunk < Shape::chunks; ++chunk)
     {
-        waitBarrier(rings.patches.full(patch.slot), patch.parity);
+        waitBarrier(memory.filters().full(chunk), 0); // which comes once
+        waitBarrier(patches.full(place.slot), place.parity);
         loadRows(0, computedHere(pixel));
+        __syncwarp(); // products are asked for by whole warps
         WPK_UNROLL
         for (int tap = 0; tap < Shape::kTaps; ++tap)
         {
-            if (tap % Shape::taps == 0)
-                waitBarrier(rings.filters.full(place.slot), place.parity);
-            __syncwarp(); // products are asked for by whole warps
-            const uint64 b =
-                swizzledDescriptor<128>(rings.filters.at(place.slot) + tap % Shape::taps * Shape::tapBytes);
+            const uint64 b = swizzledDescriptor<128>(memory.filter(chunk, tap));
             fenceWgmma();
             WPK_UNROLL
             for (int slice = 0; slice < Shape::slices; ++slice)
                 wgmma<T>(acc, rows[tap % 2][slice], b + slice * 2, 1);
             commitWgmma();
             if (tap + 1 == Shape::kTaps)
-                continue;
+                break;
             const int next = computedHere(pixel);
             waitWgmma<1>(); // for the products of the tap before
             keepUntilHere(rows[(tap + 1) % 2]);
-            if (tap > 0 && tap % Shape::taps == 0)
-                rings.filters.release(place.last());
             loadRows(tap + 1, next);
-            if ((tap + 1) % Shape::taps == 0)
-                place.advance();
         }
+        patches.release(place.slot);
+        place.advance();
         waitWgmma<0>(acc);
         keepUntilHere(rows[0]);
         keepUntilHere(rows[1]);
-        if (Shape::slots > 1 && Shape::taps == 1)
-            rings.filters.release(place.last());
-        rings.filters.release(place.slot);
-        rings.patches.release(patch.slot);
-        place.advance();
-        patch.advance();
     }
 }
 

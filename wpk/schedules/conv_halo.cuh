@@ -1,12 +1,12 @@
-// Convolution by warpgroups over patches that stay in shared memory for all taps (tile_halo.cuh, sm_90a).
+// Convolution by warpgroups over filters and patches that stay in shared memory (tile_halo.cuh, sm_90a).
 //
-// Grid: tiles of output pixels of all images, tiles of filters. Problem and Schedule are named by conv_halo.py; maps:
-// the input's (channel, w, h, image), the filters' (channel, tap, filter).
+// Grid: teams' tiles of output pixels of all images, or blocks that stay and compute them one after another; tiles of
+// filters. Problem and Schedule are named by conv_halo.py; maps: the input's (channel, w, h, image), the filters'
+// (channel, tap, filter).
 #pragma once
 
 #include <wpk/kernels/operands.cuh>
 #include <wpk/kernels/tile_halo.cuh>
-#include <wpk/kernels/tile_store.cuh>
 
 namespace wpk
 {
@@ -16,39 +16,53 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
 {
     using T = typename Problem::Multiply;
     using Shape = HaloShape<T, Problem, Schedule>;
+    using Staged = typename Shape::Staged;
+    constexpr int kConsumers = Shape::teams * Shape::warpsM,
+                  kStored = Problem::k + Problem::y_padding; // warps, columns
+    constexpr bool kEarly = Schedule::early != 0;
     WPK_SHARED(unsigned char, shared);
-    static_cast<void>(n); // the grid has whole images
 
-    const OutputTile<Problem, Schedule> tile(static_cast<int>(blockIdx.x));
+    const HaloMemory<Shape> memory{sharedAddress(shared)};
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
-    const HaloRings<Shape> rings(sharedAddress(shared));
-    const bool isProducer = threadIdx.x == Shape::consumers;
-    if (isProducer)
+    const bool isConsumer = warpIndex() < kConsumers;
+    const int team = isConsumer ? warpIndex() / Shape::warpsM : warpIndex() - kConsumers;
+    const bool isProducer = !isConsumer && laneIndex() == 0;
+    TeamTiles<Problem, Schedule> tiles(team, n);
+    if (isProducer && team == 0)
     {
-        rings.init();
+        memory.init();
         prefetchTensorMap(maps.at[0]);
         prefetchTensorMap(maps.at[1]);
+        askForFilters(memory, maps.at[1], firstFilter);
     }
     __syncwarp();    // the producer's lanes took different ways
     __syncthreads(); // the barriers are there for everyone
-    float acc[Shape::accumulators] = {};
-    if (warpIndex() < Shape::warpsM)
+    if (kEarly)
+        waitForPrevious();
+    if (isProducer)
     {
-        multiplyHalo<T, Problem, Schedule>(acc, rings);
+        feedTeam<Problem>(memory, maps.at[0], team, tiles);
+        if (kEarly)
+            releaseNext();
     }
-    else if (isProducer)
+    if (!isConsumer)
+        return;
+    const int pixel = patchPixel<Problem, Schedule, Shape>();
+    RingPlace<Shape::patches> place;
+    WPK_KEEP_LOOP
+    for (; !tiles.isDone(); tiles.advance())
     {
-        feedHaloRings<Problem, Shape, Schedule::early != 0>(rings, maps, tile.image,
-            tile.p * Problem::stride_h - Problem::pad_h, tile.q * Problem::stride_w - Problem::pad_w, firstFilter);
-    }
-    __syncwarp();
-    __syncthreads(); // the rings are free; and the producer has waited for the kernels in front
-    if (warpIndex() < Shape::warpsM)
-    {
-        float tiles[Shape::tilesM][Shape::tilesN][4];
-        memcpy(tiles, acc, sizeof tiles);
-        storeTiles<Problem, Shape>(tiles, shared, tile, inputs.at + 2, y, 0, Shape::kPixels, firstFilter, Problem::k,
-            Problem::k + Problem::y_padding);
+        float acc[Shape::accumulators] = {};
+        multiplyPatches<T, Problem>(acc, memory, team, pixel, place);
+        WPK_UNROLL
+        for (int column = 0; column < Shape::blockN; column += Staged::warpN)
+        {
+            float columns[1][Staged::tilesN][4];
+            memcpy(columns, acc + column / 2, sizeof columns);
+            // Rows are counted from the first warp of the block on; the team's first has pixel 0.
+            storeTiles<Problem, Staged, true>(columns, shared + memory.kStagingAt, tiles.tile(), inputs.at + 2, y,
+                -team * Shape::warpsM * 16, Shape::kPixels, firstFilter + column, Problem::k, kStored);
+        }
     }
 }
 

@@ -1,17 +1,17 @@
-"""Convolution by warpgroups over patches that stay in shared memory (conv_halo.cuh), on sm_90a.
+"""Convolution by warpgroups over filters and patches that stay in shared memory (conv_halo.cuh), on sm_90a.
 
-conv_wgmma brings a pixel to shared memory once for each tap that reads it; where filters are few, that is
-what large batches wait for. Here a block brings the pixels under a tile of the output once, the halo
-included, and all taps multiply rows of them.
+conv_wgmma brings a pixel to shared memory once for each tap that reads it, and filters once for each tile;
+where filters are few, that is what large batches wait for. Here a block brings its filters once, and the
+pixels under a tile of the output, the halo included, once for all taps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from wpk.dims import product
+from wpk.dims import DimExpr, ceil_div, minimum, product
 from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
@@ -26,11 +26,14 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint, Schedule
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP, whole_groups
+from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP
 from wpk.schedules.wgmma_tiles import COLUMNS_OF_PRODUCTS, SWIZZLE, box_depth
 from wpk.targets.target import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
+_MOST_PATCHES = 4  # of a team: more does not hide more
+_OF_SM = (1, 2, 3)  # blocks that stay
+_MOST_GROUPS = 6  # warpgroups of a block; a seventh would leave too few registers
 _NOT_READ = (
     *("h", "w", "groups", "transposed", "tap", "depth"),
     *("X", "x_n", "x_c", "x_h", "x_w", "x_vector"),
@@ -39,38 +42,45 @@ _NOT_READ = (
 
 @dataclass(frozen=True)
 class HaloSchedule(Schedule):
-    """Tiles of output pixels, and what a block holds of patches and filters.
+    """Tiles of output pixels, and the teams of warpgroups that compute them.
 
     Attributes:
         tile_p: Rows of output pixels of a tile.
         tile_q: Columns of output pixels of a tile.
         block_n: Filters of a block.
-        taps: Taps of the filters in a slot.
-        stages: Slots of filters.
-        patches: Slots of patches, each with 128 bytes of channels of its pixels.
+        teams: Of a block: each computes tiles of its own.
+        patches: Slots of a team, each with 128 bytes of channels of a patch's pixels.
+        persistent: Blocks that stay, and compute tiles one after another; 0 where each tile has a team.
         early: 1 where the kernel begins before the one in front of it has ended.
     """
 
     tile_p: int
     tile_q: int
     block_n: int
-    taps: int
-    stages: int
+    teams: int = 1
     patches: int = 1
+    persistent: int = 0
     early: int = 0
 
     @property
+    def groups(self) -> int:
+        """Warpgroups of a team."""
+        return -(-self.tile_p * self.tile_q // GROUP_ROWS)
+
+    @property
     def threads(self) -> int:
-        """Threads of a block: its warpgroups, and the warp that asks for patches and filters."""
-        groups = -(-self.tile_p * self.tile_q // GROUP_ROWS)
-        return groups * GROUP_THREADS + WARP
+        """Threads of a block: its warpgroups, and for each team the warp that asks for patches."""
+        return self.teams * (self.groups * GROUP_THREADS + WARP)
+
+
+_SMALLEST = HaloSchedule(tile_p=4, tile_q=14, block_n=16)
 
 
 class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
     """Plain, strided and dilated convolutions of several taps over channels-last images, without fp32."""
 
     name: ClassVar[str] = "conv_halo"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     problem_type = Convolution
     schedule_type = HaloSchedule
 
@@ -85,18 +95,23 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         taps = problem.filter[0] * problem.filter[1]
         if not 2 <= taps <= _MOST_TAPS:
             return f"{taps} taps: patches stay for 2 to {_MOST_TAPS}"
+        smallest = HaloTiles(problem, _SMALLEST.columns()).shared_bytes[0]
+        if smallest > target.max_shared_block:
+            return (
+                f"{_SMALLEST.block_n} filters of {taps} taps and {problem.c} channels take {smallest:.0f} "
+                f"bytes with a patch, a block has {target.max_shared_block}"
+            )
         return why_too_large(problem)
 
     def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the image are left out."""
-        r, s = problem.filter
         return {
             "tile_p": up_to((1, 2, 4, 7, 8, 14, 16), problem.p),
             "tile_q": up_to((4, 7, 8, 14, 16, 28, 32), problem.q),
             "block_n": up_to((16, 32, 64, 128, 256), problem.k),
-            "taps": tuple(sorted({1, s, r * s})),
-            "stages": (1, 2, 3, 4, 6, 8),
-            "patches": (1, 2) if problem.c > box_depth(problem.precision) else (1,),
+            "teams": (1, 2, 3, 4, 6),
+            "patches": (1, 2, 3),
+            "persistent": _persistent_axis(problem, target),
             "early": early_axis(target),
         }
 
@@ -109,28 +124,19 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         return (
             *_shape_constraints(),
             Constraint(
-                lambda c: of(c).taps % c["taps"] == 0,
-                words(f"{{taps}} taps of a slot do not divide those of a filter {problem.filter}"),
+                lambda c: c["teams"] * of(c).groups <= _MOST_GROUPS,
+                words(
+                    f"{{teams}} teams of {{s.groups}} warpgroups, a block has {_MOST_GROUPS} of them"
+                ),
             ),
-            Constraint(
-                lambda c: (c["stages"] >= 2) | (c["taps"] == of(c).taps),
-                words("{stages} stages: filters in slots of {taps} taps need two"),
-            ),
-            Constraint(
-                lambda c: c["stages"] <= of(c).slots,
-                words("{stages} stages are more than there are slots of {taps} taps"),
-            ),
-            Constraint(
-                lambda c: c["patches"] <= of(c).chunks,
-                words("{patches} patches are more than the channels fill"),
-            ),
+            *_staying_constraints(of, target),
             Constraint(
                 lambda c: np.maximum(*of(c).patch) <= MOST_SIDE,
                 words(f"the patch of {{tile_p}} x {{tile_q}} pixels has sides over {MOST_SIDE}"),
             ),
             early_constraint(target),
             *target_constraints(
-                lambda c: whole_groups({"block_m": of(c).block_m}),
+                lambda c: np.ceil(of(c).threads / GROUP_THREADS) * GROUP_THREADS,
                 lambda c: of(c).shared_bytes,
                 lambda c: of(c).registers,
                 target,
@@ -150,7 +156,6 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         """See `SingleKernelTemplate.kernel`."""
         tiles = HaloTiles(problem, schedule.columns())
         members = ConvolutionView(problem, 1, store_width=8).members()
-        all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
         return Kernel(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
@@ -158,7 +163,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
-            grid=(all_tiles, -(-tiles.stored_columns // schedule.block_n), 1),
+            grid=(_blocks(problem, tiles, schedule), int(tiles.across[0]), 1),
             threads=schedule.threads,
             shared_bytes=int(tiles.shared_bytes[0]),
             tensor_maps=(
@@ -167,6 +172,14 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             ),
             attributes=launch_attributes(schedule.early),
         )
+
+
+def _persistent_axis(problem: Convolution, target: Target) -> tuple[int, ...]:
+    """Values to try: none that stay where each SM has one warpgroup's pixels."""
+    pixels = problem.n.value * problem.p * problem.q
+    if pixels <= GROUP_ROWS * target.sm_count:
+        return (0,)
+    return (0, *(count * target.sm_count for count in _OF_SM))
 
 
 def _shape_constraints() -> tuple[Constraint, ...]:
@@ -181,10 +194,50 @@ def _shape_constraints() -> tuple[Constraint, ...]:
             words("{tile_p} x {tile_q} pixels leave over a quarter of warpgroups of 64 rows idle"),
         ),
         *COLUMNS_OF_PRODUCTS,
-        Constraint(lambda c: c["taps"] >= 1, words("{taps} taps: a slot has one at least")),
-        Constraint(lambda c: c["stages"] >= 1, words("{stages} stages: there is one at least")),
-        Constraint(lambda c: c["patches"] >= 1, words("{patches} patches: there is one at least")),
+        Constraint(lambda c: c["teams"] >= 1, words("{teams} teams: there is one at least")),
+        Constraint(
+            lambda c: (c["patches"] >= 1) & (c["patches"] <= _MOST_PATCHES),
+            words(f"{{patches}} patches, a team has one to {_MOST_PATCHES}"),
+        ),
+        Constraint(
+            lambda c: c["persistent"] >= 0,
+            words("persistent is a number of blocks, not {persistent}"),
+        ),
     )
+
+
+def _staying_constraints(
+    of: Callable[[Columns], HaloTiles], target: Target
+) -> tuple[Constraint, ...]:
+    """That slots are filled, that all blocks that stay run at once, and that they have several tiles."""
+    return (
+        Constraint(
+            lambda c: (c["persistent"] > 0) | (c["patches"] <= of(c).chunks),
+            words("{patches} patches are more than the channels of one tile fill"),
+        ),
+        Constraint(
+            lambda c: c["persistent"] % of(c).across == 0,
+            words("{persistent} blocks do not have the same number of each tile of filters"),
+        ),
+        Constraint(
+            lambda c: (c["persistent"] <= 0) | (of(c).blocks > c["persistent"]),
+            words("{persistent} blocks stay, there are no more tiles for {teams} teams"),
+        ),
+        Constraint(
+            lambda c: c["persistent"] <= of(c).resident(target) * target.sm_count,
+            words(
+                f"{{persistent}} blocks stay, the target's {target.sm_count} SMs do not hold them"
+            ),
+        ),
+    )
+
+
+def _blocks(problem: Convolution, tiles: HaloTiles, schedule: HaloSchedule) -> DimExpr:
+    """Along the grid's first axis: those of one tile of filters."""
+    all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
+    needed = ceil_div(all_tiles, schedule.teams)
+    stay = schedule.persistent // int(tiles.across[0])
+    return minimum(needed, stay) if stay else needed
 
 
 def _patch_map(problem: Convolution, tiles: HaloTiles) -> TensorMapArgument:

@@ -1,16 +1,18 @@
-"""Tiles of output pixels whose patches stay in shared memory: what they hold and take (tile_halo.cuh)."""
+"""Tiles of output pixels whose filters and patches stay in shared memory: what they hold and take (tile_halo.cuh)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.performance.occupancy import resident_blocks
 from wpk.performance.tables import input_extent
 from wpk.performance.work import Columns, Floats, Work
 from wpk.problems.convolution import Convolution
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
-from wpk.schedules.wgmma_costs import GROUP_ROWS, threads
+from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma_persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma_tiles import SWIZZLE, box_depth
 from wpk.targets.target import Target
 
@@ -22,7 +24,9 @@ MOST_SIDE = 256
 
 _BARRIER_BYTES = 16  # of a slot
 _REPEAT = 1024  # bytes after which a swizzle repeats: slots are multiples
-_OTHER_REGISTERS = 40  # addresses, descriptors and counters; read from ptxas reports
+_OTHER_REGISTERS = (
+    38  # addresses, descriptors and counters, where ptxas is short; it takes up to 70
+)
 _ROW_SLOTS = 30.0  # of a warp, to load its rows of a tap and ask for their products
 _CHAIN_CYCLES = (
     100.0  # of a tap, from the end of products to those of rows loaded behind it; assumed
@@ -50,11 +54,6 @@ class HaloTiles:
     columns: Columns
 
     @property
-    def stored_columns(self) -> int:
-        """Columns that are written: filters and y's padding."""
-        return self.problem.k + self.problem.y.padding
-
-    @property
     def chunks(self) -> int:
         """Patches that hold all channels, 128 bytes of each pixel's."""
         return -(-self.problem.c // box_depth(self.problem.precision))
@@ -66,15 +65,27 @@ class HaloTiles:
         return r * s
 
     @cached_property
-    def slots(self) -> Counts:
-        """Slots of filters that a block fills in all."""
-        slots: Counts = self.taps // np.maximum(self.columns["taps"], 1) * self.chunks
-        return slots
+    def across(self) -> Counts:
+        """Tiles of the columns that are written: filters and y's padding."""
+        stored = self.problem.k + self.problem.y.padding
+        across: Counts = -(-stored // self.columns["block_n"])
+        return across
 
     @cached_property
-    def block_m(self) -> Counts:
-        """Rows of a block, those without a pixel included."""
+    def groups(self) -> Counts:
+        """Warpgroups of a team."""
+        return self.team_rows // GROUP_ROWS
+
+    @cached_property
+    def team_rows(self) -> Counts:
+        """Rows of a team, those without a pixel included."""
         return rows(self.columns["tile_p"] * self.columns["tile_q"])
+
+    @cached_property
+    def threads(self) -> Counts:
+        """Threads of a block."""
+        threads: Counts = self.columns["teams"] * (self.groups * GROUP_THREADS + WARP)
+        return threads
 
     @cached_property
     def tiles_of_image(self) -> Counts:
@@ -82,6 +93,13 @@ class HaloTiles:
         down = -(-self.problem.p // self.columns["tile_p"])
         tiles: Counts = down * -(-self.problem.q // self.columns["tile_q"])
         return tiles
+
+    @cached_property
+    def blocks(self) -> Counts:
+        """Blocks that have a tile for each of their teams, of all filters."""
+        tiles = self.problem.n.value * self.tiles_of_image
+        blocks: Counts = -(-tiles // np.maximum(self.columns["teams"], 1)) * self.across
+        return blocks
 
     @cached_property
     def patch(self) -> tuple[Floats, Floats]:
@@ -101,13 +119,13 @@ class HaloTiles:
 
     @cached_property
     def shared_bytes(self) -> Floats:
-        """Patches, filters and barriers, or the epilogue's staging where larger."""
-        columns = self.columns
+        """Filters, each team's patches and its epilogue's staging, barriers."""
+        columns, teams = self.columns, self.columns["teams"]
         patch = np.ceil(self.patch[0] * self.patch[1] * SWIZZLE / _REPEAT) * _REPEAT
-        filters = columns["stages"] * columns["taps"] * columns["block_n"] * SWIZZLE
-        barriers = (columns["stages"] + columns["patches"]) * _BARRIER_BYTES
-        staging = self.block_m * (columns["block_n"] + 8) * 4
-        shared: Floats = np.maximum(columns["patches"] * patch + filters + barriers, staging)
+        filters = self.chunks * self.taps * columns["block_n"] * SWIZZLE
+        staging = self.team_rows * (np.minimum(columns["block_n"], STAGED_COLUMNS) + 8) * 4
+        barriers = (self.chunks + teams * columns["patches"]) * _BARRIER_BYTES
+        shared: Floats = filters + teams * (columns["patches"] * patch + staging) + barriers
         return shared
 
     @cached_property
@@ -116,42 +134,46 @@ class HaloTiles:
         registers: Floats = self.columns["block_n"] / 2 + 2 * 16 + _OTHER_REGISTERS
         return registers
 
+    def resident(self, target: Target) -> Floats:
+        """Blocks that an SM holds at once."""
+        return resident_blocks(self.work(target), target)
+
     def work(self, target: Target) -> Work:
-        """What schedules make the GPU do: a step is a slot of filters, with its part of a patch.
+        """What schedules make the GPU do: a step is a patch for each team, and all taps of it.
 
         Rows go through registers, and warpgroups read filters as they multiply.
         """
         columns, size = self.columns, self.problem.precision.storage.bytes
         line = np.ceil(SWIZZLE / target.transaction_bytes)
-        taps = columns["taps"].astype(np.float64)
-        steps = self.slots.astype(np.float64)
-        patches = self.patch[0] * self.patch[1] * self.chunks
-        across = np.ceil(self.stored_columns / columns["block_n"])
+        teams = columns["teams"].astype(np.float64)
         product = TiledProduct(
             element_bytes=size,
             store_bytes=self.problem.y.dtype.bytes,
-            tiles=self.problem.n.value * self.tiles_of_image.astype(np.float64) * across,
-            tile_steps=steps,
-            transactions=(columns["block_n"] * taps + patches / steps) * line,
+            tiles=self.blocks.astype(np.float64),
+            tile_steps=np.full(teams.shape, float(self.chunks)),
+            transactions=teams * self.patch[0] * self.patch[1] * line,
         )
         of = {
-            "block_m": self.block_m,
+            "block_m": columns["teams"] * self.team_rows,
             "block_n": columns["block_n"],
-            "block_k": columns["taps"] * box_depth(self.problem.precision),
-            "split": np.ones_like(columns["taps"]),
+            "block_k": np.full_like(
+                columns["teams"], self.taps * box_depth(self.problem.precision)
+            ),
+            "split": np.ones_like(columns["teams"]),
             "early": columns["early"],
         }
-        block_threads = threads(of)
-        read = self.block_m / GROUP_ROWS * (GROUP_ROWS + columns["block_n"]) * SWIZZLE * taps
+        read = teams * self.groups * (GROUP_ROWS + columns["block_n"]) * SWIZZLE * self.taps
         costs = TileCosts(
             unit=self.problem.precision,
-            threads=block_threads,
+            threads=self.threads.astype(np.float64),
             shared_bytes=self.shared_bytes,
             registers=self.registers,
-            loads=read / _PORT_BYTES * 32 / block_threads,
-            stages=columns["stages"].astype(np.float64),
-            slots=_ROW_SLOTS * taps,
-            chain=_CHAIN_CYCLES * taps,
+            loads=read / _PORT_BYTES * WARP / self.threads,
+            stages=columns["patches"].astype(np.float64),
+            slots=_ROW_SLOTS * self.taps,
+            chain=_CHAIN_CYCLES * self.taps,
             by_warpgroups=True,
         )
-        return product.work(of, costs)
+        work = in_turn(product.work(of, costs), columns)
+        filters = self.chunks * self.taps * columns["block_n"] * line
+        return replace(work, block_transactions=work.block_transactions + filters)

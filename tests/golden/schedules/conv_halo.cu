@@ -23,16 +23,16 @@ struct Problem {
 
 struct Schedule {
   static constexpr int tile_p = 8;
-  static constexpr int tile_q = 14;
+  static constexpr int tile_q = 8;
   static constexpr int block_n = 64;
-  static constexpr int taps = 1;
-  static constexpr int stages = 4;
-  static constexpr int patches = 1;
+  static constexpr int teams = 3;
+  static constexpr int patches = 2;
+  static constexpr int persistent = 132;
   static constexpr int early = 1;
 };
 }  // namespace
 
-WPK_KERNEL(288) wpk_conv_halo(const void* x0, const void* x1, const void* x2, int n, WPK_GRID_CONSTANT const wpk::TensorMap m0, WPK_GRID_CONSTANT const wpk::TensorMap m1, void* y) {
+WPK_KERNEL(480) wpk_conv_halo(const void* x0, const void* x1, const void* x2, int n, WPK_GRID_CONSTANT const wpk::TensorMap m0, WPK_GRID_CONSTANT const wpk::TensorMap m1, void* y) {
   wpk::convHalo<Problem, Schedule>({{x0, x1, x2}}, n, {{&m0, &m1}}, y);
 }
 WPK_EXPORT(wpk_conv_halo)

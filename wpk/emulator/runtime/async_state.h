@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include <wpk/kernels/portable.cuh>
+#include <wpk/kernels/tma.cuh>
 
 namespace wpk::emulator
 {
@@ -14,7 +14,7 @@ struct AsyncWrite
 {
     enum Kind
     {
-        kBox,   // that `coordinates` and `offsets` give of the tensor that `source` describes
+        kBox,   // that `coordinates` and `offsets` give of the tensor that `map` describes
         kBytes, // at `source`
         kValue  // in `value`
     } kind;
@@ -24,6 +24,7 @@ struct AsyncWrite
     int coordinates[5];
     int offsets[3];
     char value[16];
+    TensorMap map; // a copy: the thread that asked may have ended, and its parameters with it
 };
 
 // A box that is copied out of shared memory.

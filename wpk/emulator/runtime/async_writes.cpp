@@ -103,7 +103,8 @@ WPK_API void wpk_emulator_tensor_copy(unsigned long target, const void* map, uns
     checkBox(map, coordinates, rank, offsets != nullptr, target, what);
     if (offsets != nullptr)
         checkPixels(map, coordinates);
-    AsyncWrite write{AsyncWrite::kBox, target, barrier, map, static_cast<int>(boxBytes(map)), {}, {}, {}};
+    const wpk::TensorMap& copied = *static_cast<const wpk::TensorMap*>(map);
+    AsyncWrite write{AsyncWrite::kBox, target, barrier, nullptr, static_cast<int>(boxBytes(map)), {}, {}, {}, copied};
     memcpy(write.coordinates, coordinates, sizeof(int) * static_cast<size_t>(rank));
     for (int d = 0; offsets != nullptr && d < rank - 2; ++d)
         write.offsets[d] = offsets[d];
@@ -129,12 +130,12 @@ WPK_API void wpk_emulator_bulk_copy(unsigned long target, const void* source, in
         fail("a bulk copy: memory of the kernels in front is copied before waitForPrevious");
     if (findShared(from, static_cast<size_t>(bytes), &offset))
         checkFenced(currentBlock(), offset, static_cast<uint32_t>(bytes), "a bulk copy");
-    issue({AsyncWrite::kBytes, target, barrier, source, bytes, {}, {}, {}}, "a bulk copy");
+    issue({AsyncWrite::kBytes, target, barrier, source, bytes, {}, {}, {}, {}}, "a bulk copy");
 }
 
 WPK_API void wpk_emulator_async_store(unsigned long target, const void* value, int bytes, unsigned long barrier)
 {
-    AsyncWrite write{AsyncWrite::kValue, target, barrier, nullptr, bytes, {}, {}, {}};
+    AsyncWrite write{AsyncWrite::kValue, target, barrier, nullptr, bytes, {}, {}, {}, {}};
     if (target % static_cast<unsigned long>(bytes) != 0)
         fail("an asynchronous store of %d bytes is not aligned to them", bytes);
     memcpy(write.value, value, static_cast<size_t>(bytes));

@@ -132,7 +132,7 @@ size_t boxBytes(const void* map)
 
 void loadBox(const AsyncWrite& write, RunningBlock& block)
 {
-    const TensorMap& map = *static_cast<const TensorMap*>(write.source);
+    const TensorMap& map = write.map;
     uint32 place = static_cast<uint32>(write.target - reinterpret_cast<unsigned long>(block.shared));
     if (map.im2col)
         return loadPixels(map, write, block.shared, place);
