@@ -63,6 +63,18 @@ def test_matrix_loads_are_free_of_conflicts(
     assert expected[1] == 0
 
 
+@pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32])
+def test_sums_are_staged_without_conflicts(
+    precision: Precision, checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    """By warps of 64 columns; of narrower ones, lanes that read together are in several rows."""
+    schedule = MmaSchedule(64, 64, 16, 4, 1, 4)
+    check_matmul(checking_execution, GemmMmaTemplate(), square(precision), schedule)
+    seen = checking_execution.statistics
+    assert seen.phases["store"] > 0
+    assert (seen.conflicts["load"], seen.conflicts["store"]) == (0, 0)
+
+
 @pytest.mark.parametrize("schedule", SIMT, ids=str)
 def test_conflicts_of_plain_loads_are_counted_alike(
     schedule: SimtSchedule, checking_execution: Any, check_matmul: Callable[..., None]

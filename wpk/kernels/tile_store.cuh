@@ -19,6 +19,16 @@ struct StackedWarps
     static constexpr int stagingStride = warpN + 8, stagingBytes = warpM * stagingStride * 4;
 };
 
+// Where columns lie in a staged row, of which lanes read vectors of V. Eight columns are two accesses of a lane: first
+// halves lie together, and second halves behind them, so that neither the lanes that read nor those that write meet in
+// a bank, where a warp has 64 columns or more.
+template <class Shape, int V>
+WPK_DEVICE int stagedColumn(int column)
+{
+    constexpr int kSecond = Shape::warpN / 2 + 4;
+    return V == 8 ? column / 8 * 4 + column % 4 + column / 4 % 2 * kSecond : column;
+}
+
 // Whether a row is stored: below the limit, unless its map has another rule (tile_patch.cuh).
 template <class Rows>
 WPK_DEVICE bool isRowStored(const Rows&, int row, int limit)
@@ -73,7 +83,8 @@ WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* 
                 WPK_UNROLL
                 for (int e = 0; e < V; e += kRead)
                 {
-                    const auto part = load<float, kRead>(staging + row * Shape::stagingStride + column + e);
+                    const int at = stagedColumn<Shape, V>(column) + stagedColumn<Shape, V>(e);
+                    const auto part = load<float, kRead>(staging + row * Shape::stagingStride + at);
                     WPK_UNROLL
                     for (int v = 0; v < kRead; ++v)
                         values[e + v] = part[v];
@@ -94,7 +105,9 @@ WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], 
     const int lane = laneIndex();
     const int warpRow = firstRow + warpIndex() / Shape::warpsN * Shape::warpM;
     const int warpColumn = firstColumn + warpIndex() % Shape::warpsN * Shape::warpN;
+    constexpr int V = Problem::Y::width;
     float* const staging = reinterpret_cast<float*>(shared + warpIndex() * Shape::stagingBytes);
+    float* const own = staging + lane / 4 * kStride + stagedColumn<Shape, V>(lane % 4 * 2);
     WPK_UNROLL
     for (int i = 0; i < Shape::tilesM; ++i)
     {
@@ -102,7 +115,7 @@ WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], 
         WPK_UNROLL
         for (int j = 0; j < Shape::tilesN; ++j)
         {
-            float* const at = staging + lane / 4 * kStride + j * 8 + lane % 4 * 2;
+            float* const at = own + stagedColumn<Shape, V>(j * 8);
             store<float, 2>(at, {acc[i][j][0], acc[i][j][1]});
             store<float, 2>(at + 8 * kStride, {acc[i][j][2], acc[i][j][3]});
         }

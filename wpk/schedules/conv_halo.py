@@ -80,7 +80,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
     """Plain, strided and dilated convolutions of several taps over channels-last images, without fp32."""
 
     name: ClassVar[str] = "conv_halo"
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     problem_type = Convolution
     schedule_type = HaloSchedule
 

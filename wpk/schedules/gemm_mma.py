@@ -21,7 +21,7 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_mma"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     problem_type = Matmul
     schedule_type = MmaSchedule
 
