@@ -120,6 +120,8 @@ HALO = [
     HaloSchedule(7, 14, 16, patches=2, persistent=16, early=1),
     HaloSchedule(2, 28, 32, teams=3, patches=2, persistent=8),
     HaloSchedule(8, 8, 16, teams=4, persistent=16, early=1),
+    HaloSchedule(8, 8, 64, carry=1),
+    HaloSchedule(8, 8, 32, teams=3, patches=2, carry=1, persistent=8, early=1),
 ]
 
 

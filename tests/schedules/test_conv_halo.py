@@ -81,6 +81,51 @@ def test_every_kind_of_schedule_is_right_under_every_check(
     check_convolution(checking_execution, TEMPLATE, problem, schedule)
 
 
+CARRYING: dict[str, dict[str, Any]] = {
+    "3x3": {"c": 72, "size": (15, 18), "n": 2},
+    "24 channels": {"c": 24, "k": 40, "size": (8, 9)},
+    "7x1": {"size": (17, 9), "filter": (7, 1), "pads": (3, 0, 3, 0)},
+    "2x4, dilated along": {
+        "size": (10, 15),
+        "filter": (2, 4),
+        "dilation": (1, 2),
+        "pads": (1, 3, 0, 3),
+    },
+}
+
+
+@pytest.mark.parametrize("case", CARRYING)
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        HaloSchedule(8, 8, 16, teams=2, patches=2, carry=1, persistent=4, early=1),
+        HaloSchedule(16, 8, 32, carry=1),
+    ],
+    ids=str,
+)
+def test_rows_that_are_carried_on_are_right(
+    case: str,
+    precision: Precision,
+    schedule: HaloSchedule,
+    checking_execution: Any,
+    check_convolution: Callable[..., None],
+) -> None:
+    problem = convolution(precision=precision, **CARRYING[case])
+    check_convolution(checking_execution, TEMPLATE, problem, schedule)
+
+
+@pytest.mark.parametrize("case", ["1x5", "stride 2", "dilated down"])
+def test_rows_are_not_carried_where_the_next_tap_reads_others(case: str) -> None:
+    problem = {
+        "1x5": convolution(size=(8, 90), filter=(1, 5), pads=(0, 2, 0, 2)),
+        "stride 2": convolution(size=(16, 16), stride=(2, 2)),
+        "dilated down": convolution(size=(16, 16), dilation=(2, 1), pads=(2, 1, 2, 1)),
+    }[case]
+    assert TEMPLATE.axes(problem, H200)["carry"] == (0,)
+    assert "carry" in str(TEMPLATE.why_illegal(problem, HaloSchedule(8, 8, 32, carry=1), H200))
+
+
 @pytest.mark.parametrize("batch", [1, 4])
 def test_the_batch_is_decided_at_run_time(
     batch: int, checking_execution: Any, check_convolution: Callable[..., None]
@@ -164,6 +209,9 @@ ILLEGAL = [
     replace(USUAL, patches=0),
     replace(USUAL, patches=5, teams=1),
     replace(USUAL, persistent=-132),
+    replace(USUAL, carry=2),
+    replace(USUAL, carry=1, tile_p=7),
+    replace(USUAL, carry=1, tile_p=4, tile_q=16),
     replace(USUAL, early=2),
 ]
 

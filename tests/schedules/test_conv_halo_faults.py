@@ -23,6 +23,7 @@ from wpk.targets.registry import find_target
 TEMPLATE = ConvHaloTemplate()
 H200 = find_target("h200")
 TILE = HaloSchedule(8, 12, 32, teams=2, patches=2, persistent=2, early=1)
+CARRYING = HaloSchedule(8, 8, 32, teams=3, patches=2, carry=1, persistent=2, early=1)
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Fault:
     name: str
     old: str
     new: str = ""
+    tile: HaloSchedule = TILE
 
 
 FAULTS = [
@@ -50,8 +52,8 @@ FAULTS = [
     Fault("a patch is not given back", "patches.release(place.slot);"),
     Fault(
         "a patch is given back before its rows are loaded",
-        "loadRows(0, computedHere(pixel));",
-        "patches.release(place.slot);\n        loadRows(0, computedHere(pixel));",
+        "patchRows.load(rows[0], rows[1], patch, 0);",
+        "patches.release(place.slot);\n        patchRows.load(rows[0], rows[1], patch, 0);",
     ),
     Fault(
         "a slot is given back by fewer warps than read it",
@@ -87,11 +89,23 @@ FAULTS = [
         "{\n        float acc[Shape::accumulators] = {};",
         "{\n        static thread_local float acc[Shape::accumulators] = {};",
     ),
+    Fault(
+        "rows are carried from the wrong half",
+        "rows[slice + i][0] = previous[slice + i][1];",
+        "rows[slice + i][0] = previous[slice + i][0];",
+        CARRYING,
+    ),
+    Fault(
+        "lower rows are those of the pixel row above",
+        "laneIndex() / 8;\n        WPK_UNROLL",
+        "laneIndex() / 8 % 2;\n        WPK_UNROLL",
+        CARRYING,
+    ),
     Fault("patches begin in the image", "tile.q * Problem::stride_w - Problem::pad_w", "tile.q"),
     Fault(
         "taps are walked along the other side",
-        "tap / Problem::filter_w * Problem::dilation_h",
-        "tap % Problem::filter_w",
+        "return step % Problem::filter_h * Problem::filter_w + step / Problem::filter_h;",
+        "return step;",
     ),
     Fault(
         "all filters are those of the first tap",
@@ -112,18 +126,19 @@ FAULTS = [
 
 
 def layer() -> Convolution:
-    """Three patches of channels, two tiles along each side of two images: two for each team."""
-    problem = convolution(c=136, k=32, size=(15, 22), n=2)
-    y = image(DType.FP32, 32, 15, 22)
+    """Two patches of channels, two tiles along each side of two images: two for each team."""
+    problem = convolution(c=72, k=32, size=(20, 15), n=2)
+    y = image(DType.FP32, 32, 20, 15)
     return replace(problem, y=y, epilogue=Epilogue())
 
 
+@pytest.mark.parametrize("tile", [TILE, CARRYING], ids=str)
 def test_without_a_fault_the_copied_headers_are_right(
-    checking_execution: Any, check_convolution: Callable[..., None]
+    tile: HaloSchedule, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
-    assert TEMPLATE.why_illegal(layer(), TILE, H200) is None
+    assert TEMPLATE.why_illegal(layer(), tile, H200) is None
     same = plant(TEMPLATE, "kBoxRowBytes = 128", "kBoxRowBytes = 128")
-    check_convolution(checking_execution, same, layer(), TILE, integers=True)
+    check_convolution(checking_execution, same, layer(), tile, integers=True)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
@@ -132,7 +147,7 @@ def test_a_planted_fault_is_seen(
 ) -> None:
     faulty = plant(TEMPLATE, fault.old, fault.new)
     with pytest.raises((EmulatorError, AssertionError)) as seen:
-        check_convolution(checking_execution, faulty, layer(), TILE, integers=True)
+        check_convolution(checking_execution, faulty, layer(), fault.tile, integers=True)
     assert "nowhere to plant" not in str(seen.value)
 
 
@@ -143,12 +158,15 @@ def compiled(template: Any, schedule: HaloSchedule, precision: Precision) -> Com
 
 
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32])
+@pytest.mark.parametrize("carry", [0, 1])
 @pytest.mark.parametrize("teams", [1, 3])
 @pytest.mark.parametrize("filters", [16, 32, 64])
 def test_products_have_their_registers_to_themselves_and_run_beside_loads(
-    precision: Precision, teams: int, filters: int, tmp_path: Path
+    precision: Precision, teams: int, carry: int, filters: int, tmp_path: Path
 ) -> None:
-    kernel = compiled(TEMPLATE, replace(TILE, tile_q=8, block_n=filters, teams=teams), precision)
+    kernel = compiled(
+        TEMPLATE, replace(CARRYING, block_n=filters, teams=teams, carry=carry), precision
+    )
     text = listing(kernel.cubin, tmp_path)
     assert products_from_registers(text) == 9 * 4
     assert touched_in_flight(text) == []

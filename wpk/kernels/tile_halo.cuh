@@ -22,7 +22,8 @@
 namespace wpk
 {
 
-// The shape of a block's work. Schedule names tile_p, tile_q, block_n, teams, patches (slots of a team) and early.
+// The shape of a block's work. Schedule names tile_p, tile_q, block_n, teams, patches (slots of a team), carry
+// (PatchRows), persistent and early.
 template <class T, class Problem, class Schedule>
 struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::block_n, Problem::c>
 {
@@ -154,57 +155,103 @@ WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, 
     }
 }
 
-// A lane's row of the product, and where it lies in a patch under the filter's first tap.
+// Where row `row` of a warp lies in a patch under the filter's first tap.
 template <class Problem, class Schedule, class Shape>
-WPK_DEVICE int patchPixel()
+WPK_DEVICE int patchPixel(int row)
 {
-    const int row = warpIndex() % Shape::warpsM * 16 + laneIndex() % 16;
-    const int pixel = minOf(row, Shape::kPixels - 1); // rows without a pixel are not stored
+    const int pixel = minOf(warpIndex() % Shape::warpsM * 16 + row, Shape::kPixels - 1); // others are not stored
     return pixel / Schedule::tile_q * Problem::stride_h * Shape::patchW + pixel % Schedule::tile_q * Problem::stride_w;
 }
 
+// A warp's rows of a patch under each tap, as wgmma takes them from registers. Taps go down the filter first: where a
+// warp has two rows of eight pixels, the lower one under a tap is the upper one under the next, and may be carried on.
+template <class Problem, class Schedule, class Shape>
+class PatchRows
+{
+    static_assert(Schedule::carry == 0
+                      || (Schedule::carry == 1 && Schedule::tile_q == 8 && Shape::kPixels % 64 == 0
+                          && Problem::stride_h == 1 && Problem::stride_w == 1 && Problem::dilation_h == 1),
+        "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other");
+
+public:
+    // Of a slice, in the layout of a fragment: upper and lower rows, then both of the other 16 bytes.
+    using Slices = uint32[Shape::slices][4];
+
+    static WPK_DEVICE constexpr int tap(int step)
+    {
+        return step % Problem::filter_h * Problem::filter_w + step / Problem::filter_h;
+    }
+
+    // Of the lane, which may begin each load anew: kept for all taps they would take many registers.
+    WPK_DEVICE PatchRows() : pixel_(patchPixel<Problem, Schedule, Shape>(laneIndex() % 16)) {}
+
+    // Rows of the step's tap; those of the step before are `previous`.
+    WPK_DEVICE void load(Slices& rows, const Slices& previous, SharedAddress patch, int step) const
+    {
+        const int down = step % Problem::filter_h, right = step / Problem::filter_h;
+        const int under = down * Problem::dilation_h * Shape::patchW + right * Problem::dilation_w;
+        if (Schedule::carry == 0 || down == 0)
+        {
+            const int at = computedHere(pixel_) + under, half = laneIndex() / 16;
+            WPK_UNROLL
+            for (int slice = 0; slice < Shape::slices; ++slice)
+                loadMatrix4(rows[slice], patch + SwizzledTile<128>::offset(at, slice * 2 + half));
+            return;
+        }
+        // Eight pixels of the lower row, two slices at once.
+        const int row = warpIndex() % Shape::warpsM * 2 + 1;
+        const int at = computedHere(row * Shape::patchW + laneIndex() % 8) + under, part = laneIndex() / 8;
+        WPK_UNROLL
+        for (int slice = 0; slice < Shape::slices; slice += 2)
+        {
+            uint32 lower[4];
+            loadMatrix4(lower, patch + SwizzledTile<128>::offset(at, slice * 2 + part));
+            WPK_UNROLL
+            for (int i = 0; i < minOf(2, Shape::slices - slice); ++i)
+            {
+                rows[slice + i][0] = previous[slice + i][1];
+                rows[slice + i][1] = lower[i * 2];
+                rows[slice + i][2] = previous[slice + i][3];
+                rows[slice + i][3] = lower[i * 2 + 1];
+            }
+        }
+    }
+
+private:
+    int pixel_;
+};
+
 // acc += the products of all taps and channels of a tile. Those of a tap run while the rows of the next one are loaded;
 // a chunk's end before the next one begins (wgmma_registers.cuh says why). A patch is given back when its last rows are
-// in registers. `pixel` is the lane's patchPixel.
-template <class T, class Problem, class Shape>
-WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMemory<Shape>& memory, int team, int pixel,
-    RingPlace<Shape::patches>& place)
+// in registers.
+template <class T, class Problem, class Shape, class Rows>
+WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMemory<Shape>& memory, int team,
+    const Rows& patchRows, RingPlace<Shape::patches>& place)
 {
-    const int half = laneIndex() / 16;
     const auto patches = memory.patches(team);
-    uint32 rows[2][Shape::slices][4] = {};
-    const auto loadRows = [&](int tap, int pixel)
-    {
-        const int down = tap / Problem::filter_w * Problem::dilation_h;
-        const int right = tap % Problem::filter_w * Problem::dilation_w;
-        const int at = pixel + down * Shape::patchW + right;
-        WPK_UNROLL
-        for (int slice = 0; slice < Shape::slices; ++slice)
-            loadMatrix4(
-                rows[tap % 2][slice], memory.patch(team, place.slot) + SwizzledTile<128>::offset(at, slice * 2 + half));
-    };
+    typename Rows::Slices rows[2] = {};
     WPK_KEEP_LOOP
     for (int chunk = 0; chunk < Shape::chunks; ++chunk)
     {
         waitBarrier(memory.filters().full(chunk), 0); // which comes once
         waitBarrier(patches.full(place.slot), place.parity);
-        loadRows(0, computedHere(pixel));
+        const SharedAddress patch = memory.patch(team, place.slot);
+        patchRows.load(rows[0], rows[1], patch, 0);
         __syncwarp(); // products are asked for by whole warps
         WPK_UNROLL
-        for (int tap = 0; tap < Shape::kTaps; ++tap)
+        for (int step = 0; step < Shape::kTaps; ++step)
         {
-            const uint64 b = swizzledDescriptor<128>(memory.filter(chunk, tap));
+            const uint64 b = swizzledDescriptor<128>(memory.filter(chunk, Rows::tap(step)));
             fenceWgmma();
             WPK_UNROLL
             for (int slice = 0; slice < Shape::slices; ++slice)
-                wgmma<T>(acc, rows[tap % 2][slice], b + slice * 2, 1);
+                wgmma<T>(acc, rows[step % 2][slice], b + slice * 2, 1);
             commitWgmma();
-            if (tap + 1 == Shape::kTaps)
+            if (step + 1 == Shape::kTaps)
                 break;
-            const int next = computedHere(pixel);
             waitWgmma<1>(); // for the products of the tap before
-            keepUntilHere(rows[(tap + 1) % 2]);
-            loadRows(tap + 1, next);
+            keepUntilHere(rows[(step + 1) % 2]);
+            patchRows.load(rows[(step + 1) % 2], rows[step % 2], patch, step + 1);
         }
         patches.release(place.slot);
         place.advance();

@@ -47,13 +47,13 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
     }
     if (!isConsumer)
         return;
-    const int pixel = patchPixel<Problem, Schedule, Shape>();
+    const PatchRows<Problem, Schedule, Shape> rows;
     RingPlace<Shape::patches> place;
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
         float acc[Shape::accumulators] = {};
-        multiplyPatches<T, Problem>(acc, memory, team, pixel, place);
+        multiplyPatches<T, Problem>(acc, memory, team, rows, place);
         WPK_UNROLL
         for (int column = 0; column < Shape::blockN; column += Staged::warpN)
         {

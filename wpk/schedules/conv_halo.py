@@ -20,7 +20,7 @@ from wpk.problems.convolution import Convolution
 from wpk.schedules import convolution_copies, wgmma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.early import early_axis, early_constraint, launch_attributes
-from wpk.schedules.halo_tiles import MOST_PIXELS, MOST_SIDE, HaloTiles, rows
+from wpk.schedules.halo_tiles import MOST_PIXELS, MOST_SIDE, HaloTiles, carries, rows
 from wpk.schedules.matrix_tiles import target_constraints, up_to, words
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
@@ -50,6 +50,8 @@ class HaloSchedule(Schedule):
         block_n: Filters of a block.
         teams: Of a block: each computes tiles of its own.
         patches: Slots of a team, each with 128 bytes of channels of a patch's pixels.
+        carry: 1 where warps carry rows on in registers: the lower ones under a tap are the upper ones under
+            the tap below.
         persistent: Blocks that stay, and compute tiles one after another; 0 where each tile has a team.
         early: 1 where the kernel begins before the one in front of it has ended.
     """
@@ -59,6 +61,7 @@ class HaloSchedule(Schedule):
     block_n: int
     teams: int = 1
     patches: int = 1
+    carry: int = 0
     persistent: int = 0
     early: int = 0
 
@@ -111,6 +114,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             "block_n": up_to((16, 32, 64, 128, 256), problem.k),
             "teams": (1, 2, 3, 4, 6),
             "patches": (1, 2, 3),
+            "carry": (0, 1) if carries(problem) else (0,),
             "persistent": _persistent_axis(problem, target),
             "early": early_axis(target),
         }
@@ -127,6 +131,12 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
                 lambda c: c["teams"] * of(c).groups <= _MOST_GROUPS,
                 words(
                     f"{{teams}} teams of {{s.groups}} warpgroups, a block has {_MOST_GROUPS} of them"
+                ),
+            ),
+            Constraint(
+                lambda c: (c["carry"] == 0) | ((c["carry"] == 1) & of(c).may_carry),
+                words(
+                    "carry={carry}: it is 0, or 1 where warps have two rows of eight pixels each"
                 ),
             ),
             *_staying_constraints(of, target),

@@ -27,6 +27,7 @@ _REPEAT = 1024  # bytes after which a swizzle repeats: slots are multiples
 _OTHER_REGISTERS = (
     38  # addresses, descriptors and counters, where ptxas is short; it takes up to 70
 )
+_CARRYING_REGISTERS = 27  # likewise; three teams of 64 filters would spill
 _ROW_SLOTS = 30.0  # of a warp, to load its rows of a tap and ask for their products
 _CHAIN_CYCLES = (
     100.0  # of a tap, from the end of products to those of rows loaded behind it; assumed
@@ -39,6 +40,12 @@ Counts = NDArray[np.int64]
 def rows(pixels: Counts) -> Counts:
     """Rows of the warpgroups that have so many pixels."""
     return -(-pixels // GROUP_ROWS) * GROUP_ROWS
+
+
+def carries(problem: Convolution) -> bool:
+    """Whether what lies one pixel below is what the next tap down the filter reads."""
+    below = problem.stride == (1, 1) and problem.dilation[0] == 1
+    return below and problem.filter[0] > 1
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,13 @@ class HaloTiles:
     def team_rows(self) -> Counts:
         """Rows of a team, those without a pixel included."""
         return rows(self.columns["tile_p"] * self.columns["tile_q"])
+
+    @cached_property
+    def may_carry(self) -> NDArray[np.bool_]:
+        """Where warps have two whole rows of eight pixels, and what is below is read next."""
+        pixels = self.columns["tile_p"] * self.columns["tile_q"]
+        whole: NDArray[np.bool_] = (self.columns["tile_q"] == 8) & (pixels % GROUP_ROWS == 0)
+        return whole & carries(self.problem)
 
     @cached_property
     def threads(self) -> Counts:
@@ -130,8 +144,9 @@ class HaloTiles:
 
     @cached_property
     def registers(self) -> Floats:
-        """Accumulators, a warp's rows of two taps, the rest."""
-        registers: Floats = self.columns["block_n"] / 2 + 2 * 16 + _OTHER_REGISTERS
+        """Accumulators, a warp's rows of two taps, the rest; and what carries rows from one to the other."""
+        carrying = self.columns["carry"] * _CARRYING_REGISTERS
+        registers: Floats = self.columns["block_n"] / 2 + 2 * 16 + _OTHER_REGISTERS + carrying
         return registers
 
     def resident(self, target: Target) -> Floats:
@@ -162,7 +177,12 @@ class HaloTiles:
             "split": np.ones_like(columns["teams"]),
             "early": columns["early"],
         }
-        read = teams * self.groups * (GROUP_ROWS + columns["block_n"]) * SWIZZLE * self.taps
+        # Of r taps down the filter the first loads all rows, the others half of them.
+        down = self.problem.filter[0]
+        loaded = np.where(columns["carry"] == 1, (down + 1) / (2 * down), 1.0)
+        read = (
+            teams * self.groups * (GROUP_ROWS * loaded + columns["block_n"]) * SWIZZLE * self.taps
+        )
         costs = TileCosts(
             unit=self.problem.precision,
             threads=self.threads.astype(np.float64),

@@ -27,6 +27,7 @@ struct Schedule {
   static constexpr int block_n = 64;
   static constexpr int teams = 3;
   static constexpr int patches = 2;
+  static constexpr int carry = 0;
   static constexpr int persistent = 132;
   static constexpr int early = 1;
 };
