@@ -101,3 +101,10 @@ def test_quantiles_are_samples() -> None:
 )
 def test_short_work_is_repeated_until_a_sample_is_long(seconds: float, expected: int) -> None:
     assert repetitions_for(seconds, 2e-4, 20, 512) == expected
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(3e-6, 67), (5e-4, 20), (1e-3, 10), (1.6e-2, 1), (1.0, 1), (0.0, 512)]
+)
+def test_slow_work_is_repeated_less(seconds: float, expected: int) -> None:
+    assert repetitions_for(seconds, 2e-4, 20, 512, enough=1e-2) == expected

@@ -20,6 +20,9 @@ SAMPLE_SECONDS = 2e-4
 LEAST_REPETITIONS, MOST_REPETITIONS = 20, 512
 """Repetitions in a sample: enough to hide its edges, and not more than a graph is made of quickly."""
 
+ENOUGH_SECONDS = 1e-2
+"""Of a sample, whose edges are a thousandth of it then: what is slow is repeated less."""
+
 COPIES_BYTES = 8 << 30
 """Memory that copies of operands may take; below `LEAST_REPETITIONS` copies they repeat in turn."""
 
@@ -91,4 +94,6 @@ def _repetitions(device: CudaDevice, works: Sequence[Work]) -> int:
     once = device.capture(works)
     once.replay()
     seconds = min(device.seconds(once) for _ in range(3))
-    return repetitions_for(seconds, SAMPLE_SECONDS, LEAST_REPETITIONS, MOST_REPETITIONS)
+    return repetitions_for(
+        seconds, SAMPLE_SECONDS, LEAST_REPETITIONS, MOST_REPETITIONS, ENOUGH_SECONDS
+    )

@@ -131,10 +131,21 @@ def time_side_by_side(
     return [_timing(s, x) for s, x in zip(subjects, samples, strict=True)]
 
 
-def repetitions_for(seconds: float, wanted: float, least: int, most: int) -> int:
-    """How often to repeat what takes ``seconds`` for a sample of about ``wanted`` seconds."""
-    needed = inf if seconds <= 0 else wanted / seconds
-    return most if needed > most else max(least, ceil(needed))
+def repetitions_for(
+    seconds: float, wanted: float, least: int, most: int, enough: float = inf
+) -> int:
+    """How often to repeat what takes ``seconds`` for a sample of about ``wanted`` seconds.
+
+    Args:
+        seconds: One repetition.
+        wanted: A sample.
+        least: Repetitions, unless fewer take ``enough`` seconds.
+        most: Repetitions.
+        enough: Seconds after which a sample has no edges worth hiding.
+    """
+    if seconds <= 0 or wanted > most * seconds:
+        return most
+    return min(max(least, ceil(wanted / seconds)), max(1, ceil(min(enough / seconds, most))))
 
 
 def _sample(clock: Clock, subject: Subject) -> float:
