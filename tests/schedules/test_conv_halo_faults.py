@@ -117,6 +117,7 @@ FAULTS = [
         "patches lie as close as their bytes", "ceilDivide(patchBytes, 1024) * 1024", "patchBytes"
     ),
     Fault("patches are asked for too early", "if (kEarly)\n        waitForPrevious();"),
+    Fault("barriers are used as memory happens to be", "memory.init();"),
     Fault(
         "the epilogue stages where patches lie",
         "shared + memory.kStagingAt",

@@ -43,6 +43,13 @@ Barrier& clusterBarrierAt(unsigned long address)
     return *reinterpret_cast<Barrier*>(address);
 }
 
+// What no barrier holds from its initialisation on: neither zeros nor what unset memory holds.
+void requireInitialised(uint16 pending, uint16 count, const char* what)
+{
+    if (count == 0 || pending > count)
+        fail("%s at a barrier that has not been initialised", what);
+}
+
 void addBytes(Barrier& barrier, int bytes)
 {
     barrier.bytes += bytes;
@@ -97,6 +104,7 @@ WPK_API void wpk_emulator_mbarrier_init(unsigned long barrier, int count)
 WPK_API void wpk_emulator_mbarrier_arrive(unsigned long barrier, int transaction_bytes)
 {
     Barrier& state = clusterBarrierAt(barrier);
+    requireInitialised(state.pending, state.count, "an arrival");
     if (state.pending == 0)
         fail("more arrivals at a barrier than its count of %u", unsigned{state.count});
     addBytes(state, transaction_bytes);
@@ -113,6 +121,7 @@ WPK_API void wpk_emulator_mbarrier_arrive(unsigned long barrier, int transaction
 WPK_API void wpk_emulator_mbarrier_wait(unsigned long barrier, int parity)
 {
     const volatile Barrier& state = barrierAt(barrier);
+    requireInitialised(state.pending, state.count, "a wait");
     while (state.phase == (parity & 1))
         sleepFor(Collective::mbarrier, reinterpret_cast<const void*>(barrier), static_cast<uint32_t>(parity));
 }
