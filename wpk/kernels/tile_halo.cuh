@@ -39,8 +39,6 @@ struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::
     static constexpr int patchBytes = patchH * patchW * kBoxRowBytes, patchPitch = ceilDivide(patchBytes, 1024) * 1024;
     static constexpr int kTaps = Problem::filter_h * Problem::filter_w, chunks = ceilDivide(Problem::c, kBoxDepth);
     static constexpr int tapBytes = blockN * kBoxRowBytes, chunkBytes = kTaps * tapBytes; // of filters
-    // As storeTiles sees the columns of a tile that are staged together, so that little memory is beside the patches.
-    using Staged = StackedWarps<warpsM, minOf(blockN, 64)>;
 
     static_assert(!isSame<T, SplitFp32>, "products of fp32 take their parts from a ring");
     static_assert(1 <= kPixels && kPixels <= 256, "a tile has at most 256 pixels, those of four warpgroups");
@@ -155,14 +153,6 @@ WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, 
     }
 }
 
-// Where row `row` of a warp lies in a patch under the filter's first tap.
-template <class Problem, class Schedule, class Shape>
-WPK_DEVICE int patchPixel(int row)
-{
-    const int pixel = minOf(warpIndex() % Shape::warpsM * 16 + row, Shape::kPixels - 1); // others are not stored
-    return pixel / Schedule::tile_q * Problem::stride_h * Shape::patchW + pixel % Schedule::tile_q * Problem::stride_w;
-}
-
 // A warp's rows of a patch under each tap, as wgmma takes them from registers. Taps go down the filter first: where a
 // warp has two rows of eight pixels, the lower one under a tap is the upper one under the next, and may be carried on.
 template <class Problem, class Schedule, class Shape>
@@ -182,10 +172,8 @@ public:
         return step % Problem::filter_h * Problem::filter_w + step / Problem::filter_h;
     }
 
-    // Of the lane, which may begin each load anew: kept for all taps they would take many registers.
-    WPK_DEVICE PatchRows() : pixel_(patchPixel<Problem, Schedule, Shape>(laneIndex() % 16)) {}
-
-    // Rows of the step's tap; those of the step before are `previous`.
+    // Rows of the step's tap; those of the step before are `previous`. Addresses begin anew each time: kept for all
+    // taps they would take many registers.
     WPK_DEVICE void load(Slices& rows, const Slices& previous, SharedAddress patch, int step) const
     {
         const int down = step % Problem::filter_h, right = step / Problem::filter_h;
@@ -199,8 +187,7 @@ public:
             return;
         }
         // Eight pixels of the lower row, two slices at once.
-        const int row = warpIndex() % Shape::warpsM * 2 + 1;
-        const int at = computedHere(row * Shape::patchW + laneIndex() % 8) + under, part = laneIndex() / 8;
+        const int at = computedHere(pixelOf(8 + laneIndex() % 8)) + under, part = laneIndex() / 8;
         WPK_UNROLL
         for (int slice = 0; slice < Shape::slices; slice += 2)
         {
@@ -218,7 +205,15 @@ public:
     }
 
 private:
-    int pixel_;
+    // Where a row of the warp lies in a patch under the filter's first tap.
+    static WPK_DEVICE int pixelOf(int row)
+    {
+        const int pixel = minOf(warpIndex() % Shape::warpsM * 16 + row, Shape::kPixels - 1); // others are not stored
+        return pixel / Schedule::tile_q * Problem::stride_h * Shape::patchW
+               + pixel % Schedule::tile_q * Problem::stride_w;
+    }
+
+    const int pixel_ = pixelOf(laneIndex() % 16);
 };
 
 // acc += the products of all taps and channels of a tile. Those of a tap run while the rows of the next one are loaded;

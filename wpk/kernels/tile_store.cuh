@@ -125,4 +125,20 @@ WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], 
     }
 }
 
+// The same of warpgroups' accumulators in a loop over tiles, as many columns at once as Shape::Staged says.
+template <class Problem, class Shape, class Rows>
+WPK_DEVICE void storeInParts(const float (&acc)[Shape::accumulators], unsigned char* shared, const Rows& rows,
+    const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid, int stored)
+{
+    using Staged = typename Shape::Staged;
+    WPK_UNROLL
+    for (int column = 0; column < Shape::blockN; column += Staged::warpN)
+    {
+        float tiles[1][Staged::tilesN][4];
+        memcpy(tiles, acc + column / 2, sizeof tiles);
+        storeTiles<Problem, Staged, true>(
+            tiles, shared, rows, operands, y, firstRow, rowLimit, firstColumn + column, valid, stored);
+    }
+}
+
 } // namespace wpk

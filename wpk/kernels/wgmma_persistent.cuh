@@ -74,17 +74,12 @@ WPK_DEVICE void feedWgmmaRing(const WgmmaRing<Shape>& ring, Turn turn, const Til
         releaseNext();
 }
 
-// As storeTiles sees the columns of a tile that are staged together, so that little memory is beside the ring.
-template <class Shape>
-using StagedColumns = StackedWarps<Shape::warpsM, minOf(Shape::blockN, 64)>;
-
 // Computes this block's tiles of a product of `rowLimit` rows. `rows`, `operands`, `y`, `valid` and Stored as in
 // storeTiles; `limits` keep A (channel_limits.cuh).
 template <class Problem, class Shape, int Steps, int Stored, class TilesAt, class Rows, class Limits = NoLimits>
 WPK_DEVICE void computeWgmmaTiles(unsigned char* shared, const TilesAt& tilesAt, const Rows& rows,
     const void* const* operands, void* y, int rowLimit, int valid, const Limits& limits = Limits())
 {
-    using Staged = StagedColumns<Shape>;
     const WgmmaRing<Shape> ring(sharedAddress(shared));
     TilesInTurn<Shape, Stored> turn(rowLimit);
     const bool isProducer = threadIdx.x == Shape::consumers;
@@ -111,14 +106,8 @@ WPK_DEVICE void computeWgmmaTiles(unsigned char* shared, const TilesAt& tilesAt,
         ring.release(place.last());
         if (Shape::isSplit)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
-        WPK_UNROLL
-        for (int column = 0; column < Shape::blockN; column += Staged::warpN)
-        {
-            float tiles[1][Staged::tilesN][4];
-            memcpy(tiles, acc + column / 2, sizeof tiles);
-            storeTiles<Problem, Staged, true>(tiles, shared + ring.bytes(), rows, operands, y, turn.firstRow(),
-                rowLimit, turn.firstColumn() + column, valid, Stored);
-        }
+        storeInParts<Problem, Shape>(acc, shared + ring.bytes(), rows, operands, y, turn.firstRow(), rowLimit,
+            turn.firstColumn(), valid, Stored);
     }
 }
 

@@ -35,6 +35,8 @@ struct Warpgroups : StackedWarps<ceilDivide(Rows, 64) * 4, Columns>
     static constexpr int kBoxDepth = kBoxRowBytes / static_cast<int>(sizeof(typename MmaStored<T>::Type));
     static constexpr int blockN = Columns, accumulators = Columns / 2;
     static constexpr int consumers = Warps::warpsM * kWarpSize;
+    // As storeTiles sees the columns that blocks which stay stage at once, so that little memory is beside their ring.
+    using Staged = StackedWarps<Warps::warpsM, minOf(Columns, 64)>;
     // Products of a box, 32 bytes each.
     static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
 

@@ -16,7 +16,6 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
 {
     using T = typename Problem::Multiply;
     using Shape = HaloShape<T, Problem, Schedule>;
-    using Staged = typename Shape::Staged;
     constexpr int kConsumers = Shape::teams * Shape::warpsM,
                   kStored = Problem::k + Problem::y_padding; // warps, columns
     constexpr bool kEarly = Schedule::early != 0;
@@ -54,15 +53,9 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
     {
         float acc[Shape::accumulators] = {};
         multiplyPatches<T, Problem>(acc, memory, team, rows, place);
-        WPK_UNROLL
-        for (int column = 0; column < Shape::blockN; column += Staged::warpN)
-        {
-            float columns[1][Staged::tilesN][4];
-            memcpy(columns, acc + column / 2, sizeof columns);
-            // Rows are counted from the first warp of the block on; the team's first has pixel 0.
-            storeTiles<Problem, Staged, true>(columns, shared + memory.kStagingAt, tiles.tile(), inputs.at + 2, y,
-                -team * Shape::warpsM * 16, Shape::kPixels, firstFilter + column, Problem::k, kStored);
-        }
+        // Rows are counted from the first warp of the block on; the team's first has pixel 0.
+        storeInParts<Problem, Shape>(acc, shared + memory.kStagingAt, tiles.tile(), inputs.at + 2, y,
+            -team * Shape::warpsM * 16, Shape::kPixels, firstFilter, Problem::k, kStored);
     }
 }
 

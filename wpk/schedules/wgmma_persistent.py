@@ -13,7 +13,7 @@ from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
 STAGED_COLUMNS = 64
-"""That a warp takes through its staging at once (StagedColumns)."""
+"""That a warp takes through its staging at once (Warpgroups::Staged)."""
 
 _OF_SM = (1, 2, 3, 4)  # blocks: more have tiles so small that L2 is the limit
 _TILE = 64  # rows and columns of the smallest tiles that are worth it
