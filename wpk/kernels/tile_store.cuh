@@ -29,7 +29,7 @@ WPK_DEVICE int stagedColumn(int column)
     return V == 8 ? column / 8 * 4 + column % 4 + column / 4 % 2 * kSecond : column;
 }
 
-// Whether a row is stored: below the limit, unless its map has another rule (tile_patch.cuh).
+// Whether a row is stored: below the limit, unless its map has another rule (output_tile.cuh).
 template <class Rows>
 WPK_DEVICE bool isRowStored(const Rows&, int row, int limit)
 {

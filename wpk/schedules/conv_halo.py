@@ -5,7 +5,7 @@ where filters are few, that is what large batches wait for. Here a block brings 
 pixels under a tile of the output, the halo included, once for all taps.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,7 +26,8 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint, Schedule
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP, whole_groups
+from wpk.schedules.wgmma_persistent import persistent_constraints
 from wpk.schedules.wgmma_tiles import COLUMNS_OF_PRODUCTS, SWIZZLE, box_depth
 from wpk.targets.target import Target
 
@@ -139,14 +140,24 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
                     "carry={carry}: it is 0, or 1 where warps have two rows of eight pixels each"
                 ),
             ),
-            *_staying_constraints(of, target),
+            Constraint(
+                lambda c: (c["persistent"] > 0) | (c["patches"] <= of(c).chunks),
+                words("{patches} patches are more than the channels of one tile fill"),
+            ),
+            Constraint(
+                lambda c: c["persistent"] % of(c).across == 0,
+                words("{persistent} blocks do not have the same number of each tile of filters"),
+            ),
+            *persistent_constraints(
+                lambda c: of(c).blocks, lambda c: of(c).resident(target), target
+            ),
             Constraint(
                 lambda c: np.maximum(*of(c).patch) <= MOST_SIDE,
                 words(f"the patch of {{tile_p}} x {{tile_q}} pixels has sides over {MOST_SIDE}"),
             ),
             early_constraint(target),
             *target_constraints(
-                lambda c: np.ceil(of(c).threads / GROUP_THREADS) * GROUP_THREADS,
+                lambda c: whole_groups(of(c).threads),
                 lambda c: of(c).shared_bytes,
                 lambda c: of(c).registers,
                 target,
@@ -208,36 +219,6 @@ def _shape_constraints() -> tuple[Constraint, ...]:
         Constraint(
             lambda c: (c["patches"] >= 1) & (c["patches"] <= _MOST_PATCHES),
             words(f"{{patches}} patches, a team has one to {_MOST_PATCHES}"),
-        ),
-        Constraint(
-            lambda c: c["persistent"] >= 0,
-            words("persistent is a number of blocks, not {persistent}"),
-        ),
-    )
-
-
-def _staying_constraints(
-    of: Callable[[Columns], HaloTiles], target: Target
-) -> tuple[Constraint, ...]:
-    """That slots are filled, that all blocks that stay run at once, and that they have several tiles."""
-    return (
-        Constraint(
-            lambda c: (c["persistent"] > 0) | (c["patches"] <= of(c).chunks),
-            words("{patches} patches are more than the channels of one tile fill"),
-        ),
-        Constraint(
-            lambda c: c["persistent"] % of(c).across == 0,
-            words("{persistent} blocks do not have the same number of each tile of filters"),
-        ),
-        Constraint(
-            lambda c: (c["persistent"] <= 0) | (of(c).blocks > c["persistent"]),
-            words("{persistent} blocks stay, there are no more tiles for {teams} teams"),
-        ),
-        Constraint(
-            lambda c: c["persistent"] <= of(c).resident(target) * target.sm_count,
-            words(
-                f"{{persistent}} blocks stay, the target's {target.sm_count} SMs do not hold them"
-            ),
         ),
     )
 

@@ -11,7 +11,7 @@ from wpk.performance.tables import input_extent
 from wpk.performance.work import Columns, Floats, Work
 from wpk.problems.convolution import Convolution
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
-from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma_costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma_persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma_tiles import SWIZZLE, box_depth
 from wpk.targets.target import Target
@@ -22,7 +22,6 @@ MOST_PIXELS = 256
 MOST_SIDE = 256
 """Pixels of a tensor copy along a side."""
 
-_BARRIER_BYTES = 16  # of a slot
 _REPEAT = 1024  # bytes after which a swizzle repeats: slots are multiples
 _OTHER_REGISTERS = (
     38  # addresses, descriptors and counters, where ptxas is short; it takes up to 70
@@ -32,7 +31,6 @@ _ROW_SLOTS = 30.0  # of a warp, to load its rows of a tap and ask for their prod
 _CHAIN_CYCLES = (
     100.0  # of a tap, from the end of products to those of rows loaded behind it; assumed
 )
-_PORT_BYTES = 128.0  # that shared memory gives in a cycle
 
 Counts = NDArray[np.int64]
 
@@ -96,10 +94,10 @@ class HaloTiles:
         return whole & carries(self.problem)
 
     @cached_property
-    def threads(self) -> Counts:
+    def threads(self) -> Floats:
         """Threads of a block."""
-        threads: Counts = self.columns["teams"] * (self.groups * GROUP_THREADS + WARP)
-        return threads
+        threads = self.columns["teams"] * (self.groups * GROUP_THREADS + WARP)
+        return threads.astype(np.float64)
 
     @cached_property
     def tiles_of_image(self) -> Counts:
@@ -138,7 +136,7 @@ class HaloTiles:
         patch = np.ceil(self.patch[0] * self.patch[1] * SWIZZLE / _REPEAT) * _REPEAT
         filters = self.chunks * self.taps * columns["block_n"] * SWIZZLE
         staging = self.team_rows * (np.minimum(columns["block_n"], STAGED_COLUMNS) + 8) * 4
-        barriers = (self.chunks + teams * columns["patches"]) * _BARRIER_BYTES
+        barriers = (self.chunks + teams * columns["patches"]) * BARRIER_BYTES
         shared: Floats = filters + teams * (columns["patches"] * patch + staging) + barriers
         return shared
 
@@ -185,10 +183,10 @@ class HaloTiles:
         )
         costs = TileCosts(
             unit=self.problem.precision,
-            threads=self.threads.astype(np.float64),
+            threads=self.threads,
             shared_bytes=self.shared_bytes,
             registers=self.registers,
-            loads=read / _PORT_BYTES * WARP / self.threads,
+            loads=read / PORT_BYTES * WARP / self.threads,
             stages=columns["patches"].astype(np.float64),
             slots=_ROW_SLOTS * self.taps,
             chain=_CHAIN_CYCLES * self.taps,

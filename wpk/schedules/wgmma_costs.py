@@ -14,9 +14,13 @@ from wpk.targets.target import Target
 GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
 """Of a warpgroup; and threads of a warp."""
 
-_BARRIER_BYTES = 16  # of a slot
+BARRIER_BYTES = 16
+"""Of a slot's barriers."""
+
+PORT_BYTES = 128.0
+"""That shared memory gives in a cycle."""
+
 _BOX_ROW_BYTES = 128
-_PORT_BYTES = 128.0  # that shared memory gives in a cycle
 _FP32_ROWS = (
     36  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
 )
@@ -31,9 +35,13 @@ def threads(columns: Columns) -> Floats:
     return (groups * GROUP_THREADS + WARP).astype(np.float64)
 
 
-def whole_groups(columns: Columns) -> Floats:
-    """Threads for which ptxas keeps registers where warpgroups multiply; read from its reports."""
-    groups: Floats = np.ceil(threads(columns) / GROUP_THREADS) * GROUP_THREADS
+def whole_groups(threads: Floats) -> Floats:
+    """Threads for which ptxas keeps registers where warpgroups multiply; read from its reports.
+
+    Args:
+        threads: Of a block.
+    """
+    groups: Floats = np.ceil(threads / GROUP_THREADS) * GROUP_THREADS
     return groups
 
 
@@ -46,7 +54,7 @@ def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     size = float(precision.storage.bytes)
     stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
     beside = 2 * columns["block_n"] * _BOX_ROW_BYTES if precision is Precision.FP32 else 0
-    ring = columns["stages"] * (stage + _BARRIER_BYTES) + beside
+    ring = columns["stages"] * (stage + BARRIER_BYTES) + beside
     staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
     staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
     both = ring + columns["block_m"] * (staged + 8) * 4.0
@@ -100,7 +108,7 @@ def work(
         threads=threads(columns),
         shared_bytes=shared_bytes(columns, precision),
         registers=registers(columns, precision),
-        loads=rows * columns["block_k"] * size / _PORT_BYTES * WARP / threads(columns),
+        loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / threads(columns),
         stages=columns["stages"].astype(np.float64),
         slots=_LIMIT_SLOTS * columns["block_k"] * size / _BOX_ROW_BYTES if keeps_limits else 0.0,
         by_warpgroups=True,

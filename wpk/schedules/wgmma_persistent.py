@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from wpk.dims import minimum, product
 from wpk.performance.work import Columns, Floats, Work
-from wpk.schedules.matrix_tiles import TiledProduct, words
+from wpk.schedules.matrix_tiles import words
 from wpk.schedules.single_kernel import Grid
 from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
@@ -32,15 +33,20 @@ def persistent_axis(rows: int, columns: int, target: Target) -> tuple[int, ...]:
     return (0, *blocks) if tiles > blocks[-1] else (0,)
 
 
+WHOLE_REDUCTIONS = Constraint(
+    lambda c: (c["persistent"] <= 0) | ((c["split"] == 1) & (c["share"] == 0)),
+    words("{persistent} blocks stay, split={split} share={share}: they have whole reductions"),
+)
+"""Of blocks that stay, as WgmmaShape has it."""
+
+
 def persistent_constraints(
-    product: Callable[[Columns], TiledProduct],
-    resident: Callable[[Columns], Floats],
-    target: Target,
+    tiles: Callable[[Columns], Any], resident: Callable[[Columns], Floats], target: Target
 ) -> Sequence[Constraint]:
-    """The limits of WgmmaShape; and that all blocks run at once, and some have two tiles.
+    """That all blocks that stay run at once, and some have two tiles.
 
     Args:
-        product: The problem as tiles.
+        tiles: What blocks compute at once, in all.
         resident: Blocks that an SM holds at once.
         target: The GPU.
     """
@@ -50,13 +56,7 @@ def persistent_constraints(
             words("persistent is a number of blocks, not {persistent}"),
         ),
         Constraint(
-            lambda c: (c["persistent"] <= 0) | ((c["split"] == 1) & (c["share"] == 0)),
-            words(
-                "{persistent} blocks stay, split={split} share={share}: they have whole reductions"
-            ),
-        ),
-        Constraint(
-            lambda c: (c["persistent"] <= 0) | (product(c).tiles > c["persistent"]),
+            lambda c: (c["persistent"] <= 0) | (tiles(c) > c["persistent"]),
             words("{persistent} blocks stay, there are no more tiles"),
         ),
         Constraint(

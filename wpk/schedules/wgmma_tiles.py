@@ -20,10 +20,12 @@ from wpk.schedules.wgmma_costs import (
     WARP,
     registers,
     shared_bytes,
+    threads,
     whole_groups,
     work,
 )
 from wpk.schedules.wgmma_persistent import (
+    WHOLE_REDUCTIONS,
     persistent_axis,
     persistent_constraints,
     persistent_grid,
@@ -173,11 +175,12 @@ def constraints(
         *_SHAPES,
         *_boxes(box_depth(precision)),
         *([_NARROW] if precision is Precision.FP32 else ()),
-        *persistent_constraints(product, resident, target),
+        WHOLE_REDUCTIONS,
+        *persistent_constraints(lambda c: product(c).tiles, resident, target),
         no_longer,
         early_constraint(target),
         *target_constraints(
-            whole_groups,
+            lambda c: whole_groups(threads(c)),
             lambda c: shared_bytes(c, precision),
             lambda c: registers(c, precision),
             target,
