@@ -97,6 +97,7 @@ def all_over(problem: Convolution) -> Iterator[Any]:
         yield TEMPLATE.schedule(legal, int(row))
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize("precision", list(Precision))
 @pytest.mark.parametrize("name", CASES)
 def test_schedules_agree_with_float64_and_repeat_themselves(

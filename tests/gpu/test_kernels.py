@@ -30,6 +30,7 @@ that fall off (at most 2^-22 a step), and special functions differ by a few 2^-2
 pytestmark = pytest.mark.gpu
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize("precision", list(Precision))
 def test_kernels_agree_with_the_emulator(
     cuda: Device,

@@ -145,6 +145,7 @@ def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
     return cuda
 
 
+@pytest.mark.sanitized
 @pytest.mark.parametrize(("problem", "schedule"), list(cases()))
 def test_agrees_with_float64_and_the_emulator_and_repeats_itself(
     hopper: CudaDevice, problem: Convolution | Matmul, schedule: Tile
