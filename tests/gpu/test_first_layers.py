@@ -100,15 +100,22 @@ def all_over(problem: Convolution) -> Iterator[Any]:
 @pytest.mark.sanitized
 @pytest.mark.parametrize("precision", list(Precision))
 @pytest.mark.parametrize("name", CASES)
-def test_schedules_agree_with_float64_and_repeat_themselves(
-    cuda: CudaDevice, name: str, precision: Precision
-) -> None:
+def test_schedules_agree_with_float64(cuda: CudaDevice, name: str, precision: Precision) -> None:
+    problem = replace(first_layer(precision=precision, **CASES[name]), epilogue=_BIAS)
+    with placed(cuda, problem) as layer:
+        for schedule in all_over(problem):
+            worst = layer.worst(layer.bound(schedule))
+            assert worst <= 1, f"{schedule}: {worst} times too far"
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize("name", CASES)
+def test_schedules_repeat_themselves(cuda: CudaDevice, name: str, precision: Precision) -> None:
     problem = replace(first_layer(precision=precision, **CASES[name]), epilogue=_BIAS)
     with placed(cuda, problem) as layer:
         for schedule in all_over(problem):
             launch = layer.bound(schedule)
-            worst = layer.worst(launch)
-            assert worst <= 1, f"{schedule}: {worst} times too far"
+            cuda.launch(launch)
             first = layer.operands.result()
             for _ in range(REPETITIONS):
                 cuda.launch(launch)

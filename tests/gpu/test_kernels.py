@@ -30,7 +30,6 @@ that fall off (at most 2^-22 a step), and special functions differ by a few 2^-2
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.sanitized
 @pytest.mark.parametrize("precision", list(Precision))
 def test_kernels_agree_with_the_emulator(
     cuda: Device,
@@ -56,6 +55,23 @@ def test_kernels_agree_with_the_emulator(
     assert split == {f"{kind}_{core}" for kind in ("conv", "gemm") for core in cores}
     wrong = [row for row in rows if not row["error"] <= 1.0]
     assert not wrong, f"{len(wrong)} of {len(rows)}: {json.dumps(wrong[:5], indent=1)}"
+
+
+@pytest.mark.sanitized
+@pytest.mark.parametrize("precision", list(Precision))
+def test_kernels_write_the_same_elements_every_time(
+    cuda: Device,
+    cases: Callable[..., list[Any]],
+    run_case: Callable[..., Any],
+    load_case: Callable[..., None],
+    precision: Precision,
+) -> None:
+    """Every template, without an emulator beside it."""
+    for case in cases(precision, SCHEDULES):
+        load_case(case, cuda)
+        written = [~np.isnan(run_case(case, cuda).astype(np.float64)) for _ in range(2)]
+        np.testing.assert_array_equal(*written)
+        assert written[0].any()
 
 
 @pytest.mark.parametrize("precision", list(Precision))

@@ -147,14 +147,23 @@ def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
 
 @pytest.mark.sanitized
 @pytest.mark.parametrize(("problem", "schedule"), list(cases()))
-def test_agrees_with_float64_and_the_emulator_and_repeats_itself(
+def test_agrees_with_float64(
+    hopper: CudaDevice, problem: Convolution | Matmul, schedule: Tile
+) -> None:
+    memory = operands(problem, schedule, seed=4)
+    step = Step(hopper, problem, schedule, memory)
+    error = np.abs(step.run().astype(np.float64) - memory.expected)
+    step.free()
+    assert (error <= memory.allowed).all(), f"{float((error / memory.allowed).max())} times too far"
+
+
+@pytest.mark.parametrize(("problem", "schedule"), list(cases()))
+def test_repeats_itself_and_agrees_with_the_emulator(
     hopper: CudaDevice, problem: Convolution | Matmul, schedule: Tile
 ) -> None:
     memory = operands(problem, schedule, seed=5)
     step = Step(hopper, problem, schedule, memory)
     first = step.run()
-    error = np.abs(first.astype(np.float64) - memory.expected)
-    assert (error <= memory.allowed).all(), f"{float((error / memory.allowed).max())} times too far"
     for _ in range(REPETITIONS):
         np.testing.assert_array_equal(step.run(), first)
     step.free()

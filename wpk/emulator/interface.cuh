@@ -3,19 +3,53 @@
 // This is the interface alone: the runtime library of this folder implements the functions
 // below, and kernels are linked against it. Builtins that kernels may use are threadIdx, blockIdx,
 // blockDim, gridDim, __shared__, __align__, __restrict__, __syncthreads, __syncwarp, __threadfence, atomicAdd, the
-// float functions of math.h, and rsqrtf.
+// float functions that are declared below, and rsqrtf.
 //
 // WPK_EMULATOR_CHECKS (0 or 1) is given by the build: with 1, copies and shared accesses go through
 // the runtime, which delays, poisons, checks and counts them; with 0 they are plain memory operations.
 #pragma once
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #ifndef WPK_EMULATOR_CHECKS
 #define WPK_EMULATOR_CHECKS 0
 #endif
+
+// Of math.h. Its C++ form takes twice as long to read as a kernel takes to compile.
+extern "C"
+{
+    float acosf(float) noexcept;
+    float asinf(float) noexcept;
+    float atan2f(float, float) noexcept;
+    float atanf(float) noexcept;
+    float ceilf(float) noexcept;
+    float copysignf(float, float) noexcept;
+    float cosf(float) noexcept;
+    float coshf(float) noexcept;
+    float erff(float) noexcept;
+    float exp2f(float) noexcept;
+    float expf(float) noexcept;
+    float expm1f(float) noexcept;
+    float fabsf(float) noexcept;
+    float floorf(float) noexcept;
+    float fmaf(float, float, float) noexcept;
+    float fmaxf(float, float) noexcept;
+    float fminf(float, float) noexcept;
+    float fmodf(float, float) noexcept;
+    float log1pf(float) noexcept;
+    float log2f(float) noexcept;
+    float logf(float) noexcept;
+    float powf(float, float) noexcept;
+    float rintf(float) noexcept;
+    float roundf(float) noexcept;
+    float sinf(float) noexcept;
+    float sinhf(float) noexcept;
+    float sqrtf(float) noexcept;
+    float tanf(float) noexcept;
+    float tanhf(float) noexcept;
+    float truncf(float) noexcept;
+}
 
 #define __global__
 #define __device__
