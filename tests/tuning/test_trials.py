@@ -10,9 +10,12 @@ import pytest
 from dummy_gpu import DummyGpu
 from faulty_kernels import AFTER, Kit
 
+from wpk.checks.operator_check import OperatorCheck, StepRunner
+from wpk.checks.prepared import Prepared
 from wpk.device.rotation import Region
 from wpk.emulator.mode import CHECKING
 from wpk.execution import BoundCall, Pointer, Work
+from wpk.plans.plan import Step
 from wpk.trial import Regime, Status
 from wpk.tuning.gpu_lease import GpuLease
 from wpk.tuning.trials import TrialRunner, Way
@@ -91,3 +94,26 @@ def test_what_may_be_chosen_is_checked_at_a_second_seed(kit: Kit, lease: GpuLeas
     assert runner.trial(kit.good, thorough).status is Status.WRONG_RESULT
     runner = TrialRunner(lease, kit.cases(), Regime.WARM, kit.cases())
     assert runner.trial(kit.good, thorough).status is Status.OK
+
+
+def test_what_may_be_chosen_is_checked_once_however_often_it_is_timed(
+    kit: Kit, lease: GpuLease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+    check = StepRunner.check
+
+    def counted(self: StepRunner, step: Step, prepared: Prepared, **how: bool) -> OperatorCheck:
+        checked.append(step.operator.name)
+        return check(self, step, prepared, **how)
+
+    monkeypatch.setattr(StepRunner, "check", counted)
+    thorough = Way(thorough=True)
+    runner = TrialRunner(lease, kit.cases(), Regime.WARM, kit.cases())
+    assert [runner.trial(kit.good, thorough).cost for _ in range(3)] == [2e-6] * 3
+    assert len(checked) == 2
+    # Other machine code for the same schedule has not been checked.
+    wrong = runner.trial(kit.doing_nothing(), thorough)
+    assert wrong.status is Status.WRONG_RESULT
+    # What only guides a search is checked each time: nothing is known of it at the other seed.
+    assert [runner.trial(kit.good).cost for _ in range(2)] == [2e-6] * 2
+    assert len(checked) == 5

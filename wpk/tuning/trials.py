@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from wpk.build.compiled import CompiledKernel
 from wpk.checks.operator_check import StepRunner
@@ -12,7 +13,8 @@ from wpk.errors import EngineError, LaunchError
 from wpk.execution import Configuration, KernelImage, LibraryImage
 from wpk.libraries.process import TrialProcess
 from wpk.performance.bound import bound
-from wpk.plans.plan import PlanBundle
+from wpk.plans.plan import Choice as PlannedChoice
+from wpk.plans.plan import LibraryChoice, PlanBundle
 from wpk.problems import Problem
 from wpk.search.library_pick import LibraryPick
 from wpk.search.record import SearchRecord
@@ -43,7 +45,8 @@ class Way:
     """How a candidate is tried.
 
     Attributes:
-        thorough: Whether it is checked at a second seed, as all are that may be chosen.
+        thorough: Whether it is checked at a second seed, as all are that may be chosen; once, however
+            often it is timed afterwards.
         regime: What the caches hold while it is timed; None for the regime that counts.
         timed: Whether it is timed where it is right; else its trial has no times.
     """
@@ -54,6 +57,14 @@ class Way:
 
 
 SEARCHING = Way()
+
+
+class _Checked(NamedTuple):
+    """What a check is about: a choice for a problem, with the machine code that computes it."""
+
+    problem: Problem
+    choice: PlannedChoice | LibraryChoice
+    cubins: frozenset[str]
 
 
 class TrialRunner:
@@ -79,6 +90,7 @@ class TrialRunner:
         self._lease, self._cases, self._others = lease, cases, others
         self._regime, self._patience = regime, patience or Patience()
         self._prepared = PreparedCases()
+        self._right: set[_Checked] = set()  # at both seeds
 
     def prepare(self, image: LibraryImage) -> int:
         """Make a library's implementation ready; the bytes of scratch memory that it needs.
@@ -150,6 +162,11 @@ class TrialRunner:
             self._lease.drop()
         return trial
 
+    def _cases_to_check(self, case: Case, checked: _Checked, way: Way) -> list[Case]:
+        if not way.thorough or self._others is None:
+            return [case]
+        return [] if checked in self._right else [case, self._others[checked.problem]]
+
     def _checked_and_timed(
         self,
         gpu: TrialProcess,
@@ -160,15 +177,15 @@ class TrialRunner:
     ) -> Trial:
         (step,) = bundle.plan.steps
         runner = StepRunner(bundle, bundle.plan.free, gpu)
-        cases = [case]
-        if way.thorough and self._others is not None:
-            cases.append(self._others[step.operator.problem])
-        for each in cases:
+        checked = _Checked(step.operator.problem, step.choice, frozenset(bundle.cubins))
+        for each in self._cases_to_check(case, checked, way):
             outcome = runner.check(step, self._prepared.of(each, runner, step), quick=True)
             if outcome.error is not None:
                 raise outcome.error
             if not outcome.check.passed:
                 return Trial(parameters, Status.WRONG_RESULT, (), outcome.check.detail)
+        if way.thorough:
+            self._right.add(checked)
         if not way.timed:
             return Trial(parameters, Status.OK)
         regime = way.regime or self._regime
