@@ -73,7 +73,8 @@ def result(bench: Bench, case: Case) -> Any:
     return np.lib.stride_tricks.as_strided(flat, case.output, strides).astype(np.float64)
 
 
-@pytest.mark.sanitized
+@pytest.mark.memcheck
+@pytest.mark.racecheck
 @pytest.mark.parametrize("precision", list(Precision))
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_schedules_agree_with_float64(cuda: CudaDevice, name: str, precision: Precision) -> None:

@@ -97,7 +97,8 @@ def all_over(problem: Convolution) -> Iterator[Any]:
         yield TEMPLATE.schedule(legal, int(row))
 
 
-@pytest.mark.sanitized
+@pytest.mark.memcheck
+@pytest.mark.racecheck
 @pytest.mark.parametrize("precision", list(Precision))
 @pytest.mark.parametrize("name", CASES)
 def test_schedules_agree_with_float64(cuda: CudaDevice, name: str, precision: Precision) -> None:

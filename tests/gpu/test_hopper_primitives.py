@@ -37,7 +37,6 @@ def emulated(example: Example, edits: Edits = ()) -> Array:
     return run(example, Emulator(), KernelImage(source.digest, source, b""))
 
 
-@pytest.mark.sanitized
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_agrees_with_the_emulator(hopper: OtherProcess, example: Example) -> None:
     expected = emulated(example)

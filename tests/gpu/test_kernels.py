@@ -57,7 +57,8 @@ def test_kernels_agree_with_the_emulator(
     assert not wrong, f"{len(wrong)} of {len(rows)}: {json.dumps(wrong[:5], indent=1)}"
 
 
-@pytest.mark.sanitized
+@pytest.mark.memcheck
+@pytest.mark.racecheck
 @pytest.mark.parametrize("precision", list(Precision))
 def test_kernels_write_the_same_elements_every_time(
     cuda: Device,

@@ -137,6 +137,18 @@ def cases() -> Iterator[Any]:
                 yield pytest.param(problem, schedule, id=f"{name}: {used.name} {schedule}")
 
 
+def cases_of_tools() -> Iterator[Any]:
+    """Those of 256 columns are not for racecheck: with what it adds, it leaves too few registers.
+
+    Their outputs have elements that are no numbers then, though they are right without it, under
+    memcheck and emulated.
+    """
+    for case in cases():
+        _, schedule = case.values
+        full = isinstance(schedule, WgmmaSchedule) and schedule.block_n == 256
+        yield pytest.param(*case.values, id=case.id, marks=() if full else pytest.mark.racecheck)
+
+
 @pytest.fixture(name="hopper")
 def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
     """The GPU, which must have wgmma."""
@@ -145,8 +157,8 @@ def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
     return cuda
 
 
-@pytest.mark.sanitized
-@pytest.mark.parametrize(("problem", "schedule"), list(cases()))
+@pytest.mark.memcheck
+@pytest.mark.parametrize(("problem", "schedule"), list(cases_of_tools()))
 def test_agrees_with_float64(
     hopper: CudaDevice, problem: Convolution | Matmul, schedule: Tile
 ) -> None:

@@ -2,8 +2,8 @@
 //
 // This is the interface alone: the runtime library of this folder implements the functions
 // below, and kernels are linked against it. Builtins that kernels may use are threadIdx, blockIdx,
-// blockDim, gridDim, __shared__, __align__, __restrict__, __syncthreads, __syncwarp, __threadfence, atomicAdd, the
-// float functions that are declared below, and rsqrtf.
+// blockDim, gridDim, __shared__, __align__, __restrict__, __syncthreads, __syncthreads_or, __syncwarp, __threadfence,
+// atomicAdd, the float functions that are declared below, and rsqrtf.
 //
 // WPK_EMULATOR_CHECKS (0 or 1) is given by the build: with 1, copies and shared accesses go through
 // the runtime, which delays, poisons, checks and counts them; with 0 they are plain memory operations.
@@ -156,6 +156,8 @@ extern "C"
     // The lanes of `mask` meet; the last to arrive runs `kind` for all of them.
     void wpk_emulator_collective(uint32_t mask, wpk::emulated::Collective kind, void* operands);
     void wpk_emulator_barrier();
+    // The same; whether `predicate` holds in any thread.
+    int wpk_emulator_barrier_or(int predicate);
     // A barrier of `threads` threads of the block; `number` is not 0.
     void wpk_emulator_named_barrier(int number, int threads);
     [[noreturn]] void wpk_emulator_fail(const char* what);
@@ -200,6 +202,10 @@ extern "C"
 static inline void __syncthreads()
 {
     wpk_emulator_barrier();
+}
+static inline int __syncthreads_or(int predicate)
+{
+    return wpk_emulator_barrier_or(predicate);
 }
 static inline void __syncwarp(unsigned mask = 0xffffffffu)
 {

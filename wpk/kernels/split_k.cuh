@@ -51,7 +51,8 @@ struct SplitRange
             const bool holds = !Others || threadIdx.x < Threads;
             if (holds)
                 write<Threads>(values, parts + part * (kCount * Threads));
-            if (!arriveLast(static_cast<int*>(partials.counters) + tile, Split, reinterpret_cast<int*>(shared)))
+            int* const counter = static_cast<int*>(partials.counters) + tile;
+            if (!(Others ? arriveLast(counter, Split) : arriveLast(counter, Split, reinterpret_cast<int*>(shared))))
                 return false;
             if (holds)
                 add<Threads>(values, parts);

@@ -133,6 +133,8 @@ void releaseBarrier(RunningBlock& block)
 {
     Worker& self = *worker;
     block.barred = 0;
+    block.voted = block.vote;
+    block.vote = false;
     orderStores(block);
     for (uint32 i = 0; i < block.warps; ++i)
     {
@@ -243,6 +245,14 @@ WPK_API void wpk_emulator_barrier()
         return yieldSometimes();
     }
     return yieldFrom(fiber);
+}
+
+WPK_API int wpk_emulator_barrier_or(int predicate)
+{
+    RunningBlock& block = currentBlock();
+    block.vote |= predicate != 0;
+    wpk_emulator_barrier();
+    return block.voted ? 1 : 0; // until this thread comes to the next barrier
 }
 
 WPK_API void wpk_emulator_fail(const char* what)

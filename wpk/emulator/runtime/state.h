@@ -134,8 +134,9 @@ constexpr uint32 kNamedBarriers = 16;
 struct RunningBlock : emulated::Block
 {
     uint32 live, barred;
-    bool unfenced;   // a store to global memory lies before the last barrier, and no fence after it
-    char* sharedEnd; // a guard region begins here
+    bool vote, voted; // whether a predicate holds at this barrier so far; at the one before
+    bool unfenced;    // a store to global memory lies before the last barrier, and no fence after it
+    char* sharedEnd;  // a guard region begins here
     uint32 firstWarp, warps, firstFiber, threads;
     NamedBarrier namedBarriers[kNamedBarriers];
     std::vector<uint16> writers; // of each chunk of shared memory: 1 + the thread that has not fenced its write

@@ -116,6 +116,7 @@ void beginCluster(Worker& self, uint64 number)
         block.index = {first.x + place.x, first.y + place.y, first.z + place.z};
         block.live = block.threads;
         block.barred = 0;
+        block.vote = block.voted = false;
         block.unfenced = false;
         memset(block.namedBarriers, 0, sizeof block.namedBarriers);
         beginMemory(self, block);
