@@ -18,6 +18,7 @@ from wpk.search.budget import Slice
 from wpk.search.competition import Competition
 from wpk.search.problem_trials import Name, ProblemTrials
 from wpk.search.store_key import problem_digest
+from wpk.search.store_record import Stage
 from wpk.search.tune_record import Rival, Session, Stop, Task, Tried, Tuned
 from wpk.trial import Status
 
@@ -64,6 +65,7 @@ class ProblemTuning:
             self._count(name)
         self.known = len(self.tried)
         self._asked: deque[Name] = deque()  # to be measured, in this order
+        self._hopeful: set[Name] = set()  # that were finalists when they had been tried
         self._exhausted = False
 
     @property
@@ -76,6 +78,7 @@ class ProblemTuning:
         self._limits = limits
         if self._why_stop() is None:
             self._ask()
+        self._expect_finalists()
 
     def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
         """Try the library, then schedules until there is a reason to stop."""
@@ -87,6 +90,7 @@ class ProblemTuning:
             self._ask()
             if self._asked:
                 self._try_next()
+                self._expect_finalists()
                 after_trial()
         self._session.bench.drop(self._trials.requests(self._asked))
         self._asked.clear()
@@ -102,6 +106,7 @@ class ProblemTuning:
         while in_time and finalists and not self._trials.are_compared(finalists):
             self._trials.compare(finalists)
             finalists = self._finalists()  # without those that failed now
+        self._session.bench.drop(self._trials.requests(self._hopeful, Stage.FINAL))
         chosen = tuple(self._trials.final(name) for name in finalists)
         found = self._tuned(stop, finalists, chosen)
         bests = [found.best_of(library=library) for library in (False, True)] if in_time else []
@@ -201,6 +206,14 @@ class ProblemTuning:
         self._asked += fresh
         self._session.bench.expect(self._trials.requests(fresh))
         self._exhausted = not self._asked
+
+    def _expect_finalists(self) -> None:
+        """Have made ready what would be compared if nothing better came."""
+        finalists = self._finalists()
+        fresh = [name for name in finalists if name not in self._hopeful]
+        if fresh and not self._trials.are_compared(finalists):
+            self._session.bench.expect(self._trials.requests(fresh, Stage.FINAL))
+            self._hopeful.update(fresh)
 
     def _try_next(self) -> None:
         """Measure what was asked for first, and tell who asked."""

@@ -112,7 +112,7 @@ class Workbench(Protocol):
     """
 
     def expect(self, requests: Sequence[Request]) -> None:
-        """Note what will be measured soon, in this order: it may be compiled meanwhile."""
+        """Note what will be measured soon, in this order: it may be made ready meanwhile."""
 
     def drop(self, requests: Sequence[Request]) -> None:
         """Note that what was expected will not be measured."""

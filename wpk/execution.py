@@ -171,6 +171,9 @@ class Device(Protocol):
     def write(self, address: int, data: Bytes) -> None:
         """Copy bytes to the device."""
 
+    def fill(self, address: int, size: int, byte: int) -> None:
+        """Set bytes of memory."""
+
     def read(self, address: int, size: int) -> Bytes:
         """Copy bytes from the device, after everything launched before has finished."""
 

@@ -63,6 +63,9 @@ class NumpyDevice:
     def write(self, address: int, data: Bytes) -> None:
         self._at(address, data.size)[...] = data
 
+    def fill(self, address: int, size: int, byte: int) -> None:
+        self._at(address, size)[...] = byte
+
     def read(self, address: int, size: int, into: Bytes) -> None:
         into[...] = self._at(address, size)
 

@@ -215,6 +215,20 @@ def test_a_schedule_is_compiled_and_executed_once(bed: Bed) -> None:
     assert bed.ahead.built() == []  # nothing is made of the sibling's kernel
 
 
+def test_what_is_expected_compiles_before_it_is_asked_and_what_is_dropped_is_forgotten(
+    bed: Bed,
+) -> None:
+    odd, wanted = bed.odd(), RIGHT["product"]
+    odd.expect([wanted])
+    bed.ahead.get([sibling_of(wanted, H200)])  # type: ignore[list-item]
+    compiled = len(bed.submitted)
+    odd.drop([wanted])
+    odd.drop([wanted])
+    assert bed.ahead.built() == []
+    assert odd.verdict(wanted) == Verdict()
+    assert len(bed.submitted) == compiled
+
+
 def test_what_has_no_reference_is_said_to_be_unchecked(bed: Bed) -> None:
     image = channels_last(DType.FP16, 8, 4, 4)
     window = ((2, 2), (2, 2), (1, 1), (0, 0), (0, 0), False)

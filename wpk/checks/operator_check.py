@@ -160,21 +160,29 @@ class StepRunner:
         """Copies of the images, weights and scratch memory on the device, as long as it lasts."""
         device, allocated = self.device, dict[int, int]()
 
+        def reserve(size: int) -> int:
+            address = device.allocate(max(size, _ALIGNMENT))
+            allocated[address] = max(size, _ALIGNMENT)
+            return address
+
         def place(data: Bytes) -> int:
-            address = device.allocate(max(data.nbytes, _ALIGNMENT))
-            allocated[address] = max(data.nbytes, _ALIGNMENT)
+            address = reserve(data.nbytes)
             device.write(address, data)
+            return address
+
+        def filled(size: int, byte: int) -> int:
+            address = reserve(size)
+            device.fill(address, size, byte)
             return address
 
         try:
             where = {name: place(image) for name, image in images.items()}
-            scratch = np.full(max(workspace_bytes(step, self.dims), 1), _POISON, np.uint8)
             addresses = StepAddresses(
                 tuple(self.address(n, where) or place(self.weight(n)) for n in step.inputs),
                 element_bytes(self.plan, step),
                 tuple(self.address(n, where) for n in step.operator.outputs),
-                place(scratch),
-                place(np.zeros(max(counter_bytes(step, self.dims), _ALIGNMENT), np.uint8)),
+                filled(max(workspace_bytes(step, self.dims), 1), _POISON),
+                filled(max(counter_bytes(step, self.dims), _ALIGNMENT), 0),
             )
             works = bind_step(step, addresses, self.dims)
             yield Placed(works, where, addresses.counters, allocated)

@@ -136,6 +136,10 @@ class GpuProcess:
         by_blocks(data.size, lambda block: np.copyto(loan.array[block], flat[block]))
         self._call("write", address, loan.segment, data.size)
 
+    def fill(self, address: int, size: int, byte: int) -> None:
+        """See `CudaDevice.fill`."""
+        self._call("fill", address, size, byte)
+
     def read(self, address: int, size: int) -> Bytes:
         """See `CudaDevice.read`; the array lies in memory that is used again when it is gone."""
         loan = self._shared.lend(size)

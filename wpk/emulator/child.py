@@ -122,6 +122,10 @@ class EmulatorProcess(KernelsOnly):
         """See `Emulator.write`."""
         self._call("write", (address, data))
 
+    def fill(self, address: int, size: int, byte: int) -> None:
+        """See `Emulator.fill`."""
+        self._call("fill", (address, size, byte))
+
     def read(self, address: int, size: int) -> Bytes:
         """See `Emulator.read`."""
         return cast("Bytes", self._call("read", (address, size)))

@@ -125,6 +125,14 @@ class Emulator(KernelsOnly):
         flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
         self._range(address, flat.nbytes).data[:] = flat
 
+    def fill(self, address: int, size: int, byte: int) -> None:
+        """Set bytes of memory.
+
+        Raises:
+            EmulatorError: They do not lie in one allocation.
+        """
+        self._range(address, size).data[:] = byte
+
     def read(self, address: int, size: int) -> Bytes:
         """Copy bytes from the device.
 

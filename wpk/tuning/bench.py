@@ -25,12 +25,14 @@ class Bench:
         self._ahead, self._runner, self._odd = ahead, runner, odd
 
     def expect(self, requests: Sequence[Request]) -> None:
-        """See `Workbench.expect`."""
-        self._ahead.expect([_wanted(each) for each in requests if _is_generated(each)])
+        """See `Workbench.expect`. What may be chosen is made ready for odd shapes."""
+        self._ahead.expect([_wanted(each) for each in requests if _is_searched(each)])
+        self._odd.expect([_wanted(each) for each in requests if _is_finalist(each)])
 
     def drop(self, requests: Sequence[Request]) -> None:
         """See `Workbench.drop`."""
-        self._ahead.drop([_wanted(each) for each in requests if _is_generated(each)])
+        self._ahead.drop([_wanted(each) for each in requests if _is_searched(each)])
+        self._odd.drop([_wanted(each) for each in requests if _is_finalist(each)])
 
     def measure(self, requests: Sequence[Request]) -> Iterator[Trial]:
         """See `Workbench.measure`.
@@ -100,6 +102,11 @@ class Bench:
 
 def _is_generated(request: Request) -> bool:
     return request.template in TEMPLATE_OF
+
+
+def _is_searched(request: Request) -> bool:
+    """Whether it is a schedule that guides the search."""
+    return _is_generated(request) and request.stage is Stage.SEARCH
 
 
 def _is_finalist(request: Request) -> bool:

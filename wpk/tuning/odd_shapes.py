@@ -49,11 +49,20 @@ class OddShapes:
         self._target, self._lease, self._ahead = setting.target, lease, ahead
         self._case = lru_cache(_KEPT)(partial(odd_case, setting=setting))
         self._verdicts: dict[Wanted, Verdict] = {}
+        self._siblings: dict[Wanted, Wanted | str] = {}  # of what was expected and has no verdict
 
     def expect(self, finalists: Sequence[Wanted]) -> None:
         """Note what will be asked: its siblings are compiled meanwhile."""
-        new = [sibling_of(each, self._target) for each in finalists if each not in self._verdicts]
-        self._ahead.expect([each for each in new if isinstance(each, Wanted)])
+        new = [e for e in finalists if e not in self._verdicts and e not in self._siblings]
+        self._siblings |= {each: sibling_of(each, self._target) for each in new}
+        self._ahead.expect(self._compiled(new))
+
+    def drop(self, finalists: Sequence[Wanted]) -> None:
+        """Note that these will not be asked."""
+        expected = [each for each in finalists if each in self._siblings]
+        self._ahead.drop(self._compiled(expected))
+        for each in expected:
+            del self._siblings[each]
 
     def verdict(self, finalist: Wanted) -> Verdict:
         """The outcome for a schedule; waits for its kernels.
@@ -62,8 +71,13 @@ class OddShapes:
             EngineError: The GPU cannot be used at all.
         """
         if finalist not in self._verdicts:
-            self._verdicts[finalist] = self._judge(sibling_of(finalist, self._target))
+            self.expect([finalist])
+            self._verdicts[finalist] = self._judge(self._siblings.pop(finalist))
         return self._verdicts[finalist]
+
+    def _compiled(self, finalists: Sequence[Wanted]) -> list[Wanted]:
+        siblings = (self._siblings[each] for each in finalists)
+        return [sibling for sibling in siblings if isinstance(sibling, Wanted)]
 
     def _judge(self, sibling: Wanted | str) -> Verdict:
         if isinstance(sibling, str):

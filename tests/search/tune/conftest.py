@@ -41,8 +41,9 @@ class DummyRunner:
     Attributes:
         requests: All that was measured, in order.
         calls: How many at once.
-        expected: All that was to be compiled meanwhile, in order.
-        waiting: What of it was neither measured nor dropped.
+        expected: All that the search was to measure soon, in order.
+        finals: All that was to be compared if nothing better came, in order.
+        waiting: What of both was neither measured nor dropped.
         break_after: Trials after which it is interrupted.
         spoil: Gives another outcome for a request, if it wants to.
     """
@@ -51,6 +52,7 @@ class DummyRunner:
         self.requests: list[Request] = []
         self.calls: list[int] = []
         self.expected: list[Request] = []
+        self.finals: list[Request] = []
         self.waiting: list[Request] = []
         self.break_after: float = float("inf")
         self.error: type[BaseException] = KeyboardInterrupt
@@ -58,7 +60,8 @@ class DummyRunner:
         self._clock, self._templates = clock, templates
 
     def expect(self, requests: Sequence[Request]) -> None:
-        self.expected += requests
+        self.expected += [each for each in requests if each.stage is Stage.SEARCH]
+        self.finals += [each for each in requests if each.stage is Stage.FINAL]
         self.waiting += requests
 
     def drop(self, requests: Sequence[Request]) -> None:
@@ -115,6 +118,10 @@ class Bench:
             self.store, entry, self.setup, Regime.COLD, self.effort, None, self.runner, self.clock
         )
         return replace(session, **changes)
+
+    def searched(self) -> list[Request]:
+        """What waits to be measured by the search."""
+        return [each for each in self.runner.waiting if each.stage is Stage.SEARCH]
 
     def search_trials(self) -> int:
         """How many trials of searches the store holds."""

@@ -12,8 +12,10 @@ import pytest
 
 from wpk.problems import Matmul
 from wpk.search.budget import Budget
+from wpk.search.problem_trials import Name
 from wpk.search.registry import SEARCHERS
 from wpk.search.space import SearchSpace
+from wpk.search.store_record import Stage
 from wpk.search.tune import in_order
 from wpk.search.tune_problem import WINDOW
 from wpk.search.tune_record import Contender, Request, Stop, Task
@@ -29,7 +31,7 @@ def test_while_one_is_measured_the_next_ones_compile(
 ) -> None:
     bench = make_bench()
     waiting: list[int] = []
-    bench.runner.spoil = lambda r: waiting.append(len(bench.runner.waiting))
+    bench.runner.spoil = lambda r: waiting.append(len(bench.searched()))
     bench.tune([bench.task(make_product(512, 512, 512))])
     # The last ones of 24 have ever fewer behind them; the finals have none.
     assert waiting[:24] == [WINDOW - 1] * (24 - WINDOW + 1) + list(range(WINDOW - 2, -1, -1))
@@ -44,7 +46,7 @@ def test_a_problem_begins_to_compile_while_the_one_before_is_tuned(
     at_first: list[Request] = []
 
     def look(request: Request) -> None:
-        at_first.extend([] if at_first else bench.runner.waiting)
+        at_first.extend([] if at_first else bench.searched())
 
     bench.runner.spoil = look
     bench.tune([first, second])
@@ -85,6 +87,40 @@ def test_nothing_is_expected_once_the_time_is_over(
     assert bench.runner.waiting == []
 
 
+def test_what_would_be_compared_is_made_ready_and_dropped_where_it_is_overtaken(
+    make_bench: MakeBench, make_product: MakeProduct
+) -> None:
+    bench = make_bench()
+    ready: dict[int, set[Name]] = {}  # before each final
+    costs = iter([9.0, 8.0, 7.0, 6.0, 5.0])
+
+    def spoil(request: Request) -> Trial | None:
+        if request.stage is Stage.FINAL:
+            ready[len(ready)] = {(r.template, r.schedule) for r in bench.runner.finals}
+            return None
+        return Trial(request.schedule, Status.OK, (next(costs),))
+
+    bench.runner.spoil = spoil
+    task = bench.task(make_product(512, 512, 512))
+    (tuned,) = bench.tune([task], budget=Budget(trials=5))
+    tried = [(each.template, each.trial.schedule) for each in tuned.tried]
+    assert [(r.template, r.schedule) for r in bench.runner.finals] == tried
+    assert ready[0] == set(tried)  # each was among the best three when it had been tried
+    assert bench.runner.waiting == []
+
+
+def test_what_was_compared_before_is_not_made_ready(
+    make_bench: MakeBench, make_product: MakeProduct
+) -> None:
+    bench = make_bench()
+    task = bench.task(make_product(512, 512, 512))
+    bench.tune([task])
+    assert bench.runner.finals
+    bench.runner.finals.clear()
+    bench.tune([task])
+    assert bench.runner.finals == []
+
+
 class _Sleeping:
     """Compiles on so many threads and measures, both by sleeping."""
 
@@ -121,13 +157,14 @@ class _Clocked:
         self.built: dict[Request, float] = {}
 
     def expect(self, requests: Sequence[Request]) -> None:
-        for each in requests:
+        for each in (r for r in requests if r.stage is Stage.SEARCH):
             end = max(self.now, heappop(self.free)) + self.compiling
             heappush(self.free, end)
             self.built[each] = end
 
     def drop(self, requests: Sequence[Request]) -> None:
-        assert not requests, "every schedule that was expected is measured here"
+        searched = [each for each in requests if each.stage is Stage.SEARCH]
+        assert not searched, "every schedule that was expected is measured here"
 
     def measure(self, requests: Sequence[Request]) -> Iterator[Trial]:
         for each in requests:
