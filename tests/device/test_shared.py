@@ -130,6 +130,7 @@ def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, end: str) -> No
         monkeypatch.setattr(process._connection, "poll", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             process.write(address, data(LARGE))
+        assert not process.is_alive  # what it still answered would be taken for the next call's
     process.close()
     assert np.array_equal(left, data(LARGE))
     del left

@@ -187,8 +187,6 @@ class GpuProcess:
         try:
             self._connection.send(Call(method, arguments, seconds))
             if not self._connection.poll(seconds):
-                self._child.kill()
-                self._child.wait()
                 raise GpuTimeoutError(
                     f"{method} did not end within {seconds:g} s: a kernel hangs",
                     fix="another schedule may not hang; for a large problem, allow more time",
@@ -199,6 +197,10 @@ class GpuProcess:
                 f"the process of the GPU died in {method} (status {self._child.wait()})",
                 fix="execute the plan with --device cpu, which says where a kernel goes wrong",
             ) from error
+        except BaseException:  # the answer, if it still came, would be taken for the next call's
+            self._child.kill()
+            self._child.wait()
+            raise
         if isinstance(answer, LaunchError):
             self._child.kill()
             self._child.wait()
