@@ -119,6 +119,10 @@ FAULTS = [
     Fault("patches are asked for too early", "if (kEarly)\n        waitForPrevious();"),
     Fault("barriers are used as memory happens to be", "memory.init();"),
     Fault(
+        "barriers are used before they may be there",
+        "__syncthreads(); // the barriers are there for everyone",
+    ),
+    Fault(
         "the epilogue stages where patches lie",
         "shared + memory.kStagingAt",
         "shared + memory.kPatchesAt",

@@ -52,6 +52,11 @@ STAYING = [
         "place = {};\n        const Tiles tiles = tilesAt(turn",
     ),
     (
+        "barriers are used before they may be there",
+        "__syncthreads(); // the barriers are there for everyone\n    if (isProducer)",
+        "if (isProducer)",
+    ),
+    (
         "the next tile does not wait for its slot",
         "waitBarrier(empty(place.slot), place.parity ^ 1);",
         "",
@@ -157,6 +162,11 @@ FAULTS = [
     ),
     Fault("products without their fence", "fenceWgmma();"),
     Fault("the second warpgroup multiplies the first one's rows", "/ Shape::kGroupWarps", "/ 8"),
+    Fault(
+        "barriers are used before they may be there",
+        "__syncthreads(); // the barriers are there for everyone\n    if (warpIndex() < Shape::warpsM)",
+        "if (warpIndex() < Shape::warpsM)",
+    ),
     Fault(
         "the epilogue takes the ring's place before all have left it",
         "__syncthreads();       // the ring is free",

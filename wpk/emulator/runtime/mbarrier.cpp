@@ -1,4 +1,5 @@
 // Barriers in shared memory that count arrivals of threads and bytes of asynchronous writes (sm_90).
+#include <algorithm>
 #include <cstdio>
 
 #include "state.h"
@@ -50,6 +51,36 @@ void requireInitialised(uint16 pending, uint16 count, const char* what)
         fail("%s at a barrier that has not been initialised", what);
 }
 
+void noteOrigin(unsigned long barrier)
+{
+    std::vector<BarrierOrigin>& origins = worker->barrierOrigins;
+    const BarrierOrigin origin{barrier, currentFiber(), currentBlock().phases, worker->clusterPhases};
+    const auto known = std::find_if(
+        origins.begin(), origins.end(), [=](const BarrierOrigin& each) { return each.barrier == barrier; });
+    if (known == origins.end())
+        origins.push_back(origin);
+    else
+        *known = origin;
+}
+
+// Other warps than the one that has initialised a barrier come behind a barrier of the block, those of other blocks
+// behind one of the cluster: else it may not be there yet.
+void requireOrdered(unsigned long barrier, const char* what)
+{
+    const Fiber& self = *currentFiber();
+    for (const BarrierOrigin& origin : worker->barrierOrigins)
+    {
+        if (origin.barrier != barrier || origin.thread->warp == self.warp)
+            continue;
+        const bool isOfBlock = origin.thread->block == self.block;
+        const bool isOrdered =
+            worker->clusterPhases > origin.clusterPhases || (isOfBlock && currentBlock().phases > origin.blockPhases);
+        if (!isOrdered)
+            fail("%s at a barrier that may not be there yet: none of the %s since thread %u has initialised it", what,
+                isOfBlock ? "block" : "cluster", origin.thread->index.x);
+    }
+}
+
 void addBytes(Barrier& barrier, int bytes)
 {
     barrier.bytes += bytes;
@@ -99,12 +130,15 @@ WPK_API void wpk_emulator_mbarrier_init(unsigned long barrier, int count)
     state.pending = static_cast<uint16_t>(count);
     state.count = static_cast<uint16_t>(count);
     state.phase = 0;
+    if (currentFiber()->checks != nullptr)
+        noteOrigin(barrier);
 }
 
 WPK_API void wpk_emulator_mbarrier_arrive(unsigned long barrier, int transaction_bytes)
 {
     Barrier& state = clusterBarrierAt(barrier);
     requireInitialised(state.pending, state.count, "an arrival");
+    requireOrdered(barrier, "an arrival");
     if (state.pending == 0)
         fail("more arrivals at a barrier than its count of %u", unsigned{state.count});
     addBytes(state, transaction_bytes);
@@ -122,6 +156,7 @@ WPK_API void wpk_emulator_mbarrier_wait(unsigned long barrier, int parity)
 {
     const volatile Barrier& state = barrierAt(barrier);
     requireInitialised(state.pending, state.count, "a wait");
+    requireOrdered(barrier, "a wait");
     while (state.phase == (parity & 1))
         sleepFor(Collective::mbarrier, reinterpret_cast<const void*>(barrier), static_cast<uint32_t>(parity));
 }

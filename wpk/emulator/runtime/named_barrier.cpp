@@ -19,6 +19,7 @@ WPK_API void wpk_emulator_named_barrier(int number, int threads)
     {
         barrier.arrived = 0;
         barrier.phase++;
+        block.phases++;
         orderStores(block);
         wakeSleepers();
         return yieldSometimes();

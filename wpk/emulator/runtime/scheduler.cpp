@@ -135,6 +135,7 @@ void releaseBarrier(RunningBlock& block)
     block.barred = 0;
     block.voted = block.vote;
     block.vote = false;
+    block.phases++;
     orderStores(block);
     for (uint32 i = 0; i < block.warps; ++i)
     {

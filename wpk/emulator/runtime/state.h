@@ -131,6 +131,15 @@ struct NamedBarrier
 };
 constexpr uint32 kNamedBarriers = 16;
 
+// Who has initialised a barrier in shared memory, and after how many of its block's and the cluster's phases.
+struct BarrierOrigin
+{
+    unsigned long barrier;
+    const Fiber* thread;
+    uint32 blockPhases;
+    uint64 clusterPhases;
+};
+
 struct RunningBlock : emulated::Block
 {
     uint32 live, barred;
@@ -138,6 +147,7 @@ struct RunningBlock : emulated::Block
     bool unfenced;    // a store to global memory lies before the last barrier, and no fence after it
     char* sharedEnd;  // a guard region begins here
     uint32 firstWarp, warps, firstFiber, threads;
+    uint32 phases; // of its barriers, named ones too, that have ended
     NamedBarrier namedBarriers[kNamedBarriers];
     std::vector<uint16> writers; // of each chunk of shared memory: 1 + the thread that has not fenced its write
 };
@@ -172,6 +182,7 @@ struct Worker
     uint64 random = 1;
     Statistics statistics;
     std::vector<AsyncWrite> asyncWrites;
+    std::vector<BarrierOrigin> barrierOrigins; // when checking
     char* stacks = nullptr;
     size_t stackCount = 0;
     std::vector<char*> sharedEnds; // of the shared memory of each block

@@ -117,6 +117,7 @@ void beginCluster(Worker& self, uint64 number)
         block.live = block.threads;
         block.barred = 0;
         block.vote = block.voted = false;
+        block.phases = 0;
         block.unfenced = false;
         memset(block.namedBarriers, 0, sizeof block.namedBarriers);
         beginMemory(self, block);
@@ -125,6 +126,7 @@ void beginCluster(Worker& self, uint64 number)
     self.clusterPhases = 0;
     self.random = (launch.seed + number) * 0x9e3779b97f4a7c15ull + 1;
     self.asyncWrites.clear();
+    self.barrierOrigins.clear();
     for (Warp& warp : self.warps)
         beginWarp(warp);
     for (size_t i = 0; i < self.fibers.size(); ++i)
