@@ -143,6 +143,7 @@ def test_what_tunes_a_case_keeps_its_plans_share(small_plan: Path, context: Cont
 
     outcome = measure_tuned(CASE, measure, context)
     assert outcome.figures["seconds"] == 1.0
+    assert 0 < outcome.figures["tuning_seconds"] < 1.0  # the plan was there
     written = json.loads(json.dumps({"figures": outcome.figures}))
     assert share_in(written) == ("resnet50.fp16.b1", Share(1, 1, 0.1, 0.1))
 
