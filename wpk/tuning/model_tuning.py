@@ -38,6 +38,7 @@ from wpk.tuning.bench import Bench
 from wpk.tuning.cases import Case, Cases, make_cases
 from wpk.tuning.compile_ahead import CompileAhead, Submit
 from wpk.tuning.gpu_lease import GpuLease
+from wpk.tuning.host_memory import require_memory
 from wpk.tuning.odd_shapes import OddShapes
 from wpk.tuning.offers import Offers
 from wpk.tuning.selection import selected_problems
@@ -111,8 +112,9 @@ def tune_model(
     Raises:
         KeyboardInterrupt: All trials up to then are in the store; the same command goes on from there.
         StoreError: The store cannot be used.
-        EngineError: The GPU cannot be used.
+        EngineError: The GPU cannot be used, or references do not fit into the machine's memory.
     """
+    require_memory(lowered.program)
     regime = deciding_regime(plan, setting.target)
     make = find_searcher(tuning.searcher)
     named = selected_problems(lowered.program.operators, tuning.operators)
