@@ -86,6 +86,9 @@ def test_what_was_written_is_read(process: NumpyProcess) -> None:
     process.write(address, data(600, 2).reshape(2, 300))
     assert np.array_equal(process.read(address, 600), data(600, 2))
     assert process.read(address, 0).size == 0
+    process.fill(address + 100, 200, 0xA5)
+    expected = np.concatenate((data(600, 2)[:100], np.full(200, 0xA5), data(600, 2)[300:]))
+    assert np.array_equal(process.read(address, 600), expected)
 
 
 def test_arrays_that_were_read_stay_as_they_are(process: NumpyProcess) -> None:

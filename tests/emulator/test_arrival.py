@@ -35,7 +35,7 @@ def _source(way: str, old: str = "", new: str = "") -> KernelSource:
     text = KERNEL.read_text(encoding="utf-8")
     if old:
         header = HEADER.read_text(encoding="utf-8").replace("#pragma once", "")
-        assert old in header, old
+        assert header.count(old) == 1, old
         text = text.replace(INCLUDE, header.replace(old, new))
     return KernelSource(way, text)
 

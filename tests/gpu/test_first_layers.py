@@ -97,30 +97,35 @@ def all_over(problem: Convolution) -> Iterator[Any]:
         yield TEMPLATE.schedule(legal, int(row))
 
 
+def launches(
+    device: CudaDevice, name: str, precision: Precision
+) -> Iterator[tuple[Layer, Any, BoundLaunch]]:
+    """A case's layer with one schedule after another, ready to be launched."""
+    problem = replace(first_layer(precision=precision, **CASES[name]), epilogue=_BIAS)
+    with placed(device, problem) as layer:
+        for schedule in all_over(problem):
+            yield layer, schedule, layer.bound(schedule)
+
+
 @pytest.mark.memcheck
 @pytest.mark.racecheck
 @pytest.mark.parametrize("precision", list(Precision))
 @pytest.mark.parametrize("name", CASES)
 def test_schedules_agree_with_float64(cuda: CudaDevice, name: str, precision: Precision) -> None:
-    problem = replace(first_layer(precision=precision, **CASES[name]), epilogue=_BIAS)
-    with placed(cuda, problem) as layer:
-        for schedule in all_over(problem):
-            worst = layer.worst(layer.bound(schedule))
-            assert worst <= 1, f"{schedule}: {worst} times too far"
+    for layer, schedule, launch in launches(cuda, name, precision):
+        worst = layer.worst(launch)
+        assert worst <= 1, f"{schedule}: {worst} times too far"
 
 
 @pytest.mark.parametrize("precision", list(Precision))
 @pytest.mark.parametrize("name", CASES)
 def test_schedules_repeat_themselves(cuda: CudaDevice, name: str, precision: Precision) -> None:
-    problem = replace(first_layer(precision=precision, **CASES[name]), epilogue=_BIAS)
-    with placed(cuda, problem) as layer:
-        for schedule in all_over(problem):
-            launch = layer.bound(schedule)
+    for layer, _, launch in launches(cuda, name, precision):
+        cuda.launch(launch)
+        first = layer.operands.result()
+        for _ in range(REPETITIONS):
             cuda.launch(launch)
-            first = layer.operands.result()
-            for _ in range(REPETITIONS):
-                cuda.launch(launch)
-                np.testing.assert_array_equal(layer.operands.result(), first)
+            np.testing.assert_array_equal(layer.operands.result(), first)
 
 
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32, Precision.FP32])

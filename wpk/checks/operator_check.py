@@ -172,7 +172,7 @@ class StepRunner:
 
         def filled(size: int, byte: int) -> int:
             address = reserve(size)
-            device.fill(address, size, byte)
+            device.fill(address, allocated[address], byte)
             return address
 
         try:
@@ -181,8 +181,8 @@ class StepRunner:
                 tuple(self.address(n, where) or place(self.weight(n)) for n in step.inputs),
                 element_bytes(self.plan, step),
                 tuple(self.address(n, where) for n in step.operator.outputs),
-                filled(max(workspace_bytes(step, self.dims), 1), _POISON),
-                filled(max(counter_bytes(step, self.dims), _ALIGNMENT), 0),
+                filled(workspace_bytes(step, self.dims), _POISON),
+                filled(counter_bytes(step, self.dims), 0),
             )
             works = bind_step(step, addresses, self.dims)
             yield Placed(works, where, addresses.counters, allocated)

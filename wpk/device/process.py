@@ -107,8 +107,7 @@ class GpuProcess:
 
     def close(self) -> None:
         """End the child."""
-        self._child.kill()
-        self._child.wait()
+        self._end_child()
         self._connection.close()
         self._shared.close()
 
@@ -180,6 +179,10 @@ class GpuProcess:
         """See `wpk.device.step_times.step_seconds`."""
         return cast("tuple[float, ...]", self._call("step_seconds", steps))
 
+    def _end_child(self) -> None:
+        self._child.kill()
+        self._child.wait()
+
     def _call(self, method: str, *arguments: object, limit: float | None = None) -> Any:
         seconds = self.limit_seconds if limit is None else limit
         if not self.is_alive:
@@ -198,12 +201,10 @@ class GpuProcess:
                 fix="execute the plan with --device cpu, which says where a kernel goes wrong",
             ) from error
         except BaseException:  # the answer, if it still came, would be taken for the next call's
-            self._child.kill()
-            self._child.wait()
+            self._end_child()
             raise
         if isinstance(answer, LaunchError):
-            self._child.kill()
-            self._child.wait()
+            self._end_child()
         if isinstance(answer, WpkError):
             raise answer
         return answer

@@ -7,9 +7,12 @@
 namespace wpk
 {
 
-// What thread 0 of a block does where it arrives: true in the last block.
+// Counts a block's arrival; true in thread 0 of the last one. All threads of a block call it.
 WPK_DEVICE bool countArrival(int* counter, int arrivals)
 {
+    __syncthreads(); // what the block has written comes before its arrival
+    if (threadIdx.x != 0)
+        return false;
     __threadfence(); // for the whole device to see, before the count
     const bool last = atomicAdd(counter, 1) == arrivals - 1;
     __threadfence(); // what is read from here on comes after the count
@@ -24,17 +27,16 @@ WPK_DEVICE bool countArrival(int* counter, int arrivals)
 // `counter` is zero before the first arrival, and again after the last.
 WPK_DEVICE bool arriveLast(int* counter, int arrivals)
 {
-    __syncthreads(); // what the block has written comes before its arrival
-    return __syncthreads_or(threadIdx.x == 0 && countArrival(counter, arrivals));
+    return __syncthreads_or(countArrival(counter, arrivals));
 }
 
 // The same by a barrier more and a word of shared memory, which the block does not use now, and may use again
 // afterwards: around the vote ptxas spills registers of kernels that multiply by mma.
 WPK_DEVICE bool arriveLast(int* counter, int arrivals, int* flag)
 {
-    __syncthreads(); // what the block has written comes before its arrival
+    const bool isLast = countArrival(counter, arrivals);
     if (threadIdx.x == 0)
-        *flag = countArrival(counter, arrivals) ? 1 : 0;
+        *flag = isLast ? 1 : 0;
     __syncthreads();
     const bool last = *flag != 0;
     __syncthreads(); // everyone has read the flag

@@ -81,6 +81,14 @@ class Cases(Mapping[Problem, Case]):
         return len(self._made)
 
 
+def first_operators(program: Program) -> dict[Problem, Operator]:
+    """Of each distinct problem the operator that stands for it."""
+    first: dict[Problem, Operator] = {}
+    for operator in program.operators:
+        first.setdefault(operator.problem, operator)
+    return first
+
+
 def make_cases(
     lowered: LoweredModel, plan: Plan, setting: Setting, seed: int
 ) -> dict[Problem, Case]:
@@ -96,9 +104,7 @@ def make_cases(
         setting: What candidates' plans are written for.
         seed: Of the model's random inputs.
     """
-    first: dict[Problem, Operator] = {}
-    for operator in lowered.program.operators:
-        first.setdefault(operator.problem, operator)
+    first = first_operators(lowered.program)
     by_call = {operator.call: operator for operator in first.values() if operator.call}
     cases: dict[Problem, Case] = {}
     memory: dict[str, Array] = {}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
+from wpk.tuning.cases import first_operators
 
 SEEDS = 2
 """References are held at so many seeds while a model is tuned."""
@@ -36,8 +37,8 @@ def reference_bytes(program: Program) -> int:
 
     Every tensor as it lies in memory, and of the first operator of each problem what it should give.
     """
-    first = {operator.problem: operator for operator in reversed(program.operators)}
-    given = [name for operator in first.values() for name in operator.outputs]
+    first = first_operators(program).values()
+    given = [name for operator in first for name in operator.outputs]
     tensors = sum(prod(v.logical_shape) * v.dtype.bytes for v in program.values.values())
     return tensors + sum(prod(program.values[n].logical_shape) for n in given) * _ELEMENT_BYTES
 

@@ -38,7 +38,7 @@ from wpk.tuning.bench import Bench
 from wpk.tuning.cases import Case, Cases, make_cases
 from wpk.tuning.compile_ahead import CompileAhead, Submit
 from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.host_memory import require_memory
+from wpk.tuning.host_memory import SEEDS, require_memory
 from wpk.tuning.odd_shapes import OddShapes
 from wpk.tuning.offers import Offers
 from wpk.tuning.selection import selected_problems
@@ -125,7 +125,7 @@ def tune_model(
         tell("computing references", 1, 1)
         return made
 
-    first, second = (Cases(partial(cases, tuning.seed + number)) for number in range(2))
+    first, second = (Cases(partial(cases, tuning.seed + number)) for number in range(SEEDS))
     tasks = [t for t in _tasks(plan, found, setting.target, make) if t.problem in named]
     tasks = _with_rivals(tasks, lowered.program, means.offers, tell)
     setup = Setup(

@@ -1,5 +1,4 @@
 // Barriers in shared memory that count arrivals of threads and bytes of asynchronous writes (sm_90).
-#include <algorithm>
 #include <cstdio>
 
 #include "state.h"
@@ -51,16 +50,24 @@ void requireInitialised(uint16 pending, uint16 count, const char* what)
         fail("%s at a barrier that has not been initialised", what);
 }
 
+// Null where nobody has initialised it, or nothing is checked.
+BarrierOrigin* originOf(unsigned long barrier)
+{
+    for (BarrierOrigin& origin : worker->barrierOrigins)
+    {
+        if (origin.barrier == barrier)
+            return &origin;
+    }
+    return nullptr;
+}
+
 void noteOrigin(unsigned long barrier)
 {
-    std::vector<BarrierOrigin>& origins = worker->barrierOrigins;
     const BarrierOrigin origin{barrier, currentFiber(), currentBlock().phases, worker->clusterPhases};
-    const auto known = std::find_if(
-        origins.begin(), origins.end(), [=](const BarrierOrigin& each) { return each.barrier == barrier; });
-    if (known == origins.end())
-        origins.push_back(origin);
-    else
+    if (BarrierOrigin* const known = originOf(barrier))
         *known = origin;
+    else
+        worker->barrierOrigins.push_back(origin);
 }
 
 // Other warps than the one that has initialised a barrier come behind a barrier of the block, those of other blocks
@@ -68,17 +75,15 @@ void noteOrigin(unsigned long barrier)
 void requireOrdered(unsigned long barrier, const char* what)
 {
     const Fiber& self = *currentFiber();
-    for (const BarrierOrigin& origin : worker->barrierOrigins)
-    {
-        if (origin.barrier != barrier || origin.thread->warp == self.warp)
-            continue;
-        const bool isOfBlock = origin.thread->block == self.block;
-        const bool isOrdered =
-            worker->clusterPhases > origin.clusterPhases || (isOfBlock && currentBlock().phases > origin.blockPhases);
-        if (!isOrdered)
-            fail("%s at a barrier that may not be there yet: none of the %s since thread %u has initialised it", what,
-                isOfBlock ? "block" : "cluster", origin.thread->index.x);
-    }
+    const BarrierOrigin* const origin = originOf(barrier);
+    if (origin == nullptr || origin->thread->warp == self.warp)
+        return;
+    const bool isOfBlock = origin->thread->block == self.block;
+    const bool isOrdered =
+        worker->clusterPhases > origin->clusterPhases || (isOfBlock && currentBlock().phases > origin->blockPhases);
+    if (!isOrdered)
+        fail("%s at a barrier that may not be there yet: none of the %s since thread %u has initialised it", what,
+            isOfBlock ? "block" : "cluster", origin->thread->index.x);
 }
 
 void addBytes(Barrier& barrier, int bytes)
