@@ -9,8 +9,9 @@ Each result is a call of a local function that holds the original nodes. Who get
 operators could have:
 
 1. A softmax takes the masks and scales before it, so that they are applied in fp32.
-2. Anchors take what follows them, the last anchor of the graph first: of two producers of one
-   residual Add the later one computes it, when the other operand is there already.
+2. Anchors take what follows them, those behind the longest chain of anchors first: of two producers
+   of one residual Add the one that is ready last computes it, so that the other, a shortcut, can run
+   beside the chain. Of equals it is the last in the graph.
 3. Norms and reductions take what is left before them, convolutions the limits of their input.
 4. What is left becomes element-wise operators.
 5. Casts and views go into the operators that read them, copied where several do; views that
@@ -71,7 +72,8 @@ def plan_operators(graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> C
     for cluster in anchors:
         if is_op(cluster.anchor, *SOFTMAX):
             _grow_before(clusters, cluster.nodes[0])
-    for cluster in reversed(anchors):
+    depths = _depths(graph, clusters)
+    for cluster in reversed(sorted(anchors, key=lambda each: depths[id(each.anchor)])):
         clusters.grow_epilogue(cluster)
     for cluster in reversed(anchors):
         if cluster.anchor is not None and is_op(cluster.anchor, *WITH_PROLOGUE):
@@ -88,6 +90,16 @@ def plan_operators(graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> C
     absorb_views(clusters)
     join_attention(clusters)
     return clusters
+
+
+def _depths(graph: gs.Graph, clusters: Clusters) -> dict[int, int]:
+    """For each node the anchors on the longest chain that ends with it; keys are ids."""
+    depths: dict[int, int] = {}
+    for node in graph.nodes:
+        makers = [tensor.inputs[0] for tensor in node.inputs if tensor.inputs]
+        behind = max((depths.get(id(maker), 0) for maker in makers), default=0)
+        depths[id(node)] = behind + (id(node) in clusters.owner)
+    return depths
 
 
 def _grow_before(clusters: Clusters, anchor: gs.Node) -> None:

@@ -133,11 +133,15 @@ Work = BoundLaunch | BoundCall
 """What a device starts: a kernel, or a library's implementation."""
 
 
+Predecessors = Sequence[Sequence[int]]
+"""For each piece of work the numbers of those that must be done when it begins."""
+
+
 class Replay(Protocol):
     """Work that was captured once, to be started again and again."""
 
     def replay(self) -> None:
-        """Start them; they run one after the other, and may still run when this returns.
+        """Start them; they run in their order, and may still run when this returns.
 
         Raises:
             LaunchError: They cannot be started, or one failed.
@@ -184,8 +188,13 @@ class Device(Protocol):
             LaunchError: It cannot be started, or failed.
         """
 
-    def capture(self, works: Sequence[Work]) -> Replay:
+    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> Replay:
         """Make work ready to be started together; images and memory must outlive the replay.
+
+        Args:
+            works: In an order in which they may be done.
+            predecessors: For each the numbers of those, all smaller than its own, that must be done
+                when it begins, and no others need be; None where each follows the one in front.
 
         Raises:
             LaunchError: One cannot be started.

@@ -9,7 +9,7 @@ import ctypes
 from collections.abc import Sequence
 
 from wpk.emulator.emulator import Emulator
-from wpk.execution import OneByOne, Work
+from wpk.execution import OneByOne, Predecessors, Work
 
 
 class Started(OneByOne):
@@ -53,7 +53,7 @@ class Accountant(Emulator):
         self.captured = 0
         self.held: set[int] = set()
 
-    def capture(self, works: Sequence[Work]) -> OneByOne:
+    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> OneByOne:
         self.captured += 1
         return super().capture(works)
 
@@ -96,7 +96,7 @@ class Streams(Accountant):
     def current(self) -> Streams:
         return self
 
-    def capture(self, works: Sequence[Work]) -> Started:
+    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> Started:
         assert self.inside
         self.captured += 1
         return Started(self, works)

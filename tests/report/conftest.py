@@ -11,6 +11,7 @@ from wpk.build.resources import KernelResources
 from wpk.dtypes import Precision, from_numpy
 from wpk.lowering.memory import plan_memory
 from wpk.lowering.model import LoweredModel, lower_model
+from wpk.lowering.order import Order
 from wpk.lowering.program import NodeRecord, Operator, Program
 from wpk.plans.plan import (
     SCHEMA,
@@ -175,9 +176,9 @@ def _weights(program: Program) -> dict[str, Weight]:
 
 
 def _memory(program: Program) -> Memory:
-    names = [(*operator.inputs, *operator.outputs) for operator in program.operators]
+    order = Order(program.values, program.operators)
     pinned = (*program.inputs, *program.outputs)
-    arena = plan_memory(program.buffers, program.values, names, pinned, program.free)
+    arena = plan_memory(program.buffers, program.values, order, pinned, program.free)
     weights = sum(array.nbytes for array in program.constants.values())
     return Memory(arena.arena_bytes, arena.peak_bytes, weights)
 

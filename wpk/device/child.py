@@ -19,7 +19,7 @@ from wpk.device.memory import pin
 from wpk.device.shared import Segment, SharedSegments
 from wpk.device.step_times import step_seconds
 from wpk.errors import WpkError
-from wpk.execution import Bytes, Replay, Work
+from wpk.execution import Bytes, Predecessors, Replay, Work
 
 _ORPHAN_GRACE_SECONDS = 10
 
@@ -74,12 +74,14 @@ class _Served:
         with self._device.active():
             pin(data)
 
-    def _capture(self, works: Sequence[Work], unused: Sequence[int]) -> int:
+    def _capture(
+        self, works: Sequence[Work], predecessors: Predecessors | None, unused: Sequence[int]
+    ) -> int:
         """The number of a new graph; those that nobody can replay any more go."""
         for number in unused:
             del self._captured[number]
         number = next(self._numbers)
-        self._captured[number] = self._device.capture(works)
+        self._captured[number] = self._device.capture(works, predecessors)
         return number
 
 

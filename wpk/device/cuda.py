@@ -12,14 +12,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.device.capture_order import end_overlap, put_in_order
 from wpk.device.context import CurrentContext, DriverContext, pycuda_driver, retain
 from wpk.device.facts import DeviceFacts, read_driver_version, read_facts
-from wpk.device.graph import CudaGraph, CudaMark, bindings, checked, end_overlap
+from wpk.device.graph import CudaGraph, CudaMark, bindings, checked
 from wpk.device.kernels import CudaKernels
 from wpk.device.memory import CudaMemory, located
 from wpk.device.streams import LEGACY_STREAM
 from wpk.errors import EngineError, LaunchError
-from wpk.execution import BoundCall, Image, KernelsOnly, LibraryImage, Replay, Work
+from wpk.execution import (
+    BoundCall,
+    Image,
+    KernelsOnly,
+    LibraryImage,
+    Predecessors,
+    Replay,
+    Work,
+)
 
 Bytes = NDArray[np.uint8]
 
@@ -181,29 +190,33 @@ class CudaDevice(KernelsOnly):
             LaunchError: It cannot be started.
         """
         with self._context:
-            if isinstance(work, BoundCall):
-                if self._kernel_in_front:
-                    end_overlap(self.work_stream)
-                self.call_library(work)
-            else:
-                self._kernels.launch(work, self.work_stream)
+            self._start(work, self._kernel_in_front)
             self._kernel_in_front = not isinstance(work, BoundCall)
 
-    def capture(self, works: Sequence[Work]) -> CudaGraph:
-        """A CUDA graph of work that follows each other.
+    def _start(self, work: Work, behind_kernel: bool) -> None:
+        """Put work on the stream of the moment."""
+        if isinstance(work, BoundCall):
+            if behind_kernel:
+                end_overlap(self.work_stream)
+            self.call_library(work)
+        else:
+            self._kernels.launch(work, self.work_stream)
+
+    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> CudaGraph:
+        """A CUDA graph; see `Device.capture`.
 
         Raises:
             LaunchError: One cannot be started.
         """
-
-        def enqueue() -> None:
-            for work in works:
-                self.launch(work)
-
         with self._context:
             self._streams.reverse()
+            stream = self.work_stream
             try:
-                graph = CudaGraph(self.work_stream, enqueue, replays_on=self.stream)
+                graph = CudaGraph(
+                    stream,
+                    lambda: put_in_order(stream, works, predecessors, self._start),
+                    replays_on=self.stream,
+                )
             finally:
                 self._streams.reverse()
         self._children.add(graph)

@@ -31,17 +31,17 @@ class CudaGraph:
             LaunchError: Something cannot be captured.
         """
         self._driver = bindings()
-        self._stream = _stream(stream if replays_on is None else replays_on)
+        self._stream = stream_object(stream if replays_on is None else replays_on)
         mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-        checked("begin a graph", self._driver.cuStreamBeginCapture(_stream(stream), mode))
+        checked("begin a graph", self._driver.cuStreamBeginCapture(stream_object(stream), mode))
         try:
             enqueue()
         except BaseException:
-            _, graph = self._driver.cuStreamEndCapture(_stream(stream))
+            _, graph = self._driver.cuStreamEndCapture(stream_object(stream))
             if graph is not None and int(graph):  # none is left of one that was broken off
                 self._driver.cuGraphDestroy(graph)
             raise
-        graph = checked("end a graph", self._driver.cuStreamEndCapture(_stream(stream)))
+        graph = checked("end a graph", self._driver.cuStreamEndCapture(stream_object(stream)))
         try:
             self._executable = checked("make a graph", self._driver.cuGraphInstantiate(graph, 0))
         finally:
@@ -66,7 +66,7 @@ class CudaGraph:
         Raises:
             LaunchError: It cannot be started, or something before it failed.
         """
-        launched = self._launch(self._executable, _stream(stream))
+        launched = self._launch(self._executable, stream_object(stream))
         if launched[0]:
             checked("start a graph", launched)
 
@@ -89,13 +89,13 @@ class CudaMark:
 
     def record(self, stream: int) -> None:
         """See `wpk.device.streams.Mark.record`."""
-        answer = self._driver.cuEventRecord(self._event, _stream(stream))
+        answer = self._driver.cuEventRecord(self._event, stream_object(stream))
         if answer[0]:
             checked("mark a stream", answer)
 
     def hold(self, stream: int) -> None:
         """See `wpk.device.streams.Mark.hold`."""
-        answer = self._driver.cuStreamWaitEvent(_stream(stream), self._event, 0)
+        answer = self._driver.cuStreamWaitEvent(stream_object(stream), self._event, 0)
         if answer[0]:
             checked("order two streams", answer)
 
@@ -106,32 +106,9 @@ class CudaMark:
             checked("finish its work", answer)
 
 
-def end_overlap(stream: int) -> None:
-    """What follows on a stream begins after the kernel in front of it has ended, however it is launched.
-
-    A captured stream gets a node that does nothing: only between two kernels is an edge programmatic.
-    On other streams an event stands between them.
-
-    Raises:
-        LaunchError: The driver refuses.
-    """
-    driver, handle = bindings(), _stream(stream)
-    answer = driver.cuStreamGetCaptureInfo(handle)
-    checked("look at a stream", answer)
-    _, status, _, graph, nodes, *_ = answer
-    if status != driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_ACTIVE:
-        CudaMark().record(stream)
-        return
-    node = checked("order a graph", driver.cuGraphAddEmptyNode(graph, nodes, len(nodes)))
-    replace = driver.CUstreamUpdateCaptureDependencies_flags.CU_STREAM_SET_CAPTURE_DEPENDENCIES
-    checked(
-        "order a graph",
-        driver.cuStreamUpdateCaptureDependencies(handle, [node], None, 1, int(replace)),
-    )
-
-
 @lru_cache(maxsize=64)
-def _stream(handle: int) -> Any:
+def stream_object(handle: int) -> Any:
+    """cuda-bindings' stream of a handle."""
     return bindings().CUstream(handle)
 
 

@@ -23,7 +23,7 @@ from wpk.device.rotation import Region
 from wpk.device.shared import SharedMemory
 from wpk.device.timing import Patience, Timing
 from wpk.errors import LaunchError, WpkError
-from wpk.execution import Bytes, Image, Replay, Work
+from wpk.execution import Bytes, Image, Predecessors, Replay, Work
 from wpk.trial import Regime
 
 _START_SECONDS = 60.0
@@ -149,10 +149,10 @@ class GpuProcess:
         """See `CudaDevice.launch`."""
         self._call("launch", work)
 
-    def capture(self, works: Sequence[Work]) -> Replay:
+    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> Replay:
         """See `CudaDevice.capture`; the graph is the child's."""
         unused = [self._unused.pop() for _ in range(len(self._unused))]
-        number = cast("int", self._call("capture", tuple(works), unused))
+        number = cast("int", self._call("capture", tuple(works), predecessors, unused))
         replay = _RemoteReplay(self, number)
         weakref.finalize(replay, self._unused.append, number)  # no call: it may come amid another
         return replay

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, runtime_checkable
 
 from wpk.errors import EngineError
-from wpk.execution import Device, Replay, Work
+from wpk.execution import Device, Predecessors, Replay, Work
 
 LEGACY_STREAM = 1
 """The default stream that waits for all blocking streams, as CUDA_DRIVER_API calls ``CU_STREAM_LEGACY``."""
@@ -58,7 +58,9 @@ class StreamDevice(Device, Protocol):
     def active(self) -> AbstractContextManager[object]:
         """While entered, calls of this thread go to this device, and other threads' wait."""
 
-    def capture(self, works: Sequence[Work]) -> StreamReplay:
+    def capture(
+        self, works: Sequence[Work], predecessors: Predecessors | None = None
+    ) -> StreamReplay:
         """See `Device.capture`."""
 
     def make_mark(self) -> Mark:

@@ -29,6 +29,7 @@ from wpk.execution import (
     KernelsOnly,
     LibraryImage,
     OneByOne,
+    Predecessors,
     Work,
 )
 
@@ -150,8 +151,8 @@ class EmulatorProcess(KernelsOnly):
             self._sent.add(launch.kernel)
         self.statistics = cast("Statistics", self._call("launch", (launch,)))
 
-    def capture(self, works: Sequence[Work]) -> OneByOne:
-        """Work to be executed together."""
+    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> OneByOne:
+        """Work to be executed together: one after the other, as it is given."""
         return OneByOne(self, works)
 
     def synchronize(self) -> None:

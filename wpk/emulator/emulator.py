@@ -19,6 +19,7 @@ from wpk.execution import (
     KernelsOnly,
     LibraryImage,
     OneByOne,
+    Predecessors,
     Work,
 )
 from wpk.launch import EARLY_LAUNCH
@@ -171,8 +172,8 @@ class Emulator(KernelsOnly):
             for address, buffer in self._buffers.items():
                 buffer.check_edges(f"the buffer at {address:#x}, by {launch.entry}")
 
-    def capture(self, works: Sequence[Work]) -> OneByOne:
-        """Work to be executed together."""
+    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> OneByOne:
+        """Work to be executed together: one after the other, as it is given."""
         return OneByOne(self, works)
 
     def synchronize(self) -> None:

@@ -1,17 +1,21 @@
 """A plan on a device at given sizes: addresses, launches, and their replay, made once and kept."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from wpk.execution import Device, Replay, Work
 from wpk.lowering.memory import MemoryPlan
+from wpk.lowering.order import Order
 from wpk.plans.binding import (
+    Pieces,
     StepAddresses,
     arena,
     bind_step,
     counter_bytes,
     element_bytes,
+    order_of,
+    pieces,
     workspace_bytes,
 )
 from wpk.plans.plan import Plan
@@ -42,25 +46,44 @@ class Binding:
     ) -> None:
         """Evaluate every launch at its addresses, and capture."""
         self._values, memory = plan.values, where.plan(dims)
+        scratch, counters = where.scratch(dims), where.counts(dims)
         self._starts = {name: where.arena + offset for name, offset in memory.offsets.items()}
         for name, address in external.items():
             self._starts[self._values[name].buffer] = address - self._values[name].offset
         self.steps: list[tuple[Work, ...]] = []
-        for step in plan.steps:
+        for index, step in enumerate(plan.steps):
             addresses = StepAddresses(
                 tuple(where.weights.get(n) or self.address(n) for n in step.inputs),
                 element_bytes(plan, step),
                 tuple(self.address(name) for name in step.operator.outputs),
-                where.workspace,
-                where.counters,
+                where.workspace + scratch.offsets[index],
+                where.counters + counters.offsets[index],
             )
             self.steps.append(bind_step(step, addresses, dims))
-        self.replay: Replay = device.capture([each for step in self.steps for each in step])
+        works, predecessors = _in_order(self.steps, where.order)
+        self.replay: Replay = device.capture(works, predecessors)
 
     def address(self, name: str) -> int:
         """Where a value lies."""
         value = self._values[name]
         return self._starts[value.buffer] + value.offset
+
+
+def _in_order(
+    steps: Sequence[Sequence[Work]], order: Order
+) -> tuple[list[Work], list[tuple[int, ...]]]:
+    """All work of the steps, and for each piece of it those that it begins after."""
+    works: list[Work] = []
+    predecessors: list[tuple[int, ...]] = []
+    ends: list[int] = []
+    for step, others in zip(steps, order.predecessors, strict=True):
+        before = tuple(ends[other] for other in others)
+        for work in step:
+            predecessors.append(before)
+            before = (len(works),)
+            works.append(work)
+        ends.append(len(works) - 1)
+    return works, predecessors
 
 
 BindingKey = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
@@ -157,17 +180,22 @@ class _Memory:
     def __init__(self, plan: Plan, device: Device, weights: Mapping[str, int]) -> None:
         self.weights = weights
         self.arena = self.workspace = self.counters = 0
+        self.order = order_of(plan)
         self._plan, self._device = plan, device
         self._sizes = (0, 0, 0)
 
     def plan(self, dims: Mapping[str, int]) -> MemoryPlan:
-        return arena(self._plan, dims)
+        return arena(self._plan, self.order, dims)
+
+    def scratch(self, dims: Mapping[str, int]) -> Pieces:
+        return pieces(self._plan, self.order, dims, workspace_bytes)
+
+    def counts(self, dims: Mapping[str, int]) -> Pieces:
+        return pieces(self._plan, self.order, dims, counter_bytes)
 
     def needed(self, dims: Mapping[str, int]) -> tuple[int, int, int]:
         """Bytes of the arena, of the workspace and of the counters."""
-        scratch = max((workspace_bytes(step, dims) for step in self._plan.steps), default=0)
-        counters = max((counter_bytes(step, dims) for step in self._plan.steps), default=0)
-        return self.plan(dims).arena_bytes, scratch, counters
+        return self.plan(dims).arena_bytes, self.scratch(dims).bytes, self.counts(dims).bytes
 
     def holds(self, dims: Mapping[str, int]) -> bool:
         pairs = zip(self.needed(dims), self._sizes, strict=True)

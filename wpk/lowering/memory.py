@@ -1,20 +1,26 @@
-"""Where buffers lie in one arena: liveness decides who may share.
+"""Where buffers lie in one arena: the order of the steps decides who may share.
 
-Buffers of the model's inputs and outputs live for the whole run. Others live from the first
-operator that writes them to the last that touches them. Largest first, each buffer takes the lowest
-offset where it meets no buffer that is alive at the same time (greedy by size, the strategy that
-works best on networks in Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
-Inference", 2020).
+Buffers of the model's inputs and outputs live for the whole run. Two others may share memory where
+every step that touches one is done before any step that touches the other begins; where steps are
+independent (`wpk.lowering.order`) neither is. Largest first, each buffer takes the lowest offset where it
+meets no buffer that it may not share with (greedy by size, the strategy that works best on networks in
+Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import TypeVar
 
 from wpk.dims import evaluate
-from wpk.lowering.program import Buffer, Value
+from wpk.lowering.order import Order, mask
+from wpk.lowering.program import Buffer, Operator, Value
 
 ALIGNMENT = 256
-"""Bytes that every buffer's offset is a multiple of."""
+"""Bytes that every offset is a multiple of."""
+
+_Name = TypeVar("_Name", int, str)
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,7 @@ class MemoryPlan:
 def plan_memory(
     buffers: Mapping[str, Buffer],
     values: Mapping[str, Value],
-    steps: Sequence[Iterable[str]],
+    order: Order,
     pinned: Iterable[str],
     dims: Mapping[str, int],
 ) -> MemoryPlan:
@@ -46,57 +52,84 @@ def plan_memory(
     Args:
         buffers: All buffers by name.
         values: All values by name.
-        steps: For each operator in order, the names of the values that it reads and writes; names
-            that are no values (constants) are ignored.
+        order: The steps, and which must follow which.
         pinned: Values that are alive from before the first step to after the last.
         dims: Values of the free dimensions.
     """
-    lives = lifetimes(values, steps, pinned)
-    sizes = {
-        name: -(-evaluate(buffers[name].bytes, dims) // ALIGNMENT) * ALIGNMENT for name in lives
-    }
-    offsets: dict[str, int] = {}
-    for name in sorted(lives, key=lambda n: (-sizes[n], n)):
-        offsets[name] = _lowest_gap(name, lives, sizes, offsets)
+    pinned = tuple(pinned)
+    lives = lifetimes(values, order.steps, pinned)
+    sizes = {name: aligned(evaluate(buffers[name].bytes, dims)) for name in lives}
+    offsets = lay_out(sizes, _sharing(values, order, pinned))
     arena = max((offsets[n] + sizes[n] for n in offsets), default=0)
     peak = max(
         (
             sum(sizes[n] for n, (first, last) in lives.items() if first <= step <= last)
-            for step in range(-1, len(steps) + 1)
+            for step in range(-1, len(order.steps) + 1)
         ),
         default=0,
     )
     return MemoryPlan(offsets, sizes, arena, peak)
 
 
+def aligned(size: int) -> int:
+    """A size rounded up to `ALIGNMENT`."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def lay_out(
+    sizes: Mapping[_Name, int], may_share: Callable[[_Name, _Name], bool]
+) -> dict[_Name, int]:
+    """The offset of each piece of memory, so that pieces lie apart that may not share.
+
+    Args:
+        sizes: Bytes of each, multiples of `ALIGNMENT`.
+        may_share: Whether two may lie in the same place.
+    """
+    offsets: dict[_Name, int] = {}
+    for name in sorted(sizes, key=lambda n: (-sizes[n], n)):
+        taken = sorted(
+            (offset, offset + sizes[other])
+            for other, offset in offsets.items()
+            if not may_share(name, other)
+        )
+        candidate = 0
+        for start, end in taken:
+            if candidate + sizes[name] <= start:
+                break
+            candidate = max(candidate, end)
+        offsets[name] = candidate
+    return offsets
+
+
 def lifetimes(
-    values: Mapping[str, Value], steps: Sequence[Iterable[str]], pinned: Iterable[str]
+    values: Mapping[str, Value], steps: Sequence[Operator], pinned: Iterable[str]
 ) -> dict[str, tuple[int, int]]:
     """First and last step of each buffer: -1 where it is there before, their count where it stays."""
     lives = {values[name].buffer: (-1, len(steps)) for name in pinned}
-    for step, names in enumerate(steps):
-        for name in names:
+    for step, operator in enumerate(steps):
+        for name in (*operator.inputs, *operator.outputs):
             if name in values:
                 first, last = lives.get(values[name].buffer, (step, step))
                 lives[values[name].buffer] = (min(first, step), max(last, step))
     return lives
 
 
-def _lowest_gap(
-    name: str,
-    lives: Mapping[str, tuple[int, int]],
-    sizes: Mapping[str, int],
-    offsets: Mapping[str, int],
-) -> int:
-    first, last = lives[name]
-    taken = sorted(
-        (offset, offset + sizes[other])
-        for other, offset in offsets.items()
-        if lives[other][0] <= last and first <= lives[other][1]
-    )
-    candidate = 0
-    for start, end in taken:
-        if candidate + sizes[name] <= start:
-            break
-        candidate = max(candidate, end)
-    return candidate
+def _sharing(
+    values: Mapping[str, Value], order: Order, pinned: Iterable[str]
+) -> Callable[[str, str], bool]:
+    """Which buffers may share memory."""
+    touching: dict[str, set[int]] = {}
+    for step, operator in enumerate(order.steps):
+        for name in (*operator.inputs, *operator.outputs):
+            if name in values:
+                touching.setdefault(values[name].buffer, set()).add(step)
+    stays = {values[name].buffer for name in pinned}
+    used = {name: mask(steps) for name, steps in touching.items()}
+    before = {name: reduce(and_, map(order.all_before, steps)) for name, steps in touching.items()}
+
+    def may_share(one: str, other: str) -> bool:
+        if one in stays or other in stays:
+            return False
+        return not used[one] & ~before[other] or not used[other] & ~before[one]
+
+    return may_share

@@ -17,6 +17,7 @@ from wpk.kernel_source import KernelSource
 from wpk.libraries.constant_layouts import lay_out
 from wpk.libraries.offer import constant_layout
 from wpk.lowering.memory import plan_memory
+from wpk.lowering.order import Order
 from wpk.lowering.program import Operator, Program, Value
 from wpk.performance.bound import Bound
 from wpk.plans.measured_evidence import with_measurement
@@ -78,9 +79,9 @@ def assemble(program: Program, found: Found, setting: Setting) -> PlanBundle:
     kernels = {
         digest: _kernel(source, found.kernels[digest]) for digest, source in sorted(sources.items())
     }
-    names = [(*operator.inputs, *operator.outputs) for operator in program.operators]
+    order = Order(program.values, program.operators)
     pinned = (*program.inputs, *program.outputs)
-    arena = plan_memory(program.buffers, program.values, names, pinned, program.free)
+    arena = plan_memory(program.buffers, program.values, order, pinned, program.free)
     plan = Plan(
         schema=SCHEMA,
         wpk=wpk.__version__,

@@ -1,6 +1,6 @@
 """A plan bound to sizes and addresses: where every value lies, and what every launch is given."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from wpk.dims import evaluate
@@ -23,7 +23,8 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
-from wpk.lowering.memory import MemoryPlan, plan_memory
+from wpk.lowering.memory import MemoryPlan, aligned, lay_out, plan_memory
+from wpk.lowering.order import Order
 from wpk.plans.plan import LibraryChoice, Plan, Step
 
 _COUNTER_BYTES = 4
@@ -55,11 +56,48 @@ def library_images(plan: Plan) -> Iterator[LibraryImage]:
             yield step.choice.image(step.operator.problem)
 
 
-def arena(plan: Plan, dims: Mapping[str, int]) -> MemoryPlan:
+def order_of(plan: Plan) -> Order:
+    """Which steps of a plan must follow which."""
+    return Order(plan.values, [step.operator for step in plan.steps])
+
+
+def arena(plan: Plan, order: Order, dims: Mapping[str, int]) -> MemoryPlan:
     """Where buffers lie for an assignment of the free dimensions."""
-    steps = [(*step.inputs, *step.operator.outputs) for step in plan.steps]
     pinned = [port.name for port in (*plan.inputs, *plan.outputs)]
-    return plan_memory(plan.buffers, plan.values, steps, pinned, dims)
+    return plan_memory(plan.buffers, plan.values, order, pinned, dims)
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Memory that steps have for themselves while they run.
+
+    Attributes:
+        offsets: Where each step's piece begins.
+        bytes: Of all of it.
+    """
+
+    offsets: tuple[int, ...]
+    bytes: int
+
+
+def pieces(
+    plan: Plan,
+    order: Order,
+    dims: Mapping[str, int],
+    asked: Callable[[Step, Mapping[str, int]], int],
+) -> Pieces:
+    """Memory of which each step has a piece that no step uses that may run at the same time.
+
+    Args:
+        plan: Whose steps.
+        order: Of its steps.
+        dims: Values of the free dimensions.
+        asked: What a step asks for: `workspace_bytes` or `counter_bytes`.
+    """
+    sizes = {index: aligned(asked(step, dims)) for index, step in enumerate(plan.steps)}
+    offsets = lay_out(sizes, order.ordered)
+    end = max((offsets[index] + size for index, size in sizes.items()), default=0)
+    return Pieces(tuple(offsets[index] for index in range(len(plan.steps))), end)
 
 
 def element_bytes(plan: Plan, step: Step) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from wpk.engine.regenerate import regenerate
 from wpk.errors import PlanError
 from wpk.launch import Launch
 from wpk.lowering.memory import lifetimes
-from wpk.plans.binding import arena, workspace_bytes
+from wpk.plans.binding import arena, order_of, pieces, workspace_bytes
 from wpk.plans.plan import LibraryChoice, Plan, PlanBundle, Port, Step
 from wpk.problems import Attention, Convolution, Matmul, Problem
 from wpk.problems.signs import TIMES
@@ -203,8 +203,8 @@ def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
 
 
 def _memory(plan: Plan) -> MemoryFacts:
-    placed = arena(plan, plan.free)
-    steps = [(*step.inputs, *step.operator.outputs) for step in plan.steps]
+    order = order_of(plan)
+    placed = arena(plan, order, plan.free)
     pinned = [port.name for port in (*plan.inputs, *plan.outputs)]
     kinds = _writers(plan)
     blocks = [
@@ -217,13 +217,13 @@ def _memory(plan: Plan) -> MemoryFacts:
             first=first,
             last=last,
         )
-        for name, (first, last) in lifetimes(plan.values, steps, pinned).items()
+        for name, (first, last) in lifetimes(plan.values, order.steps, pinned).items()
     ]
     return MemoryFacts(
         arena_bytes=plan.memory.arena_bytes,
         peak_bytes=plan.memory.peak_bytes,
         weight_bytes=plan.memory.weight_bytes,
-        workspace_bytes=max((workspace_bytes(step, plan.free) for step in plan.steps), default=0),
+        workspace_bytes=pieces(plan, order, plan.free, workspace_bytes).bytes,
         blocks=tuple(sorted(blocks, key=lambda block: (block.first, block.offset))),
     )
 
