@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+import slow_copies
 from fused_convolutions import CONVOLUTIONS
+from slow_copies import slow_copy
 
 import wpk.device.cuda
-from wpk.build.nvrtc import load_nvrtc
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
-from wpk.execution import BoundCall, BoundLaunch, KernelImage, LibraryImage, Pointer
-from wpk.kernel_source import KernelSource
-from wpk.launch import EARLY_LAUNCH
+from wpk.execution import BoundCall, BoundLaunch, LibraryImage
 from wpk.libraries.constant_layouts import lay_out
 from wpk.libraries.cudnn import Cudnn
 from wpk.libraries.gpu import GpuDevice
@@ -124,14 +122,12 @@ def test_another_version_than_the_one_installed_is_refused_naming_both() -> None
 class Behind:
     """A library's convolution behind slow kernels that write what it reads, and let it begin before."""
 
-    def __init__(self, device: GpuDevice, image: LibraryImage) -> None:
+    def __init__(self, device: GpuDevice, image: LibraryImage, branches: bool) -> None:
+        """Capture; the slow kernels run at once, or each before the next."""
         problem = image.problem
         assert isinstance(problem, Convolution)
         self.device, self.case = device, random_case(problem, seed=5)
-        text = (Path(__file__).parents[1] / "models" / "early_chains.cu").read_text("utf-8")
-        source = KernelSource("slow_copy", text)
-        self.copy = KernelImage(source.digest, source, load_nvrtc().compile(source, "sm_90a").cubin)
-        device.load(self.copy)
+        device.load(slow_copies.image())
         device.load(image)
         layout = constant_layout(problem, image.configuration)
         *inputs, self.place = places(problem, layout)
@@ -148,17 +144,14 @@ class Behind:
             device.write(pointers[-1], memory)
             if index in (0, len(inputs) - 1):  # the image and the residual
                 source_address, pointers[-1] = pointers[-1], device.allocate(memory.nbytes)
-                works.append(self.slow(source_address, pointers[-1], memory.nbytes))
+                works.append(slow_copy(source_address, pointers[-1], memory.nbytes))
                 self.zeros.append((pointers[-1], memory.nbytes))
         self.output = device.allocate(self.place.bytes)
         scratch = device.allocate(1 << 26)
+        copies = range(len(works))
         works.append(BoundCall(image.digest, (*pointers, self.output), scratch))
-        self.graph = device.capture(works)
-
-    def slow(self, source: int, target: int, size: int) -> BoundLaunch:
-        arguments = (Pointer(source), size // 4, Pointer(target))
-        shape = ((-(-size // 512), 1, 1), (128, 1, 1), (1, 1, 1))
-        return BoundLaunch(self.copy.digest, "slow_copy", *shape, 0, arguments, (EARLY_LAUNCH,))
+        at_once = [*(() for _ in copies), tuple(copies)]
+        self.graph = device.capture(works, at_once if branches else None)
 
     def error(self) -> float:
         for address, size in self.zeros:
@@ -169,8 +162,9 @@ class Behind:
         )
 
 
-def test_a_library_reads_what_the_kernel_in_front_wrote(
-    record: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("branches", [False, True])
+def test_a_library_reads_what_the_kernels_in_front_wrote(
+    record: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch, branches: bool
 ) -> None:
     problem = CONVOLUTIONS["bias residual relu"](Precision.FP16)
     overtaken = tried = 0
@@ -179,13 +173,13 @@ def test_a_library_reads_what_the_kernel_in_front_wrote(
         for configuration in list(offered)[:12]:
             image = LibraryImage("cuDNN", library.version, problem, configuration)
             try:
-                behind = Behind(device, image)
+                behind = Behind(device, image, branches)
             except EngineError:
                 continue
             assert max(behind.error() for _ in range(5)) <= 1
             tried += 1
             with monkeypatch.context() as patch:  # what would be without the node between them
                 patch.setattr(wpk.device.cuda, "end_overlap", lambda _stream: None)
-                overtaken += max(Behind(device, image).error() for _ in range(5)) > 1
+                overtaken += max(Behind(device, image, branches).error() for _ in range(5)) > 1
     assert tried
-    record("libraries_that_overtake", {"tried": tried, "overtaken": overtaken})
+    record(f"libraries_that_overtake.{branches}", {"tried": tried, "overtaken": overtaken})

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import slow_copies
 from early_kernels import Case, operands, schedule
 from numpy.typing import NDArray
+from slow_copies import WORD, slow_copy
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.dims import evaluate
-from wpk.execution import BoundLaunch, Device, KernelImage, Pointer
+from wpk.execution import BoundLaunch, Device, KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.launch import EARLY_LAUNCH, CounterArgument, WorkspaceArgument
+from wpk.launch import CounterArgument, WorkspaceArgument
 from wpk.plans.binding import StepAddresses, bind_launch
 from wpk.schedules.registry import TEMPLATE_OF
-
-_WORD, _THREADS = 4, 128
 
 
 @cache
@@ -56,10 +55,8 @@ class Bench:
         chosen = schedule(case, 1)
         (source,) = template.instantiate(case.problem, chosen)
         (self.launch,) = template.launches(case.problem, chosen)
-        copy = KernelSource("slow_copy", Path(__file__).with_suffix(".cu").read_text("utf-8"))
-        self._copy = _image(copy)
-        for image in (_image(source), self._copy):
-            device.load(image)
+        device.load(_image(source))
+        device.load(slow_copies.image())
         first, second = operands(case, seed=1), operands(case, seed=2)
         self.bytes = _words(int(np.prod(case.output)) * case.problem.y.dtype.bytes)
         self._starts = (self.place(first[0]), self.place(second[0]))
@@ -92,14 +89,6 @@ class Bench:
         )
         return bind_launch(self.launch, addresses, {})
 
-    def copy(self, source: int, target: int, size: int) -> BoundLaunch:
-        """A slow copy, launched early."""
-        words = size // _WORD
-        blocks = -(-words // _THREADS)
-        arguments = (Pointer(source), words, Pointer(target))
-        name, shape = self._copy.source.entry, ((blocks, 1, 1), (_THREADS, 1, 1), (1, 1, 1))
-        return BoundLaunch(self._copy.digest, name, *shape, 0, arguments, (EARLY_LAUNCH,))
-
     def chain(self) -> Chain:
         """Twice: an input is written, read by the kernel, its output copied away.
 
@@ -107,14 +96,14 @@ class Bench:
         small kernel lies between them and whoever reads them.
         """
         results = tuple(self.place(np.zeros(self.bytes, np.uint8)) for _ in range(2))
-        small = [self.place(np.zeros(_WORD, np.uint8)) for _ in range(2)]
+        small = [self.place(np.zeros(WORD, np.uint8)) for _ in range(2)]
         launches: list[BoundLaunch] = []
         for start, result in zip(self._starts, results, strict=True):
             launches += [
-                self.copy(start, self._inputs[0], self._input_bytes),
+                slow_copy(start, self._inputs[0], self._input_bytes),
                 self.kernel(),
-                self.copy(self.output, result, self.bytes),
-                self.copy(small[0], small[1], _WORD),
+                slow_copy(self.output, result, self.bytes),
+                slow_copy(small[0], small[1], WORD),
             ]
         launches[0] = replace(launches[0], attributes=())
         return Chain(tuple(launches), (results[0], results[1]), self.bytes)
@@ -125,4 +114,4 @@ class Bench:
 
 
 def _words(size: int) -> int:
-    return -(-size // _WORD) * _WORD
+    return -(-size // WORD) * WORD

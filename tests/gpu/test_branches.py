@@ -1,0 +1,151 @@
+"""Graphs with branches: joins wait for all that meets there, and engines give what a chain gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from branching import write_branching
+from slow_copies import diamond
+
+from wpk.device.cuda import CudaDevice
+from wpk.device.graph import bindings, checked
+from wpk.device.timing import Patience, Subject, time_side_by_side
+from wpk.engine.engine import Engine
+from wpk.engine.inputs import random_inputs
+from wpk.execution import Replay
+from wpk.launch import EARLY_LAUNCH
+from wpk.lowering.order import Order
+from wpk.pipeline import optimize
+from wpk.plans.plan_file import read_plan
+from wpk.trial import Regime
+
+pytestmark = pytest.mark.gpu
+
+WORDS, REPLAYS = 1 << 16, 30
+
+
+@pytest.fixture(name="hopper")
+def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
+    """The GPU, which must launch kernels early."""
+    if cuda.capability < (9, 0):
+        pytest.skip(f"needs a GPU of compute capability 9.0, this is {cuda.name}")
+    return cuda
+
+
+def wrong(device: CudaDevice, predecessors: Sequence[Sequence[int]] | None) -> int:
+    """How many replays on new words give other words somewhere."""
+    bench = diamond(device, WORDS)
+    graph = device.capture(
+        bench.works, bench.predecessors if predecessors is None else predecessors
+    )
+    count = 0
+    for seed in range(REPLAYS):
+        words = bench.set(device, seed)
+        graph.replay()
+        device.synchronize()
+        count += not bench.right(device, words)
+    return count
+
+
+def test_a_join_waits_for_both_branches(hopper: CudaDevice) -> None:
+    assert wrong(hopper, None) == 0
+
+
+@pytest.mark.parametrize("left_out", [3, 4])
+def test_a_branch_that_is_not_waited_for_is_seen(hopper: CudaDevice, left_out: int) -> None:
+    others = diamond(hopper, 1).predecessors
+    without = [tuple(n for n in each if n != left_out) for each in others]
+    assert wrong(hopper, without)
+
+
+def test_forks_and_joins_are_early_launches(
+    hopper: CudaDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of their edges are programmatic; around a launch that is not early none is."""
+    driver, seen = bindings(), []
+    end = driver.cuStreamEndCapture
+
+    def look(stream: object) -> object:
+        status, graph = end(stream)
+        _, _, _, data, count = checked_edges(driver.cuGraphGetEdges(graph, 64))
+        seen.append(Counter(int(each.type) for each in data[:count]))
+        return status, graph
+
+    monkeypatch.setattr(driver, "cuStreamEndCapture", look)
+    bench = diamond(hopper, WORDS)
+    hopper.capture(bench.works, bench.predecessors)
+    plain = [replace(work, attributes=()) for work in bench.works]
+    hopper.capture(plain, bench.predecessors)
+    edges = sum(len(each) for each in bench.predecessors)
+    assert seen == [Counter({1: edges}), Counter({0: edges})]
+    assert all(EARLY_LAUNCH in work.attributes for work in bench.works)
+
+
+def checked_edges(answer: tuple[object, ...]) -> tuple[object, ...]:
+    checked("read a graph", answer)
+    return answer
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
+def test_an_engine_gives_what_its_steps_give_one_after_the_other(
+    hopper: CudaDevice,
+    tmp_path: Path,
+    precision: str,
+    record: Callable[[str, object], None],
+) -> None:
+    path = tmp_path / "branching.plan"
+    model = write_branching(tmp_path / "branching.onnx")
+    optimize(model, path, target="h200", precision=precision, check=False)
+    with Engine(read_plan(path), hopper) as engine:
+        for batch in (1, 3, 64):
+            inputs = [random_inputs(engine.plan, seed, {"batch": batch}) for seed in (0, 1)]
+            engine.run(inputs[0])
+            bound = engine.bind({"batch": batch})
+            chain = hopper.capture([work for step in bound.steps for work in step])
+            outputs: list[bytes] = []
+            for replay in (chain, bound.replay):
+                for turn in range(REPLAYS):
+                    engine.run(inputs[turn % 2])  # leaves this turn's input where it is read
+                    outputs.append(_output(engine, hopper, replay, batch))
+            assert outputs[:REPLAYS] == outputs[REPLAYS:]
+            assert len(set(outputs)) == 2
+            subjects = [Subject(r, 1, r.replay, Regime.WARM) for r in (chain, bound.replay)]
+            times = time_side_by_side(hopper, subjects, Patience(seconds=0.2))
+            record(f"branching.{precision}.b{batch}", {"us": [t.median * 1e6 for t in times]})
+
+
+def _output(engine: Engine, device: CudaDevice, replay: Replay, batch: int) -> bytes:
+    at, size = engine.bind({"batch": batch}).address("y"), batch * 24 * 63 * 4
+    device.fill(at, size, 255)
+    replay.replay()
+    device.synchronize()
+    return device.read(at, size).tobytes()
+
+
+def test_an_engine_without_an_order_is_seen(
+    hopper: CudaDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "branching.plan"
+    model = write_branching(tmp_path / "branching.onnx")
+    optimize(model, path, target="h200", precision="fp16", check=False)
+    bundle = read_plan(path)
+    inputs = [random_inputs(bundle.plan, seed, {"batch": 64}) for seed in (0, 1)]
+    with Engine(bundle, hopper) as engine:
+        expected = [engine.run(each)["y"] for each in inputs]
+    init = Order.__init__
+
+    def none(self: Order, *arguments: object) -> None:
+        init(self, *arguments)  # type: ignore[arg-type]
+        self.predecessors = tuple(() for _ in self.steps)
+
+    monkeypatch.setattr(Order, "__init__", none)
+    with Engine(bundle, hopper) as engine:
+        outputs = [engine.run(inputs[turn % 2])["y"] for turn in range(REPLAYS)]
+    assert any(
+        not np.array_equal(y, expected[turn % 2], equal_nan=True) for turn, y in enumerate(outputs)
+    )
