@@ -41,7 +41,7 @@ def touched(value: Value, start: int, batch: int) -> set[int]:
 def test_branches_follow_what_they_read_and_a_concatenation_follows_all(program: Program) -> None:
     order = Order(program.values, program.operators)
     count = len(program.operators)
-    assert order.longest < count
+    assert order.longest_chain([1] * count) < count
     edges = {(other, step) for step, others in enumerate(order.predecessors) for other in others}
     readers = {other for other, _ in edges}
     joins = [step for step, others in enumerate(order.predecessors) if len(others) > 1]
@@ -57,6 +57,16 @@ def test_the_longer_of_two_branches_adds_the_other(program: Program) -> None:
     assert last.name.startswith("conv_add_relu")
     chain, shortcut = order.predecessors[-1]
     assert not order.ordered(chain, shortcut)
+
+
+def test_the_longest_chain_goes_through_the_longer_branches(program: Program) -> None:
+    order = Order(program.values, program.operators)
+    lengths = [
+        float(10 * (operator.name.startswith("maxpool")) + 1) for operator in program.operators
+    ]
+    plain = order.longest_chain([1.0] * len(lengths))
+    assert order.longest_chain(lengths) > plain + 5  # the pool's branch is the longest now
+    assert order.longest_chain([0.0] * len(lengths)) == 0
 
 
 @pytest.mark.parametrize("batch", [1, 3])

@@ -14,7 +14,6 @@ class Order:
     Attributes:
         steps: The operators, in an order that is right.
         predecessors: For each step those that it follows directly: no other stands between.
-        longest: Steps of the longest chain, each of which follows the one before.
     """
 
     def __init__(self, values: Mapping[str, Value], steps: Sequence[Operator]) -> None:
@@ -27,7 +26,6 @@ class Order:
         self.steps = tuple(steps)
         self._before: list[int] = []  # a bit for each step that is done before
         direct: list[tuple[int, ...]] = []
-        depths: list[int] = []
         earlier: dict[str, list[tuple[int, Value, bool]]] = {}
         for step, operator in enumerate(steps):
             own = [
@@ -44,16 +42,25 @@ class Order:
             }
             behind = reduce(or_, (self._before[other] for other in followed), 0)
             direct.append(tuple(sorted(other for other in followed if not behind >> other & 1)))
-            depths.append(1 + max((depths[other] for other in direct[-1]), default=0))
             self._before.append(behind | mask(direct[-1]))
             for value, writes in own:
                 earlier.setdefault(value.buffer, []).append((step, value, writes))
         self.predecessors: tuple[tuple[int, ...], ...] = tuple(direct)
-        self.longest: int = max(depths, default=0)
 
     def all_before(self, step: int) -> int:
         """The steps that are done before one begins, a bit each."""
         return self._before[step]
+
+    def longest_chain(self, lengths: Sequence[float]) -> float:
+        """The most that steps that follow each other have together.
+
+        Args:
+            lengths: Of each step, e.g. its time; none is negative.
+        """
+        ends: list[float] = []
+        for length, others in zip(lengths, self.predecessors, strict=True):
+            ends.append(length + max((ends[other] for other in others), default=0))
+        return max(ends, default=0)
 
     def ordered(self, one: int, other: int) -> bool:
         """Whether one of two different steps is done before the other begins."""

@@ -231,11 +231,12 @@ class ReportFacts:
         skipped_passes: Passes skipped on request.
         inputs: What the caller gives.
         outputs: What the caller gets.
-        bound_us: Sum of the operators' bounds.
+        bound_us: Sum of the bounds of operators that follow each other, where that is most.
         estimate_us: Sum of the operators' estimates.
         measurement: Of the whole engine.
         contest: Generated kernels and a library side by side; None where no library took part.
         launches: Kernel launches of one inference; besides these only library steps are enqueued.
+        chain: The most operators that follow each other; others run beside them.
         library_steps: Operators that a library computes.
         operators: In execution order.
         problems: Distinct problems, in order of their first operator.
@@ -266,6 +267,7 @@ class ReportFacts:
     measurement: EngineMeasurement | None
     contest: ContestFacts | None
     launches: int
+    chain: int
     library_steps: int
     operators: tuple[OperatorFacts, ...]
     problems: tuple[ProblemFacts, ...]

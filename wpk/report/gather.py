@@ -9,6 +9,7 @@ from wpk.engine.regenerate import regenerate
 from wpk.errors import PlanError
 from wpk.launch import Launch
 from wpk.lowering.memory import lifetimes
+from wpk.lowering.order import Order
 from wpk.plans.binding import arena, order_of, pieces, workspace_bytes
 from wpk.plans.plan import LibraryChoice, Plan, PlanBundle, Port, Step
 from wpk.problems import Attention, Convolution, Matmul, Problem
@@ -36,7 +37,7 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
     sources = subject.sources if isinstance(subject, PlanBundle) else {}
     cpu, refusal = _cpu_sources(plan)
     operators = _operators(plan, cpu)
-    origin = plan.provenance
+    origin, order = plan.provenance, order_of(plan)
     return ReportFacts(
         wpk=plan.wpk,
         model=origin.model,
@@ -50,17 +51,18 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         skipped_passes=origin.skipped_passes,
         inputs=tuple(map(_port, plan.inputs)),
         outputs=tuple(map(_port, plan.outputs)),
-        bound_us=sum(operator.bound_us for operator in operators),
+        bound_us=order.longest_chain([operator.bound_us for operator in operators]),
         estimate_us=sum(operator.estimate_us for operator in operators),
         measurement=plan.measurement,
         contest=contest_of([operator.measurement for operator in operators]),
         launches=sum(len(operator.launches) for operator in operators),
+        chain=round(order.longest_chain([1] * len(operators))),
         library_steps=sum(operator.is_library for operator in operators),
         operators=operators,
         problems=_problems(plan),
         nodes=trace_nodes(plan),
         passes=origin.passes,
-        memory=_memory(plan),
+        memory=_memory(plan, order),
         precision=_precision(plan, operators),
         checks=plan.checks,
         checked_on="the CPU" if plan.checked_on.startswith("cpu") else plan.checked_on,
@@ -202,8 +204,7 @@ def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
     )
 
 
-def _memory(plan: Plan) -> MemoryFacts:
-    order = order_of(plan)
+def _memory(plan: Plan, order: Order) -> MemoryFacts:
     placed = arena(plan, order, plan.free)
     pinned = [port.name for port in (*plan.inputs, *plan.outputs)]
     kinds = _writers(plan)

@@ -57,10 +57,10 @@ def _sums(facts: ReportFacts) -> str:
     lines = [
         (
             f"{len(facts.nodes)} ONNX nodes became {len(facts.operators)} operators in "
-            f"{facts.launches} launches{library}."
+            f"{facts.launches} launches{library}; at most {facts.chain} follow each other."
         ),
         (
-            f"Sum of bounds {facts.bound_us:.2f} µs, sum of estimates {facts.estimate_us:.2f} µs "
+            f"Bound {facts.bound_us:.2f} µs, sum of estimates {facts.estimate_us:.2f} µs "
             f"({estimate_words(facts)})."
         ),
         *(f"{line[0].upper()}{line[1:]}" for line in measured_lines(facts)),

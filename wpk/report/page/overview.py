@@ -56,11 +56,16 @@ def tiles(facts: ReportFacts) -> Html:
         if facts.library_steps
         else ("nothing else is enqueued")
     )
+    beside = f"; {facts.chain} follow each other" if facts.chain < len(facts.operators) else ""
     entries = (
         *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
         *([("Measured", *measured_sum(facts))] if any_measured(facts) else []),
         ("Estimate", f"{facts.estimate_us:.1f} µs", f"sum over operators; {estimate_words(facts)}"),
-        ("Bound", f"{facts.bound_us:.2f} µs", "sum over operators; nothing can beat it"),
+        (
+            "Bound",
+            f"{facts.bound_us:.2f} µs",
+            "sum along the longest chain of operators; nothing can beat it",
+        ),
         (
             "Launches",
             str(facts.launches),
@@ -69,7 +74,7 @@ def tiles(facts: ReportFacts) -> Html:
         (
             "Operators",
             str(len(facts.operators)),
-            f"of {len(facts.nodes)} ONNX nodes, {max(removed, 0)} fewer",
+            f"of {len(facts.nodes)} ONNX nodes, {max(removed, 0)} fewer{beside}",
         ),
         (
             "Memory",
