@@ -73,7 +73,8 @@ def plan_operators(graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> C
         if is_op(cluster.anchor, *SOFTMAX):
             _grow_before(clusters, cluster.nodes[0])
     depths = _depths(graph, clusters)
-    for cluster in reversed(sorted(anchors, key=lambda each: depths[id(each.anchor)])):
+    by_depth = sorted(anchors, key=lambda each: depths[id(each.anchor)])
+    for cluster in reversed(by_depth):
         clusters.grow_epilogue(cluster)
     for cluster in reversed(anchors):
         if cluster.anchor is not None and is_op(cluster.anchor, *WITH_PROLOGUE):

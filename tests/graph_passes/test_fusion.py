@@ -70,6 +70,23 @@ def test_the_later_of_two_convolutions_computes_their_sum(prove):
     assert proof.ops == ["conv_0", "conv_add_relu_1"]
 
 
+@pytest.mark.parametrize("first", ["block", "shortcut"])
+def test_the_convolution_behind_the_longer_chain_computes_the_sum(prove, first):
+    block = "a = Conv<pads = [1, 1, 1, 1]>(x, w)  r = Relu(a)  b = Conv<pads = [1, 1, 1, 1]>(r, v)"
+    shortcut = "c = Conv(x, u)"
+    body = f"{block} {shortcut}" if first == "block" else f"{shortcut} {block}"
+    proof = prove(
+        f"""{H} g (float[1, 2, 6, 6] x, float[4, 2, 3, 3] w, float[4, 4, 3, 3] v, float[4, 2, 1, 1] u)
+        => (float[1, 4, 6, 6] y) {{ {body} s = Add(b, c)  y = Relu(s) }}""",
+        FuseOperators(),
+        constants="w v u",
+        rewritten=3,
+    )
+    (last,) = [call for call in proof.graph.nodes if call.outputs[0].name == "y"]
+    assert [node.op for node in called(proof.graph, last).nodes] == ["Conv", "Add", "Relu"]
+    assert {tensor.name for tensor in last.inputs} == {"r", "v", "c"}
+
+
 def test_a_decomposed_activation_that_reads_its_input_twice_is_taken(prove):
     proof = prove(
         f"""{H} g (float[1, 3, 6, 6] x, float[4, 3, 1, 1] w) => (float[1, 4, 6, 6] y) {{
