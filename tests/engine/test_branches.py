@@ -80,7 +80,7 @@ def test_a_join_that_does_not_wait_is_seen(
 
     monkeypatch.setattr(wpk.lowering.order, "may_overlap", wrong)
     outputs, _ = results(bundle, DRAWS)
-    assert differing(outputs, expected) > DRAWS // 2
+    assert differing(outputs, expected) > 0
 
 
 def test_memory_that_is_shared_as_in_a_chain_is_seen(

@@ -146,6 +146,7 @@ def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
 
 
 @pytest.mark.memcheck
+@pytest.mark.racecheck
 @pytest.mark.parametrize(("problem", "schedule"), list(cases()))
 def test_agrees_with_float64(
     hopper: CudaDevice, problem: Convolution | Matmul, schedule: Tile
@@ -157,13 +158,33 @@ def test_agrees_with_float64(
     assert (error <= memory.allowed).all(), f"{float((error / memory.allowed).max())} times too far"
 
 
-@pytest.mark.racecheck
-@pytest.mark.parametrize(("problem", "schedule"), list(cases()))
-def test_ends(hopper: CudaDevice, problem: Convolution | Matmul, schedule: Tile) -> None:
-    """For the hazards that racecheck reports; numbers it disturbs, where sums take most registers."""
-    step = Step(hopper, problem, schedule, operands(problem, schedule, seed=4))
-    step.run()
+MANY, DEEP = convolution(128, 256, 28, 3, 1, 32, HALF), convolution(512, 512, 7, 3, 1, 32, HALF)
+STAGED_OVER_THE_RING = [
+    (MANY, WgmmaSchedule(128, 128, 64, 2)),
+    (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, share=1)),
+    (MANY, WgmmaSchedule(128, 128, 64, 2, early=1, share=2)),
+    (MANY, WgmmaSchedule(128, 256, 64, 2)),
+    (MANY, WgmmaSchedule(128, 256, 64, 2, early=1, share=2)),
+    (DEEP, WgmmaSchedule(128, 128, 64, 2, split=2, cluster=1)),
+    (DEEP, WgmmaSchedule(128, 128, 64, 2, early=1, split=8, cluster=1)),
+]
+"""Whose sums take more shared memory than their tiles; of many blocks, several side by side on a multiprocessor."""
+
+
+@pytest.mark.parametrize(("problem", "schedule"), STAGED_OVER_THE_RING, ids=str)
+def test_many_blocks_give_what_a_longer_ring_gives(
+    hopper: CudaDevice, problem: Convolution, schedule: WgmmaSchedule
+) -> None:
+    memory = operands(problem, schedule, seed=8)
+    step, longer = (
+        Step(hopper, problem, each, memory) for each in (schedule, replace(schedule, stages=4))
+    )
+    expected = longer.run()
+    assert np.isfinite(expected.astype(np.float64)).all()
+    for _ in range(REPETITIONS):
+        np.testing.assert_array_equal(step.run(), expected)
     step.free()
+    longer.free()
 
 
 @pytest.mark.parametrize(("problem", "schedule"), list(cases()))

@@ -282,3 +282,17 @@ def test_a_planted_fault_is_seen(
     with pytest.raises((EmulatorError, AssertionError)) as seen:
         check(fault, fault.split, checking_execution, check_convolution)
     assert "nowhere to plant" not in str(seen.value)
+
+
+@pytest.mark.parametrize("ways", [{}, {"split": 2, "cluster": 1}, {"share": 2}])
+def test_sums_are_staged_beside_barriers_not_over_them(
+    ways: dict[str, int], checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    """Of 128 x 128 sums that are larger than a ring of two slots; the template that put them there was wrong."""
+    schedule = replace(SCHEDULE, block_n=128, **ways)
+    layer = problem(Precision.FP16, 256, 64)
+    check_convolution(checking_execution, ConvWgmmaTemplate(), layer, schedule, integers=True)
+    end = "Shape::stays ? end : maxOf(end, Shape::warpsM * Shape::stagingBytes)"
+    fault = Fault("barriers lie behind the ring", end, "end")
+    with pytest.raises(EmulatorError, match="a store of 8 bytes over a barrier"):
+        check_convolution(checking_execution, Faulty(fault), layer, schedule, integers=True)

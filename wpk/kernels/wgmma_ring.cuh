@@ -55,6 +55,7 @@ struct WgmmaShape : Warpgroups<T, Schedule::block_m, Schedule::block_n, Depth>
     static constexpr int blockM = Schedule::block_m, blockK = Schedule::block_k;
     static constexpr int stages = Schedule::stages;
     static constexpr bool early = Schedule::early != 0;
+    static constexpr bool stays = Schedule::persistent != 0;
     // Blocks of a cluster that share a reduction and store a share of the rows each.
     static constexpr int sharers = Schedule::cluster != 0 ? Schedule::split : 1;
     static constexpr int boxes = blockK / kBoxDepth;
@@ -161,7 +162,9 @@ struct SlotBarriers
     }
 };
 
-// Where tiles lie, and behind them their barriers.
+// Where tiles lie, and behind them their barriers. The epilogue stages its sums over the tiles, which are no longer needed
+// then, but never over barriers: an initialised barrier's memory is for nothing else (PTX ISA, "mbarrier.inval"), and
+// words of sums that lay there were seen to change.
 template <class Shape>
 struct WgmmaRing : SlotBarriers<Shape::stages, Shape::warpsM, Shape::fillers>
 {
@@ -196,7 +199,8 @@ struct WgmmaRing : SlotBarriers<Shape::stages, Shape::warpsM, Shape::fillers>
 private:
     static WPK_DEVICE constexpr int barriersAt()
     {
-        return smallB(0) + (Shape::isSplit ? 2 * Shape::boxBytesB : 0);
+        const int end = smallB(0) + (Shape::isSplit ? 2 * Shape::boxBytesB : 0);
+        return Shape::stays ? end : maxOf(end, Shape::warpsM * Shape::stagingBytes);
     }
 };
 

@@ -30,7 +30,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     """Matrix products in all precisions; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
-    version: ClassVar[int] = 8
+    version: ClassVar[int] = 9
     problem_type = Matmul
     schedule_type = WgmmaSchedule
 

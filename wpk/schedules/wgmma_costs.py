@@ -46,7 +46,7 @@ def whole_groups(threads: Floats) -> Floats:
 
 
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:
-    """The ring with its barriers, or the epilogue's staging (16 rows a warp) where larger.
+    """The ring, or the epilogue's staging (16 rows a warp) where larger, and barriers behind it.
 
     Blocks that stay have both, and stage fewer columns at once. Of fp32 two boxes of B are beside the
     ring, for what is cut off its numbers.
@@ -54,12 +54,13 @@ def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     size = float(precision.storage.bytes)
     stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
     beside = 2 * columns["block_n"] * _BOX_ROW_BYTES if precision is Precision.FP32 else 0
-    ring = columns["stages"] * (stage + BARRIER_BYTES) + beside
+    ring = columns["stages"] * stage + beside
+    barriers = columns["stages"] * BARRIER_BYTES
     staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
     staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
     both = ring + columns["block_m"] * (staged + 8) * 4.0
     needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(ring, staging))
-    return needed
+    return needed + barriers
 
 
 def block_bytes(schedule: Schedule, precision: Precision) -> int:

@@ -105,6 +105,15 @@ bool completePhase(Barrier& barrier)
 
 } // namespace
 
+void requireNoBarrier(unsigned long address, uint32 bytes)
+{
+    for (const BarrierOrigin& origin : worker->barrierOrigins)
+    {
+        if (address < origin.barrier + sizeof(Barrier) && origin.barrier < address + bytes)
+            fail("a store of %u bytes over a barrier: what lies there may change at any time", bytes);
+    }
+}
+
 void landBytes(unsigned long barrier, int bytes)
 {
     Barrier& state = *reinterpret_cast<Barrier*>(barrier);

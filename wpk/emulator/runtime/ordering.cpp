@@ -12,6 +12,7 @@ void noteStore(const void* address, uint32 bytes)
     const RunningBlock& block = currentBlock();
     const char* const place = static_cast<const char*>(address);
     uint32 offset;
+    requireNoBarrier(reinterpret_cast<unsigned long>(address), bytes);
     if (place >= block.shared && place + bytes <= block.shared + block.sharedBytes)
         noteSharedWrite(static_cast<uint32>(place - block.shared), bytes);
     else if (!findShared(reinterpret_cast<unsigned long>(address), 1, &offset))

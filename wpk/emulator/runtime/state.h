@@ -279,6 +279,8 @@ void checkBlockEnd(const RunningBlock& block);
 
 // Notes what the current thread wrote to shared memory.
 void noteSharedWrite(uint32 offset, uint32 bytes);
+// Fails where a barrier lies: from its initialisation on its memory is for nothing else.
+void requireNoBarrier(unsigned long address, uint32 bytes);
 // Fails where an asynchronous operation `what` reads what no fence has made visible to it.
 void checkFenced(const RunningBlock& block, uint32 offset, uint32 bytes, const char* what);
 
