@@ -1,7 +1,10 @@
 """Which operators must follow which, and who may share memory where they need not."""
 
+from collections.abc import Sequence
 from itertools import combinations, product
+from pathlib import Path
 
+import handwritten
 import numpy as np
 import pytest
 from branching import write_branching
@@ -13,6 +16,7 @@ from wpk.lowering.memory import MemoryPlan, plan_memory
 from wpk.lowering.model import lower_model
 from wpk.lowering.order import Order, may_overlap
 from wpk.lowering.program import Program, Value
+from wpk.plans.footprint import accesses
 
 
 @pytest.fixture(scope="module", params=[Precision.FP32, Precision.FP16], ids=lambda p: p.value)
@@ -28,14 +32,19 @@ def layout(program: Program, order: Order, batch: int) -> MemoryPlan:
 
 def touched(value: Value, start: int, batch: int) -> set[int]:
     """Every byte of a value's elements and of their padding."""
-    shape = (evaluate(value.leading.expression, {"batch": batch}), *value.shape[1:])
-    item = value.dtype.bytes
+    free = value.leading.free or ""
+    shape = [evaluate(value.leading.expression, {free: batch}), *value.shape[1:]]
+    if value.strides[-1] == 1:
+        shape[-1] += value.padding
+    return {start + value.offset + at for at in places(shape, value.strides, value.dtype.bytes)}
+
+
+def places(shape: Sequence[int], strides: Sequence[int], item: int) -> set[int]:
+    """Every byte of a strided array."""
     firsts = [0]
-    for axis, (extent, stride) in enumerate(zip(shape, value.strides, strict=True)):
-        pad = value.padding if stride == 1 and axis == len(shape) - 1 else 0
-        firsts = [first + n * stride for first, n in product(firsts, range(extent + pad))]
-    at = start + value.offset
-    return {at + first * item + byte for first in firsts for byte in range(item)}
+    for extent, stride in zip(shape, strides, strict=True):
+        firsts = [at + n * stride for at, n in product(firsts, range(extent if stride else 1))]
+    return {first * item + byte for first in firsts for byte in range(item)}
 
 
 def test_branches_follow_what_they_read_and_a_concatenation_follows_all(program: Program) -> None:
@@ -90,6 +99,28 @@ def test_steps_that_may_run_at_once_touch_no_byte_that_the_other_writes(
         assert not reads[one] & writes[other]
     meets = [bool(writes[i] & reads[j]) for i, j in pairs if order.ordered(i, j)]
     assert any(meets)
+
+
+@pytest.mark.parametrize("name", [*handwritten.TEXTS, *handwritten.BLOCKS])
+def test_operators_touch_nothing_but_their_values(name: str, tmp_path: Path) -> None:
+    """So that values say who must follow whom."""
+    program = lower_model(handwritten.write(name, tmp_path), {}, Precision.FP16).program
+    seen = 0
+    for operator in program.operators:
+        inputs, output = accesses(operator.problem)
+        pairs = zip((*operator.inputs, *operator.outputs), (*inputs, output), strict=True)
+        for own, access in pairs:
+            if own not in program.values or access is None:
+                continue
+            tensor, extents = access
+            for batch in (1, 2):
+                shape = [evaluate(extent, dict.fromkeys(program.free, batch)) for extent in extents]
+                place = program.values[own].offset
+                reached = places(shape, tensor.strides, tensor.dtype.bytes)
+                inside = touched(program.values[own], -place, batch)
+                assert reached <= inside, (operator.name, own)
+                seen += 1
+    assert seen
 
 
 def test_buffers_of_independent_branches_lie_apart(program: Program) -> None:

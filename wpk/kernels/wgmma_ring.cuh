@@ -162,9 +162,9 @@ struct SlotBarriers
     }
 };
 
-// Where tiles lie, and behind them their barriers. The epilogue stages its sums over the tiles, which are no longer needed
-// then, but never over barriers: an initialised barrier's memory is for nothing else (PTX ISA, "mbarrier.inval"), and
-// words of sums that lay there were seen to change.
+// Where tiles lie, and behind them their barriers. The epilogue stages its sums over the tiles, which are no longer
+// needed then, but never over barriers: an initialised barrier's memory is for nothing else (PTX ISA,
+// "mbarrier.inval"), and words of sums that lay there were seen to change.
 template <class Shape>
 struct WgmmaRing : SlotBarriers<Shape::stages, Shape::warpsM, Shape::fillers>
 {
