@@ -1,6 +1,7 @@
 """Which operators must follow which, and who may share memory where they need not."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.lowering.memory import MemoryPlan, plan_memory
 from wpk.lowering.model import lower_model
-from wpk.lowering.order import Order, may_overlap
-from wpk.lowering.program import Program, Value
+from wpk.lowering.order import WINDOW, Order, may_overlap
+from wpk.lowering.program import Buffer, Program, Value
 from wpk.plans.footprint import accesses
 
 
@@ -141,6 +142,34 @@ def test_buffers_of_independent_branches_lie_apart(program: Program) -> None:
         assert end <= memory.offsets[other] or memory.offsets[other] + memory.sizes[other] <= begin
         apart += 1
     assert apart
+
+
+def test_parts_that_are_listed_one_after_the_other_run_so_but_where_they_meet(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight chains of 60 steps: the memory of all at once would be eight times that of one."""
+    chains, steps, size = 8, 60, 1 << 20
+    values, buffers, operators = {}, {}, []
+    for chain, step in product(range(chains), range(steps + 1)):
+        name = f"{chain} {step}"
+        values[name] = replace(value((size // 2,), (1,), 0, buffer=name), name=name)
+        buffers[name] = Buffer(name, size)
+        if step:
+            reads = (f"{chain} {step - 1}",)
+            operators.append(replace(program.operators[0], inputs=reads, outputs=(name,)))
+
+    def laid_out() -> tuple[Order, int]:
+        order = Order(values, operators)
+        return order, plan_memory(buffers, values, order, (), {}).arena_bytes // size
+
+    order, arena = laid_out()
+    pairs = list(combinations(range(len(operators)), 2))
+    assert all(order.ordered(*pair) for pair in pairs if pair[1] - pair[0] >= WINDOW)
+    assert any(not order.ordered(*pair) for pair in pairs)
+    assert arena <= 3 * 2  # of each chain two buffers are alive; two meet
+    assert max(map(len, order.predecessors)) <= 3
+    monkeypatch.setattr("wpk.lowering.order.WINDOW", len(operators))
+    assert laid_out()[1] >= 2 * chains
 
 
 def value(

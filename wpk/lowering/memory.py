@@ -82,11 +82,11 @@ def lay_out(
     """The offset of each piece of memory, so that pieces lie apart that may not share.
 
     Args:
-        sizes: Bytes of each, multiples of `ALIGNMENT`.
+        sizes: Bytes of each, multiples of `ALIGNMENT`; of equals the first is placed first.
         may_share: Whether two may lie in the same place.
     """
     offsets: dict[_Name, int] = {}
-    for name in sorted(sizes, key=lambda n: (-sizes[n], n)):
+    for name in sorted(sizes, key=lambda n: -sizes[n]):
         taken = sorted(
             (offset, offset + sizes[other])
             for other, offset in offsets.items()

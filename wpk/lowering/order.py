@@ -7,9 +7,16 @@ from typing import NamedTuple
 
 from wpk.lowering.program import Operator, Value
 
+WINDOW = 32
+"""Steps of the given order among which some may run at the same time: more than any module of a network
+has, and few enough that the memory of parts that are listed one after the other, as the networks of an
+ensemble, does not add up."""
+
 
 class Order:
     """Steps follow each other where one writes what the other touches; the others are independent.
+
+    And each follows those that stand `WINDOW` or more in front of it.
 
     Attributes:
         steps: The operators, in an order that is right.
@@ -41,6 +48,12 @@ class Order:
                 if (writes or wrote) and may_overlap(value, there)
             }
             behind = reduce(or_, (self._before[other] for other in followed), 0)
+            left = mask(range(step + 1 - WINDOW)) & ~(behind | mask(followed))
+            while left:
+                other = left.bit_length() - 1  # the last one: others may stand behind it
+                followed.add(other)
+                behind |= self._before[other]
+                left &= ~(behind | 1 << other)
             direct.append(tuple(sorted(other for other in followed if not behind >> other & 1)))
             self._before.append(behind | mask(direct[-1]))
             for value, writes in own:
