@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rows import (
     bounds,
+    branches,
     convolutions,
     engines,
     exports,
@@ -22,6 +23,7 @@ MODULES = (
     exports,
     faults,
     engines,
+    branches,
     tuning,
     convolutions,
     mixed,

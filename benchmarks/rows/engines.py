@@ -46,18 +46,24 @@ def rows() -> list[Row]:
     ]
 
 
-def _static_plan(name: str, context: Context) -> tuple[Path, Path]:
-    """A model and its plan, chosen by models: how it was chosen does not matter here."""
-    model = context.folder / f"{name}.onnx"
+def static_plan(exported: str, context: Context, precision: str = "fp16") -> tuple[Path, Path]:
+    """A model and its plan, chosen by models: how it was chosen does not matter here.
+
+    Args:
+        exported: Name of the exported network.
+        context: Of the row.
+        precision: Of the plan.
+    """
+    model = context.folder / f"{exported}.onnx"
     plan = model.with_suffix(".plan")
-    onnx.save(refill.refill(NETWORKS[name]), model)
-    options = ["--precision", "fp16", "--search", "static", "--cache", context.store]
+    onnx.save(refill.refill(exported), model)
+    options = ["--precision", precision, "--search", "static", "--cache", context.store]
     context.wpk("optimize", model, "-o", plan, "--check", "off", *options)
     return model, plan
 
 
 def _overhead(name: str, context: Context) -> Outcome:
-    _, plan = _static_plan(name, context)
+    _, plan = static_plan(NETWORKS[name], context)
     bench = json.loads(context.wpk("bench", plan, "--json").output)
     graph, host = bench["engine"]["median"], bench["started_and_awaited"]["median"]
     allowed = graph + max(ALLOWED_SECONDS, ALLOWED_PART * graph)
@@ -67,13 +73,14 @@ def _overhead(name: str, context: Context) -> Outcome:
 
 
 def _threads(context: Context) -> Outcome:
-    pairs = [_static_plan(name, context) for name in ("resnet18", "mobilenet_v2")]
+    names = ("resnet18", "mobilenet_v2")
+    pairs = {name: static_plan(NETWORKS[name], context) for name in names}
     found: dict[str, list[Check]] = {}
     threads = []
     barrier = threading.Barrier(len(pairs))
-    for model, plan in pairs:
-        target = partial(_run_often, model, plan, barrier, found.setdefault(plan.stem, []))
-        threads.append(threading.Thread(target=target, name=plan.stem))
+    for name, (model, plan) in pairs.items():
+        target = partial(_run_often, model, plan, barrier, found.setdefault(name, []))
+        threads.append(threading.Thread(target=target, name=name))
     for thread in threads:
         thread.start()
     for thread in threads:
