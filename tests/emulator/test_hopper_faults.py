@@ -81,6 +81,12 @@ GEMM_FAULTS = [
         "Bytes(barrier, 2 * kBytesTile + 16)",
         "0 arrivals and 16 bytes are missing",
     ),
+    Fault(
+        "a tile is copied to where barriers lie",
+        "return shared + kStages * 2 * kBytesTile + step % kStages * 8;",
+        "return shared + step % kStages * 8;",
+        "8192 bytes over a barrier",
+    ),
     Fault("products are not waited for", "    wpk::waitWgmma<0>(acc);\n"),
     Fault("waited for all but the last products", "waitWgmma<0>(acc)", "waitWgmma<1>(acc)"),
     Fault(

@@ -60,6 +60,7 @@ void forgetWriters(const AsyncWrite& write, RunningBlock& block)
 void issue(const AsyncWrite& write, const char* what)
 {
     RunningBlock& block = targetBlock(write, what);
+    requireNoBarrier(write.target, static_cast<uint32>(write.bytes));
     if (&block != &currentBlock())
         liveBlockAt(write.target, static_cast<size_t>(write.bytes), what);
     if (!worker->has(kLateCopies))
