@@ -8,9 +8,12 @@ import onnx
 import onnxruntime
 import pytest
 import refill
+from branching import Shuffled
 
 import wpk
 from wpk.cli.main import main
+from wpk.emulator.emulator import Emulator
+from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.expression import Operand
 from wpk.plans.plan import Plan
@@ -88,6 +91,7 @@ def test_network_is_right_within_its_budgets(tmp_path: Path, network: str, preci
     _check_units(written, precision)
     _check_layout(written)
     _check_errors(plan, model, network, precision)
+    _check_order(plan)
 
 
 def _check_units(plan: Plan, precision: str) -> None:
@@ -126,6 +130,19 @@ def _check_errors(plan: Path, model: Path, network: str, precision: str) -> None
             allowed = limit(network, precision)
             assert np.median(errors) <= allowed.median
             assert errors.max() <= allowed.worst
+
+
+def _check_order(path: Path) -> None:
+    """Any order that memory allows gives the same to the bit."""
+    bundle = read_plan(path)
+    inputs = random_inputs(bundle.plan, 6)
+    outputs = []
+    for device in (Emulator(), Shuffled(0), Shuffled(1)):
+        with Engine(bundle, device) as engine:
+            outputs.append(engine.run(inputs))
+    for other in outputs[1:]:
+        for name, expected in outputs[0].items():
+            np.testing.assert_array_equal(other[name], expected)
 
 
 @pytest.fixture(name="plan", scope="module")
