@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from branching import Arrays, one_after_the_other, outputs_of
 
 from rows.base import Context, Outcome, Row, microseconds
 from rows.engines import static_plan
+from rows.networks import Median
 from rows.side_by_side import time_starts
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
-from wpk.engine.placement import footprint
 from wpk.execution import Replay
 from wpk.libraries.gpu import GpuDevice
 from wpk.plans.plan_file import read_plan
 
-NETWORKS = {
-    "inception_v3": "tv_inception_v3.dynamo",
-    "resnet18": "tv_resnet18.dynamo",
-    "resnet50": "tv_resnet50.dynamo",
-}
+NETWORKS = ("inception_v3", "resnet18", "resnet50")
 
 INPUTS, REPLAYS = 2, 60
 
 ALLOWED = 1.01
 """Times what the steps take one after the other."""
-
-_POISON = 255
-
-Arrays = Mapping[str, NDArray[np.generic]]
 
 
 def rows() -> list[Row]:
@@ -46,18 +37,20 @@ def rows() -> list[Row]:
 
 
 def _measure(name: str, precision: str, context: Context) -> Outcome:
-    _, plan = static_plan(NETWORKS[name], context, precision)
+    _, plan = static_plan(name, context, precision)
     with GpuDevice() as device, Engine(read_plan(plan), device) as engine:
         inputs = [random_inputs(engine.plan, seed) for seed in range(INPUTS)]
         engine.run(inputs[0])
         in_turn = one_after_the_other(engine)
         wrong = differing(engine, in_turn, inputs)
         timings = time_starts(device, {"in turn": in_turn, "branches": engine.bind().replay})
-    turn, branches = (timings[each].median for each in ("in turn", "branches"))
-    figures: dict[str, Any] = {"replays": REPLAYS, "wrong": wrong}
-    for each, timing in timings.items():
-        low, high = timing.band
-        figures[each] = {"seconds": timing.median, "low_seconds": low, "high_seconds": high}
+    times = {each: Median.of(timing.seconds) for each, timing in timings.items()}
+    turn, branches = (times[each].median_seconds for each in ("in turn", "branches"))
+    figures = {
+        "replays": REPLAYS,
+        "wrong": wrong,
+        "times": {each: asdict(median) for each, median in times.items()},
+    }
     summary = (
         f"in turn {microseconds(turn)}, branches {microseconds(branches)}: {turn / branches:.2f} "
         f"times as fast, {wrong} of {REPLAYS} differ"
@@ -65,27 +58,9 @@ def _measure(name: str, precision: str, context: Context) -> Outcome:
     return Outcome(not wrong and branches <= ALLOWED * turn, summary, figures)
 
 
-def one_after_the_other(engine: Engine) -> Replay:
-    """An engine's steps as a graph in which each follows the one in front."""
-    return engine.device.capture([work for step in engine.bind().steps for work in step])
-
-
 def differing(engine: Engine, replay: Replay, inputs: Sequence[Arrays]) -> int:
     """How many of `REPLAYS` give other outputs than the engine's own graph, on inputs in turn."""
-    bound, device, plan = engine.bind(), engine.device, engine.plan
-    places = [
-        (bound.address(port.name), footprint(plan.values[port.name], plan.free))
-        for port in plan.outputs
-    ]
-
-    def outputs_of(once: Replay) -> list[bytes]:
-        for address, size in places:
-            device.fill(address, size, _POISON)
-        once.replay()
-        return [device.read(address, size).tobytes() for address, size in places]
-
-    count = 0
-    for turn in range(REPLAYS):
-        engine.run(inputs[turn % len(inputs)])  # leaves the input where both graphs read it
-        count += outputs_of(bound.replay) != outputs_of(replay)
-    return count
+    own, others = (
+        outputs_of(engine, each, inputs, REPLAYS) for each in (engine.bind().replay, replay)
+    )
+    return sum(one != other for one, other in zip(own, others, strict=True))

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from rows.branches import NETWORKS, REPLAYS, differing, one_after_the_other
+from branching import one_after_the_other
+from rows.branches import NETWORKS, REPLAYS, differing
 from rows.catalogue import all_rows
 
 from wpk.emulator.emulator import Emulator

@@ -102,7 +102,7 @@ def test_steps_that_may_run_at_once_have_scratch_memory_of_their_own(bundle: Pla
     plan, dims = bundle.plan, {"batch": 2}
     order = order_of(plan)
     found = pieces(plan, order, dims, scratch)
-    ends = [o + scratch(s, dims) for o, s in zip(found.offsets, plan.steps, strict=True)]
+    ends = [found.offsets[n] + scratch(step, dims) for n, step in enumerate(plan.steps)]
     assert max(ends) <= found.bytes
     together = shared = 0
     for one, other in combinations(range(len(plan.steps)), 2):

@@ -209,6 +209,14 @@ def fixture_cuda() -> Iterator[Device]:
         yield device
 
 
+@pytest.fixture(name="hopper")
+def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
+    """The GPU, which must launch kernels early."""
+    if cuda.capability < (9, 0):
+        pytest.skip(f"needs a GPU of compute capability 9.0, this is {cuda.name}")
+    return cuda
+
+
 @pytest.fixture(name="library", scope="module")
 def fixture_library(cuda: CudaDevice) -> Iterator[Cudnn]:
     """CuDNN on the first GPU."""

@@ -9,15 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from branching import write_branching
-from slow_copies import diamond
+from branching import one_after_the_other, outputs_of, write_branching
+from slow_copies import PREDECESSORS, diamond
 
 from wpk.device.cuda import CudaDevice
 from wpk.device.graph import bindings, checked
 from wpk.device.timing import Patience, Subject, time_side_by_side
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
-from wpk.execution import Replay
 from wpk.launch import EARLY_LAUNCH
 from wpk.lowering.order import Order
 from wpk.pipeline import optimize
@@ -29,20 +28,10 @@ pytestmark = pytest.mark.gpu
 WORDS, REPLAYS = 1 << 16, 30
 
 
-@pytest.fixture(name="hopper")
-def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
-    """The GPU, which must launch kernels early."""
-    if cuda.capability < (9, 0):
-        pytest.skip(f"needs a GPU of compute capability 9.0, this is {cuda.name}")
-    return cuda
-
-
-def wrong(device: CudaDevice, predecessors: Sequence[Sequence[int]] | None) -> int:
+def wrong(device: CudaDevice, predecessors: Sequence[Sequence[int]]) -> int:
     """How many replays on new words give other words somewhere."""
     bench = diamond(device, WORDS)
-    graph = device.capture(
-        bench.works, bench.predecessors if predecessors is None else predecessors
-    )
+    graph = device.capture(bench.works, predecessors)
     count = 0
     for seed in range(REPLAYS):
         words = bench.set(device, seed)
@@ -53,7 +42,7 @@ def wrong(device: CudaDevice, predecessors: Sequence[Sequence[int]] | None) -> i
 
 
 def test_a_join_waits_for_both_branches(hopper: CudaDevice) -> None:
-    assert wrong(hopper, None) == 0
+    assert wrong(hopper, PREDECESSORS) == 0
 
 
 @pytest.mark.parametrize("waited_for", [(3,), ()])
@@ -61,7 +50,7 @@ def test_a_branch_that_is_not_waited_for_is_seen(
     hopper: CudaDevice, waited_for: tuple[int, ...]
 ) -> None:
     """The right branch comes behind the left one here, which the join waits for, or not even that."""
-    others = list(diamond(hopper, 1).predecessors)
+    others = list(PREDECESSORS)
     others[4], others[5] = (2, 3), waited_for
     assert wrong(hopper, others)
 
@@ -75,23 +64,20 @@ def test_forks_and_joins_are_early_launches(
 
     def look(stream: object) -> object:
         status, graph = end(stream)
-        _, _, _, data, count = checked_edges(driver.cuGraphGetEdges(graph, 64))
+        answer = driver.cuGraphGetEdges(graph, 64)
+        checked("read a graph", answer)
+        _, _, _, data, count = answer
         seen.append(Counter(int(each.type) for each in data[:count]))
         return status, graph
 
     monkeypatch.setattr(driver, "cuStreamEndCapture", look)
     bench = diamond(hopper, WORDS)
-    hopper.capture(bench.works, bench.predecessors)
+    hopper.capture(bench.works, PREDECESSORS)
     plain = [replace(work, attributes=()) for work in bench.works]
-    hopper.capture(plain, bench.predecessors)
-    edges = sum(len(each) for each in bench.predecessors)
+    hopper.capture(plain, PREDECESSORS)
+    edges = sum(len(each) for each in PREDECESSORS)
     assert seen == [Counter({1: edges}), Counter({0: edges})]
     assert all(EARLY_LAUNCH in work.attributes for work in bench.works)
-
-
-def checked_edges(answer: tuple[object, ...]) -> tuple[object, ...]:
-    checked("read a graph", answer)
-    return answer
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
@@ -108,26 +94,14 @@ def test_an_engine_gives_what_its_steps_give_one_after_the_other(
         for batch in (1, 3, 64):
             inputs = [random_inputs(engine.plan, seed, {"batch": batch}) for seed in (0, 1)]
             engine.run(inputs[0])
-            bound = engine.bind({"batch": batch})
-            chain = hopper.capture([work for step in bound.steps for work in step])
-            outputs: list[bytes] = []
-            for replay in (chain, bound.replay):
-                for turn in range(REPLAYS):
-                    engine.run(inputs[turn % 2])  # leaves this turn's input where it is read
-                    outputs.append(_output(engine, hopper, replay, batch))
-            assert outputs[:REPLAYS] == outputs[REPLAYS:]
-            assert len(set(outputs)) == 2
+            dims = {"batch": batch}
+            bound, chain = engine.bind(dims), one_after_the_other(engine, dims)
+            expected = outputs_of(engine, chain, inputs, REPLAYS, dims)
+            assert outputs_of(engine, bound.replay, inputs, REPLAYS, dims) == expected
+            assert len(set(expected)) == 2
             subjects = [Subject(r, 1, r.replay, Regime.WARM) for r in (chain, bound.replay)]
             times = time_side_by_side(hopper, subjects, Patience(seconds=0.2))
             record(f"branching.{precision}.b{batch}", {"us": [t.median * 1e6 for t in times]})
-
-
-def _output(engine: Engine, device: CudaDevice, replay: Replay, batch: int) -> bytes:
-    at, size = engine.bind({"batch": batch}).address("y"), batch * 24 * 63 * 4
-    device.fill(at, size, 255)
-    replay.replay()
-    device.synchronize()
-    return device.read(at, size).tobytes()
 
 
 def test_an_engine_without_an_order_is_seen(

@@ -28,14 +28,6 @@ def _name(case: Case) -> str:
     return f"{case.template} {case.schedule}"
 
 
-@pytest.fixture(name="hopper")
-def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
-    """The GPU, which must launch kernels early."""
-    if cuda.capability < (9, 0):
-        pytest.skip(f"needs a GPU of compute capability 9.0, this is {cuda.name}")
-    return cuda
-
-
 @pytest.mark.parametrize("captured", [False, True])
 @pytest.mark.parametrize("case", CASES, ids=_name)
 def test_a_chain_gives_what_one_after_the_other_gives(

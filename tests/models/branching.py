@@ -1,13 +1,20 @@
 """A network with branches: an inception-like block, then a residual block with a projection."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 
 from wpk.emulator.emulator import Emulator
-from wpk.execution import OneByOne, Predecessors, Work
+from wpk.engine.engine import Engine
+from wpk.engine.placement import footprint
+from wpk.execution import OneByOne, Predecessors, Replay, Work
+
+Arrays = Mapping[str, NDArray[np.generic]]
+
+_POISON = 255
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -45,6 +52,43 @@ def write_branching(path: Path) -> Path:
         model.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
     onnx.save(model, path)
     return path
+
+
+def one_after_the_other(engine: Engine, dims: Mapping[str, int] | None = None) -> Replay:
+    """An engine's steps as a graph in which each follows the one in front."""
+    steps = engine.bind(dims).steps
+    return engine.device.capture([work for step in steps for work in step])
+
+
+def outputs_of(
+    engine: Engine,
+    replay: Replay,
+    inputs: Sequence[Arrays],
+    times: int,
+    dims: Mapping[str, int] | None = None,
+) -> list[tuple[bytes, ...]]:
+    """What a replay of an engine's steps writes over poison, so many times, on inputs in turn.
+
+    Args:
+        engine: Whose steps.
+        replay: Of them.
+        inputs: Of the model.
+        times: How often.
+        dims: Sizes of the free dimensions, of replay and inputs; the tuned ones by default.
+    """
+    bound, plan = engine.bind(dims), engine.plan
+    places = [
+        (bound.address(port.name), footprint(plan.values[port.name], dims or plan.free))
+        for port in plan.outputs
+    ]
+    found = []
+    for turn in range(times):
+        engine.run(inputs[turn % len(inputs)])  # leaves the input where the replay reads it
+        for address, size in places:
+            engine.device.fill(address, size, _POISON)
+        replay.replay()
+        found.append(tuple(engine.device.read(*place).tobytes() for place in places))
+    return found
 
 
 class Shuffled(Emulator):

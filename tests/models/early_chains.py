@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 import slow_copies
 from early_kernels import Case, operands, schedule
+from launch_kernels import compiled
 from numpy.typing import NDArray
 from slow_copies import WORD, slow_copy
 
-from wpk.build.nvrtc import load_nvrtc
 from wpk.dims import evaluate
-from wpk.execution import BoundLaunch, Device, KernelImage
-from wpk.kernel_source import KernelSource
+from wpk.execution import BoundLaunch, Device
 from wpk.launch import CounterArgument, WorkspaceArgument
 from wpk.plans.binding import StepAddresses, bind_launch
 from wpk.schedules.registry import TEMPLATE_OF
-
-
-@cache
-def _image(source: KernelSource) -> KernelImage:
-    return KernelImage(source.digest, source, load_nvrtc().compile(source, "sm_90a").cubin)
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class Bench:
         chosen = schedule(case, 1)
         (source,) = template.instantiate(case.problem, chosen)
         (self.launch,) = template.launches(case.problem, chosen)
-        device.load(_image(source))
+        device.load(compiled(source))
         device.load(slow_copies.image())
         first, second = operands(case, seed=1), operands(case, seed=2)
         self.bytes = _words(int(np.prod(case.output)) * case.problem.y.dtype.bytes)

@@ -26,10 +26,14 @@ _BARRIER_BYTES = 8
 _POISON = 0xFF
 
 
-@cache
 def image(entry: str, text: str = TEXT) -> KernelImage:
     """A kernel of launch_kernels.cu, for both kinds of device."""
-    source = KernelSource(entry, text)
+    return compiled(KernelSource(entry, text))
+
+
+@cache
+def compiled(source: KernelSource) -> KernelImage:
+    """A kernel for both kinds of device."""
     return KernelImage(source.digest, source, load_nvrtc().compile(source, "sm_90a").cubin)
 
 

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
+import launch_kernels
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.build.nvrtc import load_nvrtc
 from wpk.execution import BoundLaunch, Device, KernelImage, Pointer
-from wpk.kernel_source import KernelSource
 from wpk.launch import EARLY_LAUNCH
 
 WORD = 4
 _THREADS = 128
+_TEXT = Path(__file__).with_suffix(".cu").read_text(encoding="utf-8")
+
+PREDECESSORS: tuple[tuple[int, ...], ...] = ((), (0,), (0,), (1,), (2,), (3, 4), (5,), (6,))
+"""Of each piece of a `Diamond`'s work."""
 
 
-@cache
 def image() -> KernelImage:
     """The kernel."""
-    source = KernelSource("slow_copy", Path(__file__).with_suffix(".cu").read_text("utf-8"))
-    return KernelImage(source.digest, source, load_nvrtc().compile(source, "sm_90a").cubin)
+    return launch_kernels.image("slow_copy", _TEXT)
 
 
 def slow_copy(source: int, target: int, size: int) -> BoundLaunch:
@@ -41,15 +41,13 @@ class Diamond:
         start: Address that all begins with.
         results: Addresses of what must equal it in the end.
         words: Of each.
-        works: In an order that is right.
-        predecessors: Of each piece of work.
+        works: In an order that is right; `PREDECESSORS` are theirs.
     """
 
     start: int
     results: tuple[int, int, int]
     words: int
     works: tuple[BoundLaunch, ...]
-    predecessors: tuple[tuple[int, ...], ...]
 
     def set(self, device: Device, seed: int) -> NDArray[np.int32]:
         """Give the start other words."""
@@ -83,5 +81,4 @@ def diamond(device: Device, words: int) -> Diamond:
         slow_copy(out, left, size),
         slow_copy(left, again, size),
     )
-    before = ((), (0,), (0,), (1,), (2,), (3, 4), (5,), (6,))
-    return Diamond(start, (out, out + size, again), words, works, before)
+    return Diamond(start, (out, out + size, again), words, works)

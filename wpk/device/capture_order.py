@@ -29,15 +29,18 @@ def put_in_order(
     """
     if predecessors is None:
         predecessors = [(number - 1,) if number else () for number in range(len(works))]
+    moves = {n: others for n, others in enumerate(predecessors) if tuple(others) != (n - 1,)}
     followed = {other for others in predecessors for other in others}
-    ends: list[Sequence[Any]] = []
+    last = [number for number in range(len(works)) if number not in followed]
+    asked = {other for others in (*moves.values(), last) for other in others}
+    ends: dict[int, Sequence[Any]] = {}
     for number, (work, others) in enumerate(zip(works, predecessors, strict=True)):
-        if tuple(others) != (number - 1,):
+        if number in moves:
             _set_front(stream, [node for other in others for node in ends[other]])
         start(work, any(isinstance(works[other], BoundLaunch) for other in others))
-        ends.append(_captured(stream)[1])
-    last = [node for number, nodes in enumerate(ends) if number not in followed for node in nodes]
-    _set_front(stream, last)
+        if number in asked:
+            ends[number] = _captured(stream)[1]
+    _set_front(stream, [node for number in last for node in ends[number]])
 
 
 def end_overlap(stream: int) -> None:

@@ -1,14 +1,14 @@
 """A plan on a device at given sizes: addresses, launches, and their replay, made once and kept."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from wpk.execution import Device, Replay, Work
-from wpk.lowering.memory import MemoryPlan
+from wpk.lowering.memory import Layout, MemoryPlan
 from wpk.lowering.order import Order
 from wpk.plans.binding import (
-    Pieces,
     StepAddresses,
     arena,
     bind_step,
@@ -42,22 +42,22 @@ class Binding:
         device: Device,
         dims: Mapping[str, int],
         where: "_Memory",
+        layouts: "_Layouts",
         external: Mapping[str, int] = _NOTHING,
     ) -> None:
         """Evaluate every launch at its addresses, and capture."""
-        self._values, memory = plan.values, where.plan(dims)
-        scratch, counters = where.scratch(dims), where.counts(dims)
-        self._starts = {name: where.arena + offset for name, offset in memory.offsets.items()}
+        self._values = plan.values
+        self._starts = {name: where.arena + at for name, at in layouts.arena.offsets.items()}
         for name, address in external.items():
             self._starts[self._values[name].buffer] = address - self._values[name].offset
         self.steps: list[tuple[Work, ...]] = []
-        for index, step in enumerate(plan.steps):
+        for number, step in enumerate(plan.steps):
             addresses = StepAddresses(
                 tuple(where.weights.get(n) or self.address(n) for n in step.inputs),
                 element_bytes(plan, step),
                 tuple(self.address(name) for name in step.operator.outputs),
-                where.workspace + scratch.offsets[index],
-                where.counters + counters.offsets[index],
+                where.workspace + layouts.workspace.offsets[number],
+                where.counters + layouts.counters.offsets[number],
             )
             self.steps.append(bind_step(step, addresses, dims))
         works, predecessors = _in_order(self.steps, where.order)
@@ -150,14 +150,15 @@ class Bindings:
 
     def _make(self, dims: Mapping[str, int], external: Mapping[str, int]) -> Binding:
         check_sizes(self._plan, dict(dims))
-        if not self._memory.holds(dims):
+        layouts = self._memory.layouts(dims)
+        if not self._memory.holds(layouts):
             self._settle()
             self._forget()
-            self._memory.grow(dims)
+            self._memory.grow(layouts)
         while len(self._bound) >= _KEPT:
             self._settle()
             del self._bound[next(iter(self._bound))]
-        return Binding(self._plan, self._device, dims, self._memory, external)
+        return Binding(self._plan, self._device, dims, self._memory, layouts, external)
 
     @property
     def held_bytes(self) -> tuple[int, int]:
@@ -174,6 +175,20 @@ class Bindings:
         self._bound.clear()
 
 
+@dataclass(frozen=True)
+class _Layouts:
+    """Where everything lies for one assignment of the free dimensions."""
+
+    arena: MemoryPlan
+    workspace: Layout[int]
+    counters: Layout[int]
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Bytes of each."""
+        return self.arena.arena_bytes, self.workspace.bytes, self.counters.bytes
+
+
 class _Memory:
     """The arena, the workspace and counters on the device, and where the weights lie."""
 
@@ -184,25 +199,19 @@ class _Memory:
         self._plan, self._device = plan, device
         self._sizes = (0, 0, 0)
 
-    def plan(self, dims: Mapping[str, int]) -> MemoryPlan:
-        return arena(self._plan, self.order, dims)
+    def layouts(self, dims: Mapping[str, int]) -> _Layouts:
+        return _Layouts(
+            arena(self._plan, self.order, dims),
+            pieces(self._plan, self.order, dims, workspace_bytes),
+            pieces(self._plan, self.order, dims, counter_bytes),
+        )
 
-    def scratch(self, dims: Mapping[str, int]) -> Pieces:
-        return pieces(self._plan, self.order, dims, workspace_bytes)
-
-    def counts(self, dims: Mapping[str, int]) -> Pieces:
-        return pieces(self._plan, self.order, dims, counter_bytes)
-
-    def needed(self, dims: Mapping[str, int]) -> tuple[int, int, int]:
-        """Bytes of the arena, of the workspace and of the counters."""
-        return self.plan(dims).arena_bytes, self.scratch(dims).bytes, self.counts(dims).bytes
-
-    def holds(self, dims: Mapping[str, int]) -> bool:
-        pairs = zip(self.needed(dims), self._sizes, strict=True)
+    def holds(self, layouts: _Layouts) -> bool:
+        pairs = zip(layouts.sizes, self._sizes, strict=True)
         return bool(self.arena) and all(n <= s for n, s in pairs)
 
-    def grow(self, dims: Mapping[str, int]) -> None:
-        pairs = zip(self.needed(dims), self._sizes, strict=True)
+    def grow(self, layouts: _Layouts) -> None:
+        pairs = zip(layouts.sizes, self._sizes, strict=True)
         arena_bytes, scratch, counters = (max(*pair, _ALIGNMENT) for pair in pairs)
         self.free()
         self.arena = self._device.allocate(arena_bytes)

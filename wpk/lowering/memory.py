@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from wpk.dims import evaluate
 from wpk.lowering.order import Order, mask
@@ -21,6 +21,19 @@ ALIGNMENT = 256
 """Bytes that every offset is a multiple of."""
 
 _Name = TypeVar("_Name", int, str)
+
+
+@dataclass(frozen=True)
+class Layout(Generic[_Name]):
+    """Pieces of memory beside and over each other.
+
+    Attributes:
+        offsets: Where each begins, a multiple of `ALIGNMENT`.
+        bytes: Of all of it.
+    """
+
+    offsets: dict[_Name, int]
+    bytes: int
 
 
 @dataclass(frozen=True)
@@ -59,8 +72,7 @@ def plan_memory(
     pinned = tuple(pinned)
     lives = lifetimes(values, order.steps, pinned)
     sizes = {name: aligned(evaluate(buffers[name].bytes, dims)) for name in lives}
-    offsets = lay_out(sizes, _sharing(values, order, pinned))
-    arena = max((offsets[n] + sizes[n] for n in offsets), default=0)
+    layout = lay_out(sizes, _sharing(values, order, pinned))
     peak = max(
         (
             sum(sizes[n] for n, (first, last) in lives.items() if first <= step <= last)
@@ -68,7 +80,7 @@ def plan_memory(
         ),
         default=0,
     )
-    return MemoryPlan(offsets, sizes, arena, peak)
+    return MemoryPlan(layout.offsets, sizes, layout.bytes, peak)
 
 
 def aligned(size: int) -> int:
@@ -76,10 +88,8 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def lay_out(
-    sizes: Mapping[_Name, int], may_share: Callable[[_Name, _Name], bool]
-) -> dict[_Name, int]:
-    """The offset of each piece of memory, so that pieces lie apart that may not share.
+def lay_out(sizes: Mapping[_Name, int], may_share: Callable[[_Name, _Name], bool]) -> Layout[_Name]:
+    """Lay pieces of memory out, so that those lie apart that may not share.
 
     Args:
         sizes: Bytes of each, multiples of `ALIGNMENT`; of equals the first is placed first.
@@ -98,7 +108,8 @@ def lay_out(
                 break
             candidate = max(candidate, end)
         offsets[name] = candidate
-    return offsets
+    end = max((offset + sizes[name] for name, offset in offsets.items()), default=0)
+    return Layout(offsets, end)
 
 
 def lifetimes(
@@ -106,23 +117,26 @@ def lifetimes(
 ) -> dict[str, tuple[int, int]]:
     """First and last step of each buffer: -1 where it is there before, their count where it stays."""
     lives = {values[name].buffer: (-1, len(steps)) for name in pinned}
+    for buffer, touching in _touching(values, steps).items():
+        lives.setdefault(buffer, (min(touching), max(touching)))
+    return lives
+
+
+def _touching(values: Mapping[str, Value], steps: Sequence[Operator]) -> dict[str, set[int]]:
+    """The steps that touch each buffer."""
+    touching: dict[str, set[int]] = {}
     for step, operator in enumerate(steps):
         for name in (*operator.inputs, *operator.outputs):
             if name in values:
-                first, last = lives.get(values[name].buffer, (step, step))
-                lives[values[name].buffer] = (min(first, step), max(last, step))
-    return lives
+                touching.setdefault(values[name].buffer, set()).add(step)
+    return touching
 
 
 def _sharing(
     values: Mapping[str, Value], order: Order, pinned: Iterable[str]
 ) -> Callable[[str, str], bool]:
     """Which buffers may share memory."""
-    touching: dict[str, set[int]] = {}
-    for step, operator in enumerate(order.steps):
-        for name in (*operator.inputs, *operator.outputs):
-            if name in values:
-                touching.setdefault(values[name].buffer, set()).add(step)
+    touching = _touching(values, order.steps)
     stays = {values[name].buffer for name in pinned}
     used = {name: mask(steps) for name, steps in touching.items()}
     before = {name: reduce(and_, map(order.all_before, steps)) for name, steps in touching.items()}

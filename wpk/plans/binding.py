@@ -23,7 +23,7 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
-from wpk.lowering.memory import MemoryPlan, aligned, lay_out, plan_memory
+from wpk.lowering.memory import Layout, MemoryPlan, aligned, lay_out, plan_memory
 from wpk.lowering.order import Order
 from wpk.plans.plan import LibraryChoice, Plan, Step
 
@@ -67,26 +67,13 @@ def arena(plan: Plan, order: Order, dims: Mapping[str, int]) -> MemoryPlan:
     return plan_memory(plan.buffers, plan.values, order, pinned, dims)
 
 
-@dataclass(frozen=True)
-class Pieces:
-    """Memory that steps have for themselves while they run.
-
-    Attributes:
-        offsets: Where each step's piece begins.
-        bytes: Of all of it.
-    """
-
-    offsets: tuple[int, ...]
-    bytes: int
-
-
 def pieces(
     plan: Plan,
     order: Order,
     dims: Mapping[str, int],
     asked: Callable[[Step, Mapping[str, int]], int],
-) -> Pieces:
-    """Memory of which each step has a piece that no step uses that may run at the same time.
+) -> Layout[int]:
+    """Memory of which each step, by its number, has a piece that no step uses that may run at the same time.
 
     Args:
         plan: Whose steps.
@@ -94,10 +81,8 @@ def pieces(
         dims: Values of the free dimensions.
         asked: What a step asks for: `workspace_bytes` or `counter_bytes`.
     """
-    sizes = {index: aligned(asked(step, dims)) for index, step in enumerate(plan.steps)}
-    offsets = lay_out(sizes, order.ordered)
-    end = max((offsets[index] + size for index, size in sizes.items()), default=0)
-    return Pieces(tuple(offsets[index] for index in range(len(plan.steps))), end)
+    sizes = {number: aligned(asked(step, dims)) for number, step in enumerate(plan.steps)}
+    return lay_out(sizes, order.ordered)
 
 
 def element_bytes(plan: Plan, step: Step) -> tuple[int, ...]:

@@ -50,6 +50,11 @@ def estimate_words(facts: ReportFacts) -> str:
     return f"predicted, not measured, without the {facts.library_steps} library steps"
 
 
+def chain_words(facts: ReportFacts) -> str:
+    """How many operators follow each other, where others run beside them; begins with a semicolon."""
+    return f"; {facts.chain} follow each other" if facts.chain < len(facts.operators) else ""
+
+
 def measured_cell(operator: OperatorFacts) -> str:
     """``7.12 ±0.3%`` in microseconds; empty where nothing was measured."""
     measured = operator.measurement

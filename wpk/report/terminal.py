@@ -7,6 +7,7 @@ from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.gather import gather
 from wpk.report.measured import (
     any_measured,
+    chain_words,
     estimate_cell,
     estimate_words,
     measured_cell,
@@ -99,12 +100,11 @@ def _sums(facts: ReportFacts) -> str:
     legal = sum(funnel.legal for problem in facts.problems for funnel in problem.funnels)
     compiled = sum(funnel.compiled for problem in facts.problems for funnel in problem.funnels)
     library = f", {facts.library_steps} library steps" if facts.library_steps else ""
-    beside = f"; {facts.chain} follow each other" if facts.chain < len(facts.operators) else ""
     lines = [
         f"model      {visible(facts.model)}, opset {facts.opset}, {len(facts.nodes)} nodes",
         f"target     {facts.target} ({facts.arch}), {facts.precision.asked}",
         *([f"free       {free}"] if free else []),
-        f"operators  {len(facts.operators)}, {facts.launches} kernel launches{library}{beside}",
+        f"operators  {len(facts.operators)}, {facts.launches} kernel launches{library}{chain_words(facts)}",
         (
             f"time       bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
             f"{facts.estimate_us:.2f} µs ({estimate_words(facts)})"

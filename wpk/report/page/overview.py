@@ -2,7 +2,13 @@
 
 from wpk.problems.signs import DASH
 from wpk.report.facts import ReportFacts
-from wpk.report.measured import any_measured, estimate_words, measured_engine, measured_sum
+from wpk.report.measured import (
+    any_measured,
+    chain_words,
+    estimate_words,
+    measured_engine,
+    measured_sum,
+)
 from wpk.report.page.graph import kinds_of
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.measured import is_measured
@@ -56,7 +62,6 @@ def tiles(facts: ReportFacts) -> Html:
         if facts.library_steps
         else ("nothing else is enqueued")
     )
-    beside = f"; {facts.chain} follow each other" if facts.chain < len(facts.operators) else ""
     entries = (
         *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
         *([("Measured", *measured_sum(facts))] if any_measured(facts) else []),
@@ -74,7 +79,7 @@ def tiles(facts: ReportFacts) -> Html:
         (
             "Operators",
             str(len(facts.operators)),
-            f"of {len(facts.nodes)} ONNX nodes, {max(removed, 0)} fewer{beside}",
+            f"of {len(facts.nodes)} ONNX nodes, {max(removed, 0)} fewer{chain_words(facts)}",
         ),
         (
             "Memory",
