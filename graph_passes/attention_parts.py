@@ -47,6 +47,10 @@ def _why_not(node: gs.Node) -> str | None:
         return "it has a cache of keys and values"
     if any(not tensor.is_empty() for tensor in node.outputs[1:]):
         return "it gives more than its result"
+    if isinstance(q.dtype, int) or q.dtype is None:
+        return f"'{q.name}' has a type that NumPy lacks, or none that is known"
+    if mask is not None and mask.dtype not in (np.bool_, q.dtype):
+        return f"the mask '{mask.name}' has another type than '{q.name}'"
     for tensor in (q, k, v):
         inner = list(tensor.shape or ())[1:]
         if rank(tensor) not in (3, 4) or not all(isinstance(n, int) for n in inner):
@@ -152,7 +156,7 @@ class _Parts:
 
     def _constant(self, values: np.ndarray) -> gs.Constant:
         dtype = self.node.inputs[0].dtype
-        return self.editor.constant(f"{self.node.name}_constant", values.astype(dtype))
+        return self.editor.constant(f"{self.node.name}_constant", values, dtype)
 
     def _ints(self, values: list[object]) -> gs.Constant:
         return self.editor.constant(f"{self.node.name}_shape", np.array(values, np.int64))

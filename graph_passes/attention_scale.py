@@ -55,6 +55,8 @@ class ScaleIntoProjection(GraphPass):
             source = first.inputs[0]
             scaled = editor.add("Mul", [source, _constant(editor, node, factor)], like=source)
             first.inputs = [scaled, *list(first.inputs)[1:]]
+            for moved in chain:
+                editor.rename(moved.outputs[0], f"{moved.outputs[0].name}_scaled")
             editor.replace(node.outputs[0], variable)
             result.rewritten += 1
         return result
@@ -114,7 +116,7 @@ def scalar_factor(node: gs.Node) -> tuple[gs.Tensor, float] | None:
 
 def _constant(editor: GraphEditor, node: gs.Node, factor: float) -> gs.Constant:
     dtype = node.outputs[0].dtype
-    return editor.constant(f"{node.name}_factor", np.array(factor, dtype))
+    return editor.constant(f"{node.name}_factor", np.array(factor), dtype)
 
 
 def _movements(tensor: gs.Tensor) -> list[gs.Node]:

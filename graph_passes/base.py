@@ -96,7 +96,7 @@ class GraphPass(abc.ABC):
             raise
         except Exception as error:
             raise GraphError(
-                f"pass {self.name} failed: {type(error).__name__}: {error}",
+                f"pass {self.name} failed{_place(error)}: {type(error).__name__}: {error}",
                 fix=f"skip it with --skip-pass {self.name} and report this as a bug",
             ) from error
         reason = _why_changed(before, _interface(graph)) or _why_malformed(graph)
@@ -106,6 +106,17 @@ class GraphPass(abc.ABC):
                 fix=f"skip it with --skip-pass {self.name} and report this as a bug",
             )
         return result
+
+
+def _place(error: Exception) -> str:
+    """The node that a pass was at when it failed, in words; nothing where that cannot be told."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        node = trace.tb_frame.f_locals.get("node")
+        if isinstance(node, gs.Node):
+            place = f" at node '{node.name}' ({node.op})"
+        trace = trace.tb_next
+    return place
 
 
 def _why_malformed(graph: gs.Graph) -> str | None:

@@ -80,7 +80,7 @@ class FoldBatchNormBefore(GraphPass):
                 result.refuse(norm, reason or "")
                 continue
             absorb_before(editor, linear, affine)
-            editor.replace(norm.outputs[0], norm.inputs[0])
+            linear.inputs = [norm.inputs[0], *list(linear.inputs)[1:]]
             result.rewritten += 1
         return result
 
@@ -105,16 +105,10 @@ class BatchNormToAffine(GraphPass):
                 continue
             output, dtype = norm.outputs[0], norm.inputs[1].dtype
             shape = (-1, *[1] * (dimensions - 2)) if dimensions > 1 else (-1,)
-            scale = affine.scale.astype(dtype).reshape(shape)
-            shift = affine.shift.astype(dtype).reshape(shape)
-            scaled = editor.add(
-                "Mul",
-                [norm.inputs[0], editor.constant(f"{norm.name}_scale", scale)],
-                like=output,
-            )
-            shifted = editor.add(
-                "Add", [scaled, editor.constant(f"{norm.name}_shift", shift)], like=output
-            )
+            scale = editor.constant(f"{norm.name}_scale", affine.scale.reshape(shape), dtype)
+            shift = editor.constant(f"{norm.name}_shift", affine.shift.reshape(shape), dtype)
+            scaled = editor.add("Mul", [norm.inputs[0], scale], like=output)
+            shifted = editor.add("Add", [scaled, shift], like=output)
             editor.replace(output, shifted)
             result.rewritten += 1
         return result
@@ -122,7 +116,9 @@ class BatchNormToAffine(GraphPass):
 
 def _affine(norm: gs.Node) -> ChannelAffine | str:
     """Read the statistics of a BatchNormalization; a reason where they are not constant."""
-    if norm.attrs.get("training_mode", 0) or any(t.outputs for t in norm.outputs[1:]):
+    if norm.attrs.get("training_mode", 0) or any(
+        not tensor.is_empty() for tensor in norm.outputs[1:]
+    ):
         return "it is in training mode: its statistics come from the batch"
     statistics = []
     for tensor in norm.inputs[1:5]:

@@ -2,7 +2,8 @@
 
     DepthToSpace(x, b)  ->  Reshape(Transpose(Reshape(x, [n, b, b, c/b^2, h, w])))   DCR
                             Reshape(Transpose(Reshape(x, [n, c/b^2, b, b, h, w])))   CRD
-    SpaceToDepth(x, b)  ->  Reshape(Transpose(Reshape(x, [n, c, h/b, b, w/b, b])))
+    SpaceToDepth(x, b)  ->  Reshape(Transpose(Reshape(x, [n, c, h/b, b, w/b, b])))   DCR: b, b, c
+                                                                                     CRD: c, b, b
 
 The batch may be free; channels and places must be known.
 """
@@ -29,6 +30,9 @@ class BlockMovement(GraphPass):
             if shape is None or len(shape) != 4 or not all(isinstance(n, int) for n in shape[1:]):
                 result.refuse(node, f"channels and places of '{node.inputs[0].name}' are not known")
                 continue
+            if node.attrs.get("mode", "DCR") not in ("DCR", "CRD"):
+                result.refuse(node, f"{node.op} with mode {node.attrs['mode']!r}")
+                continue
             _rewrite(editor, node, [int(n or 0) for n in shape[1:]])
             result.rewritten += 1
         return result
@@ -49,9 +53,11 @@ def _rewrite(editor: GraphEditor, node: gs.Node, shape: list[int]) -> None:
 def _plan(node: gs.Node, c: int, h: int, w: int) -> tuple[list[int], list[int], list[int]]:
     """Extents after the first reshape, the transpose, and extents at the end, without the batch."""
     b = int(node.attrs["blocksize"])
+    depth_first = node.attrs.get("mode", "DCR") == "DCR"
     if node.op == "SpaceToDepth":
-        return [c, h // b, b, w // b, b], [0, 3, 5, 1, 2, 4], [c * b * b, h // b, w // b]
+        perm = [0, 3, 5, 1, 2, 4] if depth_first else [0, 1, 3, 5, 2, 4]
+        return [c, h // b, b, w // b, b], perm, [c * b * b, h // b, w // b]
     joined = [c // (b * b), h * b, w * b]
-    if node.attrs.get("mode", "DCR") == "DCR":
+    if depth_first:
         return [b, b, c // (b * b), h, w], [0, 3, 4, 1, 5, 2], joined
     return [c // (b * b), b, b, h, w], [0, 1, 4, 2, 5, 3], joined

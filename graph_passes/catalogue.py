@@ -35,6 +35,7 @@ from wpk.graph_passes.global_pooling import GlobalPooling
 from wpk.graph_passes.hard_swish import RecognizeHardSwish
 from wpk.graph_passes.identity_elimination import IdentityElimination
 from wpk.graph_passes.identity_gather import IdentityGather
+from wpk.graph_passes.inline_conditionals import InlineConditionals
 from wpk.graph_passes.layer_norm import RecognizeLayerNorm
 from wpk.graph_passes.layout import ChannelsLast
 from wpk.graph_passes.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
@@ -79,6 +80,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         storage: The type in which tensors will be stored; what cannot overflow depends on it.
     """
     return [
+        InlineConditionals(),
         ModernForms(),
         AttentionParts(),
         BlockMovement(),

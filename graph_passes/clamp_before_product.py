@@ -70,6 +70,15 @@ class _Limits:
     rest: Vector
 
 
+@dataclass(frozen=True)
+class _Product:
+    """A product behind limits: its weights, and what is added to it for each output channel."""
+
+    limits: _Limits
+    weight: Vector
+    bias: Vector
+
+
 class ClampBeforeProduct(GraphPass):
     """Replace ``Conv(Relu(x * a + b))`` by ``Conv(Min(Max(x, lower), upper))`` with other weights."""
 
@@ -105,24 +114,33 @@ class ClampBeforeProduct(GraphPass):
         if old is None:
             raise ValueError("ask why_not_linear first")
         rounded = _rounding(self._precision)
-        limits = _limits(found, rounded)
-        spread = (1, -1, *[1] * (old.ndim - 2))
-        exact = old * limits.factor.reshape(spread)
-        weight = rounded(exact)
-        reason = _why_not_held(exact, weight, self._precision)
+        bias = floats(given(product, 2))
+        bias = np.zeros(len(old)) if bias is None else bias
+        exact = _product(old, bias, _limits(found, lambda values: values), lambda values: values)
+        new = _product(old, bias, _limits(found, rounded), rounded)
+        reason = _why_not_held(exact.weight, new.weight, self._precision)
         if reason is not None:
             return reason
-        has_zero = np.isfinite(limits.zero)
-        given_up = np.where(has_zero, limits.zero, 0.0).reshape(spread)
-        rest = np.where(has_zero, 0.0, limits.rest).reshape(spread)
-        axes = tuple(range(1, old.ndim))
-        bias = floats(given(product, 2))
-        bias = (0.0 if bias is None else bias) - (weight * given_up).sum(axis=axes)
-        bias = bias + (old * rest).sum(axis=axes)
-        kept = rounded(bias) if self._precision.storage.bytes == 2 else bias
-        limited = _limited(editor, product, found.source, limits)
-        _write(editor, product, limited, weight, (kept, bias - kept))
+        kept = rounded(new.bias) if self._precision.storage.bytes == 2 else new.bias
+        _write(
+            editor, product, _limited(editor, product, found.source, new, exact), new, exact, kept
+        )
         return None
+
+
+def _product(
+    old: Vector, bias: Vector, limits: _Limits, rounded: Callable[[Vector], Vector]
+) -> _Product:
+    """What the product becomes behind these limits."""
+    spread = (1, -1, *[1] * (old.ndim - 2))
+    weight = rounded(old * limits.factor.reshape(spread))
+    has_zero = np.isfinite(limits.zero)
+    given_up = np.where(has_zero, limits.zero, 0.0).reshape(spread)
+    rest = np.where(has_zero, 0.0, limits.rest).reshape(spread)
+    axes = tuple(range(1, old.ndim))
+    with np.errstate(invalid="ignore"):  # an infinite weight is refused after this
+        offsets = bias - (weight * given_up).sum(axis=axes) + (old * rest).sum(axis=axes)
+    return _Product(limits, weight, offsets)
 
 
 def _read(graph: gs.Graph, node: gs.Node, product: gs.Node) -> _Activation | str | None:
@@ -222,14 +240,21 @@ def _why_not_held(exact: Vector, weight: Vector, precision: Precision) -> str | 
 
 
 def _limited(
-    editor: GraphEditor, product: gs.Node, source: gs.Tensor, limits: _Limits
+    editor: GraphEditor, product: gs.Node, source: gs.Tensor, new: _Product, exact: _Product
 ) -> gs.Variable:
-    name, dtype, column = product.name, product.inputs[1].dtype, (-1, 1, 1)
-    lower = editor.constant(f"{name}_lower", limits.lower.astype(dtype).reshape(column))
+    name, dtype = product.name, product.inputs[1].dtype
+
+    def column(what: str, rounded: Vector, unrounded: Vector) -> gs.Constant:
+        shape = (-1, 1, 1)
+        return editor.constant(
+            f"{name}_{what}", rounded.reshape(shape), dtype, unrounded.reshape(shape)
+        )
+
+    lower = column("lower", new.limits.lower, exact.limits.lower)
     limited = editor.add("Max", [source, lower], like=source, name=f"{name}_raised")
-    if not bool(np.isfinite(limits.upper).any()):
+    if not bool(np.isfinite(new.limits.upper).any()):
         return limited
-    upper = editor.constant(f"{name}_upper", limits.upper.astype(dtype).reshape(column))
+    upper = column("upper", new.limits.upper, exact.limits.upper)
     return editor.add("Min", [limited, upper], like=source, name=f"{name}_lowered")
 
 
@@ -237,20 +262,24 @@ def _write(
     editor: GraphEditor,
     product: gs.Node,
     limited: gs.Tensor,
-    weight: Vector,
-    bias: tuple[Vector, Vector],
+    new: _Product,
+    exact: _Product,
+    kept: Vector,
 ) -> None:
-    """Write the product of ``limited``; the second part of ``bias`` is added behind it."""
+    """Write the product of ``limited`` with bias ``kept``; what is left of it is added behind."""
     old, output = product.inputs[1], product.outputs[0]
-    first, rest = (part.astype(old.dtype) for part in bias)
+    rest = (new.bias - kept).astype(old.dtype)
+    apart = bool(rest.any())
     inputs = [
         limited,
-        editor.constant(f"{old.name}_scaled", weight.astype(old.dtype)),
-        editor.constant(f"{old.name}_offsets", first),
+        editor.constant(f"{old.name}_scaled", new.weight, old.dtype, exact.weight),
+        editor.constant(f"{old.name}_offsets", kept, old.dtype, kept if apart else exact.bias),
     ]
     name, attrs = f"{product.name}_clamped", dict(product.attrs)
     result = editor.add("Conv", inputs, like=output, name=name, attrs=attrs)
-    if bool(rest.any()):
-        column = editor.constant(f"{old.name}_rest", rest.reshape(-1, 1, 1))
+    if apart:
+        shape = (-1, 1, 1)
+        left = (exact.bias - kept).reshape(shape)
+        column = editor.constant(f"{old.name}_rest", rest.reshape(shape), old.dtype, left)
         result = editor.add("Add", [result, column], like=output)
     editor.replace(output, result)

@@ -4,7 +4,8 @@
     x / c              ->  x * (1 / c)        where 1 / c is exact: c is a power of two
     (x + a) + b        ->  x + (a + b)
     (x * a) * b        ->  x * (a * b)
-    x ** 2, x ** 0.5, x ** -1    ->  x * x, Sqrt(x), Reciprocal(x)
+    x ** 2, x ** -1    ->  x * x, Reciprocal(x)
+    x ** 0.5           ->  Sqrt(x)            where x is never negative
     Relu(Relu(x))      ->  Relu(x)
     Relu(Clip(x, a, b)), Clip(Relu(x), a, b), Clip(Clip(x, ...))  ->  Clip(x, a', b')
 
@@ -31,6 +32,7 @@ from wpk.graph_passes.query import (
     uniform,
     why_shared,
 )
+from wpk.graph_passes.signs import is_never_negative
 
 
 class ConstantForms(GraphPass):
@@ -57,7 +59,7 @@ class ConstantForms(GraphPass):
                     continue
                 op, array = "Mul", 1.0 / constant
             output = node.outputs[0]
-            new = editor.constant(f"{node.inputs[1].name}_inverse", _like(array, node.inputs[1]))
+            new = editor.constant(f"{node.inputs[1].name}_inverse", array, node.inputs[1].dtype)
             editor.replace(output, editor.add(op, [node.inputs[0], new], like=output))
             result.rewritten += 1
         return result
@@ -90,14 +92,10 @@ class ConstantChains(GraphPass):
             if sides is None:
                 continue
             output = node.outputs[0]
-            constant = editor.constant(f"{sides[1].name}_merged", _like(merged, sides[1]))
+            constant = editor.constant(f"{sides[1].name}_merged", merged, sides[1].dtype)
             editor.replace(output, editor.add(node.op, [sides[0], constant], like=output))
             result.rewritten += 1
         return result
-
-
-def _like(array: np.ndarray, constant: gs.Tensor) -> np.ndarray:
-    return array.astype(constant.dtype)
 
 
 def _is_power_of_two(constant: np.ndarray) -> bool:
@@ -113,7 +111,7 @@ def _rewrite_power(editor: GraphEditor, node: gs.Node) -> bool:
         return False
     if exponent == 2.0:
         new = editor.add("Mul", [x, x], like=output)
-    elif exponent == 0.5:
+    elif exponent == 0.5 and is_never_negative(x):  # the root of minus infinity is none
         new = editor.add("Sqrt", [x], like=output)
     elif exponent == -1.0:
         new = editor.add("Reciprocal", [x], like=output)
@@ -163,7 +161,7 @@ def _merge_clips(editor: GraphEditor, first: gs.Node, node: gs.Node, result: Pas
     (low_1, high_1), (low_2, high_2) = ranges[0], ranges[1]
     low, high = min(max(low_1, low_2), high_2), max(min(high_1, high_2), low_2)
     bounds = [
-        editor.constant(f"{node.name}_{name}", np.array(value, output.dtype))
+        editor.constant(f"{node.name}_{name}", np.array(value), output.dtype)
         for name, value in (("low", low), ("high", high))
     ]
     editor.replace(output, editor.add("Clip", [first.inputs[0], *bounds], like=output))

@@ -2,19 +2,16 @@
 
     op(c1, c2, ...)  ->  constant        op deterministic, all inputs constant
 
-The numbers are those of onnx's reference evaluator. A result that is both big and bigger than what
-it was made from is left to run time, since it would only swell the plan.
+The numbers are ONNX Runtime's (`node_values`). A result that is both big and bigger than what it was
+made from is left to run time, since it would only swell the plan.
 """
 
 import numpy as np
-import onnx
 import onnx_graphsurgeon as gs
-from numpy.typing import NDArray
-from onnx.reference import ReferenceEvaluator
 
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
-from wpk.graph_passes.modern_forms import FLATTENING_OPS
+from wpk.graph_passes.node_values import NotEvaluatedError, node_values
 from wpk.graph_passes.query import ONNX_DOMAINS, is_graph_output, is_op, static_shape, values
 
 # Above this an Expand or Range of constants would outweigh what it saves: reading 64 MiB costs as
@@ -60,8 +57,6 @@ def _is_candidate(node: gs.Node) -> bool:
 
 
 def _why_not(graph: gs.Graph, node: gs.Node) -> str | None:
-    if node.op in FLATTENING_OPS and graph.opset < 13:
-        return f"the reference evaluator has only the meaning that {node.op} got in opset 13"
     if node.op in RANDOM_OPS:
         return f"{node.op} is random"
     if is_op(node, "Dropout") and len(node.inputs) > 2:
@@ -97,26 +92,10 @@ def _fold(editor: GraphEditor, node: gs.Node, opset: int) -> str | None:
         editor.fold_output(node, node.outputs[0], stored._values, stored._export_dtype)
         return None
     try:
-        results = _evaluate(node, opset)
-    except Exception as error:  # the evaluator raises whatever NumPy does; the node stays
-        return f"the reference evaluator cannot run {node.op}: {error}"
+        results = node_values(node, opset)
+    except NotEvaluatedError as error:
+        return str(error)
     for tensor, array in zip(list(node.outputs), results, strict=True):
         if not tensor.is_empty():
             editor.fold_output(node, tensor, array)
     return None
-
-
-def _evaluate(node: gs.Node, opset: int) -> list[NDArray[np.generic]]:
-    exporter = gs.exporters.onnx_exporter
-    proto = exporter.OnnxExporter.export_node(node)
-    arrays = {t.name: values(t) for t in node.inputs if not t.is_empty()}
-    inputs = [
-        onnx.helper.make_tensor_value_info(t.name, exporter.dtype_to_onnx(t.dtype), t.shape)
-        for t in {t.name: t for t in node.inputs if not t.is_empty()}.values()
-    ]
-    outputs = [onnx.helper.make_empty_tensor_value_info(t.name) for t in node.outputs if t.name]
-    graph = onnx.helper.make_graph([proto], "folded", inputs, outputs)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", opset)])
-    with np.errstate(all="ignore"):  # infinities and NaN of a constant are the model's own
-        results = iter(ReferenceEvaluator(model).run(None, arrays))
-    return [np.asarray(next(results)) if t.name else np.zeros(0) for t in node.outputs]

@@ -92,7 +92,7 @@ class ConstantsBeforeWeights(GraphPass):
                 result.refuse(node, affine)
                 continue
             absorb_before(editor, linear, affine)
-            editor.replace(node.outputs[0], sides[0])
+            linear.inputs = [sides[0], *list(linear.inputs)[1:]]
             result.rewritten += 1
         return result
 
@@ -148,7 +148,7 @@ def _distribute(
     if factors is None or offsets is None:
         raise ValueError("ask _why_not_distribute first")
     scaled = editor.add("Mul", [product, factor], like=product)
-    new_bias = editor.constant(f"{bias.name}_scaled", (offsets * factors).astype(bias.dtype))
+    new_bias = editor.constant(f"{bias.name}_scaled", offsets * factors, bias.dtype)
     output = node.outputs[0]
     editor.replace(output, editor.add("Add", [scaled, new_bias], like=output))
 

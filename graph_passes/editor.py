@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx_graphsurgeon as gs
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from wpk.graph_passes.exact import rounded_constant
 from wpk.graph_passes.query import Dims, is_graph_output
 
 Attributes = Mapping[str, object]
@@ -36,9 +37,24 @@ class GraphEditor:
         self._names.add(name)
         return name
 
-    def constant(self, name: str, array: NDArray[np.generic]) -> gs.Constant:
-        """Make a constant under a new name."""
-        return gs.Constant(self.new_name(name), np.ascontiguousarray(array).reshape(array.shape))
+    def constant(
+        self,
+        name: str,
+        array: NDArray[np.generic],
+        dtype: DTypeLike | None = None,
+        exact: NDArray[np.generic] | None = None,
+    ) -> gs.Constant:
+        """Make a constant under a new name.
+
+        Args:
+            name: Wanted name.
+            array: The values; in float64, unrounded, where they were computed.
+            dtype: NumPy's type of the constant; that of ``array`` by default.
+            exact: What ``array`` would be without the roundings that went into it, if any did.
+        """
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        wanted = array.dtype if dtype is None else dtype
+        return rounded_constant(self.new_name(name), array, wanted, exact)
 
     def add(
         self,
@@ -79,6 +95,10 @@ class GraphEditor:
         _set_outputs(node, [t if t is not output else gs.Variable.empty() for t in node.outputs])
         output.to_constant(array, export_dtype=export_dtype)
 
+    def rename(self, tensor: gs.Tensor, wanted: str) -> None:
+        """Give ``tensor`` a new name, since its value changes: a name stands for one value."""
+        tensor.name = self.new_name(wanted)
+
     def why_not_replace(self, old: gs.Tensor, new: gs.Tensor) -> str | None:
         """Say why `replace` could not keep the name of a graph output."""
         if not is_graph_output(self.graph, old):
@@ -92,21 +112,30 @@ class GraphEditor:
     def replace(self, old: gs.Tensor, new: gs.Tensor) -> None:
         """Make every reader of ``old`` read ``new``, and detach ``old`` from its producer.
 
-        Where ``old`` is a graph output, the producer of ``new`` makes it from now on, under its
-        name (see `why_not_replace` for when that cannot be).
+        A name stands for one value through all passes. So the producer of ``new`` makes ``old`` from
+        now on, under its name, where nobody else reads ``new``; where ``old`` is a graph output, it
+        must be so (see `why_not_replace`).
         """
         reason = self.why_not_replace(old, new)
         if reason is not None:
             raise ValueError(reason)
-        keep, drop = (old, new) if is_graph_output(self.graph, old) else (new, old)
+        keep, drop = (old, new) if self._takes_name(old, new) else (new, old)
         maker = new.inputs[0] if new.inputs else None
         for node in list(old.inputs):
             _set_outputs(node, [t if t is not old else gs.Variable.empty() for t in node.outputs])
         if keep is old:
-            assert maker is not None  # why_not_replace: a graph output's new maker exists
+            assert maker is not None  # `_takes_name`, and why_not_replace for a graph output
             _set_outputs(maker, [old if t is new else t for t in maker.outputs])
         for reader in _unique(drop.outputs):
             reader.inputs = [keep if t is drop else t for t in reader.inputs]
+
+    def _takes_name(self, old: gs.Tensor, new: gs.Tensor) -> bool:
+        """Whether the producer of ``new`` shall make ``old``."""
+        if is_graph_output(self.graph, old):
+            return True
+        if not new.inputs or is_graph_output(self.graph, new):
+            return False
+        return all(any(made is old for made in reader.outputs) for reader in new.outputs)
 
 
 def _set_outputs(node: gs.Node, outputs: list[gs.Tensor]) -> None:

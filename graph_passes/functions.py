@@ -13,6 +13,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError
+from wpk.graph_passes.exact import moved_constant
 from wpk.graph_passes.query import ONNX_DOMAINS, REDUCTIONS
 
 DOMAIN = "wpk"
@@ -146,7 +147,7 @@ class _Body:
         if id(tensor) in self.copied:
             return self.copied[id(tensor)]
         if isinstance(tensor, gs.Constant) and stays_inside(node, index):
-            inside = gs.Constant(tensor.name, tensor.values)
+            inside = moved_constant(tensor.name, tensor, lambda array: array)
             self.copied[id(tensor)] = inside
             return inside
         self.inputs[id(tensor)] = self._copy(tensor)

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.functions import outside_inputs
-from wpk.graph_passes.fusion_rules import MAX_INPUTS, is_elementwise, is_widening
+from wpk.graph_passes.fusion_rules import (
+    MATRIX,
+    MAX_INPUTS,
+    is_elementwise,
+    is_floating,
+    is_widening,
+)
 from wpk.graph_passes.query import (
     Dims,
     dims,
@@ -95,7 +101,7 @@ class Clusters:
                 continue
             members.append(following)
             visible = self._visible(members)
-            if len(visible) == 1 and self._may_end(visible[0]):
+            if len(visible) == 1 and self._may_end(visible[0], cluster.anchor):
                 settled, output = len(members), visible[0]
         self.take(cluster, members[start:settled])
         cluster.output = output
@@ -181,7 +187,9 @@ class Clusters:
             or any(id(reader) not in inside for reader in tensor.outputs)
         ]
 
-    def _may_end(self, tensor: gs.Tensor) -> bool:
+    def _may_end(self, tensor: gs.Tensor, anchor: gs.Node | None) -> bool:
+        if is_op(anchor, *MATRIX) and not is_floating(tensor):
+            return False  # kernels of products store floating point
         node = producer(tensor)
         return node is None or not is_widening(node) or is_graph_output(self.graph, tensor)
 

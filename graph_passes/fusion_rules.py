@@ -7,6 +7,7 @@ an anchor that works on rows or reduces may have a prologue. A function without 
 element-wise graph.
 """
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.functions import element_type
@@ -101,6 +102,14 @@ def is_elementwise(node: gs.Node | None) -> bool:
         and len(node.outputs) == 1
         and node.outputs[0].shape is not None
     )
+
+
+def is_floating(tensor: gs.Tensor) -> bool:
+    """Whether a tensor holds floating point; 16-bit types that NumPy lacks are ints here."""
+    dtype = element_type(tensor)
+    if not isinstance(dtype, np.dtype | type):
+        return isinstance(dtype, int)
+    return np.issubdtype(dtype, np.floating)
 
 
 def is_widening(node: gs.Node) -> bool:

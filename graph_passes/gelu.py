@@ -21,7 +21,7 @@ from wpk.graph_passes.polynomial import (
     matches,
     why_read_elsewhere,
 )
-from wpk.graph_passes.query import live_nodes
+from wpk.graph_passes.query import dims, live_nodes, same_dims
 
 GELU_OPSET = 20
 
@@ -81,4 +81,6 @@ def _root(node: gs.Node, x: gs.Tensor) -> gs.Tensor | None:
 def _why_not(graph: gs.Graph, node: gs.Node, x: gs.Tensor, root: gs.Tensor) -> str | None:
     if graph.opset < GELU_OPSET:
         return f"Gelu needs opset {GELU_OPSET}, the graph has {graph.opset}"
+    if not same_dims(dims(x), dims(root)):
+        return f"'{root.name}' has shape {dims(root)}, '{x.name}' has {dims(x)}"
     return why_read_elsewhere(graph, interior(root, x, node), root)

@@ -19,7 +19,7 @@ from wpk.graph_passes.polynomial import (
     interior,
     why_read_elsewhere,
 )
-from wpk.graph_passes.query import close, given, live_nodes, uniform
+from wpk.graph_passes.query import close, dims, given, live_nodes, same_dims, uniform
 
 HARD_SWISH_OPSET = 14
 _ALPHA, _BETA = 1 / 6, 0.5
@@ -42,6 +42,8 @@ class RecognizeHardSwish(GraphPass):
             reason = why_read_elsewhere(graph, interior(root, x, node), root)
             if op == "HardSwish" and graph.opset < HARD_SWISH_OPSET:
                 reason = f"HardSwish needs opset {HARD_SWISH_OPSET}, the graph has {graph.opset}"
+            if not same_dims(dims(x), dims(root)):
+                reason = f"'{root.name}' has shape {dims(root)}, '{x.name}' has {dims(x)}"
             if reason is not None:
                 result.refuse(node, reason)
                 continue

@@ -26,6 +26,7 @@ from wpk.graph_passes.query import (
     rank,
     same_dims,
     uniform,
+    used_outputs,
     values,
 )
 
@@ -45,8 +46,9 @@ class IdentityElimination(GraphPass):
                 continue
             output = node.outputs[0]
             reason = editor.why_not_replace(output, source)
-            if reason is None and any(t.outputs for t in node.outputs[1:]):
-                reason = f"'{node.outputs[1].name}' is read too"
+            others = [tensor for tensor in used_outputs(graph, node) if tensor is not output]
+            if reason is None and others:
+                reason = f"'{others[0].name}' is read too"
             if reason is not None:
                 result.refuse(node, reason)
                 continue

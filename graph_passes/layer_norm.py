@@ -16,10 +16,12 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
 from wpk.graph_passes.query import (
+    dims,
     is_graph_output,
     live_nodes,
     made_by,
     rank,
+    same_dims,
     split_constant,
     static_shape,
     uniform,
@@ -107,12 +109,16 @@ def _quotient(root: gs.Node, centred: gs.Tensor, nodes: list[gs.Node]) -> gs.Nod
 def _why_not(graph: gs.Graph, match: _Match, normal: gs.Node) -> str | None:
     if graph.opset < LAYER_NORM_OPSET:
         return f"LayerNormalization needs opset {LAYER_NORM_OPSET}, the graph has {graph.opset}"
+    if isinstance(match.x.dtype, int):
+        return f"'{match.x.name}' has a type that NumPy lacks"
     dimensions = rank(match.x) or 0
     if match.axes != list(range(dimensions - len(match.axes), dimensions)):
         return f"it normalises axes {match.axes} of {dimensions}, which are not the last ones"
     shape = static_shape(gs.Variable("", None, (match.x.shape or [])[match.axes[0] :]))
     if shape is None:
         return f"the normalised dimensions of '{match.x.name}' are free"
+    if not same_dims(dims(match.x), dims(normal.outputs[0])):
+        return f"'{normal.outputs[0].name}' has another shape than '{match.x.name}'"
     inside = {id(node) for node in [*match.nodes, normal]}
     for node in match.nodes:
         tensor = node.outputs[0]

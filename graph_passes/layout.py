@@ -12,6 +12,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
+from wpk.graph_passes.exact import moved_constant
 from wpk.graph_passes.functions import called, is_call, make_call
 from wpk.graph_passes.fusion_rules import SPATIAL, is_anchor, is_elementwise
 from wpk.graph_passes.layout_axes import RANKS, rename_axes, to_first, to_last
@@ -111,7 +112,8 @@ class _Writer:
             return self._stored[id(tensor)]
         perm = to_last(dimensions)
         if isinstance(tensor, gs.Constant):
-            return self._editor.constant(f"{tensor.name}_last", tensor.values.transpose(perm))
+            name = self._editor.new_name(f"{tensor.name}_last")
+            return moved_constant(name, tensor, lambda array: array.transpose(perm))
         shape = None if tensor.shape is None else [tensor.shape[axis] for axis in perm]
         return self._editor.add(
             "Transpose", [tensor], like=tensor, shape=shape, name=f"{tensor.name}_last",

@@ -75,7 +75,8 @@ def _rename_axes_input(editor: GraphEditor, node: gs.Node, index: int, dimension
     axes = integers(given(node, index))
     if axes is None:
         axes = list(range(len(integers(node.inputs[1]) or [])))
-    moved = np.array([moved_axis(axis, dimensions) for axis in axes], np.int64)
+    kind = node.inputs[1].dtype if is_op(node, "Slice") else np.int64  # that of starts and ends
+    moved = np.array([moved_axis(axis, dimensions) for axis in axes], kind)
     _set_input(node, index, editor.constant(f"{node.name}_axes", moved))
 
 

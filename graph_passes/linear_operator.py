@@ -174,10 +174,10 @@ def _float_bias(node: gs.Node) -> Vector:
 
 def _set_weights(editor: GraphEditor, node: gs.Node, weight: Vector, bias: Vector) -> None:
     old = node.inputs[1]
-    inputs = [node.inputs[0], editor.constant(f"{old.name}_folded", weight.astype(old.dtype))]
+    inputs = [node.inputs[0], editor.constant(f"{old.name}_folded", weight, old.dtype)]
     if node.op != "MatMul" and (given(node, 2) is not None or bool(bias.any())):
         name = f"{old.name}_bias" if given(node, 2) is None else f"{node.inputs[2].name}_folded"
-        inputs.append(editor.constant(name, bias.astype(old.dtype)))
+        inputs.append(editor.constant(name, bias, old.dtype))
         if node.op == "Gemm":
             node.attrs["beta"] = 1.0
     node.inputs = inputs

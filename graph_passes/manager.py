@@ -1,6 +1,6 @@
 """Run a group of passes, round after round, until none of them finds anything to do."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
@@ -104,9 +104,38 @@ def _run_round(
     """Run each pass once, and infer shapes again behind those that rewrote."""
     results = {}
     for each in passes:
+        known = _known_shapes(graph)
         results[each.name] = result = each(graph)
         if result.rewritten:
             infer_shapes(graph)
+            _require_same_shapes(graph, known, each.name)
         if progress is not None:
             progress(each.name, number, result.rewritten)
     return results
+
+
+def _known_shapes(graph: gs.Graph) -> dict[str, tuple[object, ...]]:
+    """What is known of the shapes of all tensors that nodes make, by name."""
+    made = [tensor for node in graph.nodes for tensor in node.outputs]
+    return {t.name: tuple(t.shape) for t in made if t.name and t.shape is not None}
+
+
+def _require_same_shapes(
+    graph: gs.Graph, before: Mapping[str, tuple[object, ...]], name: str
+) -> None:
+    """Check that tensors kept their sizes: a name stands for one value through all passes.
+
+    Raises:
+        GraphError: One has other sizes; names the pass.
+    """
+    for tensor, shape in _known_shapes(graph).items():
+        old = before.get(tensor, shape)
+        pairs = zip(old, shape, strict=False)
+        if len(old) != len(shape) or any(
+            isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs
+        ):
+            raise GraphError(
+                f"tensor '{tensor}' has shape {shape} after pass {name}, had {old} before it",
+                fix="check the shapes that the model declares; where they are right, skip the pass "
+                f"with --skip-pass {name} and report this as a bug",
+            )

@@ -25,7 +25,6 @@ from wpk.graph_passes.query import (
     made_by,
     rank,
     same_dims,
-    values,
     why_shared,
 )
 from wpk.graph_passes.reshape_chains import permutation
@@ -108,21 +107,19 @@ def _why_not(graph: gs.Graph, first: gs.Node, gemm: gs.Node, last: gs.Node) -> s
 
 def _rewrite(editor: GraphEditor, first: gs.Node, gemm: gs.Node, last: gs.Node) -> None:
     old, output = gemm.inputs[1], last.outputs[0]
-    weight = values(old)
+    weight = floats(old)
     if weight is None:
         raise ValueError("ask _why_not first")
     alpha = float(gemm.attrs.get("alpha", 1.0))
     if gemm.attrs.get("transB", 0):
         weight = weight.T
-    if alpha != 1.0:
-        weight = (weight.astype(np.float64) * alpha).astype(weight.dtype)
-    new = editor.constant(f"{old.name}_matrix", weight)
+    new = editor.constant(f"{old.name}_matrix", weight * alpha, old.dtype)
     product = editor.add("MatMul", [_joined(editor, first, output), new], like=output)
     bias = given(gemm, 2)
     if bias is not None:
         vector = channel_vector(bias, 2, -1, output_channels(gemm))
         offsets = np.asarray(vector, np.float64) * float(gemm.attrs.get("beta", 1.0))
-        constant = editor.constant(f"{bias.name}_vector", offsets.astype(weight.dtype))
+        constant = editor.constant(f"{bias.name}_vector", offsets, old.dtype)
         product = editor.add("Add", [product, constant], like=output)
     editor.replace(output, product)
 

@@ -22,7 +22,7 @@ import onnx_graphsurgeon as gs
 from wpk.errors import GraphError
 from wpk.graph_passes.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.editor import GraphEditor
-from wpk.graph_passes.query import ONNX_DOMAINS, REDUCTIONS, dims, rank
+from wpk.graph_passes.query import ONNX_DOMAINS, REDUCTIONS, dims, rank, used_outputs
 
 MODERN_OPSET = 20
 
@@ -53,7 +53,7 @@ class ModernForms(GraphPass):
         if graph.opset >= self.opset:
             return result
         for node in graph.nodes:
-            reason = _why_not(node, graph.opset, self.opset)
+            reason = _why_not(graph, node, self.opset)
             if reason is not None:
                 result.refuse(node, reason)
         for function in graph.functions:
@@ -81,7 +81,8 @@ def _set_opset(graph: gs.Graph, opset: int) -> None:
     graph.ir_version = max(graph.ir_version or 0, needed)
 
 
-def _why_not(node: gs.Node, old_opset: int, new_opset: int) -> str | None:
+def _why_not(graph: gs.Graph, node: gs.Node, new_opset: int) -> str | None:
+    old_opset = graph.opset
     if node.domain not in ONNX_DOMAINS:
         return None
     if any(True for _ in node.subgraphs()):
@@ -98,7 +99,8 @@ def _why_not(node: gs.Node, old_opset: int, new_opset: int) -> str | None:
         "tf_half_pixel_for_nn"
     ):
         return "Resize has mode tf_half_pixel_for_nn, which opset 13 removed"
-    if node.op == "BatchNormalization" and any(t.outputs for t in node.outputs[1:]):
+    statistics = [tensor for tensor in used_outputs(graph, node) if tensor is not node.outputs[0]]
+    if node.op == "BatchNormalization" and statistics:
         return "BatchNormalization is in training mode: its statistics are read"
     if node.op in FLATTENING_OPS and old.since_version < 13:
         return _why_softmax_stays(node)

@@ -98,11 +98,10 @@ def _why_not_max(
         return f"'{window.name}' gives indices, which count the padding"
     if window.attrs.get("ceil_mode", 0):
         return f"'{window.name}' rounds its size up, and could see padding only"
-    if value is not None and math.isinf(value) and value < 0:
-        return None
-    if value != 0.0:
+    lowest = value is not None and math.isinf(value) and value < 0
+    if value != 0.0 and not lowest:
         return f"'{pad.name}' pads with {value}, '{window.name}' with -inf"
-    if not _cannot_be_negative(pad.inputs[0]):
+    if not lowest and not _cannot_be_negative(pad.inputs[0]):
         return f"'{pad.inputs[0].name}' may be negative, so the zeros around it matter"
     own = [int(size) for size in window.attrs.get("pads", [0] * len(padding))]
     sizes = [int(size) for size in window.attrs["kernel_shape"]] * 2

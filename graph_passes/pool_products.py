@@ -119,7 +119,7 @@ def _spread(editor: GraphEditor, product: gs.Node, pool: gs.Node) -> None:
     tiled = np.broadcast_to(weight / math.prod(window), (*weight.shape[:2], *window))
     inputs = [
         product.inputs[0],
-        editor.constant(f"{old.name}_pooled", tiled.astype(old.dtype)),
+        editor.constant(f"{old.name}_pooled", tiled, old.dtype),
         *list(product.inputs)[2:],
     ]
     attrs = {"kernel_shape": window, "strides": window}
@@ -155,7 +155,7 @@ def _swap(editor: GraphEditor, pool: gs.Node, product: gs.Node) -> None:
         column = floats(bias)
         if column is None:
             raise ValueError("ask _why_not_channels_only first")
-        values = column.astype(bias.dtype).reshape(-1, 1, 1)
-        column_tensor = editor.constant(f"{bias.name}_column", values)
+        name = f"{bias.name}_column"
+        column_tensor = editor.constant(name, column.reshape(-1, 1, 1), bias.dtype)
         pooled = editor.add("Add", [pooled, column_tensor], like=output)
     editor.replace(output, pooled)

@@ -22,11 +22,11 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import Precision
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
+from wpk.graph_passes.exact import exact_values
 from wpk.graph_passes.functions import is_call
 from wpk.graph_passes.modern_forms import ModernForms
 from wpk.graph_passes.precision_regions import wide_nodes
 from wpk.graph_passes.precision_types import (
-    converted,
     is_fp32,
     onnx_type,
     typed_inputs,
@@ -133,7 +133,7 @@ class _Writer:
             return cache[id(tensor)]
         name = f"{tensor.name}_{suffix}"
         if isinstance(tensor, gs.Constant):
-            new = self._editor.constant(name, converted(tensor.values, self._dtype))
+            new = self._editor.constant(name, exact_values(tensor), self._dtype.numpy)
         elif suffix == "fp32":
             new = self._like(tensor, name, _FP32)
             self._add_cast(tensor, new, 1)

@@ -7,6 +7,8 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
+from wpk.graph_passes.exact import exact_values
+
 ONNX_DOMAINS = (None, "", "ai.onnx")
 REDUCTIONS = (
     "ReduceL1",
@@ -45,6 +47,11 @@ def is_graph_output(graph: gs.Graph, tensor: gs.Tensor) -> bool:
     return any(output is tensor for output in graph.outputs)
 
 
+def used_outputs(graph: gs.Graph, node: gs.Node) -> list[gs.Tensor]:
+    """Return the outputs of ``node`` that some node reads or that leave the graph."""
+    return [t for t in node.outputs if t.outputs or is_graph_output(graph, t)]
+
+
 def why_shared(graph: gs.Graph, tensor: gs.Tensor) -> str | None:
     """Say why ``tensor`` cannot vanish into its reader: it is an output, or has other readers."""
     if is_graph_output(graph, tensor):
@@ -72,11 +79,11 @@ def values(tensor: gs.Tensor | None) -> NDArray[np.generic] | None:
 
 
 def floats(tensor: gs.Tensor | None) -> NDArray[np.float64] | None:
-    """Return the values of a floating-point constant in float64, else None."""
+    """Return the values of a floating-point constant in float64, exact where known, else None."""
     array = values(tensor)
     if array is None or not np.issubdtype(array.dtype, np.floating):
         return None
-    return array.astype(np.float64)
+    return exact_values(tensor).astype(np.float64)
 
 
 def is_float(tensor: gs.Tensor) -> bool:

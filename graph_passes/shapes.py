@@ -13,6 +13,8 @@ import onnx
 import onnx_graphsurgeon as gs
 from onnx import shape_inference
 
+from wpk.errors import GraphError
+
 # Reshape targets, slice bounds, pads, axes, resize scales: at most a few numbers per dimension.
 # Larger constants cannot decide a shape that wpk carries.
 MAX_SHAPE_VALUES = 1024
@@ -46,7 +48,13 @@ def infer_shapes(graph: gs.Graph) -> None:
 
 def _inferred(model: onnx.ModelProto, *, data_prop: bool = True) -> dict[str, onnx.TypeProto]:
     """Types of the tensors that ONNX's inference knows, by name."""
-    result = shape_inference.infer_shapes(model, strict_mode=False, data_prop=data_prop)
+    try:
+        result = shape_inference.infer_shapes(model, strict_mode=False, data_prop=data_prop)
+    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        raise GraphError(
+            f"ONNX cannot infer shapes: {str(error)[:300]}",
+            fix="export the model again; ONNX Runtime should refuse it too",
+        ) from error
     return {info.name: info.type for info in [*result.graph.value_info, *result.graph.output]}
 
 

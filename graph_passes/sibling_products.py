@@ -84,17 +84,18 @@ def _product(editor: GraphEditor, members: Sequence[Sibling], total: int) -> gs.
     axis = channel_axis(first)
     shape = dims(first.outputs[0]) or []
     shape[axis] = total
+    dtype = first.inputs[1].dtype
     weight = np.concatenate([one.weight for one in members], axis=members[0].weight_axis)
-    inputs = [first.inputs[0], editor.constant(f"{first.inputs[1].name}_joined", weight)]
+    inputs = [first.inputs[0], editor.constant(f"{first.inputs[1].name}_joined", weight, dtype)]
     biases = [one.bias for one in members]
     known = [bias for bias in biases if bias is not None]
     vector = None
     if known:
         parts = [
-            np.zeros(one.channels, weight.dtype) if bias is None else bias.astype(weight.dtype)
+            np.zeros(one.channels) if bias is None else bias
             for one, bias in zip(members, biases, strict=True)
         ]
-        vector = editor.constant(f"{first.inputs[1].name}_biases", np.concatenate(parts))
+        vector = editor.constant(f"{first.inputs[1].name}_biases", np.concatenate(parts), dtype)
     attrs = {key: value for key, value in first.attrs.items() if key != "beta"}
     if vector is not None and first.op != "MatMul":
         inputs.append(vector)
@@ -121,7 +122,7 @@ def _tail(
             given(acting[0], i) or gs.Variable.empty() for i in range(1, len(acting[0].inputs))
         ]
         return [(acting[0].op, dict(acting[0].attrs), parameters)]
-    dtype = members[0].weight.dtype
+    dtype = members[0].product.inputs[1].dtype
     lowest = [
         np.full(one.channels, -np.inf if node is None else 0.0, dtype)
         for one, node in zip(members, activations, strict=True)

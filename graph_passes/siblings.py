@@ -63,9 +63,9 @@ class Sibling:
     begins_concatenation: bool
 
     @property
-    def weight(self) -> NDArray[np.generic]:
-        """The constant weights, in the graph's type."""
-        array = values(self.product.inputs[1])
+    def weight(self) -> NDArray[np.float64]:
+        """The constant weights."""
+        array = floats(self.product.inputs[1])
         assert array is not None  # families() looked
         return array
 
@@ -256,7 +256,7 @@ def _key(sibling: Sibling) -> object:
     activation = sibling.activation
     floor = activation is None or is_op(activation, "Relu")
     return (
-        *(product.op, tuple(shape), str(sibling.weight.dtype), tuple(words)),
+        *(product.op, tuple(shape), str(product.inputs[1].dtype), tuple(words)),
         "floor" if floor else _same(activation),
     )
 

@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
 from wpk.graph_passes.polynomial import as_polynomial, matches
-from wpk.graph_passes.query import live_nodes, made_by, uniform, why_shared
+from wpk.graph_passes.query import dims, live_nodes, made_by, same_dims, uniform, why_shared
 
 
 class RecognizeSigmoid(GraphPass):
@@ -27,6 +27,9 @@ class RecognizeSigmoid(GraphPass):
         editor = GraphEditor(graph)
         for node in live_nodes(graph, "Div", "Reciprocal", "Swish"):
             if node.op == "Swish":
+                if isinstance(node.inputs[0].dtype, int) and node.attrs.get("alpha", 1.0) != 1.0:
+                    result.refuse(node, f"'{node.inputs[0].name}' has a type that NumPy lacks")
+                    continue
                 _write_swish(editor, node)
                 result.rewritten += 1
                 continue
@@ -36,6 +39,7 @@ class RecognizeSigmoid(GraphPass):
             exponential, x = found
             reason = why_shared(graph, exponential.outputs[0])
             reason = reason or why_shared(graph, node.inputs[-1])
+            reason = reason or _why_broader(node, x)
             if reason is not None:
                 result.refuse(node, reason)
                 continue
@@ -46,6 +50,17 @@ class RecognizeSigmoid(GraphPass):
             editor.replace(output, sigmoid)
             result.rewritten += 1
         return result
+
+
+def _why_broader(node: gs.Node, x: gs.Tensor) -> str | None:
+    """Say why x has not the shape of what its sigmoid would replace: a constant broadens it."""
+    replaced = [node.inputs[-1]]
+    if node.op != "Div" or uniform(node.inputs[0]) == 1.0:
+        replaced.append(node.outputs[0])
+    for tensor in replaced:
+        if not same_dims(dims(x), dims(tensor)):
+            return f"'{tensor.name}' has shape {dims(tensor)}, '{x.name}' has {dims(x)}"
+    return None
 
 
 def _denominator(tensor: gs.Tensor) -> tuple[gs.Node, gs.Tensor] | None:
@@ -74,7 +89,7 @@ def _write_swish(editor: GraphEditor, node: gs.Node) -> None:
     alpha = float(node.attrs.get("alpha", 1.0))
     argument = x
     if alpha != 1.0:
-        factor = editor.constant(f"{node.name}_alpha", np.array(alpha, x.dtype))
+        factor = editor.constant(f"{node.name}_alpha", np.array(alpha), x.dtype)
         argument = editor.add("Mul", [x, factor], like=output)
     sigmoid = editor.add("Sigmoid", [argument], like=output)
     editor.replace(output, editor.add("Mul", [x, sigmoid], like=output))

@@ -11,6 +11,9 @@ _GOLDEN = Path(__file__).parent / "golden"
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--update-golden`` accepts what is generated now."""
     parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
+    parser.addoption(
+        "--update-backend", action="store_true", help="write what becomes of onnx's backend tests"
+    )
     parser.addoption("--record", type=Path, help="add what GPU tests measure to this JSON file")
     parser.addoption("--commit", help="commit of the sources, for the record")
 

@@ -161,3 +161,22 @@ def test_refuses_shapes_that_do_not_fit(
 ) -> None:
     with pytest.raises(GraphError, match=reason):
         load_graph(save(tmp_path, RELU), shapes)
+
+
+def test_damaged_constants_are_named(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> '
+        "g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}> { y = Add(x, w) }"
+    )
+    model.graph.initializer[0].dims[0] = 3
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(GraphError, match="constant 'w' is damaged"):
+        load_graph(tmp_path / "model.onnx")
+
+
+def test_types_that_onnx_does_not_have_are_named(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(RELU)
+    model.graph.input[0].type.tensor_type.elem_type = 99
+    onnx.save(model, tmp_path / "model.onnx")
+    with pytest.raises(UnsupportedError, match="input 'x': type 99"):
+        load_graph(tmp_path / "model.onnx")

@@ -123,12 +123,9 @@ def _decode(data: Any, hint: Any, path: str) -> Any:
 
 def _decode_dim(data: Any, path: str) -> dims.DimExpr:
     try:
-        expression = dims.from_json(data)
+        return dims.from_json(data)
     except ValueError as error:
         raise FieldError(path, str(error)) from error
-    if isinstance(expression, int):
-        _expect(abs(expression) < _INT_LIMIT, path, "an integer of 64 bits", data)
-    return expression
 
 
 def _decode_union(data: Any, arguments: tuple[Any, ...], path: str) -> Any:
@@ -182,7 +179,11 @@ def _decode_scalar(data: Any, hint: Any, path: str) -> Any:
         if isinstance(data, str) and data in _SPECIAL:
             return _SPECIAL[data]
         _expect(
-            isinstance(data, int | float) and not isinstance(data, bool), path, "a number", data
+            isinstance(data, float)
+            or (isinstance(data, int) and not isinstance(data, bool) and abs(data) < _INT_LIMIT),
+            path,
+            "a number",
+            data,
         )
         return float(data)
     _expect(

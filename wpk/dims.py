@@ -10,6 +10,12 @@ from enum import StrEnum
 
 from wpk.errors import EngineError
 
+MAX_NODES = 256
+"""Operations of an expression that is read: those of templates and buffers have less than ten."""
+
+_LIMIT = 2**63
+"""Sizes and what they are computed from fit into 64 bits."""
+
 
 class DimOperation(StrEnum):
     """TensorRT's ``DimensionOperation``, by its names."""
@@ -42,7 +48,8 @@ def evaluate(expression: DimExpr, dims: Mapping[str, int]) -> int:
     """The value of an expression under an assignment of the free dimensions.
 
     Raises:
-        EngineError: A free dimension has no value in ``dims``.
+        EngineError: A free dimension has no value in ``dims``, something is divided by zero, or a
+            number does not fit into 64 bits.
     """
     if isinstance(expression, int):
         return expression
@@ -53,9 +60,16 @@ def evaluate(expression: DimExpr, dims: Mapping[str, int]) -> int:
                 fix="give inputs whose shapes decide it, or fix it with --shapes",
             )
         return dims[expression]
-    return _apply(
-        expression.operation, evaluate(expression.left, dims), evaluate(expression.right, dims)
-    )
+    left, right = evaluate(expression.left, dims), evaluate(expression.right, dims)
+    divides = expression.operation in (DimOperation.CEIL_DIV, DimOperation.FLOOR_DIV)
+    result = None if divides and right == 0 else _apply(expression.operation, left, right)
+    if result is None or not -_LIMIT <= result < _LIMIT:
+        raise EngineError(
+            f"a size is {expression.operation}({left}, {right}), which "
+            + ("divides by zero" if result is None else "64 bits do not hold"),
+            fix="give smaller arrays; if they are not large, this is a bug in the launch's sizes",
+        )
+    return result
 
 
 def _apply(operation: DimOperation, a: int, b: int) -> int:
@@ -116,12 +130,31 @@ def from_json(data: object) -> DimExpr:
     """Inverse of `to_json`.
 
     Raises:
-        ValueError: ``data`` is no dimension expression.
+        ValueError: ``data`` is no dimension expression, or has more than `MAX_NODES` operations.
     """
+    expression, nodes = _read(data, 0)
+    if nodes > MAX_NODES:
+        raise ValueError(f"an expression of more than {MAX_NODES} operations")
+    return expression
+
+
+def _read(data: object, nodes: int) -> tuple[DimExpr, int]:
+    """The expression, and the number of operations so far; beyond the limit nothing is read."""
     if isinstance(data, bool) or not isinstance(data, int | str | list):
-        raise ValueError(f"expected an int, a name or [operation, left, right], got {data!r}")
+        raise ValueError(f"expected an int, a name or [operation, left, right], got {_short(data)}")
+    if isinstance(data, int) and not -_LIMIT <= data < _LIMIT:
+        raise ValueError("expected an integer of 64 bits")
     if not isinstance(data, list):
-        return data
+        return data, nodes
+    if nodes > MAX_NODES:
+        return 0, nodes
     if len(data) != 3:
-        raise ValueError(f"expected [operation, left, right], got {data!r}")
-    return DimNode(DimOperation(data[0]), from_json(data[1]), from_json(data[2]))
+        raise ValueError(f"expected [operation, left, right], got {_short(data)}")
+    left, nodes = _read(data[1], nodes + 1)
+    right, nodes = _read(data[2], nodes)
+    return DimNode(DimOperation(data[0]), left, right), nodes
+
+
+def _short(data: object) -> str:
+    text = repr(data)
+    return text if len(text) <= 60 else f"{text[:60]}…"

@@ -5,6 +5,7 @@ What comes out is a `gs.Graph` that passes may rewrite. The file is checked by p
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx
@@ -12,7 +13,7 @@ import onnx_graphsurgeon as gs
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import inliner
 
-from wpk.errors import GraphError, UnsupportedError
+from wpk.errors import GraphError, UnsupportedError, WpkError
 from wpk.free_shapes import bind_shapes
 from wpk.model_checks import check_shapes, check_types
 
@@ -40,9 +41,15 @@ def load_graph(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) ->
             outputs that wpk does not carry; all are listed.
     """
     model = read_model(path)
+    with _in_words(path):
+        return _graph_of(model, shapes or {})
+
+
+def _graph_of(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> gs.Graph:
     _drop_weights_from_inputs(model.graph)
     check_types(model.graph)
-    bind_shapes(model.graph, shapes or {})
+    _check_constants(model.graph)
+    bind_shapes(model.graph, shapes)
     check_shapes(model)
     _name_nodes(model.graph)
     graph: gs.Graph = gs.import_onnx(model)
@@ -55,6 +62,25 @@ def read_model(path: Path) -> onnx.ModelProto:
     Raises:
         GraphError, UnsupportedError: As `load_graph`.
     """
+    with _in_words(path):
+        return _checked_model(path)
+
+
+@contextmanager
+def _in_words(path: Path) -> Iterator[None]:
+    """Say what a damaged file makes of ONNX's own code; there is no end to its exceptions."""
+    try:
+        yield
+    except WpkError:
+        raise
+    except Exception as error:
+        raise GraphError(
+            f"{path} holds what ONNX cannot read: {type(error).__name__}: {_first_line(error)}",
+            fix="export the model again; if ONNX Runtime runs it, report this as a bug",
+        ) from error
+
+
+def _checked_model(path: Path) -> onnx.ModelProto:
     skeleton = _parse(path)
     _check_opset(path, skeleton)
     _check_operators(skeleton)
@@ -133,7 +159,7 @@ def _check_operators(model: onnx.ModelProto) -> None:
 def _is_defined(operator: str, version: int) -> bool:
     try:
         return not onnx.defs.get_schema(operator, version, "").deprecated
-    except onnx.defs.SchemaError:
+    except (onnx.defs.SchemaError, TypeError):  # TypeError: a name that is no text
         return False
 
 
@@ -154,6 +180,25 @@ def _drop_weights_from_inputs(graph: onnx.GraphProto) -> None:
     kept = [each for each in graph.input if each.name not in constants]
     del graph.input[:]
     graph.input.extend(kept)
+
+
+def _check_constants(graph: onnx.GraphProto) -> None:
+    """Read every constant once: graphsurgeon would read it when a pass does."""
+    for constant in graph.initializer:
+        _require_readable(constant, constant.name)
+    for node in _walk(graph.node):
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                _require_readable(attribute.t, f"{attribute.name} of node {node.name}")
+
+
+def _require_readable(constant: onnx.TensorProto, name: str) -> None:
+    try:
+        onnx.numpy_helper.to_array(constant)
+    except Exception as error:
+        raise GraphError(
+            f"constant '{name}' is damaged: {_first_line(error)}", fix="export the model again"
+        ) from error
 
 
 def _name_nodes(graph: onnx.GraphProto) -> None:

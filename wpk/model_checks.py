@@ -56,7 +56,7 @@ def _is_carried(kind: onnx.TypeProto) -> bool:
     if not kind.HasField("tensor_type"):
         return False
     code = kind.tensor_type.elem_type
-    if code == onnx.TensorProto.UNDEFINED:
+    if code == onnx.TensorProto.UNDEFINED or code not in onnx.TensorProto.DataType.values():
         return False
     return from_numpy(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))) is not None
 
@@ -64,7 +64,9 @@ def _is_carried(kind: onnx.TypeProto) -> bool:
 def _type_words(kind: onnx.TypeProto) -> str:
     if not kind.HasField("tensor_type"):
         return str(kind.WhichOneof("value") or "no type").removesuffix("_type")
-    return str(onnx.TensorProto.DataType.Name(kind.tensor_type.elem_type))
+    code = kind.tensor_type.elem_type
+    known = code in onnx.TensorProto.DataType.values()
+    return str(onnx.TensorProto.DataType.Name(code)) if known else f"type {code}"
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -3,10 +3,16 @@
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wpk.build.pool import CompilePool
+from wpk.checks.pass_proof import proven
+from wpk.checks.scope import require_inputs, scope_of
 from wpk.checks.verification import checked
 from wpk.dtypes import Precision
 from wpk.engine.devices import open_for_checks
@@ -16,8 +22,9 @@ from wpk.plans.assembly import Setting, assemble
 from wpk.plans.lock import read_lock
 from wpk.plans.locked import Asked, find_locked, require_fit, require_target, with_evidence
 from wpk.plans.origin import model_digest, provenance
-from wpk.plans.plan import PlanBundle
+from wpk.plans.plan import CheckMode, PlanBundle
 from wpk.plans.plan_file import write_plan
+from wpk.plans.ports import input_ports
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.model_search import search_model
@@ -53,7 +60,8 @@ def optimize(
     seed: int = 0,
     operators: Sequence[str] = (),
     resume: str | None = None,
-    check: bool = True,
+    check: CheckMode | str = CheckMode.ON,
+    inputs: Sequence[Mapping[str, NDArray[np.generic]]] = (),
     progress: Progress = silent,
     on_run: Callable[[Run], None] | None = None,
 ) -> PlanBundle:
@@ -78,8 +86,10 @@ def optimize(
         operators: Patterns of the operators to measure, e.g. ``conv_*``; the others keep what the
             models choose. By default all are measured.
         resume: An earlier run to go on with, which was asked for the same (see `recall`).
-        check: Execute every operator and the whole engine, on the GPU where it measured and else on
-            the CPU, and compare before anything is written.
+        check: ``on``: execute every operator and the whole engine, on the GPU where it measured and
+            else on the CPU, and compare before anything is written; ``quick``: so at the tuned sizes
+            and on one drawn input only (`wpk.checks.scope.Scope`); ``off``: not at all.
+        inputs: Inputs of the model, arrays by name, to check on beside drawn ones.
         progress: Told of every stage.
         on_run: Told of the run in the tuning store, before anything is measured.
 
@@ -90,14 +100,19 @@ def optimize(
         WpkError: With what is wrong and what to do; nothing is written then.
     """
     check_skips(skip_templates, TEMPLATES)
+    scope = scope_of(check, inputs)
     path, places, shapes = Path(model), CacheFolder(cache), dict(shapes or {})
     gpu = choose_target(target, Precision(precision))
     tuning = plan_tuning(gpu, search, effort, budget, seed, places.store, tuple(operators))
     require_measuring(tuning is not None, operators, resume)
+    if tuning is not None and resume is None:
+        tuning = replace(tuning, store=places.writable_store)
     what = WhatToBuild(path, gpu.name, Precision(precision), shapes, skip_passes, skip_templates)
     request = what.request(search, effort, budget, operators)
     earlier = None if resume is None else find_same_run(places.store, resume, request, seed)
     lowered = lower_model(path, shapes, Precision(precision), skip_passes, progress)
+    require_inputs(inputs, input_ports(lowered.program))
+    proof = None if scope is None else proven(lowered, scope, progress)
     problems = [operator.problem for operator in lowered.program.operators]
     named = selected_problems(lowered.program.operators, operators)
     setting = Setting(gpu, Precision(precision), provenance(path, lowered, shapes, skip_passes))
@@ -114,9 +129,9 @@ def optimize(
                 found = tune_model(lowered, bundle.plan, found, setting, means, how, progress)
                 process = lease.process()
                 bundle = confirmed(lowered.program, bundle, found, setting, process, progress)
-        if check:
+        if proof is not None:
             with _checker(lease, measured=tuning is not None) as device:
-                bundle = checked(bundle, lowered, path, device, progress)
+                bundle = checked(bundle, proof, device, progress)
     write_plan(Path(output), bundle)
     return bundle
 
@@ -177,7 +192,8 @@ def rebuild(
     shapes: Mapping[str, Sequence[int]] | None = None,
     skip_passes: Collection[str] | None = None,
     cache: Paths | None = None,
-    check: bool = True,
+    check: CheckMode | str = CheckMode.ON,
+    inputs: Sequence[Mapping[str, NDArray[np.generic]]] = (),
     progress: Progress = silent,
 ) -> PlanBundle:
     """Build the plan of a lock file again, without searching or measuring.
@@ -194,26 +210,29 @@ def rebuild(
         shapes: See there.
         skip_passes: See there.
         cache: Folder of compiled kernels; the user's cache folder by default.
-        check: Execute every operator and the whole engine on the CPU, and compare, before anything
-            is written.
+        check: As for `optimize`, on the CPU.
+        inputs: See there.
         progress: Told of every stage.
 
     Raises:
         WpkError: With what is wrong and what to do; nothing is written then.
     """
     path, locked = Path(model), read_lock(Path(lock))
+    scope = scope_of(check, inputs)
     skipped = None if skip_passes is None else tuple(sorted(skip_passes))
     require_fit(locked, Asked(model_digest(path), precision, shapes, skipped))
     gpu = choose_target(target or locked.target, locked.precision)
     require_target(locked, gpu)
     lowered = lower_model(path, locked.shapes, locked.precision, locked.skipped_passes, progress)
+    require_inputs(inputs, input_ports(lowered.program))
+    proof = None if scope is None else proven(lowered, scope, progress)
     origin = provenance(path, lowered, locked.shapes, locked.skipped_passes)
     with CompilePool(gpu.arch, cache=CacheFolder(cache).kernels) as pool:
         found = find_locked(locked, lowered.program, gpu, pool.compile)
     bundle = assemble(lowered.program, found, Setting(gpu, locked.precision, origin))
     bundle = with_evidence(bundle, locked)
-    if check:
+    if proof is not None:
         with open_for_checks("cpu") as device:  # the plan keeps the evidence that was locked
-            checked(bundle, lowered, path, device, progress)
+            checked(bundle, proof, device, progress)
     write_plan(Path(output), bundle)
     return bundle

@@ -29,7 +29,8 @@ from rows.torch_baselines import (
     keep_compiled,
 )
 from rows.tuned import Case, measure_tuned
-from wpk.checks.model_check import OutputError, allowed, output_error
+from wpk.checks.limits import LIMITS, OutputError
+from wpk.checks.model_check import output_error
 from wpk.device.timing import noise_band, quantile
 from wpk.dtypes import Precision
 from wpk.engine.engine import Engine
@@ -39,6 +40,9 @@ from wpk.plans.measurement import Timed
 from wpk.plans.plan_file import read_plan
 
 OURS = "wpk"
+
+BASELINE_FACTOR = 2.0
+"""What an engine's error may be of the baselines' largest, where that is beyond the limits."""
 
 ROUNDS = 3
 """Times that the engine is loaded."""
@@ -139,7 +143,7 @@ def judge(case: Case, samples: Samples, errors: Mapping[str, OutputError]) -> Ou
     goal = goal_of(case).judged_ratio(times[OURS].speedup_over(times[best]))
     theirs = [error for name, error in errors.items() if name != OURS]
     rounding = OutputError(max(e.median for e in theirs), max(e.worst for e in theirs))
-    limit = allowed(case.precision, rounding)
+    limit = LIMITS[case.precision].widened(rounding, BASELINE_FACTOR)
     right = errors[OURS].median <= limit.median and errors[OURS].worst <= limit.worst
     told = ", ".join(f"{name} {microseconds(t.median_seconds)}" for name, t in times.items())
     wrong = "" if right else f"; WRONG: errors of {errors[OURS].worst:.1e}"

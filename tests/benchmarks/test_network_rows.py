@@ -15,7 +15,7 @@ from rows.side_by_side import MOST_STARTS, SAMPLE_SECONDS, Repeated, time_starts
 from rows.torch_baselines import AUTOTUNED, EAGER, MODES, USUAL, in_float64
 from rows.tuned import Case, plans_folder, sources_digest, tuned_plan
 
-from wpk.checks.model_check import LIMITS, OutputError
+from wpk.checks.limits import LIMITS, OutputError
 from wpk.dtypes import Precision
 from wpk.execution import Replay
 

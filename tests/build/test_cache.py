@@ -103,6 +103,26 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_a_fix(
     assert "XDG_CACHE_HOME" in caught.value.fix
 
 
+def test_entries_are_the_users_alone(cache: KernelCache, kernel: CompiledKernel) -> None:
+    cache.store(_key(cache), SOURCE, kernel)
+    entry = cache.folder / _key(cache)
+    assert cache.folder.stat().st_mode & 0o777 == 0o700
+    assert entry.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in entry.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("file", ["", "kernel.cubin", "kernel.json"])
+def test_what_others_may_write_is_not_taken(
+    cache: KernelCache, kernel: CompiledKernel, caplog: pytest.LogCaptureFixture, file: str
+) -> None:
+    cache.store(_key(cache), SOURCE, kernel)
+    (cache.folder / _key(cache) / file).chmod(0o777)
+    assert cache.load(_key(cache)) is None
+    assert "could have been written by others" in caplog.text
+    cache.store(_key(cache), SOURCE, kernel)
+    assert cache.load(_key(cache)) == kernel
+
+
 def test_lies_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert KernelCache().folder == tmp_path / "wpk" / "cubin"

@@ -81,7 +81,7 @@ def test_a_lock_of_another_model_is_refused(
     [
         ("wpk", "0.0.9", "written by wpk 0.0.9 with nvrtc "),
         ("compiler", "nvrtc 12.0-1", "with nvrtc 12.0-1, this is wpk "),
-        ("lock", 2, "has schema 2, this wpk"),
+        ("lock", 3, "has schema 3, this wpk"),
         ("plan", "0" * 64, "locked is 000000000000"),
         ("checks", [], "plan.json would have the digest"),
         ("steps", [], "0 steps, 2 entries of evidence"),

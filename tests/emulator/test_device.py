@@ -171,10 +171,10 @@ def test_an_interrupted_request_leaves_neither_a_process_nor_a_timer(monkeypatch
     with EmulatorProcess(FAST) as process:
         if where == "half a request":
             started = process._child.stdin.write
-            monkeypatch.setattr(child, "_send", lambda pipe, _message: interrupted(b"half"))
+            monkeypatch.setattr(child, "send_request", lambda *_request: interrupted(b"half"))
         elif where == "answer":
-            started = child._receive
-            monkeypatch.setattr(child, "_receive", interrupted)
+            started = child.receive_answer
+            monkeypatch.setattr(child, "receive_answer", interrupted)
         else:
             started = threading.Timer.start
             monkeypatch.setattr(threading.Timer, "start", interrupted)

@@ -8,6 +8,7 @@ import onnxruntime
 import pytest
 
 import wpk
+from wpk.dtypes import DType
 from wpk.emulator.emulator import Emulator
 from wpk.engine.engine import Engine, load
 from wpk.engine.inputs import random_inputs
@@ -120,3 +121,14 @@ def test_random_integers_stay_within_their_limit(small_plan: Path) -> None:
     port = replace(plan.inputs[0], dtype=type(plan.inputs[0].dtype)("int64"), draw_below=7)
     drawn = random_inputs(replace(plan, inputs=(port,)), 0)["x"]
     assert (drawn.min(), drawn.max()) == (0, 6)
+
+
+def test_integers_that_something_is_divided_by_are_drawn_without_zero(small_plan: Path) -> None:
+    plan = read_plan(small_plan).plan
+    for dtype, low, high in ((DType.INT8, -128, 127), (DType.UINT8, 0, 255)):
+        port = replace(plan.inputs[0], dtype=dtype, shape=(10000,))
+        drawn = random_inputs(replace(plan, inputs=(port,)), 0)["x"]
+        assert (drawn.min(), drawn.max()) == (low, high)
+        assert (drawn == 0).any()
+        divisor = replace(port, divides=True)
+        assert (random_inputs(replace(plan, inputs=(divisor,)), 0)["x"] != 0).all()

@@ -80,7 +80,7 @@ def test_outputs_that_share_memory_inside_are_copied_on_the_stream(
 ) -> None:
     model, plan = tmp_path / "shared.onnx", tmp_path / "shared.plan"
     onnx.save(onnx.parser.parse_model(SHARED), model)
-    optimize(model, plan, target="h200", check=False)
+    optimize(model, plan, target="h200", check="off")
     x = aligned(np.random.default_rng(0).standard_normal((3, 8), np.float32))
     y, z = aligned(np.empty_like(x)), aligned(np.empty((3, 2, 4), np.float32))
     with Engine(read_plan(plan), device) as engine:
@@ -88,6 +88,28 @@ def test_outputs_that_share_memory_inside_are_copied_on_the_stream(
     assert (y == np.maximum(x, 0)).all()
     assert (z.ravel() == y.ravel()).all()
     assert ("copy", 5) in device.log
+
+
+def test_an_output_that_is_an_input_is_copied_and_nothing_is_computed(
+    device: Streams, tmp_path: Path
+) -> None:
+    model, plan = tmp_path / "through.onnx", tmp_path / "through.plan"
+    text = SHARED.replace("float[batch, 2, 4] z)", "float[batch, 8] x)")
+    onnx.save(onnx.parser.parse_model(text.replace("z = Reshape(y, shape)", "")), model)
+    bundle = optimize(model, plan, target="h200")
+    assert [step.operator.outputs for step in bundle.plan.steps] == [("y",)]
+    assert not [check for check in bundle.plan.checks if check.failed]
+    x = aligned(np.random.default_rng(0).standard_normal((3, 8), np.float32))
+    y, same = aligned(np.empty_like(x)), aligned(np.empty_like(x))
+    with Engine(read_plan(plan), device) as engine:
+        given = {"y": Interface(y), "x": Interface(same)}
+        engine.run({"x": Interface(x)}, outputs=given, stream=5)
+        on_host = engine.run({"x": x})
+        own = engine.run({"x": Interface(x)})
+        assert (own["x"].numpy() == x).all()
+    assert (y == np.maximum(x, 0)).all()
+    assert (same == x).all()
+    assert (on_host["x"] == x).all()
 
 
 def test_threads_that_share_an_engine_take_turns(engine: Engine) -> None:

@@ -7,6 +7,8 @@ import numpy as np
 import onnx
 import pytest
 
+from wpk.checks.pass_proof import prove_passes
+from wpk.checks.scope import Scope
 from wpk.checks.verification import Verification, verify
 from wpk.dims import evaluate
 from wpk.emulator.emulator import Emulator
@@ -54,7 +56,7 @@ def bundle(
 ) -> PlanBundle:
     """Its plan, unchecked, for a GPU without clusters, in which parts could meet without counters."""
     path = tmp_path_factory.mktemp("plan") / "model.plan"
-    optimize(model, path, target="a100", precision=request.param, check=False)
+    optimize(model, path, target="a100", precision=request.param, check="off")
     return read_plan(path)
 
 
@@ -65,7 +67,8 @@ def counting(bundle: PlanBundle) -> list[Step]:
 
 def verified(bundle: PlanBundle, model: Path, device: Emulator) -> Verification:
     lowered = lower_model(model, {}, bundle.plan.precision)
-    return verify(bundle, lowered, model, device, 1, lambda *_: None)
+    proof = prove_passes(lowered, Scope(seeds=1), lambda *_: None)
+    return verify(bundle, proof, device, lambda *_: None)
 
 
 def test_both_steps_split_and_ask_for_memory_that_grows_with_the_batch(bundle: PlanBundle) -> None:

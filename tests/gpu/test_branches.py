@@ -89,7 +89,7 @@ def test_an_engine_gives_what_its_steps_give_one_after_the_other(
 ) -> None:
     path = tmp_path / "branching.plan"
     model = write_branching(tmp_path / "branching.onnx")
-    optimize(model, path, target="h200", precision=precision, check=False)
+    optimize(model, path, target="h200", precision=precision, check="off")
     with Engine(read_plan(path), hopper) as engine:
         for batch in (1, 3, 64):
             inputs = [random_inputs(engine.plan, seed, {"batch": batch}) for seed in (0, 1)]
@@ -109,7 +109,7 @@ def test_an_engine_without_an_order_is_seen(
 ) -> None:
     path = tmp_path / "branching.plan"
     model = write_branching(tmp_path / "branching.onnx")
-    optimize(model, path, target="h200", precision="fp16", check=False)
+    optimize(model, path, target="h200", precision="fp16", check="off")
     bundle = read_plan(path)
     inputs = [random_inputs(bundle.plan, seed, {"batch": 64}) for seed in (0, 1)]
     with Engine(bundle, hopper) as engine:

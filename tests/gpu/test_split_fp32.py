@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fp32_extremes import (
@@ -13,8 +16,10 @@ from fp32_operands import (
     DEPTH,
     OPERANDS,
     OWN,
+    activations,
     errors,
     fused_chain,
+    leaning,
     product_on,
 )
 
@@ -33,6 +38,15 @@ def test_errors_are_those_of_fp32(cuda: Device, name: str, depth: int) -> None:
     error = errors(product_on(cuda, a, b, SCHEDULE), a, b)
     assert error <= errors(fused_chain(a, b), a, b) + OWN
     assert error <= 4 * (1 + np.sqrt(depth)), "as wpk.checks holds strict fp32"
+
+
+def test_sums_lean_to_neither_side(cuda: Device, record: Callable[[str, object], None]) -> None:
+    """Tensor cores cut sums towards zero, 0.6 units a step of mma; what is given back is a guess at it."""
+    a, b = activations(1152)
+    schedule = replace(SCHEDULE, block_m=64, block_n=64, warps_m=2, warps_n=2)
+    found = leaning(product_on(cuda, a, b, schedule), a, b)
+    record("fp32 by mma: leaning", {"units": found})
+    assert abs(found) <= 0.3
 
 
 def test_infinities_become_no_numbers(cuda: Device) -> None:

@@ -11,7 +11,8 @@ from rows.side_by_side import time_starts
 from rows.torch_baselines import EAGER, MODES, TorchGraph, be_strict, in_float64
 from rows.tuned import Case
 
-from wpk.checks.model_check import LIMITS, output_error
+from wpk.checks.limits import LIMITS
+from wpk.checks.model_check import output_error
 from wpk.dtypes import Precision
 from wpk.libraries.gpu import GpuDevice
 

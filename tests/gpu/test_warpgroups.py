@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fp32_operands import OPERANDS, OWN, errors, fused_chain
+from fp32_operands import OPERANDS, OWN, activations, errors, fused_chain, leaning
 from warpgroup_layers import limited
 from warpgroup_steps import Step, Tile, operands, operands_of, template
 
@@ -252,3 +252,19 @@ def test_strict_products_err_as_those_of_fp32(
     step.free()
     record(f"fp32 by warpgroups: {name}, {depth}", {"units": error, "of a chain": chain})
     assert error <= chain + OWN
+
+
+@pytest.mark.parametrize("depth", [8, 16, 1152])
+def test_strict_products_lean_to_neither_side(
+    hopper: CudaDevice, depth: int, record: Callable[[str, object], None]
+) -> None:
+    """Sums of a box are cut towards zero, by 1.3 units where it is whole; what is given back is a guess at it."""
+    a, b = activations(depth)
+    y = Tensor(DType.FP32, (0, 0, 128, 1))
+    problem = replace(matmul(128, 128, depth, STRICT), y=y, epilogue=Epilogue())
+    schedule = WgmmaSchedule(64, 64, 32, 4)
+    step = Step(hopper, problem, schedule, operands_of(problem, schedule, a, b, np.empty))
+    found = leaning(step.run(), a, b)
+    step.free()
+    record(f"fp32 by warpgroups: leaning, {depth}", {"units": found})
+    assert abs(found) <= 0.3

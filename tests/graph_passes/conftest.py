@@ -8,6 +8,7 @@ import onnx
 import onnx_graphsurgeon as gs
 import onnxruntime
 import pytest
+from drawn_weights import parse_model
 
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.manager import run_passes
@@ -17,26 +18,8 @@ UNIT_ROUNDOFF = 2.0**-24
 
 
 def load(text: str, constants: str = "", seed: int = 0) -> gs.Graph:
-    """Parse ONNX text; inputs named in ``constants`` become random weights.
-
-    Names that begin with v become positive ones (variances); ``name=-inf`` gives the value.
-    """
-    model = onnx.parser.parse_model(text)
-    rng = np.random.default_rng(seed)
-    for item in constants.split():
-        name, _, value = item.partition("=")
-        info = next(info for info in model.graph.input if info.name == name)
-        model.graph.input.remove(info)
-        shape = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
-        array = rng.standard_normal(shape).astype(dtype)
-        if name.startswith("v"):
-            array = np.abs(array) + np.asarray(0.5, dtype)
-        if value:
-            array = np.full(shape, float(value), dtype)
-        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-    onnx.checker.check_model(model)
-    graph = gs.import_onnx(model)
+    """Parse ONNX text, its ``constants`` drawn (`drawn_weights`), into a graph with names."""
+    graph = gs.import_onnx(parse_model(text, constants, seed))
     for index, node in enumerate(graph.nodes):
         node.name = node.name or f"{node.op}_{index}"
     infer_shapes(graph)

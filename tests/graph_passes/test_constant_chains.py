@@ -17,6 +17,7 @@ HEAD = """<ir_version: 8, opset_import: ["" : 17]> g (float[2, 3] x) => (float[2
         ("y = Div(x, four)", ["Mul"]),
         ("y = Pow(x, two)", ["Mul"]),
         ("p = Abs(x)  y = Pow(p, half)", ["Abs", "Sqrt"]),
+        ("s = Mul(x, x)  e = Add(s, a)  y = Pow(e, half)", ["Mul", "Add", "Sqrt"]),
         ("y = Pow(x, minus)", ["Reciprocal"]),
     ],
 )
@@ -28,7 +29,9 @@ def test_refuses_a_division_that_would_round_twice(refusals):
     assert refusals(f"{HEAD} {{ y = Div(x, b) }}", ConstantForms()) == ["1 / 'b' is not exact"]
 
 
-@pytest.mark.parametrize("body", ["y = Pow(x, three)", "y = Div(b, x)", "y = Sub(b, x)"])
+@pytest.mark.parametrize(
+    "body", ["y = Pow(x, three)", "y = Pow(x, half)", "y = Div(b, x)", "y = Sub(b, x)"]
+)
 def test_leaves_other_forms_alone(refusals, body):
     assert refusals(f"{HEAD} {{ {body} }}", ConstantForms()) == []
 

@@ -76,3 +76,13 @@ def test_refuses_a_graph_output_inside(refusals):
 )
 def test_leaves_other_constants_alone(refusals, body):
     assert refusals(_text(body), RecognizeGelu()) == []
+
+
+def test_refuses_constants_that_broaden(refusals):
+    text = (
+        _text(ERF[0])
+        .replace("(float[2, 8] x)", "(float[8] x)")
+        .replace("one = {1}", "[2, 1] one = {1, 1}")
+    )
+    (reason,) = refusals(text, RecognizeGelu())
+    assert reason == "'y' has shape [2, 8], 'x' has [8]"

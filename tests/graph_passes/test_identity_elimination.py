@@ -114,3 +114,9 @@ def test_a_resize_to_its_own_size_goes_only_with_a_scale_of_one(load, scale, goe
     graph = load(f"""{H} g (float[1, 1, 4, 4] x) => (float[1, 1, 4, 4] y)
         <float[4] s = {{1.0, 1.0, {scale}, 1.0}}> {{ a = Resize(x, , s)  y = Relu(a) }}""")
     assert IdentityElimination()(graph).rewritten == int(goes)
+
+
+def test_a_dropout_whose_mask_leaves_the_graph_stays(refusals):
+    text = """<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y, bool[2] m) {
+        d, m = Dropout(x)  y = Neg(d) }"""
+    assert refusals(text, IdentityElimination()) == ["'m' is read too"]

@@ -1,5 +1,6 @@
 """Layer normalisation is found with its scale and bias, and only over the last axes."""
 
+import onnx
 import pytest
 
 from wpk.graph_passes.layer_norm import RecognizeLayerNorm
@@ -79,3 +80,15 @@ def test_root_mean_square_stays_a_reduction(refusals):
 def test_different_axes_are_no_layer_norm(refusals):
     body = VARIANCE.replace("AXIS", "1") + " y = Div(d, s)"
     assert refusals(_text(body, axis="2"), RecognizeLayerNorm()) == []
+
+
+def test_refuses_types_whose_constants_cannot_be_written(load):
+    graph = load(
+        """<ir_version: 8, opset_import: ["" : 20]> g (float[2, 8] x) => (float[2, 8] y)
+        <int64[1] last = {-1}, float e = {0.00001}> {
+        m = ReduceMean(x, last)  d = Sub(x, m)  s = Mul(d, d)  v = ReduceMean(s, last)
+        t = Add(v, e)  r = Sqrt(t)  y = Div(d, r) }"""
+    )
+    graph.tensors()["x"].dtype = onnx.TensorProto.BFLOAT16
+    (refusal,) = RecognizeLayerNorm()(graph).refusals
+    assert refusal.reason == "'x' has a type that NumPy lacks"

@@ -90,6 +90,7 @@ MOVES = {
     "split": "m, n = Split<axis = 1, num_outputs = 2>(a)",
     "slice": "m = Slice(a, one, three, one, one)",
     "slice without axes": "m = Slice(a, zeros, ends)",
+    "slice of 32 bits": "m = Slice(a, one32, three32, one32)",
     "pad": "m = Pad(a, pads)",
     "pad with axes": "m = Pad(a, pad2, fill, lastaxes)",
     "resize by scales": 'm = Resize<mode = "nearest">(a, none, scales)',
@@ -103,6 +104,7 @@ def test_data_movements_get_their_axes_renamed(prove, move):
     proof = prove(
         f"""{H} g (float[2, 4, 8, 6] x, float[4, 4, 1, 1] w, float[2, 4, 8, 6] k)
         => (float[a, b, c, d] y) <int64[1] one = {{1}}, int64[1] three = {{3}},
+        int32[1] one32 = {{1}}, int32[1] three32 = {{3}},
         int64[4] zeros = {{0, 1, 2, 3}}, int64[4] ends = {{2, 4, 7, 6}},
         int64[8] pads = {{0, 1, 2, 3, 0, 4, 5, 6}}, int64[4] pad2 = {{1, 2, 3, 4}},
         float fill = {{0.5}}, int64[2] lastaxes = {{-1, 1}},

@@ -67,3 +67,18 @@ def test_the_catalogue_has_unique_kebab_case_names():
     names = [each.name for each in simplifying_passes()]
     assert len(set(names)) == len(names)
     assert all(name == name.lower() and " " not in name and "_" not in name for name in names)
+
+
+class _Broaden(GraphPass):
+    name = "broaden"
+
+    def apply(self, graph: gs.Graph) -> PassResult:
+        (node,) = [node for node in graph.nodes if node.attrs.get("perm") == [1, 2, 0]][:1]
+        node.attrs["perm"] = [2, 1, 0]
+        return PassResult(rewritten=1)
+
+
+def test_names_the_pass_that_gives_a_tensor_another_shape(load):
+    words = r"tensor 'a' has shape \(4, 3, 2\) after pass broaden, had \(3, 4, 2\) before it"
+    with pytest.raises(GraphError, match=words):
+        run_passes(load(TURNS), [_Broaden()])

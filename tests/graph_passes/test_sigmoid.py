@@ -51,3 +51,17 @@ def test_refuses_an_exponential_that_is_read_elsewhere(refusals):
 )
 def test_leaves_other_quotients_alone(refusals, body):
     assert refusals(_text(body), RecognizeSigmoid()) == []
+
+
+@pytest.mark.parametrize(
+    ("inputs", "body", "broader"),
+    [
+        ("float x", "n = Neg(x)  e = Exp(n)  d = Add(e, ones)  y = Div(x, d)", "d"),
+        ("float[1] x", "n = Neg(x)  e = Exp(n)  d = Add(e, one)  y = Div(ones, d)", "y"),
+    ],
+)
+def test_refuses_constants_that_broaden(refusals, inputs, body, broader):
+    text = f"""<ir_version: 8, opset_import: ["" : 17]> g ({inputs}) => (float[k] y)
+        <float one = {{1}}, float[3] ones = {{1, 1, 1}}> {{ {body} }}"""
+    (reason,) = refusals(text, RecognizeSigmoid())
+    assert reason.startswith(f"'{broader}' has shape [3]")

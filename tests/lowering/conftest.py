@@ -15,6 +15,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 from wpk.dims import evaluate
+from wpk.expression import Operand
 from wpk.expression import evaluate as express
 from wpk.lowering.program import Program, Value
 from wpk.problems import (
@@ -96,8 +97,12 @@ def execute(program: Program, inputs: Mapping[str, Any]) -> dict[str, Any]:
 def _store(memory: Memory, operator: Any, y: Tensor, result: Any, axis: int | None = None) -> None:
     target = memory.view(operator.outputs[0], y, result.shape)
     target[...] = np.asarray(result).astype(target.dtype)
-    if y.padding:
-        axis = y.strides.index(1) if axis is None else axis
+    if y.padding and 1 not in y.strides:  # rows of one element
+        flat = memory.flat(operator.outputs[0])[1:]
+        strides = [s * flat.itemsize for s in (*y.strides, 1)]
+        as_strided(flat, (*result.shape, y.padding), strides)[...] = 0
+    elif y.padding:
+        axis = axis if axis is not None and y.strides[axis] == 1 else y.strides.index(1)
         shape = [*result.shape]
         start, shape[axis] = shape[axis], y.padding
         flat = memory.flat(operator.outputs[0])[start:]
@@ -134,7 +139,7 @@ def run(problem: Any, operator: Any, memory: Memory) -> None:
 def _(problem: Elementwise, operator: Any, memory: Memory) -> None:
     shape = (_size(problem, memory), *problem.shape[1:])
     views = [memory.view(n, t, shape) for n, t in zip(operator.inputs, problem.inputs, strict=True)]
-    exact = all(v.dtype.kind in "iub" for v in views)
+    exact = isinstance(problem.expression, Operand)
     operands = views if exact else [_wide(v) for v in views]
     result = np.broadcast_to(express(problem.expression, None, operands), shape)
     _store(memory, operator, problem.y, result)

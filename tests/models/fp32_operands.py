@@ -93,6 +93,21 @@ def errors(y: Array, a: Array, b: Array) -> float:
     return float((np.abs(y - a @ b) / (np.abs(a) @ np.abs(b))).max() / U)
 
 
+def leaning(y: Array, a: Array, b: Array) -> float:
+    """How much larger all products are than they should be, in units: the slope of the errors over the products.
+
+    Of errors that lean to no side it is their mean over the root of the number of products.
+    """
+    right = a.astype(np.float64) @ b.astype(np.float64)
+    return float((right * (y - right)).sum() / np.square(right).sum() / U)
+
+
+def activations(depth: int) -> tuple[Array, Array]:
+    """A product as networks have it: what passed a ReLU, and weights."""
+    rng = np.random.default_rng(depth)
+    return np.maximum(normal(rng, 128, depth), 0), normal(rng, depth, 128)
+
+
 def fused_chain(a: Array, b: Array) -> Array:
     """What the ordinary cores give: products are exact in fp64, each addition is rounded to fp32."""
     total = np.zeros((a.shape[0], b.shape[1]), np.float32)

@@ -53,5 +53,5 @@ def small_plan(
 ) -> Path:
     """Its plan, unchecked."""
     path = tmp_path_factory.mktemp("plan") / "small.plan"
-    optimize(small_model, path, target="h200", precision=request.param, check=False)
+    optimize(small_model, path, target="h200", precision=request.param, check="off")
     return path

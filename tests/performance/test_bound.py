@@ -224,8 +224,8 @@ def test_attention_counts_its_products_and_no_scores_in_memory() -> None:
     assert bound(large, H200).limiter == "tensor cores"
 
 
-def test_pooling_counts_clipped_windows() -> None:
-    pool = Pooling(
+def _pooling(**changes: object) -> Pooling:
+    base = Pooling(
         kind=PoolKind.MAX,
         n=Extent(2),
         c=3,
@@ -243,9 +243,26 @@ def test_pooling_counts_clipped_windows() -> None:
         y=_nchw(3, 4, 4),
         epilogue=Epilogue(),
     )
-    found = traffic(pool)
+    return replace(base, **changes)
+
+
+def test_pooling_counts_clipped_windows() -> None:
+    found = traffic(_pooling())
     assert found.bytes == 4 * (2 * 3 * 49 + 2 * 3 * 16)
     assert found.others == 2 * 3 * (3 * 4 - 2) ** 2
+    assert found.products == 0
+
+
+def test_pooling_leaves_out_what_dilated_windows_step_over() -> None:
+    relu = Epilogue(apply("Add", apply("Relu", Acc()), Operand(0)), (_nchw(3, 2, 3),))
+    problem = _pooling(
+        h=7, w=7, p=2, q=3, window=(2, 2), stride=(3, 2), dilation=(3, 2), pad=(0, 1),
+        pad_end=(0, 1), y=_nchw(3, 2, 3), epilogue=relu,
+    )  # fmt: skip
+    rows, columns = {0, 3, 6}, {1, 3, 5}  # a window begins in the padding on the left
+    found = traffic(problem)
+    assert found.bytes == 4 * 2 * 3 * (len(rows) * len(columns) + 2 * 3 + 2 * 3)
+    assert found.others == 2 * 3 * (4 * 5 + 2 * (2 * 3))
 
 
 def test_rows_count_their_inputs_statistics_and_outputs() -> None:
@@ -264,6 +281,7 @@ def test_rows_count_their_inputs_statistics_and_outputs() -> None:
     )
     assert traffic(norm).bytes == 4 * (2 * 128 * 768 + 2 * 768)
     assert traffic(norm).others == (5 + 2) * 128 * 768
+    assert traffic(norm).products == 0
     mean = Reduction(
         kind=ReduceKind.MEAN,
         leading=Extent(128),
@@ -299,21 +317,38 @@ def test_movement_counts_what_must_be_read() -> None:
         y=Tensor(DType.FP32, (6, 1)),
     )
     assert traffic(crop).bytes == 4 * (2 * 6 + 2 * 6)
-    resize = Resize(
+    outside = replace(crop, begin=(0, 10), y_shape=(2, 30), y=Tensor(DType.FP32, (30, 1)))
+    assert traffic(outside).bytes == 4 * (2 * 10 + 2 * 30)
+    for moved in (embedding, crop):
+        assert (traffic(moved).products, traffic(moved).others) == (0, 0)
+
+
+@pytest.mark.parametrize("sizes", [(8, 8, 16, 16), (9, 7, 4, 3), (8, 1, 3, 5), (1, 6, 7, 2)])
+def test_resizing_reads_what_it_samples_but_an_end(sizes: tuple[int, int, int, int]) -> None:
+    h, w, p, q = sizes
+    problem = Resize(
         mode=ResizeMode.NEAREST,
         coordinates=ResizeCoordinates.ASYMMETRIC,
         nearest=NearestMode.FLOOR,
         n=Extent(1),
         c=2,
-        h=8,
-        w=8,
-        p=16,
-        q=16,
-        scale=(2.0, 2.0),
-        x=_nchw(2, 8, 8),
-        y=_nchw(2, 16, 16),
+        h=h,
+        w=w,
+        p=p,
+        q=q,
+        scale=(p / h, q / w),
+        x=_nchw(2, h, w),
+        y=_nchw(2, p, q),
     )
-    assert 4 * 2 * 16 * 16 < traffic(resize).bytes <= 4 * 2 * (16 * 16 + 8 * 8)
+    rows, cols = (
+        len({i * size // count for i in range(count)}) for size, count in ((h, p), (w, q))
+    )
+    found = traffic(problem)
+    read = found.bytes / 8 - p * q
+    assert max(rows - 1, 1) * max(cols - 1, 1) <= read <= rows * cols
+    assert (found.products, found.others) == (0, 0)
+    linear = traffic(replace(problem, mode=ResizeMode.LINEAR))
+    assert (linear.bytes, linear.products, linear.others) == (found.bytes, 0, 6 * 2 * p * q)
 
 
 @pytest.mark.parametrize("name", ["a100", "h100", "h200", "b200"])

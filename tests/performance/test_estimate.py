@@ -83,6 +83,13 @@ def test_tensor_cores_are_faster(make_work: Make) -> None:
     assert tensor < plain / 5
 
 
+def test_a_kernel_that_begins_early_saves_what_launching_in_a_chain_was_measured_to_cost(
+    make_work: Make,
+) -> None:
+    late, early = estimate(make_work(early=[0, 1]), NOTHING, H200)
+    assert 0.6e-6 <= late - early <= 0.9e-6
+
+
 def test_no_estimate_lies_under_the_bound(make_work: Make) -> None:
     random = np.random.default_rng(3)
     work = make_work(

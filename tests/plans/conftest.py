@@ -19,6 +19,7 @@ from wpk.plans.plan import (
     Funnel,
     Kernel,
     Memory,
+    Outcome,
     Plan,
     PlanBundle,
     Port,
@@ -84,6 +85,6 @@ def bundle() -> PlanBundle:
         },
         memory=Memory(512, 512, 32),
         provenance=Provenance("m.onnx", "0" * 64, 17, {"x": (2, 8)}, ()),
-        checks=(Check("onnxruntime", True, "median 0, worst 0"),),
+        checks=(Check("onnxruntime", Outcome.OK, "median 0, worst 0"),),
     )
     return PlanBundle(plan, {"w": w}, {KERNEL: CUBIN}, {KERNEL: SOURCE})

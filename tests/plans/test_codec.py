@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -79,6 +80,11 @@ def _changed(path: tuple[Any, ...], value: Any) -> Any:
         (("n",), True, "problem.n: expected int"),
         (("n",), 2**63, "problem.n: expected an integer of 64 bits"),
         (("n",), KeyError, "problem.n: missing"),
+        (
+            ("epilogue", "expression", "arguments", 0),
+            {"type": "Scalar", "value": 10**400},
+            r"arguments\[0\].value: expected a number",
+        ),
         (("extra",), 1, "problem.extra: unknown field of Matmul"),
         (("precision",), "fp8", "problem.precision: 'fp8' is none of"),
         (("batch",), [1], "problem.batch: expected 2 entries, got 1"),
@@ -114,3 +120,109 @@ def test_equal_values_have_equal_json() -> None:
         Extent(4), (4,), Operand(0), (Tensor(DType.FP32, (1,)),), Tensor(DType.FP32, (1,))
     )
     assert json.dumps(encode(one, Problem)) == json.dumps(encode(two, Problem))
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A class inside another."""
+
+    number: float
+
+
+@dataclass(frozen=True)
+class Other:
+    """One that may stand in its place."""
+
+    number: float
+
+
+@dataclass(frozen=True)
+class Everything:
+    """A field of every kind that is not a problem's."""
+
+    number: float
+    whole: int
+    flag: bool
+    word: str
+    table: dict[str, tuple[int, ...]]
+    pair: tuple[int, str]
+    perhaps: Leaf | None
+    one_of: Leaf | Other
+    absent: int | None
+
+
+EVERYTHING = Everything(
+    0.1, -(2**63) + 1, False, "true", {"b": (), "a": (1, 2)}, (3, "x"), Leaf(2.0), Other(-1.5), None
+)
+
+
+def test_fields_of_every_kind_survive_json_and_tables_are_sorted() -> None:
+    data = json.loads(json.dumps(encode(EVERYTHING, Everything)))
+    assert list(data["table"]) == ["a", "b"]
+    assert data["perhaps"] == {"number": 2.0}  # nothing else may stand there
+    assert data["one_of"] == {"type": "Other", "number": -1.5}
+    assert data["flag"] is False
+    assert decode(data, Everything, "it") == EVERYTHING
+    for perhaps in (None, Leaf(0.0)):
+        changed = replace(EVERYTHING, perhaps=perhaps)
+        assert decode(encode(changed, Everything), Everything, "it") == changed
+
+
+@pytest.mark.parametrize("number", [3, -3, 2**63 - 1, -(2**63) + 1])
+def test_a_whole_number_is_read_as_a_float_where_one_is_expected(number: int) -> None:
+    value = decode({"number": number}, Leaf, "leaf").number
+    assert type(value) is float
+    assert value == float(number)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("number", True, "expected a number, got True"),
+        ("number", "1.5", "expected a number"),
+        ("number", "Infinity", "expected a number"),
+        ("number", 2**63, "expected a number"),
+        ("number", -(2**63), "expected a number"),
+        ("number", None, "expected a number"),
+        ("whole", 1.0, "expected int"),
+        ("whole", 2**63, "64 bits"),
+        ("whole", -(2**63), "64 bits"),
+        ("flag", 0, "expected bool"),
+        ("flag", "false", "expected bool"),
+        ("word", 1, "expected str"),
+        ("word", None, "expected str"),
+        ("table", [], "expected an object"),
+        ("table", {"a": [1.5]}, r"it\.table\.a\[0\]: expected int"),
+        ("pair", [3], "expected 2 entries, got 1"),
+        ("pair", [3, "x", 4], "expected 2 entries, got 3"),
+        ("pair", {"0": 3}, "expected an array"),
+        ("pair", "3x", "expected an array"),
+        ("perhaps", {"type": "Leaf", "number": 1.0}, "unknown field"),
+        ("one_of", {"number": 1.0}, "an object with a type"),
+        ("one_of", [], "an object with a type"),
+        ("one_of", None, "an object with a type"),
+        ("one_of", {"type": "Everything", "number": 1.0}, "is none of Leaf, Other"),
+        ("absent", "none", "expected int"),
+    ],
+)
+def test_refuses_what_another_kind_of_field_would_take(
+    field: str, value: object, message: str
+) -> None:
+    data = {**encode(EVERYTHING, Everything), field: value}
+    with pytest.raises(PlanError, match=message):
+        decode(data, Everything, "it")
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (Leaf(1.0), Other),
+        (Everything, Leaf | Other),
+        (3, Leaf | Other),
+        (object(), object),
+        ({1}, set[int]),
+    ],
+)
+def test_a_writer_is_told_of_values_that_do_not_fit(value: object, hint: Any) -> None:
+    with pytest.raises(TypeError):
+        encode(value, hint)

@@ -13,11 +13,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from forged_plans import members, rewrite
 from safetensors import deserialize
 from safetensors.numpy import save as save_safetensors
 
 from wpk.errors import PlanError
+from wpk.plans import container
 from wpk.plans.atomic_file import OutputError
+from wpk.plans.container import member_of, write_container
 from wpk.plans.plan import PlanBundle
 from wpk.plans.plan_file import read_plan, write_plan
 from wpk.plans.weights_file import read_weights, write_weights
@@ -30,12 +33,8 @@ def path(tmp_path: Path, bundle: PlanBundle) -> Path:
     return plan
 
 
-def members(path: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def rewrite(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> None:
+def zipped(path: Path, contents: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> None:
+    """As any program would write a zip."""
     with zipfile.ZipFile(path, "w", method) as archive:
         for name, data in contents.items():
             archive.writestr(name, data)
@@ -183,8 +182,10 @@ def test_names_the_field_that_is_wrong(path: Path, change: Change, field: str) -
         (b'{"schema": NaN}', "bare NaN"),
         (b'{"schema": 1, "schema": 1}', "names a field twice"),
         (b"[]", "expected an object"),
-        (b'{"schema": 3}', "missing"),
+        (b'{"schema": 4}', "missing"),
         (b'{"schema": ' + b"9" * 5000 + b"}", "no JSON"),
+        (b'{"schema": 4, "wpk": "\\ud800"}', "half a character"),
+        (b'{"schema": 4, "wpk": "\xed\xa0\x80"}', "no JSON"),
     ],
 )
 def test_refuses_text_that_is_no_plan(path: Path, text: bytes, reason: str) -> None:
@@ -209,7 +210,7 @@ def test_refuses_members_that_no_plan_has(path: Path, name: str, reason: str) ->
 
 
 def test_refuses_a_zip_bomb(path: Path) -> None:
-    rewrite(path, {**members(path), "plan.json": b" " * 10**8}, zipfile.ZIP_DEFLATED)
+    zipped(path, {**members(path), "plan.json": b" " * 10**8}, zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 10**6
     with pytest.raises(PlanError, match="compressed member"):
         read_plan(path)
@@ -224,7 +225,7 @@ def test_refuses_a_member_twice(path: Path) -> None:
         read_plan(path)
 
 
-@pytest.mark.parametrize("missing", ["plan.json", "weights.safetensors"])
+@pytest.mark.parametrize("missing", ["plan.json", "weights.safetensors", "plan.sha256"])
 def test_refuses_a_plan_without_a_part(path: Path, missing: str) -> None:
     contents = members(path)
     del contents[missing]
@@ -241,37 +242,140 @@ def test_every_cut_is_refused(path: Path) -> None:
             read_plan(path)
 
 
-def test_a_flipped_byte_is_refused_or_changes_nothing(path: Path, bundle: PlanBundle) -> None:
+def test_every_flipped_byte_is_refused(path: Path) -> None:
     data = path.read_bytes()
     rng = np.random.default_rng(0)
-    for position in rng.choice(len(data), 200, replace=False):
+    drawn = rng.choice(len(data), 400, replace=False).tolist()
+    edges = [*range(80), *range(len(data) - 500, len(data))]
+    for position in (*edges, *drawn):
         damaged = bytearray(data)
         damaged[position] ^= 0x41
         path.write_bytes(damaged)
-        try:
-            assert read_plan(path).plan == bundle.plan  # a byte that only zip tools look at
-        except PlanError:
-            continue
+        with pytest.raises(PlanError):
+            read_plan(path)
+
+
+def test_a_plan_text_that_was_changed_is_noticed_by_its_digest(path: Path) -> None:
+    contents = members(path)
+    changed = contents["plan.json"].replace(b'"n": 2', b'"n": 3')
+    assert changed != contents["plan.json"]
+    write_container(
+        path, {n: member_of(changed if n == "plan.json" else d) for n, d in contents.items()}
+    )
+    with pytest.raises(PlanError, match=r"plan.json does not have the digest that plan.sha256"):
+        read_plan(path)
+
+
+def test_the_digest_is_one_that_sha256sum_checks(path: Path, bundle: PlanBundle) -> None:
+    contents = members(path)
+    digest = hashlib.sha256(contents["plan.json"]).hexdigest()
+    assert contents["plan.sha256"] == f"{digest}  plan.json\n".encode()
+
+
+def with_comment(data: bytes) -> bytes:
+    return data[:-2] + b"\x04\x00Evil"
 
 
 @pytest.mark.parametrize(
-    "header",
+    ("change", "where"),
     [
-        b"{}",
-        b"[]",
-        b"\xff",
-        b'{"w": {"dtype": "F32", "shape": [8], "data_offsets": [0, 999]}}',
-        b'{"w": {"dtype": "F32", "shape": [9], "data_offsets": [0, 32]}}',
-        b'{"w": {"dtype": "F32", "shape": [-8], "data_offsets": [0, 32]}}',
-        b'{"w": {"dtype": "F99", "shape": [8], "data_offsets": [0, 32]}}',
-        b'{"w": {"dtype": "F32", "shape": [1099511627776, 1099511627776], "data_offsets": [0, 32]}}',
+        (lambda data: b"#!/bin/sh\nexit 0\n" + data, "in front of member 'plan.json'"),
+        (lambda data: data + b"#!/bin/sh", "."),
+        (lambda data: data + bytes(4), "."),
+        (with_comment, "behind its last member"),
     ],
 )
-def test_refuses_damaged_weights(path: Path, header: bytes) -> None:
+def test_what_is_not_the_zips_own_is_refused(
+    path: Path, change: Callable[[bytes], bytes], where: str
+) -> None:
+    path.write_bytes(change(path.read_bytes()))
+    with pytest.raises(PlanError, match=where):
+        read_plan(path)
+
+
+def test_a_zip_that_another_program_wrote_is_refused(path: Path) -> None:
+    """It has dates, which could be anything, and room between members."""
+    zipped(path, members(path))
+    with pytest.raises(PlanError, match=r"in front of member 'plan.json' that no plan has there"):
+        read_plan(path)
+
+
+def test_extra_fields_are_refused(path: Path) -> None:
+    contents = members(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in contents.items():
+            info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            info.create_system, info.external_attr = 3, 0o644 << 16
+            if name == "plan.json":
+                info.extra = b"\xfe\xca\x04\x00Evil"
+            archive.writestr(info, data)
+    with pytest.raises(PlanError, match=r"in front of member"):
+        read_plan(path)
+
+
+def test_large_members_have_sizes_of_64_bits_and_are_read(
+    tmp_path: Path, bundle: PlanBundle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if 4 GiB were 64 bytes: every part of the format that large files need is written."""
+    monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 64)
+    monkeypatch.setattr(container, "_ZIP64_FROM", 32)
+    write_plan(tmp_path / "large.plan", bundle)
+    assert read_plan(tmp_path / "large.plan").plan == bundle.plan
+    assert b"PK\x06\x06" in (tmp_path / "large.plan").read_bytes()
+
+
+def entry(dtype: str, shape: str, offsets: str) -> bytes:
+    return f'{{"w": {{"dtype": "{dtype}", "shape": {shape}, "data_offsets": {offsets}}}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("header", "field"),
+    [
+        (b"{}", "weights"),
+        (b"[]", "its header is no object"),
+        (b"\xff", "its header is no JSON"),
+        (b'{"w": 8}', "expected dtype, shape and data_offsets"),
+        (b'{"w": {"dtype": "F32", "shape": [8]}}', "expected dtype, shape and data_offsets"),
+        (entry("F99", "[8]", "[0, 32]"), "w.dtype"),
+        (entry("F32", "[-8]", "[0, 32]"), "w.shape"),
+        (entry("F32", "8", "[0, 32]"), "w.shape"),
+        (entry("F32", "{}", "[0, 4]"), "w.shape"),
+        (entry("F32", "[true]", "[0, 4]"), "w.shape"),
+        (entry("F32", "[1.0]", "[0, 4]"), "w.shape"),
+        (entry("F32", "[281474976710656, 0]", "[0, 0]"), "w.shape"),
+        (entry("F32", "[0, 140737488355328, 140737488355328]", "[0, 0]"), "w.shape"),
+        (entry("F32", "[0, 16777216, 16777216]", "[0, 0]"), "w.shape"),
+        (entry("F32", "[1099511627776, 1099511627776]", "[0, 32]"), "w.shape"),
+        (entry("F32", f"[8{', 1' * 16}]", "[0, 32]"), "w.shape"),
+        (entry("F32", f"[8{', 1' * 1000}]", "[0, 32]"), "w.shape"),
+        (entry("F32", "[8]", "[0, 999]"), "w.data_offsets"),
+        (entry("F32", "[9]", "[0, 32]"), "w.data_offsets"),
+        (entry("F32", "[8]", "[0, 32, 32]"), "w.data_offsets"),
+        (entry("F32", "[8]", "[1, 33]"), "w.data_offsets"),
+        (entry("F32", "[8]", "[-32, 0]"), "w.data_offsets"),
+        (entry("F32", "[8]", "32"), "w.data_offsets"),
+    ],
+)
+def test_refuses_damaged_weights(path: Path, header: bytes, field: str) -> None:
     weights = len(header).to_bytes(8, "little") + header + bytes(32)
     rewrite(path, {**members(path), "weights.safetensors": weights})
-    with pytest.raises(PlanError, match=r"weights"):
+    with pytest.raises(PlanError, match=field):
         read_plan(path)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        bytes(7),
+        bytes(8),
+        (33).to_bytes(8, "little") + bytes(32),
+        (2**63).to_bytes(8, "little") + b"{}",
+    ],
+)
+def test_refuses_a_header_that_is_not_there(data: bytes) -> None:
+    with pytest.raises(PlanError, match=r"weights.safetensors: its header"):
+        read_weights(data)
 
 
 def test_a_full_disk_leaves_the_old_file(path: Path, bundle: PlanBundle) -> None:

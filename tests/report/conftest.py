@@ -16,11 +16,13 @@ from wpk.lowering.program import NodeRecord, Operator, Program
 from wpk.plans.plan import (
     SCHEMA,
     Check,
+    CheckMode,
     Choice,
     Evidence,
     Funnel,
     Kernel,
     Memory,
+    Outcome,
     Plan,
     PlanBundle,
     Port,
@@ -31,7 +33,8 @@ from wpk.plans.provenance import PassSummary, Provenance, RefusalSummary
 from wpk.problems import Convolution, Matmul
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather
-from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.packings import packed_shape
+from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.search.static_search import Finalist, prepare
 from wpk.targets.registry import find_target
 
@@ -108,7 +111,7 @@ def _step(operator: Operator, finalist: Finalist) -> Step:
             estimate,
             finalist.scored.score,
             funnels,
-            (Check("float64 reference", True, "worst error 0.100 of the tolerance"),),
+            (Check("float64 reference", Outcome.OK, "worst error 0.100 of the tolerance"),),
         ),
     )
 
@@ -139,7 +142,7 @@ def _plan(lowered: LoweredModel, steps: tuple[Step, ...], kernels: dict[str, Ker
         outputs=_ports(program, program.outputs),
         values=program.values,
         buffers=program.buffers,
-        weights=_weights(program),
+        weights=_weights(program, steps),
         steps=steps,
         kernels=kernels,
         memory=_memory(program),
@@ -157,7 +160,8 @@ def _plan(lowered: LoweredModel, steps: tuple[Step, ...], kernels: dict[str, Ker
             before=lowered.before,
             after=lowered.after,
         ),
-        checks=(Check("ONNX Runtime, seed 0", True, "'y' median 1.0e-04, worst 1.0e-03"),),
+        checks=(Check("ONNX Runtime, seed 0", Outcome.OK, "'y' median 1.0e-04, worst 1.0e-03"),),
+        check_mode=CheckMode.ON,
     )
 
 
@@ -166,12 +170,21 @@ def _ports(program: Program, names: tuple[str, ...]) -> tuple[Port, ...]:
     return tuple(Port(value.name, value.dtype, value.logical_shape) for value in values)
 
 
-def _weights(program: Program) -> dict[str, Weight]:
+def _weights(program: Program, steps: tuple[Step, ...]) -> dict[str, Weight]:
     weights = {}
     for name, array in program.constants.items():
         dtype = from_numpy(array.dtype)
         assert dtype is not None
         weights[name] = Weight(name, name, None, dtype, array.shape, "3" * 64)
+    for step in steps:
+        problem, choice = step.operator.problem, step.choice
+        assert isinstance(choice, Choice)
+        template = TEMPLATE_OF[choice.template]
+        packing = template.packing(problem, template.schedule_from(choice.schedule))
+        if packing is not None:
+            weight = weights[step.inputs[1]]
+            shape = packed_shape(packing, problem, weight.dtype.bytes)
+            weights[weight.name] = replace(weight, packing=packing, shape=shape)
     return weights
 
 
@@ -209,7 +222,7 @@ def hostile(bundle: PlanBundle) -> PlanBundle:
         before=(*bundle.plan.provenance.before, NodeRecord(f"{bad} stray", bad, (), (bad,))),
         passes=(PassSummary("fold", 1, (RefusalSummary(bad, bad),), False),),
     )
-    checks = (Check(bad, False, bad),)
+    checks = (Check(bad, Outcome.FAILED, bad),)
     plan = replace(bundle.plan, steps=steps, provenance=origin, checks=checks)
     return replace(bundle, plan=plan, sources=dict.fromkeys(bundle.sources, f"// {bad}\n\tx;\n"))
 

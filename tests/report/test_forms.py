@@ -9,10 +9,12 @@ import pytest
 
 from wpk.errors import EngineError
 from wpk.plans.codec import decode
-from wpk.plans.plan import PlanBundle
+from wpk.plans.plan import CheckMode, PlanBundle
+from wpk.report.check_words import QUICK_WORDS
 from wpk.report.facts import ReportFacts
 from wpk.report.formats import require_format, write_report
 from wpk.report.gather import gather
+from wpk.report.html import html_page
 from wpk.report.json import FORM, json_text
 from wpk.report.markdown import markdown_text
 from wpk.report.terminal import operator_source, summary
@@ -42,7 +44,16 @@ def test_the_terminal_shows_the_sums_and_the_funnel(bundle: PlanBundle, facts: R
 
 
 def test_the_terminal_says_what_was_not_checked(bundle: PlanBundle) -> None:
-    assert "written with --check off" in summary(replace(bundle.plan, checks=()))
+    unchecked = replace(bundle.plan, checks=(), check_mode=CheckMode.OFF)
+    assert "written with --check off" in summary(unchecked)
+
+
+def test_every_form_says_what_a_quick_check_left_out(bundle: PlanBundle) -> None:
+    quick = gather(replace(bundle.plan, check_mode=CheckMode.QUICK))
+    assert QUICK_WORDS in summary(replace(bundle.plan, check_mode=CheckMode.QUICK))
+    for text in (markdown_text(quick), html_page(quick)):
+        assert "hecked quickly: at the tuned sizes" in text
+    assert QUICK_WORDS not in summary(bundle.plan)
 
 
 def test_hostile_names_cannot_steer_a_terminal(hostile: PlanBundle) -> None:

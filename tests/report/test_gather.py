@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from wpk.plans.plan import Check, PlanBundle
+from wpk.plans.plan import Check, Outcome, PlanBundle
 from wpk.report.facts import PrecisionFacts, ReportFacts
 from wpk.report.gather import gather
 from wpk.report.precision_words import precision_sentences
@@ -115,14 +115,18 @@ def test_blocks_lie_within_the_arena_and_never_over_each_other(facts: ReportFact
             assert apart_in_time or below or above
 
 
-def test_a_plan_is_checked_only_if_everything_is(bundle: PlanBundle, facts: ReportFacts) -> None:
-    assert facts.checked
+def test_a_plan_is_right_only_if_everything_was_checked_and_conclusive(
+    bundle: PlanBundle, facts: ReportFacts
+) -> None:
+    assert facts.verdict is Outcome.OK
     plan = bundle.plan
-    assert not gather(replace(plan, checks=())).checked
-    assert not gather(replace(plan, checks=(Check("x", False, ""),))).checked
+    assert gather(replace(plan, checks=())).verdict is None
+    for outcome in Outcome:
+        checks = (*plan.checks, Check("x", outcome, ""))
+        assert gather(replace(plan, checks=checks)).verdict is outcome
     first, *rest = plan.steps
     unchecked = replace(first, evidence=replace(first.evidence, checks=()))
-    assert not gather(replace(plan, steps=(unchecked, *rest))).checked
+    assert gather(replace(plan, steps=(unchecked, *rest))).verdict is None
 
 
 def test_operators_with_one_problem_share_its_funnels(bundle: PlanBundle) -> None:

@@ -79,3 +79,18 @@ def test_rounding_to_tf32_is_to_nearest_ties_to_even() -> None:
     values = np.array([1 + ulp / 2, 1 + ulp * 0.51, -(1 + ulp * 1.5), np.inf, np.nan], np.float32)
     expected = np.array([1.0, 1 + ulp, -(1 + 2 * ulp), np.inf, np.nan], np.float32)
     np.testing.assert_array_equal(packings.round_to_tf32(values), expected)
+
+
+def test_the_nearest_number_of_tf32_is_what_the_unit_leaves_of_a_packed_one() -> None:
+    numbers = np.random.default_rng(0).standard_normal(10000).astype(np.float32)
+    numbers = np.concatenate([numbers, np.float32([0, -0.0, np.inf, -np.inf, 1e-40])])
+    packed = packings.to_nearest(numbers)
+    read = (packed.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    finite = np.isfinite(numbers)
+    step = np.spacing(np.abs(read[finite])) * 2.0**13
+    assert (np.abs(read[finite] - numbers[finite]) <= step / 2).all()
+    np.testing.assert_array_equal(read[~finite], numbers[~finite])
+    np.testing.assert_array_equal(
+        packings.from_nearest(packed).view(np.uint32), numbers.view(np.uint32)
+    )
+    assert np.isnan(packings.to_nearest(np.full(1, -1, np.int32).view(np.float32))).all()

@@ -20,8 +20,10 @@ from fp32_operands import (
     OPERANDS,
     OWN,
     SIZE,
+    activations,
     errors,
     fused_chain,
+    leaning,
     next_to_one,
     normal,
     positive,
@@ -35,6 +37,9 @@ from wpk.schedules.packings import round_to_tf32
 
 Array = np.ndarray[Any, Any]
 
+MORE_BITS = 2
+"""That sm_90 keeps of aligned addends beyond those of fp32; of 0 sums lean less, since each addend is cut apart."""
+
 SCHEDULE = MmaSchedule(block_m=16, block_n=16, block_k=DEPTH, warps_m=1, warps_n=1, stages=2)
 EACH = pytest.mark.parametrize("name", OPERANDS)
 
@@ -45,15 +50,16 @@ def fixture_emulator(request: pytest.FixtureRequest) -> Emulator:
     return Emulator(request.param)
 
 
-def cut(values: Array, exponent: Array) -> Array:
-    unit = np.ldexp(1.0, exponent - 24)
+def cut(values: Array, exponent: Array, bits: int = 24) -> Array:
+    unit = np.ldexp(1.0, exponent - bits)
     return np.trunc(values / unit) * unit
 
 
-def cut_product(total: Array, a: Array, b: Array) -> Array:
+def cut_product(total: Array, a: Array, b: Array, more_bits: int) -> Array:
     """The total, and a b of one tensor-core instruction, eight products to a sum."""
     addends = np.concatenate([total[None], a.T[:, :, None] * b[:, None, :]])
-    aligned = cut(addends, np.frexp(np.abs(addends).max(axis=0))[1]).sum(axis=0)
+    largest = np.frexp(np.abs(addends).max(axis=0))[1]
+    aligned = cut(addends, largest, 24 + more_bits).sum(axis=0)
     return cut(aligned, np.frexp(aligned)[1])
 
 
@@ -64,16 +70,24 @@ def parts(values: Array) -> tuple[Array, Array]:
     return big.astype(np.float64), small.astype(np.float64)
 
 
-def modelled(a: Array, b: Array, depth: int) -> Array:
-    """The product on tensor cores that cut, ``depth`` elements of the reduction to a sum."""
+def modelled(
+    a: Array, b: Array, depth: int, more_bits: int = 0, small_first: bool = False
+) -> Array:
+    """The product on tensor cores that cut, ``depth`` elements of the reduction to a sum.
+
+    ``small_first``: in all of a sum, as products of warpgroups have it, not in each step.
+    """
     (big_a, small_a), (big_b, small_b) = parts(a), parts(b)
     total = np.zeros((a.shape[0], b.shape[1]), np.float32)
     for first in range(0, a.shape[1], depth):
         slot = np.zeros(total.shape)
-        for k in range(first, min(first + depth, a.shape[1]), 8):
-            at = slice(k, k + 8)
-            for left, right in ((small_a, big_b), (big_a, small_b), (big_a, big_b)):
-                slot = cut_product(slot, left[:, at], right[at])
+        steps = [slice(k, k + 8) for k in range(first, min(first + depth, a.shape[1]), 8)]
+        small, big = ((small_a, big_b), (big_a, small_b)), ((big_a, big_b),)
+        order = (small, big) if small_first else ((*small, *big),)
+        for factors in order:
+            for at in steps:
+                for left, right in factors:
+                    slot = cut_product(slot, left[:, at], right[at], more_bits)
         total = (total.astype(np.float64) + slot).astype(np.float32)
     return total.astype(np.float64)
 
@@ -94,6 +108,23 @@ def test_errors_stay_so_where_sums_are_cut(name: str, depth: int) -> None:
     error = errors(modelled(a, b, DEPTH), a, b)
     assert error <= errors(fused_chain(a, b), a, b) + OWN
     assert error <= 4 * (1 + np.sqrt(depth)), "as wpk.checks holds strict fp32"
+
+
+def given_back(y: Array, bits: int) -> Array:
+    """As giveBackCuts does (split_fp32.cuh)."""
+    values = y.astype(np.float32)
+    is_cut = values.view(np.uint32) & np.uint32((1 << bits) - 1) != 0
+    return np.where(is_cut, np.nextafter(values, np.inf * np.sign(values)), values).astype(
+        np.float64
+    )
+
+
+@pytest.mark.parametrize(("depth", "bits"), [(8, 1), (16, 2), (32, 3)])
+def test_sums_that_are_cut_lean_to_neither_side(depth: int, bits: int) -> None:
+    a, b = activations(288)
+    y = modelled(a, b, depth, MORE_BITS, small_first=True)
+    assert leaning(y, a, b) < -0.5
+    assert abs(leaning(given_back(y, bits), a, b)) < 0.3
 
 
 def test_long_sums_within_the_tensor_cores_would_be_no_fp32() -> None:

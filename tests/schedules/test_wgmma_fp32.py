@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fp32_operands import OPERANDS, OWN, SIZE, errors, fused_chain
+from fp32_operands import OPERANDS, OWN, SIZE, Array, errors, fused_chain, normal
 from warpgroup_steps import Step, operands_of
 
 from wpk.dtypes import DType, Precision
@@ -14,9 +14,9 @@ from wpk.problems import Epilogue, Matmul, Tensor
 from wpk.schedules.wgmma_tiles import WgmmaSchedule
 
 
-def error(name: str, depth: int, precision: Precision, constant: bool) -> tuple[float, float]:
-    """Of warpgroups and of a chain of fused multiply-adds, in units."""
-    a, b = OPERANDS[name](np.random.default_rng(depth), depth)
+def product(a: Array, b: Array, precision: Precision, constant: bool) -> Array:
+    """What warpgroups make of two matrices; ``b`` may be constant."""
+    depth = len(b)
     x, y = Tensor(DType.FP32, (0, 0, depth, 1)), Tensor(DType.FP32, (0, 0, SIZE, 1))
     w = y if constant else Tensor(DType.FP32, (0, 0, 1, depth))
     sizes = ((Extent(1), 1), Extent(SIZE), SIZE, depth)
@@ -25,8 +25,13 @@ def error(name: str, depth: int, precision: Precision, constant: bool) -> tuple[
     memory = operands_of(problem, schedule, a, b, np.empty)
     if not constant:
         memory = replace(memory, inputs=(a, b.T))  # along the reduction
-    result = Step(Emulator(), problem, schedule, memory).run()
-    return errors(result, a, b), errors(fused_chain(a, b), a, b)
+    return Step(Emulator(), problem, schedule, memory).run()
+
+
+def error(name: str, depth: int, precision: Precision, constant: bool) -> tuple[float, float]:
+    """Of warpgroups and of a chain of fused multiply-adds, in units."""
+    a, b = OPERANDS[name](np.random.default_rng(depth), depth)
+    return errors(product(a, b, precision, constant), a, b), errors(fused_chain(a, b), a, b)
 
 
 @pytest.mark.parametrize("name", OPERANDS)
@@ -35,6 +40,15 @@ def test_errors_are_those_of_fp32(name: str, depth: int) -> None:
     found, chain = error(name, depth, Precision.FP32, constant=True)
     assert found <= chain + OWN
     assert found <= 4 * (1 + np.sqrt(depth)), "as wpk.checks holds strict fp32"
+
+
+def test_constants_keep_all_bits_but_the_last() -> None:
+    """Two bits would be lost if the unit cut them as they are; what is given back is one more at most."""
+    a, b = np.eye(SIZE, dtype=np.float32), normal(np.random.default_rng(3), SIZE, SIZE)
+    result = product(a, b, Precision.FP32, constant=True)
+    lost = np.rint((np.abs(b) - np.abs(result)) / np.spacing(np.abs(b)))
+    assert lost.min() >= -2
+    assert lost.max() <= 1
 
 
 def test_products_of_two_activations_are_as_exact() -> None:

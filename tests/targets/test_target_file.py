@@ -57,6 +57,8 @@ def test_a_complete_file_needs_no_base(tmp_path: Path) -> None:
         ({"base": "h200", "sm_count": 1.5}, "'sm_count' must be a whole number"),
         ({"base": "h200", "sm_count": 0}, "'sm_count' is 0"),
         ('{"base": "h200", "peak_ordinary": NaN}', "'peak_ordinary' is nan"),
+        ('{"base": "h200", "clock": Infinity}', "'clock' is inf"),
+        ({"base": "h200", "clock": 10**400}, "'clock' is 1000"),
         ({"base": "h200", "global_bandwidth": 1e30}, "'global_bandwidth' is 1e+30"),
         ({"base": "h200", "global_bandwidth": 1e14}, "exceeds 'l2_bandwidth'"),
         ({"base": "h200", "max_shared_block": 1 << 20}, "exceeds 'max_shared_sm'"),

@@ -75,27 +75,3 @@ def test_a_model_that_does_not_fit_is_refused(
     with pytest.raises(EngineError, match=r"take 0\.0 GiB of .* and 0\.0 GiB are free") as error:
         host_memory.require_memory(lowered.program)
     assert "--shapes" in error.value.fix
-
-
-def test_what_is_free_is_what_the_machine_and_the_container_leave(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(host_memory, "_MEMINFO", tmp_path / "meminfo")
-    monkeypatch.setattr(host_memory, "_CGROUP", tmp_path)
-    assert host_memory.free_bytes() is None
-    (tmp_path / "meminfo").write_text("MemTotal:   4096 kB\nMemAvailable:   3000 kB\n")
-    assert host_memory.free_bytes() == 3000 * 1024
-    (tmp_path / "memory.max").write_text("max\n")
-    (tmp_path / "memory.current").write_text("900000\n")
-    (tmp_path / "memory.stat").write_text("anon 1\nactive_file 200000\ninactive_file 100000\n")
-    assert host_memory.free_bytes() == 3000 * 1024
-    (tmp_path / "memory.max").write_text("1000000\n")
-    assert host_memory.free_bytes() == 1000000 - (900000 - 300000)
-    (tmp_path / "memory.max").write_text("1000\n")
-    assert host_memory.free_bytes() == 1
-
-
-def test_this_machine_says_what_is_free() -> None:
-    free = host_memory.free_bytes()
-    assert free is not None
-    assert free > 1 << 20

@@ -14,6 +14,8 @@ from dummy_gpu import DummyGpu, is_library
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
+from wpk.checks.pass_proof import prove_passes
+from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
 from wpk.device.presence import GpuFacts
 from wpk.device.rotation import Region
@@ -171,7 +173,7 @@ def test_a_plan_with_library_steps_is_written_read_and_right_on_the_cpu(
     again = read_plan(tmp_path / "mixed.plan")
     assert again.plan == bundle.plan
     with open_for_checks("cpu") as device:
-        outcome = verify(again, bench.lowered, bench.model, device, 1, silent)
+        outcome = verify(again, prove_passes(bench.lowered, Scope(seeds=1), silent), device, silent)
     assert outcome.passed, outcome.failures()
     assert all("cuDNN 9.19.0 is not executed here" in o.check.detail for o in outcome.operators)
 
@@ -182,7 +184,7 @@ def test_wrong_weights_of_a_library_step_are_found(mixed: Found, bench: Bench) -
     spoiled = {**bundle.weights, name: np.multiply(bundle.weights[name], np.float32(1.02))}
     with open_for_checks("cpu") as device:
         wrong = replace(bundle, weights=spoiled)
-        outcome = verify(wrong, bench.lowered, bench.model, device, 1, silent)
+        outcome = verify(wrong, prove_passes(bench.lowered, Scope(seeds=1), silent), device, silent)
     assert not outcome.passed
 
 

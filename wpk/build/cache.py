@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -67,10 +68,8 @@ class KernelCache:
     def load(self, key: str) -> CompiledKernel | None:
         """The kernel stored under ``key``; None where there is none.
 
-        A damaged entry is reported, removed, and counts as none, so that it is built again.
-
-        Raises:
-            CompileError: a damaged entry cannot be removed.
+        An entry that is damaged, or that others than this user could have written, is reported,
+        removed where it can be, and counts as none, so that it is built again.
         """
         entry = self.folder / key
         if not entry.is_dir():
@@ -79,15 +78,7 @@ class KernelCache:
             return _read(entry)
         except (OSError, ValueError, KeyError, TypeError) as error:
             _log.warning("compile cache: %s is damaged (%s); compiling again", entry, error)
-        try:
-            shutil.rmtree(entry)
-        except FileNotFoundError:
-            pass  # another process removed it first
-        except OSError as error:
-            raise CompileError(
-                f"the damaged cache entry {entry} cannot be removed: {error}",
-                fix=f"remove the folder {entry}",
-            ) from error
+        shutil.rmtree(entry, ignore_errors=True)
         return None
 
     def store(self, key: str, source: KernelSource, kernel: CompiledKernel) -> None:
@@ -97,16 +88,17 @@ class KernelCache:
             CompileError: the folder cannot be written.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self.folder, prefix=".writing-") as scratch:
                 finished = Path(scratch, key)
-                finished.mkdir()
+                finished.mkdir(mode=0o700)
                 _write(finished, source, kernel)
                 _publish(finished, self.folder / key)
         except OSError as error:
             raise CompileError(
                 f"the compile cache {self.folder} cannot be written: {error}",
-                fix="free some space, or let XDG_CACHE_HOME name a folder that can be written",
+                fix="free some space, or name a folder that can be written: --cache FOLDER, or "
+                "XDG_CACHE_HOME for all caches",
             ) from error
 
     def usage(self) -> Usage:
@@ -165,6 +157,8 @@ def _write(folder: Path, source: KernelSource, kernel: CompiledKernel) -> None:
     (folder / _UNIT).write_text(source.text, encoding="utf-8")
     (folder / _LOG).write_text(kernel.log, encoding="utf-8")
     (folder / _FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    for path in folder.iterdir():
+        path.chmod(0o600)
 
 
 def _publish(finished: Path, entry: Path) -> None:
@@ -176,7 +170,16 @@ def _publish(finished: Path, entry: Path) -> None:
         # Another process stored the same kernel first.
 
 
+def _require_ours(path: Path) -> None:
+    """Machine code from the cache runs unasked: nobody else may have written it."""
+    seen = path.stat()
+    if seen.st_uid != os.geteuid() or seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise ValueError(f"{path.name} could have been written by others than its user")
+
+
 def _read(entry: Path) -> CompiledKernel:
+    for path in (entry, entry / _FACTS, entry / _CUBIN):
+        _require_ours(path)
     facts = json.loads((entry / _FACTS).read_text(encoding="utf-8"))
     cubin = (entry / _CUBIN).read_bytes()
     if hashlib.sha256(cubin).hexdigest() != facts["cubin_sha256"]:

@@ -189,6 +189,15 @@ def load_nvrtc(path: Path | None = None) -> Nvrtc:
     return Nvrtc(find_nvrtc() if path is None else path)
 
 
+def compiler_here() -> str:
+    """The compiler of this installation, patch release included, as plans and locks name it.
+
+    Raises:
+        CompileError: there is none.
+    """
+    return f"nvrtc {load_nvrtc().identity}"
+
+
 def _loads(name: str) -> bool:
     try:
         ctypes.CDLL(name)

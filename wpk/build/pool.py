@@ -6,6 +6,7 @@ each process, so that whoever submits a kernel is free to do something else mean
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -25,6 +26,8 @@ from wpk.build.worker_process import WorkerProcess
 from wpk.errors import CompileError, WpkError
 from wpk.kernel_source import KernelSource
 from wpk.trial import Status
+
+_log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 """Called with how many kernels are done and how many there are."""
@@ -88,6 +91,7 @@ class CompilePool:
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
         self._closing = False
+        self._told = False
 
     def __enter__(self) -> Self:
         """Nothing to do: processes start as they are needed."""
@@ -108,9 +112,6 @@ class CompilePool:
         """Yield the outcome of every distinct source, in order of completion.
 
         Stopping early is allowed: what is not yet compiled then is not compiled.
-
-        Raises:
-            CompileError: the cache cannot be read or written.
         """
         futures = [self.submit(source) for source in dict.fromkeys(sources)]
         try:
@@ -126,7 +127,6 @@ class CompilePool:
         """Have it compiled after all that was submitted before; it can be cancelled until it begins.
 
         The future raises:
-            CompileError: the cache cannot be read or written.
             CancelledError: the pool was closed meanwhile.
         """
         with self._lock:
@@ -159,8 +159,20 @@ class CompilePool:
                 return self._lost(worker, source, time.monotonic() - start)
         if answer.kernel is None:
             return _failure(source, answer)
-        self._cache.store(key, source, answer.kernel)
+        self._keep(key, source, answer.kernel)
         return Compilation(source, Status.OK, answer.kernel, None, answer.seconds, cached=False)
+
+    def _keep(self, key: str, source: KernelSource, kernel: CompiledKernel) -> None:
+        """A cache that cannot be written costs the cache, and not what is compiled."""
+        try:
+            self._cache.store(key, source, kernel)
+        except CompileError as error:
+            with self._lock:
+                told, self._told = self._told, True
+            if not told:
+                _log.warning(
+                    "compiled kernels are not kept: %s. To keep them: %s", error.what, error.fix
+                )
 
     @contextmanager
     def _worker(self) -> Iterator[WorkerProcess]:

@@ -27,13 +27,16 @@ class Allowed:
     the accepted numbers, one of its padding only zero, any other only what it held before.
 
     Attributes:
-        first: The least pattern of each word, in the order of `wpk.checks.intervals.ordered`.
+        first: The least pattern of each word: of floating point numbers in the order of
+            `wpk.checks.intervals.ordered`, of integers as it is.
         span: How many more are allowed above it.
+        floating: Whether the elements are floating point.
         rest: The bytes after the last whole word, which must stay.
     """
 
     first: Words
     span: NDArray[np.unsignedinteger]
+    floating: bool
     rest: Bytes
 
     def holds(self, image: Bytes) -> bool:
@@ -42,7 +45,7 @@ class Allowed:
         words = image[:whole].view(self.first.dtype)
 
         def fits(block: slice) -> bool:
-            above = ordered(words[block])
+            above = ordered(words[block]) if self.floating else words[block].copy()
             above -= self.first[block]
             return not (above.view(self.span.dtype) > self.span[block]).any()
 
@@ -78,8 +81,9 @@ def allow(
         return None
     whole = before.size // width * width
     low, high = (_words(output, place, end)[:whole].view(f"i{width}") for end in found)
-    first = ordered(low)
-    return Allowed(first, (ordered(high) - first).view(f"u{width}"), before[whole:].copy())
+    floating = output.value.dtype.is_float
+    first, last = (ordered(low), ordered(high)) if floating else (low, high)
+    return Allowed(first, (last - first).view(f"u{width}"), floating, before[whole:].copy())
 
 
 def _words(output: Region, place: Place, elements: Array) -> Bytes:

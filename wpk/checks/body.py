@@ -12,8 +12,8 @@ import onnx
 from wpk.checks.bounded import Bounded, Call, Floats, rounding
 from wpk.checks.by_sample import for_parts, in_parts, samples
 from wpk.checks.error_bounds import bound_error
-from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
-from wpk.dtypes import DType
+from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
+from wpk.dtypes import DType, from_numpy
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Stored:
     Attributes:
         value: Before it is rounded to memory.
         memory: As it lies there.
-        tolerance: What a kernel's result may differ by; zeros where it is not floating point.
+        tolerance: What a kernel's result may differ by; what is not floating point only where a tie
+            is undecided.
     """
 
     value: Array
@@ -73,11 +74,12 @@ class Body:
         wide = {name: Bounded(widened(array)) for name, array in fixed.items()}
         count = samples(self._nodes, free, fixed)
         nodes = self._nodes if count == 1 else for_parts(self._nodes, fixed)
-        evaluators = [NodeEvaluator(each, self._opsets) for each in nodes]
+        evaluators = [NodeEvaluator(each, self._opsets, narrows=True) for each in nodes]
+        roundoffs = _multiply_roundoffs(nodes, given, multiply_roundoff)
 
         def evaluate(part: slice | EllipsisType) -> list[Array]:
             own = {name: Bounded(widened(array[part])) for name, array in free.items()}
-            results = self._results(evaluators, wide | own, multiply_roundoff)
+            results = self._results(evaluators, wide | own, roundoffs)
             return [array for pair in zip(results, dtypes, strict=True) for array in _stored(*pair)]
 
         found = evaluate(...) if count == 1 else in_parts(count, evaluate)
@@ -87,16 +89,46 @@ class Body:
         self,
         evaluators: Sequence[NodeEvaluator],
         known: dict[str, Bounded],
-        multiply_roundoff: float,
+        roundoffs: Sequence[float],
     ) -> list[Bounded]:
-        for evaluate in evaluators:
+        for evaluate, multiply_roundoff in zip(evaluators, roundoffs, strict=True):
             node = evaluate.node
             inputs = [known.get(name) if name else None for name in node.input]
             outputs = evaluate([None if each is None else each.value for each in inputs])
-            call = Call(evaluate, inputs, outputs, multiply_roundoff)
             for place, (name, output) in enumerate(zip(node.output, outputs, strict=False)):
-                known[name] = Bounded(output, bound_error(call) if place == 0 else None)
+                if name:
+                    call = Call(evaluate, inputs, outputs, multiply_roundoff, place=place)
+                    known[name] = Bounded(output, bound_error(call))
         return [known[name] for name in self._outputs if name]
+
+
+_KEEPS = frozenset(
+    (
+        *("Abs", "Cast", "Concat", "Constant", "Expand", "Flatten", "Gather", "Identity", "Neg"),
+        *("Pad", "Relu", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"),
+    )
+)
+"""Operators whose results have no more digits than their inputs."""
+
+
+def _multiply_roundoffs(
+    nodes: Sequence[onnx.NodeProto], given: Mapping[str, Array | None], multiply_roundoff: float
+) -> list[float]:
+    """u_mul of each node: operands of 16 bits are exact as they lie in memory, not what is computed of them.
+
+    What a body computes in fp32 and multiplies on tensor cores for 16 bits is rounded on the way, as the
+    probabilities of an attention are; that of a Cast is the Cast's own error.
+    """
+    types = [from_numpy(array.dtype) for array in given.values() if array is not None]
+    narrow = [each.unit_roundoff for each in types if each in (DType.FP16, DType.BF16)]
+    stored, found = {"", *given}, list[float]()
+    for node in nodes:
+        exact = stored.issuperset(node.input[:2])
+        found.append(multiply_roundoff if exact or not narrow else max(multiply_roundoff, *narrow))
+        keeps = node.op_type in _KEEPS and stored.issuperset(node.input)
+        if keeps or cast_type(node) is not None:
+            stored.update(node.output)
+    return found
 
 
 def _stored(result: Bounded, dtype: DType) -> tuple[Array, Array, Floats]:

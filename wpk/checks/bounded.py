@@ -1,6 +1,6 @@
 """What a node's error bound is computed from: values with bounds, one node's call, rounding."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,37 @@ from wpk.dtypes import DType
 Floats = NDArray[np.float64]
 
 U = DType.FP32.unit_roundoff
-"""Unit roundoff of accumulation and of element-wise arithmetic."""
+"""Unit roundoff of a kernel's accumulation and element-wise arithmetic."""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What sums and element-wise work are computed in.
+
+    Attributes:
+        roundoff: Its unit roundoff.
+        smallest: Its smallest positive number: what is less may become zero.
+        narrows: Whether a Cast to a 16-bit type rounds.
+    """
+
+    roundoff: float
+    smallest: float
+    narrows: bool
+
+
+KERNELS = Arithmetic(U, 2.0**-149, narrows=True)
+"""fp32, as every kernel computes."""
+
+FLOAT64 = Arithmetic(2.0**-53, 2.0**-1074, narrows=False)
+"""As the reference computes: nothing is narrower than float64."""
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """A float64 value with a bound of its error; None where it is exact."""
+    """A value, float64 where it is floating point, with a bound of its error; None where it is exact.
+
+    A boolean with an error of 1 may be either, an integer is at most its error away.
+    """
 
     value: Array
     error: Floats | None = None
@@ -27,19 +52,28 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Call:
-    """One node about to be bounded.
+    """One output of a node about to be bounded.
 
     Attributes:
         evaluate: The node.
         inputs: Its inputs; None where an optional one is missing.
         outputs: Its float64 outputs.
         multiply_roundoff: u_mul.
+        arithmetic: That it is computed in.
+        place: Of the output among the outputs.
     """
 
     evaluate: NodeEvaluator
     inputs: Sequence[Bounded | None]
     outputs: Sequence[Array]
     multiply_roundoff: float
+    arithmetic: Arithmetic = KERNELS
+    place: int = 0
+
+    @property
+    def roundoff(self) -> float:
+        """u: of sums and element-wise work."""
+        return self.arithmetic.roundoff
 
     @property
     def node(self) -> onnx.NodeProto:
@@ -53,8 +87,8 @@ class Call:
 
     @property
     def y(self) -> Array:
-        """The first output's value."""
-        return self.outputs[0]
+        """The output's value."""
+        return self.outputs[self.place]
 
     def value(self, index: int) -> Array:
         """An input's value."""
@@ -82,12 +116,52 @@ class Call:
                 return onnx.helper.get_attribute_value(attribute)
         return default
 
-    def again(self, changed: dict[int, Array]) -> Floats:
-        """The first output for other inputs."""
+    def again(self, changed: Mapping[int, Array]) -> Floats:
+        """The output for other inputs."""
         arrays = [None if given is None else given.value for given in self.inputs]
         for index, array in changed.items():
             arrays[index] = array
-        return np.asarray(self.evaluate(arrays)[0], np.float64)
+        return np.asarray(self.evaluate(arrays)[self.place], np.float64)
+
+    def end(self, index: int, side: int) -> Array:
+        """An input at one end of what it may be (-1: the lower, 1: the upper); of its own type."""
+        value: Any = self.value(index)
+        error = self.error(index)
+        if value.dtype.kind == "f":
+            end: Array = value + side * error
+            return end
+        wrong = np.broadcast_to(error, value.shape) > 0
+        if value.dtype.kind == "b":
+            end = value | wrong if side > 0 else value & ~wrong
+        else:
+            ends = np.clip(value + side * error, *integer_limits(value.dtype))
+            end = np.where(wrong, ends.astype(value.dtype), value)
+        return end
+
+    def moved(self, indices: Iterable[int]) -> Floats:
+        """What errors of some inputs can change, each tried in both directions."""
+        y = np.asarray(self.y, np.float64)
+        total = np.zeros(y.shape)
+        for index in indices:
+            change = _distance(self.again({index: self.end(index, 1)}), y)
+            np.maximum(change, _distance(self.again({index: self.end(index, -1)}), y), out=change)
+            change[np.isnan(change)] = 0.0
+            total += change
+        return total
+
+
+def _distance(fresh: Floats, y: Floats) -> Floats:
+    """|fresh - y|, in the memory of the first."""
+    fresh -= y
+    return np.abs(fresh, out=fresh)
+
+
+def integer_limits(dtype: np.dtype[np.generic]) -> tuple[float, float]:
+    """The least and the largest number of an integer type that float64 has, too."""
+    limits: Any = np.iinfo(dtype.name)
+    largest = float(limits.max)
+    fits = int(largest) <= limits.max
+    return float(limits.min), largest if fits else float(np.nextafter(largest, 0.0))
 
 
 def rounding(value: Array, dtype: DType) -> Floats:

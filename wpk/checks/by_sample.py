@@ -44,7 +44,9 @@ def samples(
     if len({(len(shape), *shape[:1]) for shape in shapes}) != 1:
         return 1
     shape: tuple[int, ...] = next(iter(shapes))
-    chain = _Chain(shape[0] if shape else 1, dict.fromkeys(batched, len(shape)), dict(fixed))
+    if not shape or shape[0] < 2:
+        return 1
+    chain = _Chain(shape[0], dict.fromkeys(batched, len(shape)), dict(fixed))
     return chain.count if all(chain.takes(node) for node in nodes) and chain.ends_cut else 1
 
 

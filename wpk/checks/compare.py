@@ -38,12 +38,14 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
     """Compare elementwise.
 
     NaN fits NaN and infinity fits the same infinity. A value beyond the type's range fits the
-    infinity that it rounds to.
+    infinity that it rounds to. Integers and booleans are compared as such, and must be equal where
+    the tolerance is 0.
 
     Args:
         actual: As it lay in memory.
         expected: In float64, or exact.
-        tolerance: Allowed absolute difference; None asks for equality.
+        tolerance: Allowed absolute difference, 1 for a boolean that may be either; None asks for
+            equality.
     """
     written, right = actual.reshape(-1), expected.reshape(-1)
     allowed = None if tolerance is None else np.broadcast_to(tolerance, expected.shape).reshape(-1)
@@ -51,8 +53,12 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
     def judge(block: slice) -> tuple[float, int, int]:
         if allowed is None:
             errors = np.where(written[block] == right[block], 0.0, np.inf)
+        elif written.dtype.kind in "biu":
+            errors = _whole_units(written[block], right[block], allowed[block])
         else:
             errors = units(written[block], np.asarray(right[block], np.float64), allowed[block])
+        if written.dtype.kind == "b":  # NumPy takes any byte but 0 for true
+            errors[written[block].view(np.uint8) > 1] = np.inf
         at = int(np.argmax(errors))
         return float(errors[at]), block.start + at, int(np.count_nonzero(errors > 1.0))
 
@@ -74,6 +80,13 @@ def units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:
     errors = np.where(y == expected, 0.0, errors)
     fits = (np.isnan(y) & np.isnan(expected)) | (np.isinf(y) & overflown)
     return np.where(fits, 0.0, np.where(np.isfinite(errors), errors, np.inf))
+
+
+def _whole_units(actual: Array, expected: Array, tolerance: Floats) -> Floats:
+    """`units` of integers and booleans, which float64 need not hold."""
+    with np.errstate(all="ignore"):
+        errors = np.abs(actual.astype(np.float64) - expected.astype(np.float64)) / tolerance
+    return np.where(actual == expected, 0.0, np.where(tolerance > 0.0, errors, np.inf))
 
 
 def _example(written: Array, right: Array, at: int, shape: tuple[int, ...]) -> str:

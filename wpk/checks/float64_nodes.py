@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.reference_ops import REFERENCE_OPS
+from wpk.checks.reference_ops import reference_ops
 from wpk.dtypes import DType
+from wpk.lowering.flat_graph import read_names
 
 Array = NDArray[np.generic]
 
@@ -27,45 +28,63 @@ def widened(array: Array) -> Array:
 class NodeEvaluator:
     """One node of a model, ready to be evaluated on several inputs.
 
-    Casts to a floating point type give float64: the reference rounds only where values lie in
-    memory, which is its caller's business.
+    Everything is float64. Where values lie in memory they round, which is the caller's business; at
+    casts only if it is asked for.
 
     Attributes:
         node: The node as it is evaluated.
         cast_type: The 16-bit type that it casts to, if it does.
+        opset: Version of ONNX's own domain.
     """
 
-    def __init__(self, node: onnx.NodeProto, opsets: Mapping[str, int]) -> None:
+    def __init__(
+        self, node: onnx.NodeProto, opsets: Mapping[str, int], *, narrows: bool = False
+    ) -> None:
         """Prepare.
 
         Args:
             node: A node of ONNX's own domain.
             opsets: Versions of the domains.
+            narrows: Whether a cast rounds to the 16-bit type that it names, as kernels do.
         """
         self.node = _widened_node(node)
-        self.cast_type = _cast_type(node)
-        self.inputs = [name for name in node.input if name]
+        self.cast_type = cast_type(node)
+        self._narrows = narrows
+        self._names = read_names(node)
+        self.inputs = [name for name in self._names if name]
+        self.opset = opsets.get("", opsets.get("ai.onnx", 1))
         self._evaluator = ReferenceEvaluator(
-            _graph_of(self.node), opsets=dict(opsets), new_ops=list(REFERENCE_OPS)
+            _graph_of(self.node), opsets=dict(opsets), new_ops=reference_ops(self.opset)
         )
+        _widen_attributes(self._evaluator, self.node)
 
     def __call__(self, arrays: Sequence[Array | None]) -> list[Array]:
         """The node's outputs.
 
         Args:
-            arrays: One for each input; None where an optional one is missing.
+            arrays: One for each of `read_names`; None where an optional input is missing.
         """
         feed = {
             name: array
-            for name, array in zip(self.node.input, arrays, strict=True)
+            for name, array in zip(self._names, arrays, strict=True)
             if name and array is not None
         }
         with np.errstate(all="ignore"):
             outputs = self._evaluator.run(None, feed)
+            if self._narrows and self.cast_type is not None:
+                outputs = [np.asarray(each).astype(self.cast_type.numpy) for each in outputs]
         return [widened(np.asarray(output)) for output in outputs]
 
 
-def _cast_type(node: onnx.NodeProto) -> DType | None:
+def _widen_attributes(evaluator: ReferenceEvaluator, node: onnx.NodeProto) -> None:
+    """Let an operator compute with its attributes in float64; onnx gives it numbers of fp32."""
+    (operator,) = evaluator.rt_nodes_
+    for attribute in node.attribute:
+        if attribute.type == onnx.AttributeProto.FLOAT and hasattr(operator, attribute.name):
+            setattr(operator, attribute.name, float(attribute.f))
+
+
+def cast_type(node: onnx.NodeProto) -> DType | None:
     """The 16-bit type that a Cast rounds to; None for anything else."""
     if node.op_type != "Cast":
         return None
@@ -74,7 +93,7 @@ def _cast_type(node: onnx.NodeProto) -> DType | None:
 
 
 def _graph_of(node: onnx.NodeProto) -> onnx.GraphProto:
-    names = dict.fromkeys(name for name in node.input if name)
+    names = dict.fromkeys(name for name in read_names(node) if name)
     undefined = onnx.TypeProto()
     return onnx.helper.make_graph(
         [node],
@@ -93,4 +112,15 @@ def _widened_node(node: onnx.NodeProto) -> onnx.NodeProto:
         elif attribute.type == onnx.AttributeProto.TENSOR and attribute.t.data_type in _FLOATS:
             values = widened(numpy_helper.to_array(attribute.t))
             attribute.t.CopyFrom(numpy_helper.from_array(values))
+        elif attribute.type == onnx.AttributeProto.GRAPH:
+            _widen_graph(attribute.g)
     return wide
+
+
+def _widen_graph(graph: onnx.GraphProto) -> None:
+    for tensor in graph.initializer:
+        if tensor.data_type in _FLOATS:
+            values = widened(numpy_helper.to_array(tensor))
+            tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+    for node in graph.node:
+        node.CopyFrom(_widened_node(node))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.blocks import by_blocks
+from wpk.checks.bounded import integer_limits
 from wpk.checks.compare import Floats, units
 from wpk.checks.float64_nodes import Array
 
@@ -50,6 +51,8 @@ def accepted(
             with np.errstate(invalid="ignore"):
                 low[block] = high[block] = wanted[block].astype(dtype)
             return bool(np.array_equal(low[block], wanted[block]))
+        if dtype.kind in "biu":
+            return _fill_whole(wanted[block], allowed[block], low[block], high[block])
         values = wanted[block].astype(np.float64)
         low[block], fits_low = _end(values, allowed[block], dtype, -1)
         high[block], fits_high = _end(values, allowed[block], dtype, 1)
@@ -75,6 +78,19 @@ def _end(
     if not fits.all():
         end[~fits], fits[~fits] = _tried(expected[~fits], tolerance[~fits], dtype, side)
     return end, fits
+
+
+def _fill_whole(expected: Array, tolerance: Floats, low: Array, high: Array) -> bool:
+    """The ends for integers and booleans; False where the type has not what is expected."""
+    low[...] = high[...] = expected.astype(low.dtype)
+    loose = tolerance > 0.0
+    if not np.array_equal(low[~loose], expected[~loose]):
+        return False
+    middle, reach = expected[loose].astype(np.float64), tolerance[loose]
+    ends = (0.0, 1.0) if low.dtype.kind == "b" else integer_limits(low.dtype)
+    low[loose] = np.clip(np.ceil(middle - reach), *ends).astype(low.dtype)
+    high[loose] = np.clip(np.floor(middle + reach), *ends).astype(low.dtype)
+    return True
 
 
 def _near(numbers: Array, expected: Floats, tolerance: Floats) -> NDArray[np.bool_]:

@@ -1,94 +1,22 @@
-"""Compare a whole engine with ONNX Runtime on the untouched model."""
+"""Compare a whole engine with ONNX Runtime on the untouched model.
 
-from collections.abc import Callable, Mapping
+Where the comparison would come out the same for a wrong engine it is inconclusive, and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
+from wpk.checks.closer_look import CloserLook
 from wpk.checks.float64_nodes import Array
+from wpk.checks.limits import BLIND, LIMITS, OutputError, allowed
+from wpk.checks.scope import Tolerance
 from wpk.dtypes import Precision
-from wpk.errors import EngineError, LaunchError
-from wpk.plans.plan import Check
-
-
-@dataclass(frozen=True)
-class Limit:
-    """Largest allowed error of an output element, relative to the RMS of the output."""
-
-    median: float
-    worst: float
-
-
-LIMITS: dict[Precision, Limit] = {
-    # Both sides compute in fp32 in different orders: sqrt(layers x terms) roundings of 6e-8.
-    Precision.FP32: Limit(1e-5, 5e-5),
-    # Operands have 11 bits: 5e-4 each, averaged over the terms of a product, grown over 50 to 100
-    # layers; small outputs of a depthwise layer or of a normalised row make the worst element.
-    Precision.TF32: Limit(5e-3, 4e-2),
-    Precision.FP16: Limit(5e-3, 4e-2),
-    # The same with 8 bits: 4e-3 each.
-    Precision.BF16: Limit(3e-2, 2e-1),
-}
-"""What whole models may differ by. Operators alone are held to bounds derived for each element
-(`wpk.checks.error_bounds`); these limits catch what only shows when they are put together."""
-
-ROUNDING_FACTOR = 2.0
-"""A model may amplify the rounding of its activations beyond the limits, whoever computes it. What the
-float64 reference differs by, rounded where values lie in memory, is allowed so many times."""
-
-
-@dataclass(frozen=True)
-class OutputError:
-    """Errors of one output, relative to its RMS."""
-
-    median: float
-    worst: float
-
-
-def import_onnxruntime() -> ModuleType:
-    """ONNX Runtime, which only checks need.
-
-    Raises:
-        EngineError: It is missing.
-    """
-    try:
-        return import_module("onnxruntime")
-    except ImportError as error:
-        raise EngineError(
-            f"verification needs onnxruntime, which cannot be imported: {error}",
-            fix="pip install onnxruntime, or optimize with --check off",
-        ) from error
-
-
-class ModelReference:
-    """ONNX Runtime on the model's own file."""
-
-    def __init__(self, path: Path) -> None:
-        """Load the model.
-
-        Raises:
-            EngineError: ONNX Runtime is missing, or cannot execute the model.
-        """
-        onnxruntime = import_onnxruntime()
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        try:
-            self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # onnxruntime's exceptions share no base class
-            raise EngineError(
-                f"ONNX Runtime cannot load {path}: {str(error).splitlines()[0]}",
-                fix="export the model with an opset that this onnxruntime knows, or update it",
-            ) from error
-
-    def __call__(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        """The model's outputs by name."""
-        names = [output.name for output in self._session.get_outputs()]
-        return dict(zip(names, self._session.run(names, dict(inputs)), strict=True))
+from wpk.errors import LaunchError
+from wpk.plans.plan import Check, Outcome
 
 
 def output_error(actual: Array, expected: Array) -> OutputError:
@@ -114,6 +42,10 @@ def check_outputs(
     precision: Precision,
     name: str,
     rounded: Mapping[str, OutputError] | None = None,
+    *,
+    unmoved: Collection[str] = (),
+    tolerance: Tolerance | None = None,
+    closer: CloserLook | None = None,
 ) -> Check:
     """Run an engine and compare all outputs.
 
@@ -125,31 +57,132 @@ def check_outputs(
         name: What the check is called.
         rounded: By how much each output differs where only the values in memory are rounded; None
             where that is not known.
+        unmoved: Outputs that are the same for all inputs tried.
+        tolerance: Decides instead of the limits.
+        closer: Asked where the limits are too narrow, or too wide to say anything.
     """
     try:
         actual = run(inputs)
     except LaunchError as failure:
-        return Check(name, False, failure.what)
-    errors, passed = [], True
+        return Check(name, Outcome.FAILED, failure.what)
+    outcomes, blank, words = [], [], []
     for output, right in expected.items():
-        error = output_error(actual[output], right)
-        exact = right.dtype.kind in "iub"
         own = None if rounded is None else rounded.get(output)
-        limit = Limit(0.0, 0.0) if exact else allowed(precision, own)
-        passed = passed and error.median <= limit.median and error.worst <= limit.worst
-        errors.append(
-            f"'{output}' median {error.median:.1e}, worst {error.worst:.1e} of its RMS, "
+        judge = _Judge(output, precision, own, tolerance, closer)
+        outcome, detail = judge(actual.get(output), right)
+        nothing = _blank(right, unmoved=output in unmoved)
+        outcomes.append(outcome)
+        if output not in inputs:
+            blank.append(bool(nothing))
+        said = f", which says nothing: {nothing}" if outcome is Outcome.OK and nothing else ""
+        words.append(f"'{output}' {detail}{said}")
+    return Check(name, _overall(outcomes, blank), "; ".join(words))
+
+
+def _overall(outcomes: Sequence[Outcome], blank: Sequence[bool]) -> Outcome:
+    """The outcome for all outputs: of those that are computed at least half must say something."""
+    for worst in (Outcome.FAILED, Outcome.INCONCLUSIVE):
+        if worst in outcomes:
+            return worst
+    return Outcome.INCONCLUSIVE if 2 * sum(blank) > len(blank) else Outcome.OK
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Judges one output, but for whether what is expected says anything; see `check_outputs`."""
+
+    name: str
+    precision: Precision
+    rounded: OutputError | None
+    tolerance: Tolerance | None
+    closer: CloserLook | None
+
+    def __call__(self, actual: Array | None, right: Array) -> tuple[Outcome, str]:
+        if actual is None:
+            return Outcome.FAILED, "is missing"
+        if actual.shape != right.shape or actual.dtype != right.dtype:
+            seen = f"{actual.dtype}{list(actual.shape)}"
+            return Outcome.FAILED, f"is {seen}, expected {right.dtype}{list(right.shape)}"
+        if self.tolerance is not None:
+            return _within(actual, right, self.tolerance)
+        if right.dtype.kind in "iub":
+            return self._integers(actual, right)
+        return self._floats(actual, right)
+
+    def _floats(self, actual: Array, right: Array) -> tuple[Outcome, str]:
+        error, limit = output_error(actual, right), allowed(self.precision, self.rounded)
+        words = (
+            f"median {error.median:.1e}, worst {error.worst:.1e} of its RMS, "
             f"allowed {limit.median:.0e} / {limit.worst:.0e}"
         )
-    return Check(name, passed, "; ".join(errors))
+        infinite = _infinite(actual, right)
+        if infinite:  # no limit allows that; the model itself may give it for other roundings
+            outcome, _ = self._closer(actual, right)
+            return outcome, f"{words}: {infinite}"
+        wide = limit.worst >= BLIND.worst
+        if self.rounded is not None and (
+            limit.median >= BLIND.median or (wide and self.closer is None)
+        ):
+            return Outcome.INCONCLUSIVE, (
+                f"{words}, which says nothing: the model amplifies rounding, that of values in memory "
+                f"alone to {self.rounded.median:.1e} / {self.rounded.worst:.1e} of its RMS"
+            )
+        right_enough = error.median <= limit.median and error.worst <= limit.worst
+        if right_enough and not wide:
+            return Outcome.OK, words
+        outcome, said = self._closer(actual, right)
+        return outcome, f"{words}{said}"
+
+    def _closer(self, actual: Array, right: Array) -> tuple[Outcome, str]:
+        """What a closer look says of what no limit allows."""
+        if self.closer is None:
+            return Outcome.FAILED, ""
+        limit = LIMITS[self.precision]
+        outcome, said = self.closer.floats(self.name, actual, right, limit)
+        return outcome, f": {said}"
+
+    def _integers(self, actual: Array, right: Array) -> tuple[Outcome, str]:
+        """Integers and booleans, which no rounding excuses unless it changes them."""
+        differing = int(np.count_nonzero(actual != right))
+        if not differing:
+            return Outcome.OK, f"all {right.size} elements equal"
+        words = f"{differing} of {right.size} elements differ"
+        if self.closer is None:
+            return Outcome.FAILED, words
+        outcome, said = self.closer.integers(self.name, actual, right)
+        return outcome, f"{words}: {said}"
 
 
-def allowed(precision: Precision, rounded: OutputError | None) -> Limit:
-    """The limit of an output, given what the rounding of values in memory alone does to it."""
-    limit = LIMITS[precision]
-    if rounded is None or not np.isfinite(rounded.worst):
-        return limit
-    return Limit(
-        max(limit.median, ROUNDING_FACTOR * rounded.median),
-        max(limit.worst, ROUNDING_FACTOR * rounded.worst),
+def _within(actual: Array, right: Array, tolerance: Tolerance) -> tuple[Outcome, str]:
+    """An output within what a person allows, as `numpy.allclose` has it; NaN is equal to NaN."""
+    y, ref = actual.astype(np.float64), right.astype(np.float64)
+    close = np.isclose(y, ref, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=True)
+    beyond = int(np.count_nonzero(~close))
+    error = output_error(actual, right)
+    words = (
+        f"{beyond} of {close.size} elements beyond rtol {tolerance.rtol:g}, atol "
+        f"{tolerance.atol:g}; median {error.median:.1e}, worst {error.worst:.1e} of its RMS"
     )
+    return (Outcome.FAILED if beyond else Outcome.OK), words
+
+
+def _infinite(actual: Array, right: Array) -> str:
+    """What is wrong about numbers that are not finite; empty where nothing is."""
+    y, ref = actual.astype(np.float64), right.astype(np.float64)
+    wrong = int(np.count_nonzero(~np.isfinite(y) & np.isfinite(ref)))
+    if wrong:
+        return f"{wrong} elements are not finite, and should be"
+    infinite = ~np.isfinite(ref)
+    same = (y == ref) | (np.isnan(y) & np.isnan(ref))
+    return "elements that should not be finite are not the same" if (infinite & ~same).any() else ""
+
+
+def _blank(right: Array, *, unmoved: bool) -> str:
+    """Why what is expected tells no right engine from a wrong one; empty where it does."""
+    infinite = int(np.count_nonzero(~np.isfinite(right.astype(np.float64))))
+    if 2 * infinite > right.size:
+        return f"{infinite} of {right.size} elements expected are not finite"
+    if not unmoved:
+        return ""
+    same = "zero" if not right.any() else "the same"
+    return f"it should be {same} for all inputs tried"

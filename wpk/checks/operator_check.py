@@ -22,7 +22,7 @@ from wpk.plans.binding import (
     element_bytes,
     workspace_bytes,
 )
-from wpk.plans.plan import Check, LibraryChoice, PlanBundle, Step
+from wpk.plans.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
 from wpk.plans.weights_file import array_bytes
 
 _POISON = 0xFF  # NaN in every floating type, -1 in integers
@@ -226,5 +226,6 @@ def _by_definition(choice: LibraryChoice, outcome: OperatorCheck) -> OperatorChe
     return replace(outcome, check=replace(outcome.check, detail=detail))
 
 
-def _outcome(step: Step, passed: bool, detail: str, worst: float) -> OperatorCheck:
-    return OperatorCheck(step.operator.name, Check("float64 reference", passed, detail), worst)
+def _outcome(step: Step, right: bool, detail: str, worst: float) -> OperatorCheck:
+    outcome = Outcome.OK if right else Outcome.FAILED
+    return OperatorCheck(step.operator.name, Check("float64 reference", outcome, detail), worst)

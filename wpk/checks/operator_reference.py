@@ -1,7 +1,8 @@
 """The float64 reference of a whole optimized graph, operator by operator.
 
-Values are rounded to their types in memory between operators and nowhere else; inside an operator's
-body everything is float64, and a bound of the kernel's error goes along (`wpk.checks.error_bounds`).
+Values are rounded to their types in memory between operators, at casts, and nowhere else; inside an
+operator's body everything is float64, and a bound of the kernel's error goes along
+(`wpk.checks.error_bounds`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,8 @@ class Reference:
     Attributes:
         node: Its name.
         outputs: Its outputs by tensor name, before rounding to memory.
-        tolerances: For each floating point output what a kernel's result may differ by.
+        tolerances: What a kernel's result may differ by, for each output that is floating point or
+            has a tie that is undecided; any other must be equal.
     """
 
     node: str
@@ -81,19 +83,20 @@ class GraphReference:
                 {
                     name: each.tolerance
                     for (name, each), dtype in zip(stored.items(), dtypes, strict=True)
-                    if dtype.is_float
+                    if dtype.is_float or each.tolerance.any()
                 },
             )
 
     def _multiply_roundoff(self, arrays: list[Array | None]) -> float:
         """u_mul: nothing where operands lie in memory as 16 bits, for their products are exact.
 
-        A body that converts an fp32 input first carries that rounding as the Cast's error.
+        A body that converts an fp32 input first carries that rounding as the Cast's error. Of tf32's
+        products one operand may have 16 bits, and the other round.
         """
         types = {from_numpy(array.dtype) for array in arrays if array is not None}
-        if types & {DType.FP16, DType.BF16}:
-            return 0.0
-        return self._precision.multiply_roundoff if self._precision is Precision.TF32 else U
+        if self._precision is Precision.TF32 and DType.FP32 in types:
+            return self._precision.multiply_roundoff
+        return 0.0 if types & {DType.FP16, DType.BF16} else U
 
 
 def _dtype(tensor: gs.Tensor) -> DType | None:

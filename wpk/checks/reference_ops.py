@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
+from wpk.checks import reference_old_softmax as old_softmax
 from wpk.checks.reference_convolution import Conv
 from wpk.checks.reference_gelu import Erf, Gelu
-from wpk.checks.reference_pooling import AveragePool, MaxPool
+from wpk.checks.reference_pad import Pad
+from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
+from wpk.checks.reference_resize import Resize
 
 
 class ConvTranspose(OpRun):
@@ -47,6 +50,8 @@ class ConvTranspose(OpRun):
         wanted = list(output_shape or [])[-rank:]
         if same and not wanted:
             wanted = [n * s for n, s in zip(x.shape[2:], stride, strict=True)]
+        if wanted:  # what no tap reaches is zero
+            full = [max(n, w) for n, w in zip(full, wanted, strict=True)]
         begin, size = _crop(full, wanted, list(pads or [0] * 2 * rank), auto_pad)
         channels, per_group = x.shape[1] // group, weight.shape[1]
         y = np.zeros((x.shape[0], per_group * group, *full), x.dtype)
@@ -77,12 +82,75 @@ def _crop(
     return halves, wanted
 
 
-REFERENCE_OPS: tuple[type[OpRun], ...] = (
+class BatchNormalization(OpRun):
+    """``(x - mean) / sqrt(var + epsilon) * scale + bias``: inference, where the statistics are given.
+
+    onnx's own trains before opset 14. Attributes as ONNX's BatchNormalization.
+    """
+
+    op_domain = ""
+
+    def _run(
+        self, x: Any, scale: Any, bias: Any, mean: Any, var: Any, **attributes: Any
+    ) -> tuple[Any]:
+        if attributes.get("training_mode"):
+            raise NotImplementedError("BatchNormalization in training mode")
+        by_channel = (-1, *(1,) * (x.ndim - 2))
+        scale, bias, mean, var = (each.reshape(by_channel) for each in (scale, bias, mean, var))
+        y = (x - mean) / np.sqrt(var + attributes["epsilon"]) * scale + bias
+        return (y.astype(x.dtype, copy=False),)
+
+
+class Softsign(OpRun):
+    """``x / (1 + |x|)``; onnx 1.23's fails for a scalar."""
+
+    op_domain = ""
+
+    def _run(self, x: Any) -> tuple[Any]:
+        return (np.asarray(x / (1.0 + np.abs(x)), x.dtype),)
+
+
+class HardSwish(OpRun):
+    """``x max(0, min(1, x / 6 + 1 / 2))``; onnx 1.23's has a sixth of fp32."""
+
+    op_domain = ""
+
+    def _run(self, x: Any) -> tuple[Any]:
+        return (np.asarray(x * np.clip(x / 6 + 0.5, 0, 1), x.dtype),)
+
+
+class Unsqueeze(OpRun):
+    """Axes of one element; onnx 1.23's adds them one by one, where negative ones count from another end."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, given: Any = None, axes: Any = None) -> tuple[Any]:
+        places = axes if given is None else np.reshape(given, -1)
+        return (np.expand_dims(x, tuple(int(axis) for axis in places)),)
+
+
+_OPS: tuple[type[OpRun], ...] = (
     AveragePool,
+    BatchNormalization,
     Conv,
     ConvTranspose,
     Erf,
     Gelu,
+    GlobalMaxPool,
+    HardSwish,
     MaxPool,
+    Pad,
+    Resize,
+    Softsign,
+    Unsqueeze,
 )
-"""Passed to every `onnx.reference.ReferenceEvaluator`."""
+_FLATTENING = (old_softmax.LogSoftmax, old_softmax.Softmax)
+
+
+def reference_ops(opset: int) -> list[type[OpRun]]:
+    """What every `onnx.reference.ReferenceEvaluator` is given as its ``new_ops``.
+
+    Args:
+        opset: Version of ONNX's own domain.
+    """
+    return [*_OPS, *_FLATTENING] if opset < 13 else list(_OPS)

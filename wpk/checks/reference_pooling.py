@@ -32,8 +32,7 @@ class MaxPool(OpRun):
         pads: Any = None,
         storage_order: int = 0,
         strides: Any = None,
-    ) -> tuple[Any]:
-        del storage_order  # of the indices
+    ) -> tuple[Any, ...]:
         axes = _axes(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
         y: Any = np.full((*x.shape[:2], *(axis.count for axis in axes)), -np.inf, x.dtype)
         filled = np.zeros(y.shape[2:], bool)
@@ -42,7 +41,28 @@ class MaxPool(OpRun):
             np.maximum(out, x[(..., *read)], out=out)
             filled[written] = True
         y[..., ~filled] = np.finfo(np.float32).min
-        return (y,)
+        return (y,) if len(self.onnx_node.output) < 2 else (y, _places(x, axes, y, storage_order))
+
+
+def _places(x: Any, axes: Sequence[_Axis], y: Any, storage_order: int) -> Any:
+    """The flat index of each maximum, the first one of equals."""
+    space = x.shape[2:]
+    flat = np.arange(np.prod(space)).reshape(space, order="F" if storage_order else "C")
+    planes = np.arange(np.prod(x.shape[:2])).reshape(*x.shape[:2], *(1,) * len(space))
+    found: Any = np.full(y.shape, -1, np.int64)
+    for read, written in _taps(axes):
+        out, here = found[(..., *written)], x[(..., *read)] == y[(..., *written)]
+        np.copyto(out, flat[read] + planes * flat.size, where=here & (out < 0))
+    return found
+
+
+class GlobalMaxPool(OpRun):
+    """Maximum of each channel; onnx 1.23's is right for images alone."""
+
+    op_domain = ""
+
+    def _run(self, x: Any) -> tuple[Any]:
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
 
 
 class AveragePool(OpRun):

@@ -12,7 +12,6 @@ from wpk.dims import DimExpr, evaluate
 from wpk.execution import Bytes
 from wpk.lowering.program import Value
 from wpk.plans.footprint import Access
-from wpk.problems import Tensor
 
 
 @dataclass(frozen=True)
@@ -33,17 +32,19 @@ class Region:
 
     def elements(self) -> Array:
         """The output over its domain."""
-        return self._view(self.image, self.access[0], self._extents(), 0)
+        return self._view(self.access[0].strides, self._extents(), 0)
 
     def padding(self) -> Array | None:
         """The zeros after the contiguous axis, if there are any."""
         tensor, extents = self.access[0], list(self._extents())
         if tensor.padding == 0:
             return None
-        axis = next(i for i, s in reversed(list(enumerate(tensor.strides))) if s == 1)
-        start = extents[axis]
-        extents[axis] = tensor.padding
-        return self._view(self.image, tensor, extents, start)
+        contiguous = [axis for axis, stride in enumerate(tensor.strides) if stride == 1]
+        if not contiguous:  # it has one element, and problems leave such axes out
+            return self._view((*tensor.strides, 1), (*extents, tensor.padding), 1)
+        start = extents[contiguous[-1]]
+        extents[contiguous[-1]] = tensor.padding
+        return self._view(tensor.strides, extents, start)
 
     def dirty_padding(self) -> int:
         """How many elements of padding are not zero."""
@@ -66,11 +67,11 @@ class Region:
         extents: tuple[DimExpr, ...] = self.access[1]
         return tuple(evaluate(extent, self.dims) for extent in extents)
 
-    def _view(self, image: Bytes, tensor: Tensor, extents: Sequence[int], start: int) -> Array:
-        item = tensor.dtype.bytes
-        rest = image[self.value.offset + start * item :]
-        flat = rest[: rest.size // item * item].view(tensor.dtype.numpy)
-        elements: Array = as_strided(flat, extents, [s * item for s in tensor.strides])
+    def _view(self, strides: Sequence[int], extents: Sequence[int], start: int) -> Array:
+        dtype = self.access[0].dtype
+        rest = self.image[self.value.offset + start * dtype.bytes :]
+        flat = rest[: rest.size // dtype.bytes * dtype.bytes].view(dtype.numpy)
+        elements: Array = as_strided(flat, extents, [s * dtype.bytes for s in strides])
         return elements
 
 

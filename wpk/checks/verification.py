@@ -1,36 +1,27 @@
 """Check a plan against the model it was made from: the whole engine, and every operator alone."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from wpk.checks.float64_nodes import Array
-from wpk.checks.model_check import (
-    ModelReference,
-    OutputError,
-    check_outputs,
-    import_onnxruntime,
-    output_error,
-)
+from wpk.checks.in_turn import check_in_turn, executes_all
+from wpk.checks.limits import OutputError
+from wpk.checks.model_check import check_outputs, output_error
 from wpk.checks.operator_check import OperatorCheck, check_operators
 from wpk.checks.operator_reference import GraphReference
+from wpk.checks.pass_proof import PassProof
+from wpk.checks.scope import Round, Tolerance, require_inputs
+from wpk.checks.testimony import Testimony, Witness
+from wpk.checks.witness import WitnessError, import_onnxruntime
 from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
 from wpk.errors import VerificationError
 from wpk.execution import Device
-from wpk.lowering.model import LoweredModel
 from wpk.lowering.program import Program
-from wpk.plans.plan import Check, Plan, PlanBundle
+from wpk.plans.plan import Check, Outcome, Plan, PlanBundle
+from wpk.progress import Progress
 
-Progress = Callable[[str, int, int], None]
 Arrays = Mapping[str, Array]
-
-SEEDS = 3
-"""Random inputs that a whole engine is compared on."""
-
-FREE_SIZES = (1, 3)
-"""Sizes that a free dimension is checked at: the tuned one, and one that tiles do not divide."""
 
 
 @dataclass(frozen=True)
@@ -38,17 +29,19 @@ class Verification:
     """The outcome of all checks.
 
     Attributes:
+        passes: The graph passes, at every size checked.
         operators: Every operator alone, at every size checked.
         whole: The whole engine, a check for each seed and size.
     """
 
+    passes: tuple[Check, ...]
     operators: tuple[OperatorCheck, ...]
     whole: tuple[Check, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether all checks passed."""
-        return all(c.passed for c in self.whole) and all(o.check.passed for o in self.operators)
+        """Whether nothing failed; what was inconclusive did not."""
+        return not self.failures()
 
     def of(self, operator: str) -> tuple[Check, ...]:
         """The checks of one operator."""
@@ -56,25 +49,30 @@ class Verification:
 
     def failures(self) -> list[str]:
         """What failed, in words."""
-        alone = [f"{o.name}: {o.check.detail}" for o in self.operators if not o.check.passed]
-        return alone + [f"{c.name}: {c.detail}" for c in self.whole if not c.passed]
+        passes = [f"{c.name}: {c.detail}" for c in self.passes if c.failed]
+        alone = [f"{o.name}: {o.check.detail}" for o in self.operators if o.check.failed]
+        return passes + alone + [f"{c.name}: {c.detail}" for c in self.whole if c.failed]
 
 
-def checked(
-    bundle: PlanBundle, lowered: LoweredModel, model: Path, device: Device, progress: Progress
-) -> PlanBundle:
+def checked(bundle: PlanBundle, proof: PassProof, device: Device, progress: Progress) -> PlanBundle:
     """The plan with the evidence of its checks, executed on a device.
 
     Raises:
         VerificationError: A check failed.
     """
-    outcome = verify(bundle, lowered, model, device, SEEDS, progress)
+    outcome = verify(bundle, proof, device, progress)
     require_passed(outcome)
     steps = tuple(
         replace(step, evidence=replace(step.evidence, checks=outcome.of(step.operator.name)))
         for step in bundle.plan.steps
     )
-    plan = replace(bundle.plan, steps=steps, checks=outcome.whole, checked_on=device.name)
+    plan = replace(
+        bundle.plan,
+        steps=steps,
+        checks=(*outcome.passes, *outcome.whole),
+        check_mode=proof.scope.mode,
+        checked_on=device.name,
+    )
     return replace(bundle, plan=plan)
 
 
@@ -94,70 +92,84 @@ def require_passed(outcome: Verification) -> None:
 
 
 def verify(
-    bundle: PlanBundle,
-    lowered: LoweredModel,
-    model: Path,
-    device: Device,
-    seeds: int,
-    progress: Progress,
+    bundle: PlanBundle, proof: PassProof, device: Device, progress: Progress
 ) -> Verification:
     """Execute a plan's kernels and compare with the model.
 
     Args:
         bundle: The plan.
-        lowered: The model after passes and lowering with the plan's options.
-        model: The model's file.
+        proof: Of the passes, with the model lowered with the plan's options, and on what to check.
         device: Executes the kernels.
-        seeds: Random inputs for the whole engine at the tuned sizes, at least 1, where operators
-            alone are checked on the first; at other sizes of a free dimension one is enough.
         progress: Told of every step.
 
     Raises:
         VerificationError: The plan's operators are not the model's.
-        EngineError: ONNX Runtime is missing, or cannot execute the model.
+        EngineError: ONNX Runtime is missing, or given inputs do not fit the plan.
     """
-    plan = bundle.plan
+    plan, lowered, scope = bundle.plan, proof.lowered, proof.scope
     require_same_operators(plan, lowered.program)
+    require_inputs(scope.given, plan.inputs)
     operators: list[OperatorCheck] = []
     whole: list[Check] = []
     import_onnxruntime()  # not in the thread: an interrupted import would leave it waiting for ever
     with ThreadPoolExecutor(1, "wpk-reference") as beside:  # computes while operators are checked
-        loading = beside.submit(ModelReference, model)
+        witness = Witness(beside, lowered.source.path, lowered.original)
         alone = GraphReference(lowered.graph, plan.precision)
         with Engine(bundle, device) as engine:
-            reference = loading.result()
-            for dims in _sizes(plan):
-                at = "".join(f", {name} {size}" for name, size in dims.items())
-                count = seeds if dims == plan.free else 1
-                inputs = [random_inputs(plan, seed, dims) for seed in range(count)]
-                expected: list[Future[Arrays]] = [beside.submit(reference, each) for each in inputs]
+            for each, unrounded in zip(proof.rounds, proof.unrounded, strict=True):
+                testimony = witness.asked(plan, each)
                 memory: dict[str, Array] = {}
+                first = each.samples[0].arrays
                 operators += check_operators(
-                    bundle, alone, inputs[0], dims, device, memory, progress
+                    bundle, alone, first, each.dims, device, memory, progress
                 )
-                first = expected[0].result()
                 rounded = {
-                    port.name: output_error(memory[port.name], first[port.name])
-                    for port in plan.outputs
+                    name: output_error(memory[name], value) for name, value in unrounded.items()
                 }
-                whole += _compared(engine, inputs, expected, rounded, at, progress)
-    return Verification(tuple(operators), tuple(whole))
+                told = (engine, each, testimony, rounded, scope.tolerance, progress)
+                right = not any(operator.check.failed for operator in operators)
+                compared = [*_compared(*told, closer=right)]  # what is wrong needs no closer look
+                whole += compared
+                in_doubt = [c.outcome is Outcome.INCONCLUSIVE for c in compared]
+                if any(in_doubt) and executes_all(bundle, engine):
+                    sample = each.samples[in_doubt.index(True)]
+                    whole.append(check_in_turn(bundle, alone, engine, sample, each.dims, progress))
+    return Verification(proof.checks, tuple(operators), tuple(whole))
 
 
 def _compared(
     engine: Engine,
-    inputs: Sequence[Arrays],
-    expected: Sequence[Future[Arrays]],
+    samples: Round,
+    testimony: Testimony,
     rounded: Mapping[str, OutputError],
-    at: str,
+    tolerance: Tolerance | None,
     progress: Progress,
+    *,
+    closer: bool,
 ) -> Iterator[Check]:
-    """The whole engine beside ONNX Runtime, a seed after the other."""
-    for seed, (given, right) in enumerate(zip(inputs, expected, strict=True)):
-        progress(f"comparing with ONNX Runtime{at}", seed, len(inputs))
-        name, precision = f"ONNX Runtime, seed {seed}{at}", engine.plan.precision
-        yield check_outputs(engine.run, right.result(), given, precision, name, rounded)
-    progress(f"comparing with ONNX Runtime{at}", len(inputs), len(inputs))
+    """The whole engine beside ONNX Runtime, a sample after the other."""
+    at = "".join(f", {name} {size}" for name, size in samples.dims.items())
+    count = len(samples.samples)
+    for done, sample in enumerate(samples.samples):
+        progress(f"comparing with ONNX Runtime{at}", done, count)
+        name = f"ONNX Runtime, {sample.name}"
+        try:
+            right, unmoved = testimony.outputs(done), testimony.unmoved
+        except WitnessError as error:
+            yield Check(name, Outcome.INCONCLUSIVE, error.what)
+            continue
+        yield check_outputs(
+            engine.run,
+            right,
+            sample.arrays,
+            engine.plan.precision,
+            name,
+            rounded,
+            unmoved=unmoved,
+            tolerance=tolerance,
+            closer=testimony.closer_look(done) if closer else None,
+        )
+    progress(f"comparing with ONNX Runtime{at}", count, count)
 
 
 def require_same_operators(plan: Plan, program: Program) -> None:
@@ -181,10 +193,3 @@ def _other_model(what: str) -> VerificationError:
         f"the plan was not made from this model: {what}",
         fix="give the model that the plan was made from, or optimize this one",
     )
-
-
-def _sizes(plan: Plan) -> Iterable[Mapping[str, int]]:
-    if not plan.free:
-        return [{}]
-    sizes = dict.fromkeys((*plan.free.values(), *FREE_SIZES))
-    return [dict.fromkeys(plan.free, size) for size in sizes]

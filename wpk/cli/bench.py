@@ -12,6 +12,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wpk.cli.say import say
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -29,6 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="gpu",
         help="where to measure; the emulator's times would say nothing about a GPU",
     )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="let a GPU execute the plan's machine code without compiling it again to compare",
+    )
     parser.add_argument("--json", action="store_true", help="all numbers, in seconds")
 
 
@@ -36,17 +43,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print."""
     import json
 
+    from wpk.cli.progress import Progress
+    from wpk.engine.machine_code import compare_machine_code, require_executable
     from wpk.engine.times import time_engine
     from wpk.libraries.gpu import GpuDevice
     from wpk.plans.plan_file import read_plan
 
     bundle = read_plan(arguments.plan)
     with GpuDevice() as device:
+        if not arguments.trust:
+            require_executable(compare_machine_code(bundle, Progress()))
         times = time_engine(bundle, device)
         if arguments.json:
             print(json.dumps(_data(bundle.plan, times, device), indent=1))
         else:
-            print(_tables(bundle.plan, times, device.name))
+            say(_tables(bundle.plan, times, device.name))
     return 0
 
 

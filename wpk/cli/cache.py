@@ -13,6 +13,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wpk.cli.say import say
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -55,7 +57,7 @@ def _show(places: "CacheFolder", arguments: argparse.Namespace) -> None:
     from wpk.report.cache import cache_text
 
     del arguments
-    print(cache_text(places))
+    say(cache_text(places))
 
 
 def _clear(places: "CacheFolder", arguments: argparse.Namespace) -> None:
@@ -74,7 +76,7 @@ def _clear(places: "CacheFolder", arguments: argparse.Namespace) -> None:
             store.clear(target=arguments.target, template=arguments.template)
     if words and not (arguments.target or arguments.template):
         places.kernels.clear()
-    print(f"removed {words or 'nothing: there is none of it'} ({places.path})")
+    say(f"removed {words or 'nothing: there is none of it'} ({places.path})")
 
 
 def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
@@ -88,7 +90,7 @@ def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
         for line in export_lines(store):
             stream.write(line.encode())
         trials = summarize(store).trials
-    print(f"{trials} trials written to {arguments.file}")
+    say(f"{trials} trials written to {arguments.file}")
 
 
 def _import(places: "CacheFolder", arguments: argparse.Namespace) -> None:
@@ -107,7 +109,7 @@ def _import(places: "CacheFolder", arguments: argparse.Namespace) -> None:
             f"{arguments.file} cannot be read: {getattr(error, 'strerror', None) or error}",
             fix="give the path of a file that wpk cache export wrote",
         ) from error
-    print(f"{done.added} trials added to {places.store}; {done.present} were there already")
+    say(f"{done.added} trials added to {places.store}; {done.present} were there already")
 
 
 def _require_store(places: "CacheFolder") -> None:

@@ -9,6 +9,8 @@ Example:
 import argparse
 from pathlib import Path
 
+from wpk.cli.say import say
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
@@ -31,5 +33,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(encode(comparison, Comparison), indent=1, allow_nan=False))
     else:
-        print(compare_text(comparison, str(arguments.first), str(arguments.second)))
+        say(compare_text(comparison, str(arguments.first), str(arguments.second)))
     return 0

@@ -8,6 +8,8 @@ Examples:
 import argparse
 from pathlib import Path
 
+from wpk.cli.say import say
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
@@ -38,11 +40,11 @@ def _plan(arguments: argparse.Namespace) -> int:
 
     bundle = read_plan(arguments.file)
     if arguments.source is not None:
-        print(operator_source(bundle, arguments.source))
+        say(operator_source(bundle, arguments.source))
     elif arguments.json:
-        print(json.dumps(encode(bundle.plan, Plan), ensure_ascii=False))
+        print(json.dumps(encode(bundle.plan, Plan)))
     else:
-        print(summary(bundle.plan))
+        say(summary(bundle.plan))
     return 0
 
 
@@ -55,5 +57,8 @@ def _model(arguments: argparse.Namespace) -> int:
             f"{arguments.file} is a model; only plans hold generated sources",
             fix="write a plan first: wpk optimize",
         )
-    print(model_json(arguments.file) if arguments.json else model_text(arguments.file))
+    if arguments.json:
+        print(model_json(arguments.file))
+    else:
+        say(model_text(arguments.file))
     return 0

@@ -12,6 +12,7 @@ from typing import NoReturn
 import wpk
 from wpk.cli import bench, cache, compare, inspect, optimize, report, run, targets, verify
 from wpk.cli.interrupts import INTERRUPTED, interrupts_end_the_process, is_interrupt
+from wpk.cli.say import PlainFormatter, complain
 from wpk.errors import WpkError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -37,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # tables hold signs beyond ASCII
         level = [logging.WARNING, logging.INFO, logging.DEBUG][min(parsed.verbose, 2)]
-        logging.basicConfig(stream=sys.stderr, level=level, format="wpk: %(message)s", force=True)
+        lines = logging.StreamHandler(sys.stderr)
+        lines.setFormatter(PlainFormatter("wpk: %(message)s"))
+        logging.basicConfig(level=level, handlers=[lines], force=True)
         code: int = COMMANDS[parsed.command].run(parsed)
         sys.stdout.flush()
     except BaseException as error:
@@ -51,7 +54,7 @@ def _failed(error: BaseException) -> int:
         print("\nwpk: interrupted; nothing is half-written", file=sys.stderr)
         return INTERRUPTED
     if isinstance(error, WpkError):
-        print(f"wpk: error: {error.what}\n  fix: {error.fix}", file=sys.stderr)
+        complain(f"wpk: error: {error.what}\n  fix: {error.fix}")
         return error.exit_code
     if isinstance(error, BrokenPipeError):  # our reader left, e.g. `wpk inspect ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,7 +11,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wpk.cli.say import say
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
     from wpk.cli.progress import Progress
     from wpk.plans.plan import PlanBundle
     from wpk.search.store_record import Run
@@ -87,10 +94,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--check",
-        choices=("on", "off"),
+        choices=("on", "quick", "off"),
         default="on",
-        help="execute and compare every operator before the plan is written, on the GPU where it "
-        "measured, else on the CPU (default: on)",
+        help="execute and compare every operator and the whole engine before the plan is written, on "
+        "the GPU where it measured, else on the CPU (default: on); quick: at the tuned sizes and on "
+        "one drawn input only, and without second evaluators of graph passes",
+    )
+    parser.add_argument(
+        "--inputs",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="X.npz",
+        help="arrays by input name, to check on beside drawn ones; repeatable",
     )
     parser.add_argument(
         "--report",
@@ -177,7 +193,8 @@ def _optimized(arguments: argparse.Namespace, progress: "Progress") -> "PlanBund
             **_options(arguments),
             cache=arguments.cache,
             resume=arguments.resume,
-            check=arguments.check == "on",
+            check=arguments.check,
+            inputs=_given(arguments),
             progress=progress,
             on_run=on_run,
         )
@@ -196,9 +213,16 @@ def _rebuilt(arguments: argparse.Namespace, progress: "Progress") -> "PlanBundle
         arguments.from_lock,
         **_options(arguments),
         cache=arguments.cache,
-        check=arguments.check == "on",
+        check=arguments.check,
+        inputs=_given(arguments),
         progress=progress,
     )
+
+
+def _given(arguments: argparse.Namespace) -> "list[Mapping[str, NDArray[np.generic]]]":
+    from wpk.engine.arrays_file import read_arrays
+
+    return [read_arrays(path) for path in arguments.inputs]
 
 
 def _preview(arguments: argparse.Namespace, progress: "Progress") -> int:
@@ -206,9 +230,7 @@ def _preview(arguments: argparse.Namespace, progress: "Progress") -> int:
     from wpk.report.preview import preview_text
 
     options = _options(arguments)
-    print(
-        preview_text(preview(arguments.model, **options, cache=arguments.cache, progress=progress))
-    )
+    say(preview_text(preview(arguments.model, **options, cache=arguments.cache, progress=progress)))
     return 0
 
 
@@ -217,14 +239,14 @@ def _write_others(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
     from wpk.report.formats import write_report
     from wpk.report.terminal import summary
 
-    print(summary(bundle.plan))
-    print(f"\nplan: {arguments.output}")
+    say(summary(bundle.plan))
+    say(f"\nplan: {arguments.output}")
     if arguments.report is not None:
         write_report(arguments.report, bundle)
-        print(f"report: {arguments.report}")
+        say(f"report: {arguments.report}")
     if arguments.lock is not None:
         write_lock(arguments.lock, bundle.plan)
-        print(f"lock: {arguments.lock}")
+        say(f"lock: {arguments.lock}")
 
 
 def short_name(run: str) -> str:

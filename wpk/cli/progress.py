@@ -4,6 +4,8 @@ import sys
 import time
 from typing import TextIO
 
+from wpk.report.visible import visible
+
 LOG_SECONDS = 30.0
 """A log, which cannot rewrite a line, gets one at most so often within a stage."""
 
@@ -35,7 +37,7 @@ class Progress:
         elif done < total and not self._terminal and now - self._told < LOG_SECONDS:
             return
         self._told = now
-        text = f"{stage}: {done}/{total}"
+        text = f"{visible(stage)}: {done}/{total}"
         if left is None and 0 < done < total:
             left = (now - self._begun) * (total - done) / done
         if done < total and left is not None:
@@ -47,7 +49,7 @@ class Progress:
     def note(self, line: str) -> None:
         """Print a line of its own."""
         end = "\n" if self._open else ""
-        self._stream.write(f"{end}{line}\n")
+        self._stream.write(f"{end}{visible(line)}\n")
         self._open = False
         self._stream.flush()
 

@@ -8,6 +8,8 @@ Examples:
 import argparse
 from pathlib import Path
 
+from wpk.cli.say import say
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
@@ -22,5 +24,5 @@ def run(arguments: argparse.Namespace) -> int:
 
     require_format(arguments.output)
     write_report(arguments.output, read_plan(arguments.plan))
-    print(arguments.output)
+    say(arguments.output)
     return 0

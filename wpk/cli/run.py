@@ -7,6 +7,8 @@ Example:
 import argparse
 from pathlib import Path
 
+from wpk.cli.say import say
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
@@ -18,6 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--outputs", type=Path, metavar="Y.npz", help="write the outputs")
     parser.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="let a GPU execute the plan's machine code without compiling it again to compare",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -31,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wpk.engine.inputs import random_inputs
     from wpk.report.table import format_table
 
-    with load(arguments.plan, arguments.device) as engine:
+    with load(arguments.plan, arguments.device, trust=arguments.trust) as engine:
         if arguments.inputs is not None:
             inputs = read_arrays(arguments.inputs)
         else:
@@ -47,6 +54,6 @@ def run(arguments: argparse.Namespace) -> int:
         wide = array.astype(np.float64)
         numbers = [f"{number:.6g}" for number in (wide.min(), wide.mean(), wide.max())]
         rows.append([name, str(array.dtype), "x".join(map(str, array.shape)), *numbers])
-    print(format_table(["output", "type", "shape", "min", "mean", "max"], rows))
-    print(f"\n{steps} operators executed on {device} in {seconds:.2f} s; {memory}")
+    say(format_table(["output", "type", "shape", "min", "mean", "max"], rows))
+    say(f"\n{steps} operators executed on {device} in {seconds:.2f} s; {memory}")
     return 0

@@ -7,6 +7,8 @@ Example:
 import argparse
 from typing import TYPE_CHECKING
 
+from wpk.cli.say import say
+
 if TYPE_CHECKING:
     from wpk.targets.target import Target
 
@@ -41,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             ]
         )
     header = ["target", "arch", "GPU", "SMs", "fp32 TFLOP/s", "TB/s", "compiles for"]
-    print(format_table(header, rows))
+    say(format_table(header, rows))
     return 0
 
 

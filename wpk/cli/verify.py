@@ -1,14 +1,25 @@
-"""Compare a plan with the model that it was made from; exit code 3 where the numbers disagree.
+"""Compare a plan with the model that it was made from; exit code 3 where they disagree.
 
-The whole engine is compared with ONNX Runtime on random inputs, and every operator alone with a
-float64 reference of the ONNX nodes that it computes.
+The kernels are compiled again, which must give the plan's machine code to the byte. The whole engine
+is compared with ONNX Runtime on drawn inputs and on those given, and every operator alone with a
+float64 reference of the ONNX nodes that it computes. A comparison that would come out the same for a
+wrong engine is inconclusive, and machine code of another NVRTC not comparable: both say why, and the
+exit code is 0 then.
 
-Example:
+Examples:
     wpk verify resnet18.plan resnet18.onnx --device cpu
+    wpk verify resnet18.plan resnet18.onnx --inputs cat.npz --inputs dog.npz --rtol 1e-3 --atol 1e-5
 """
 
 import argparse
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wpk.cli.say import say
+
+if TYPE_CHECKING:
+    from wpk.checks.scope import Scope
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,45 +28,110 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="MODEL.onnx")
     parser.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
     parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="let a GPU execute the plan's machine code also where it cannot be compared",
+    )
+    parser.add_argument(
         "--seeds",
         type=_positive,
-        default=3,
         metavar="N",
-        help="random inputs for the whole engine (default: 3)",
+        help="drawn inputs for the whole engine (default: 3; with --check quick 1)",
     )
+    parser.add_argument(
+        "--check",
+        choices=("on", "quick"),
+        default="on",
+        help="quick: operators alone and the whole engine at the tuned sizes and on one drawn input "
+        "only, and no second evaluators of graph passes (default: on)",
+    )
+    parser.add_argument(
+        "--inputs",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="X.npz",
+        help="arrays by input name, to check on beside drawn ones; repeatable",
+    )
+    parser.add_argument(
+        "--rtol",
+        type=_not_negative,
+        metavar="R",
+        help="hold outputs of the whole engine to |y - expected| <= A + R |expected|, as "
+        "numpy.allclose does, in place of the limits of the precision (0 where only A is given)",
+    )
+    parser.add_argument("--atol", type=_not_negative, metavar="A", help="see --rtol")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, and print every check."""
+    from wpk.checks.pass_proof import prove_passes
+    from wpk.checks.scope import require_inputs
     from wpk.checks.verification import require_passed, verify
     from wpk.cli.progress import Progress
     from wpk.engine.devices import open_for_checks
+    from wpk.engine.machine_code import compare_machine_code, require_executable, require_same
     from wpk.lowering.model import lower_model
     from wpk.plans.plan_file import read_plan
+    from wpk.report.check_words import outcome_word, remarks
     from wpk.report.table import format_table
 
     progress = Progress()
+    scope = _scope(arguments)
     bundle = read_plan(arguments.plan)
+    require_inputs(scope.given, bundle.plan.inputs)
     made = bundle.plan.provenance
     lowered = lower_model(
         arguments.model, made.shapes, bundle.plan.precision, made.skipped_passes, progress
     )
+    proof = prove_passes(lowered, scope, progress)
+    code = compare_machine_code(bundle, progress)
+    say(code)
+    sys.stdout.flush()
     with open_for_checks(arguments.device) as device:
-        outcome = verify(bundle, lowered, arguments.model, device, arguments.seeds, progress)
-    rows = [[o.name, _word(o.check.passed), o.check.detail] for o in outcome.operators]
-    print(format_table(["operator alone", "", "against float64"], rows))
-    whole = [[check.name, _word(check.passed), check.detail] for check in outcome.whole]
-    print("\n" + format_table(["whole engine", "", "error"], whole), flush=True)
+        if not device.executes_source and not arguments.trust:
+            require_executable(code)
+        outcome = verify(bundle, proof, device, progress)
+    rows = [[o.name, outcome_word(o.check.outcome), o.check.detail] for o in outcome.operators]
+    say(format_table(["operator alone", "", "against float64"], rows))
+    passes = [[c.name, outcome_word(c.outcome), c.detail] for c in outcome.passes]
+    say("\n" + format_table(["rewritten graph", "", "against the model in float64"], passes))
+    whole = [[check.name, outcome_word(check.outcome), check.detail] for check in outcome.whole]
+    say("\n" + format_table(["whole engine", "", "error"], whole))
+    for said in remarks(scope.mode, outcome.whole):
+        say(said)
+    sys.stdout.flush()
     require_passed(outcome)
+    require_same(code)
     return 0
 
 
-def _word(passed: bool) -> str:
-    return "ok" if passed else "WRONG"
+def _scope(arguments: argparse.Namespace) -> "Scope":
+    """What was asked for."""
+    from wpk.checks.scope import QUICK_SEEDS, SEEDS, Scope, Tolerance
+    from wpk.engine.arrays_file import read_arrays
+
+    quick = arguments.check == "quick"
+    allowed = (arguments.rtol, arguments.atol)
+    return Scope(
+        quick=quick,
+        seeds=arguments.seeds or (QUICK_SEEDS if quick else SEEDS),
+        given=[read_arrays(path) for path in arguments.inputs],
+        tolerance=None
+        if allowed == (None, None)
+        else Tolerance(*(each or 0.0 for each in allowed)),
+    )
 
 
 def _positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def _not_negative(text: str) -> float:
+    number = float(text)
+    if not 0.0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 up")
     return number

@@ -1,18 +1,18 @@
 """Build kernels and the runtime library for the CPU, each once.
 
 A library lies in the cache under the hash of everything that decides its bytes: source and headers,
-compiler, flags and CPU. It is written to a temporary folder and renamed, so a build that is
-interrupted leaves nothing that looks finished.
+compiler, flags and CPU. It is written to a temporary folder, sealed and renamed, so a build that is
+interrupted leaves nothing that looks finished (`wpk.emulator.library_cache`).
 """
 
 import hashlib
 import os
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from wpk.emulator import sanitizers
 from wpk.emulator.host_compiler import find_host_compiler
-from wpk.errors import CompileError
+from wpk.emulator.library_cache import kept
 from wpk.kernel_source import KernelSource
 
 _HERE = Path(__file__).parent
@@ -43,6 +43,7 @@ def compile_unit(
     *,
     include_dirs: Sequence[Path] = (),
     checking: bool = False,
+    sanitized: bool = False,
     cache: Path | None = None,
 ) -> Path:
     """Compile a kernel for the emulator.
@@ -51,6 +52,7 @@ def compile_unit(
         source: The unit that NVRTC compiles for the GPU, unchanged.
         include_dirs: Searched before the package itself.
         checking: Build with the hooks that checking modes need; slower.
+        sanitized: Build under sanitizers, for the runtime library of the same kind.
         cache: Folder of built libraries; `default_cache` when not given.
 
     Returns:
@@ -61,7 +63,7 @@ def compile_unit(
     """
     compiler = find_host_compiler()
     includes = [f"-I{folder}" for folder in (*include_dirs, PACKAGE_INCLUDE)]
-    flags = [*_KERNEL_FLAGS, f"-DWPK_EMULATOR_CHECKS={int(checking)}"]
+    flags = [*_KERNEL_FLAGS, *_sanitizers(sanitized), f"-DWPK_EMULATOR_CHECKS={int(checking)}"]
     interface = (_HERE / "interface.cuh").read_text(encoding="utf-8")
     key = _key(compiler.identity, *flags, *map(str, include_dirs), interface, source.digest)
 
@@ -69,11 +71,15 @@ def compile_unit(
         arguments = [*flags, *includes, "-x", "c++", "-", "-o", str(target)]
         compiler.run(arguments, text=source.text, what=f"kernel {source.entry}")
 
-    return _cached(cache, f"{source.entry}-{key}.so", build)
+    return kept(cache or default_cache(), f"{source.entry}-{key}.so", build)
 
 
-def runtime_library(*, cache: Path | None = None) -> Path:
+def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Path:
     """The library that schedules threads and executes warp operations, built when needed.
+
+    Args:
+        sanitized: Build under sanitizers, for kernels of the same kind.
+        cache: Folder of built libraries; `default_cache` when not given.
 
     Raises:
         CompileError: No compiler, or it failed.
@@ -83,13 +89,18 @@ def runtime_library(*, cache: Path | None = None) -> Path:
     sources = sorted(folder.glob("*.cpp"))
     headers = [*folder.glob("*.h"), _HERE / "interface.cuh", *(_HERE.parent / "kernels").glob("*")]
     texts = [path.read_text(encoding="utf-8") for path in (*sources, *sorted(headers))]
-    key = _key(compiler.identity, *_RUNTIME_FLAGS, *texts)
+    flags = [*_RUNTIME_FLAGS, *_sanitizers(sanitized)]
+    key = _key(compiler.identity, *flags, *texts)
 
     def build(target: Path) -> None:
-        arguments = [*_RUNTIME_FLAGS, f"-I{PACKAGE_INCLUDE}", *map(str, sources)]
+        arguments = [*flags, f"-I{PACKAGE_INCLUDE}", *map(str, sources)]
         compiler.run([*arguments, "-o", str(target)], what="the emulator's runtime library")
 
-    return _cached(cache, f"libwpk_emulator-{key}.so", build)
+    return kept(cache or default_cache(), f"libwpk_emulator-{key}.so", build)
+
+
+def _sanitizers(wanted: bool) -> tuple[str, ...]:
+    return sanitizers.FLAGS if wanted else ()
 
 
 def _key(*parts: str) -> str:
@@ -98,22 +109,3 @@ def _key(*parts: str) -> str:
         digest.update(f"{len(part)}:".encode())
         digest.update(part.encode())
     return digest.hexdigest()[:32]
-
-
-def _cached(cache: Path | None, name: str, build: Callable[[Path], None]) -> Path:
-    folder = default_cache() if cache is None else cache
-    finished = folder / name
-    if finished.exists():
-        return finished
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as temporary:
-            target = Path(temporary) / name
-            build(target)
-            os.replace(target, finished)
-    except OSError as error:
-        raise CompileError(
-            f"cannot write to the emulator's cache {folder}: {error}",
-            fix="free space there, or set XDG_CACHE_HOME to a folder that can be written",
-        ) from error
-    return finished

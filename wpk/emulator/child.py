@@ -1,27 +1,26 @@
 """The emulator in a process of its own: a kernel that hangs, crashes or tramples costs only that.
 
-`EmulatorProcess` is the same device as `Emulator`. Requests and answers are pickled frames on the
-child's standard input and output; the child serves them in ``python -m wpk.emulator.child``.
+`EmulatorProcess` is the same device as `Emulator`. Requests and answers are frames on the child's standard
+input and output (`wpk.emulator.frames`); the child serves them in ``python -m wpk.emulator.serve``.
 """
 
 import os
-import pickle
-import struct
 import subprocess
 import sys
 import threading
-import time
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any, cast
 
+from wpk.emulator import sanitizers
+from wpk.emulator.build import runtime_library
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
+from wpk.emulator.frames import Answer, receive_answer, send_request
 from wpk.emulator.memory import Bytes
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics
-from wpk.errors import WpkError
 from wpk.execution import (
     BoundCall,
     BoundLaunch,
@@ -33,9 +32,7 @@ from wpk.execution import (
     Work,
 )
 
-_LENGTH = struct.Struct("<Q")
 _START_SECONDS = 60.0  # for the interpreter and numpy on a loaded machine
-_PARENT_POLL_SECONDS = 0.5
 
 
 class EmulatorProcess(KernelsOnly):
@@ -48,6 +45,7 @@ class EmulatorProcess(KernelsOnly):
         name: What a report calls it.
         mode: Which checks every launch makes.
         time_limit_seconds: Of one launch.
+        patience: How many times longer a launch may take at the moment.
         statistics: What the last launch did.
     """
 
@@ -66,21 +64,26 @@ class EmulatorProcess(KernelsOnly):
         """Start the child; the arguments but the time limit are those of `Emulator`."""
         self.mode = mode
         self.time_limit_seconds = time_limit_seconds
+        self.patience = 1.0
         self.statistics: Statistics | None = None
         self._builder = Emulator(mode, cache=cache)
         self._sent: set[str] = set()
+        self._reports = sanitizers.open_reports(self) if mode.sanitized else None
         self._child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "wpk.emulator.child"],
+            [sys.executable, "-P", "-m", "wpk.emulator.serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._reports,
+            env=sanitizers.environment() if mode.sanitized else None,
             process_group=0,  # an interrupt is the parent's to handle: it ends the child
         )
+        self._end = weakref.finalize(self, _end, self._child, os.getpid())
         try:
-            self._builder.prepare()
-            self._call("start", (mode, seed, threads, os.getpid()), _START_SECONDS)
+            runtime = runtime_library(sanitized=mode.sanitized)
         except BaseException:  # an interrupt too: nobody else could end the child
             self.close()
             raise
+        self._start: tuple[object, ...] | None = (mode, seed, threads, runtime, os.getpid())
 
     def __enter__(self) -> "EmulatorProcess":
         """Nothing more to do: the child runs."""
@@ -92,12 +95,7 @@ class EmulatorProcess(KernelsOnly):
 
     def close(self) -> None:
         """End the child."""
-        self._child.kill()
-        self._child.wait()
-        for pipe in (self._child.stdin, self._child.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):  # half a request may wait to be sent
-                    pipe.close()
+        self._end()
 
     def load(self, image: Image) -> None:
         """Compile a kernel, here and in the background: the time limit is for executing it.
@@ -112,7 +110,7 @@ class EmulatorProcess(KernelsOnly):
 
     def allocate(self, size: int) -> int:
         """See `Emulator.allocate`; the address is one of the child's."""
-        return cast("int", self._call("allocate", (size,)))
+        return self._call("allocate", (size,)).number
 
     def free(self, address: int) -> None:
         """See `Emulator.free`. The memory of a child that has ended is free already."""
@@ -121,7 +119,7 @@ class EmulatorProcess(KernelsOnly):
 
     def write(self, address: int, data: Bytes) -> None:
         """See `Emulator.write`."""
-        self._call("write", (address, data))
+        self._call("write", (address,), data=data)
 
     def fill(self, address: int, size: int, byte: int) -> None:
         """See `Emulator.fill`."""
@@ -129,7 +127,7 @@ class EmulatorProcess(KernelsOnly):
 
     def read(self, address: int, size: int) -> Bytes:
         """See `Emulator.read`."""
-        return cast("Bytes", self._call("read", (address, size)))
+        return self._call("read", (address, size), expected=size).data
 
     def launch(self, work: Work) -> None:
         """Execute a kernel to its end.
@@ -149,7 +147,7 @@ class EmulatorProcess(KernelsOnly):
             library = self._builder.library(launch.kernel)
             self._call("take_built", (launch.kernel, library))
             self._sent.add(launch.kernel)
-        self.statistics = cast("Statistics", self._call("launch", (launch,)))
+        self.statistics = self._call("launch", (launch,)).statistics
 
     def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> OneByOne:
         """Work to be executed together: one after the other, as it is given."""
@@ -158,11 +156,34 @@ class EmulatorProcess(KernelsOnly):
     def synchronize(self) -> None:
         """Nothing to wait for: a launch returns when its kernel has ended."""
 
-    def _call(self, method: str, arguments: tuple[object, ...], limit: float = 0.0) -> object:
+    def _call(
+        self,
+        method: str,
+        arguments: tuple[object, ...],
+        *,
+        data: Bytes | None = None,
+        expected: int = 0,
+    ) -> Answer:
+        if self._start is not None:  # the child began while there was something else to do
+            start, self._start = self._start, None
+            self._ask("start", start, _START_SECONDS, None, 0)
+        limit = self.time_limit_seconds * max(1.0, self.patience)
+        answer = self._ask(method, arguments, limit, data, expected)
+        if answer.error is not None:
+            raise answer.error
+        return answer
+
+    def _ask(
+        self,
+        method: str,
+        arguments: tuple[object, ...],
+        limit: float,
+        data: Bytes | None,
+        expected: int,
+    ) -> Answer:
         child = self._child
-        limit = limit or self.time_limit_seconds
         if child.poll() is not None or child.stdin is None or child.stdout is None:
-            raise EmulatorError("the emulator's process has ended", fix="start a new one")
+            raise EmulatorError("the emulator's process has ended", fix="load the plan again")
         expired = threading.Event()
 
         def expire() -> None:
@@ -173,9 +194,10 @@ class EmulatorProcess(KernelsOnly):
         timer.daemon = True  # an interrupt may keep it from being cancelled
         try:
             timer.start()
-            _send(child.stdin, (method, arguments))
-            answer = _receive(child.stdout)
+            send_request(child.stdin, method, arguments, data)
+            return receive_answer(child.stdout, expected)
         except (OSError, EOFError) as error:
+            child.kill()
             raise self._died(method, limit if expired.is_set() else None) from error
         except BaseException:  # an interrupt: the next answer would be one to this request
             child.kill()
@@ -183,16 +205,18 @@ class EmulatorProcess(KernelsOnly):
             raise
         finally:
             timer.cancel()
-        if isinstance(answer, WpkError):
-            raise answer
-        return answer
 
     def _died(self, method: str, limit: float | None) -> EmulatorError:
         status = self._child.wait()
         if limit is not None:
             return EmulatorTimeoutError(
                 f"{method} did not end within {limit:g} s",
-                fix="another schedule may not hang; for a large problem, allow more time",
+                fix="another schedule may not hang; a large problem needs a GPU, or a smaller batch",
+            )
+        reported = None if self._reports is None else sanitizers.reported(self._reports)
+        if reported is not None:
+            return EmulatorError(
+                f"{method}: {reported}", fix="this is a bug in the kernel or its launch"
             )
         return EmulatorError(
             f"the emulator's process died in {method} (status {status})",
@@ -200,53 +224,13 @@ class EmulatorProcess(KernelsOnly):
         )
 
 
-def _send(pipe: IO[bytes], message: object) -> None:
-    data = pickle.dumps(message, protocol=5)
-    pipe.write(_LENGTH.pack(len(data)))
-    pipe.write(data)
-    pipe.flush()
-
-
-def _receive(pipe: IO[bytes]) -> Any:
-    header = pipe.read(_LENGTH.size)
-    if len(header) < _LENGTH.size:
-        raise EOFError
-    (length,) = _LENGTH.unpack(header)
-    data = pipe.read(length)
-    if len(data) < length:
-        raise EOFError
-    return pickle.loads(data)
-
-
-def _watch_parent(parent: int) -> None:
-    """End with the parent, even when a kernel hangs and the parent was killed."""
-    while os.getppid() == parent:
-        time.sleep(_PARENT_POLL_SECONDS)
-    os._exit(1)
-
-
-def _serve() -> None:
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may write into the answers
-    emulator = Emulator()
-    while True:
-        try:
-            method, arguments = _receive(requests)
-        except EOFError:
-            return
-        answer: object
-        try:
-            if method == "start":
-                mode, seed, threads, parent = arguments
-                emulator, answer = Emulator(mode, seed=seed, threads=threads), None
-                threading.Thread(target=_watch_parent, args=(parent,), daemon=True).start()
-            else:
-                answer = getattr(emulator, method)(*arguments)
-                answer = emulator.statistics if method == "launch" else answer
-        except WpkError as error:
-            answer = error
-        _send(answers, answer)
-
-
-if __name__ == "__main__":
-    _serve()
+def _end(child: subprocess.Popen[bytes], parent: int) -> None:
+    """End a child that is this process's own: a fork of the parent has no say in it."""
+    if os.getpid() != parent:
+        return
+    child.kill()
+    child.wait()
+    for pipe in (child.stdin, child.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):  # half a request may wait to be sent
+                pipe.close()

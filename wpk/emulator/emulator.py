@@ -9,6 +9,7 @@ import numpy as np
 
 from wpk.emulator.build import compile_unit, runtime_library
 from wpk.emulator.errors import EmulatorError
+from wpk.emulator.free_memory import free_bytes
 from wpk.emulator.memory import Buffer, Bytes, guarded_buffer, plain_buffer
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, launch_kernel
@@ -79,7 +80,11 @@ class Emulator(KernelsOnly):
         if image.digest in self._libraries:
             return
         self._libraries[image.digest] = self._compiler.submit(
-            compile_unit, image.source, checking=self.mode.checking, cache=self._cache
+            compile_unit,
+            image.source,
+            checking=self.mode.checking,
+            sanitized=self.mode.sanitized,
+            cache=self._cache,
         )
 
     def take_built(self, digest: str, library: Path) -> None:
@@ -103,8 +108,20 @@ class Emulator(KernelsOnly):
         """The address, a multiple of 256, of ``size`` bytes with undefined contents.
 
         With guards the contents are NaN, and what lies around the buffer cannot be touched.
+
+        Raises:
+            EmulatorError: The machine has not as much memory free.
         """
+        free = free_bytes()
+        if free is not None and size > free:
+            raise EmulatorError(
+                f"a buffer of {size / 2**30:.1f} GiB is asked for, {free / 2**30:.1f} GiB of this "
+                "machine's memory are free",
+                fix="execute a smaller batch, or on a machine with more memory",
+            )
         buffer = guarded_buffer(size, _ALIGNMENT) if self.mode.guards else plain_buffer(size)
+        if self.mode.sanitized:
+            buffer.forbid_edges()
         self._buffers[buffer.address] = buffer
         return buffer.address
 
@@ -168,7 +185,7 @@ class Emulator(KernelsOnly):
             threads=self._threads,
             awaited=() if EARLY_LAUNCH in launch.attributes else None,
         )
-        if self.mode.guards:
+        if self.mode.guards and not self.mode.sanitized:
             for address, buffer in self._buffers.items():
                 buffer.check_edges(f"the buffer at {address:#x}, by {launch.entry}")
 
@@ -181,7 +198,7 @@ class Emulator(KernelsOnly):
 
     def prepare(self) -> None:
         """Wait until everything that was loaded is built, the runtime library too."""
-        runtime_library()
+        runtime_library(sanitized=self.mode.sanitized)
         for digest in self._libraries:
             self.library(digest)
 

@@ -1,8 +1,10 @@
 """Find and describe the C++ compiler of this machine."""
 
+import errno
 import hashlib
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -11,6 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from wpk.errors import CompileError
+
+_NO_SPACE = re.compile("No space left on device|Disk quota exceeded|File (too large|size limit)")
+"""What compiler, assembler and linker say of a full disk (ENOSPC, EDQUOT, EFBIG, SIGXFSZ)."""
 
 _CANDIDATES = ("c++", "g++", "clang++")
 _TIME_LIMIT_SECONDS = 300.0
@@ -29,6 +34,13 @@ class HostCompiler:
     command: tuple[str, ...]
     identity: str
 
+    def library(self, name: str) -> Path | None:
+        """Where a library of the compiler's own lies; None where it has none."""
+        asked = [*self.command, f"-print-file-name={name}"]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=30)
+        path = Path(done.stdout.strip())
+        return path if path.is_absolute() and path.exists() else None
+
     def run(self, arguments: list[str], *, text: str = "", what: str) -> None:
         """Compile.
 
@@ -39,6 +51,7 @@ class HostCompiler:
 
         Raises:
             CompileError: The compiler failed; the message holds its first errors.
+            OSError: A disk that it writes to is full.
         """
         try:
             done = subprocess.run(
@@ -48,6 +61,7 @@ class HostCompiler:
                 text=True,
                 check=False,
                 timeout=_TIME_LIMIT_SECONDS,
+                env={**os.environ, "LC_ALL": "C"},  # its words are read
             )
         except subprocess.TimeoutExpired as error:
             raise CompileError(
@@ -56,6 +70,8 @@ class HostCompiler:
             ) from error
         except OSError as error:
             raise CompileError(f"{self.command[0]} cannot run: {error}", fix=_FIX) from error
+        if done.returncode != 0 and _NO_SPACE.search(done.stderr):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if done.returncode != 0:
             raise CompileError(
                 f"{shlex.join(self.command)} failed to compile {what}: {_first_errors(done.stderr)}",

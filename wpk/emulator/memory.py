@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from wpk.emulator import sanitizers
 from wpk.emulator.errors import EmulatorError
 
 Bytes = npt.NDArray[np.uint8]
@@ -59,6 +60,11 @@ class Buffer:
                 fix="this is a bug in the memory plan",
             )
         return Buffer(self.data[offset : offset + nbytes], self.address + offset, self._edges)
+
+    def forbid_edges(self) -> None:
+        """Let sanitizers report accesses just outside the buffer that no guard region could see."""
+        for edge in self._edges:
+            sanitizers.forbid(edge.ctypes.data, edge.nbytes)
 
     def check_edges(self, what: str) -> None:
         """Report writes just outside the buffer that no guard region could see.
@@ -109,12 +115,17 @@ def guarded_buffer(nbytes: int, alignment: int = 16) -> Buffer:
         )
     whole = (ctypes.c_uint8 * body).from_address(start)
     array: Bytes = np.ctypeslib.as_array(whole)
-    weakref.finalize(whole, _libc().munmap, base, total)
+    weakref.finalize(whole, _give_back, base, total)
     array[0::2], array[1::2] = _EDGE
     first = body - padded
     array[first : first + nbytes] = _POISON
     edges = (array[:first], array[first + nbytes :])
     return Buffer(array[first : first + nbytes], start + first, edges)
+
+
+def _give_back(address: int, size: int) -> None:
+    sanitizers.permit(address, size)
+    _libc().munmap(address, size)
 
 
 def guarded(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:

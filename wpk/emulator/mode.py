@@ -18,6 +18,9 @@ class Mode:
         poison: Shared memory begins as NaN, and writes behind its end are reported.
         count_banks: Bank conflicts are counted (`Statistics`).
         guards: Every buffer lies between regions that fault, and begins as NaN.
+        sanitized: Kernels are built under AddressSanitizer and UndefinedBehaviorSanitizer, and may
+            not touch a byte beside their buffers (with guards) and shared memory. Only
+            `wpk.emulator.child.EmulatorProcess` executes them; slow.
     """
 
     late_copies: bool = False
@@ -25,6 +28,7 @@ class Mode:
     poison: bool = False
     count_banks: bool = False
     guards: bool = False
+    sanitized: bool = False
 
     @property
     def bits(self) -> int:
@@ -43,4 +47,6 @@ class Mode:
 
 
 FAST = Mode()
+GUARDED = Mode(guards=True)
+SANITIZED = Mode(guards=True, sanitized=True)
 CHECKING = Mode(late_copies=True, random_order=True, poison=True, count_banks=True, guards=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from wpk.emulator import sanitizers
 from wpk.emulator.arguments import pack_tensor_map
 from wpk.emulator.build import runtime_library
 from wpk.emulator.errors import EmulatorError
@@ -22,6 +23,8 @@ _ACCESS_KINDS = ("load", "store", "matrix_load", "copy")  # enum AccessKind in r
 _ARGUMENT_BYTES = 128  # of the largest value, a tensor map, which asks for an alignment of 64
 _MESSAGE_BYTES = 512
 _INT32_MAXIMUM = 2**31 - 1
+
+_taken: dict[bool, Path] = {}
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ def launch_kernel(
     Raises:
         EmulatorError: The kernel broke a rule; names block and thread.
     """
-    runtime, function = _runtime(), _function(library, entry)
+    runtime, function = _runtime(mode.sanitized), _function(library, entry)
     if min(grid) < 1:
         raise EmulatorError(f"{entry}: a grid of {grid} blocks", fix="launch at least one block")
     pointers, _storage = _pack(entry, arguments)
@@ -166,10 +169,18 @@ def _pack_one(entry: str, index: int, argument: Value) -> bytes:
     return struct.pack("<i", argument)
 
 
+def take_runtime(library: Path, *, sanitized: bool) -> None:
+    """Use a runtime library that another process found or built."""
+    _taken[sanitized] = library
+
+
 @cache
-def _runtime() -> ctypes.CDLL:
+def _runtime(sanitized: bool) -> ctypes.CDLL:
     """Loaded for all to see: kernels resolve its functions when they are loaded."""
-    return ctypes.CDLL(str(runtime_library()), mode=ctypes.RTLD_GLOBAL)
+    if sanitized:
+        sanitizers.require()
+    library = _taken.get(sanitized) or runtime_library(sanitized=sanitized)
+    return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
 
 
 @cache

@@ -31,13 +31,15 @@ def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-    """Write arrays atomically.
+    """Write arrays atomically, under any names: ``numpy.savez`` takes some for its own parameters.
 
     Raises:
         OutputError: The file cannot be written.
     """
-    with atomic_file(path) as stream:
-        np.savez(stream, **dict(arrays))  # type: ignore[arg-type]  # a stub bug: names are keywords
+    with atomic_file(path) as stream, zipfile.ZipFile(stream, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def _typed(array: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
+from wpk.emulator.mode import GUARDED
 from wpk.errors import EngineError
 from wpk.execution import Device
+from wpk.plans.plan import Plan
 
 if TYPE_CHECKING:
+    from wpk.libraries.cpu import CpuProcess
     from wpk.libraries.gpu import GpuDevice
 
 DEVICES = ("auto", "gpu", "cpu")
 
 LAUNCH_SECONDS = 120.0
-"""Time limit of one kernel on the CPU while it is checked; the slowest of a ResNet-50 takes 2 s."""
+"""Time limit of one kernel on the CPU at the tuned sizes; the slowest of a ResNet-50 takes 2 s."""
 
 
 def open_device(name: str) -> Device:
-    """The device called ``cpu`` (the emulator), ``gpu``, or ``auto``: a GPU where there is one.
+    """The device called ``cpu``, ``gpu``, or ``auto``: a GPU where there is one.
+
+    The CPU is the emulator in a process of its own, with guarded memory and a time limit: what a plan
+    does there reaches nothing of the process that asks for it.
 
     Raises:
         EngineError: There is no such device here.
@@ -26,9 +33,7 @@ def open_device(name: str) -> Device:
     gpu = _gpu(name)
     if gpu is not None:
         return gpu
-    from wpk.libraries.cpu import CpuDevice
-
-    return CpuDevice()
+    return _cpu()
 
 
 def open_for_checks(name: str) -> AbstractContextManager[Device]:
@@ -42,9 +47,18 @@ def open_for_checks(name: str) -> AbstractContextManager[Device]:
     gpu = _gpu(name)
     if gpu is not None:
         return gpu
+    return _cpu()
+
+
+def patience(plan: Plan, dims: Mapping[str, int]) -> float:
+    """How many times longer than at the tuned sizes a kernel may take."""
+    return max((dims[name] / tuned for name, tuned in plan.free.items()), default=1.0)
+
+
+def _cpu() -> CpuProcess:
     from wpk.libraries.cpu import CpuProcess
 
-    return CpuProcess(time_limit_seconds=LAUNCH_SECONDS)
+    return CpuProcess(GUARDED, time_limit_seconds=LAUNCH_SECONDS)
 
 
 def _gpu(name: str) -> GpuDevice | None:

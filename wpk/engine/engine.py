@@ -1,9 +1,8 @@
 """A loaded plan, ready to execute."""
 
 import os
-import threading
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, overload
 
@@ -13,14 +12,17 @@ from numpy.typing import NDArray
 from wpk.device.arrays import lies_on_gpu
 from wpk.device.facts import executes
 from wpk.device.streams import StreamDevice
+from wpk.emulator.child import EmulatorProcess
 from wpk.engine.bindings import Binding, Bindings
-from wpk.engine.devices import open_device
+from wpk.engine.devices import open_device, patience
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.gpu_runs import GpuRuns
-from wpk.engine.inputs import bind_inputs
+from wpk.engine.inputs import all_dims, bind_inputs, require_mapping
+from wpk.engine.machine_code import compare_machine_code, require_executable
 from wpk.engine.memory_use import MemoryUse
 from wpk.engine.placement import footprint, from_memory, to_memory
 from wpk.engine.regenerate import regenerate
+from wpk.engine.turn import Turn
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
@@ -34,23 +36,29 @@ _ALIGNMENT = 256
 HostArrays = Mapping[str, NDArray[np.generic]]
 
 
-def load(path: str | os.PathLike[str], device: str = "auto") -> "Engine":
+def load(path: str | os.PathLike[str], device: str = "auto", *, trust: bool = False) -> "Engine":
     """Read a plan and make it ready on a device.
 
     Args:
         path: The plan file.
-        device: ``cpu`` (the emulator), ``gpu``, or ``auto``: a GPU that the plan was compiled for
+        device: ``cpu`` (the emulator, in a process of its own), ``gpu``, or ``auto``: a GPU that the plan was compiled for
             where there is one, else the CPU.
+        trust: Whether a GPU executes the plan's machine code as it is. Without it, it is compiled
+            again and compared first; what was compiled on this machine costs nothing.
 
     Raises:
         PlanError: The file is damaged, or its kernels are not those of this installation.
-        EngineError: There is no such device, or the plan was compiled for another.
+        EngineError: There is no such device, the plan was compiled for another, or its machine code
+            cannot be compared.
+        VerificationError: Its machine code is not what its sources give.
     """
     bundle = read_plan(Path(path))
     opened = open_device(device)
     if device == "auto" and not _executes(bundle.plan, opened):
         opened = open_device("cpu")
-    return Engine(bundle, opened)
+    if not trust and not opened.executes_source and _executes(bundle.plan, opened):
+        require_executable(compare_machine_code(bundle))
+    return Engine(bundle, opened, owns_device=isinstance(opened, EmulatorProcess))
 
 
 class Engine:
@@ -63,8 +71,13 @@ class Engine:
         device: Where.
     """
 
-    def __init__(self, bundle: PlanBundle, device: Device) -> None:
+    def __init__(self, bundle: PlanBundle, device: Device, *, owns_device: bool = False) -> None:
         """Load kernels and weights; memory for activations comes with the first run.
+
+        Args:
+            bundle: The plan.
+            device: Where to execute it.
+            owns_device: Whether a process that the device runs in ends with the engine.
 
         Raises:
             PlanError: Its kernels are not those of this installation.
@@ -72,6 +85,8 @@ class Engine:
         """
         self.plan: Plan = bundle.plan
         self.device = device
+        self._process = device if isinstance(device, EmulatorProcess) else None
+        self._owns_device = owns_device
         self._weights: dict[str, int] = {}
         self._weight_bytes = 0
         if not _executes(self.plan, device):
@@ -81,7 +96,7 @@ class Engine:
             )
         sources = regenerate(bundle.plan) if device.executes_source else _stored(bundle)
         streams = device if isinstance(device, StreamDevice) else None
-        self._turn = _Turn(streams)
+        self._turn = Turn(streams)
         with self._turn:
             self._bindings = Bindings(self.plan, device, self._weights, self._wait)
             self._runs = GpuRuns(self.plan, streams, self._bindings) if streams else None
@@ -148,14 +163,17 @@ class Engine:
             LaunchError: A kernel failed; after an asynchronous run a later call says so.
         """
         with self._turn:
+            require_mapping("inputs", inputs)
             on_gpu = outputs is not None or stream is not None
             if on_gpu or any(map(_lies_on_gpu, inputs.values())):
                 return self._on_streams().run(inputs, outputs, stream)
             return self._run_on_host(inputs)
 
     def _run_on_host(self, inputs: HostArrays) -> dict[str, NDArray[np.generic]]:
-        arrays, dims = bind_inputs(self.plan, inputs)
+        arrays, dims = bind_inputs(self.plan.inputs, inputs)
         bound = self._bindings.at(dims)
+        if self._process is not None:
+            self._process.patience = patience(self.plan, dims)
         self._wait()  # runs on other streams use the same memory
         for port in self.plan.inputs:
             value = self.plan.values[port.name]
@@ -178,7 +196,7 @@ class Engine:
             EngineError: Names, types or shapes do not fit, or the engine is on no GPU.
         """
         with self._turn:
-            arrays, _ = bind_inputs(self.plan, inputs)
+            arrays, _ = bind_inputs(self.plan.inputs, inputs)
             return self._on_streams().upload(arrays)
 
     def synchronize(self) -> None:
@@ -203,10 +221,12 @@ class Engine:
             EngineError: A size is none that the plan allows, or needs more memory than there is.
         """
         with self._turn:
-            return self._bindings.at({**self.plan.free, **(dims or {})})
+            return self._bindings.at(all_dims(self.plan, dims))
 
     def close(self) -> None:
         """Give all device memory back, once runs have ended; the engine cannot run afterwards."""
+        if not self._turn.is_ours:
+            return  # nothing of it is this process's
         with self._turn.lock:
             self._turn.is_over = True
             # A device that was closed has ended them; one where a kernel failed runs nothing more.
@@ -218,6 +238,8 @@ class Engine:
             self._weight_bytes = 0
             while self._weights:
                 self.device.free(self._weights.popitem()[1])
+            if self._process is not None and self._owns_device:
+                self._process.close()
 
     def __enter__(self) -> Self:
         """The engine itself."""
@@ -244,33 +266,6 @@ class Engine:
         self._weights[name] = address = self.device.allocate(size)
         self._weight_bytes += size
         self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
-
-
-class _Turn:
-    """Entered around what a thread does with an engine: one at a time, with the device's context."""
-
-    def __init__(self, device: StreamDevice | None) -> None:
-        self.lock = threading.RLock()
-        self.is_over = False
-        self.context: AbstractContextManager[object] = (
-            nullcontext() if device is None else device.current
-        )
-
-    def __enter__(self) -> None:
-        self.lock.acquire()
-        try:
-            if self.is_over:
-                raise EngineError("the engine was closed", fix="load the plan again")
-            self.context.__enter__()
-        except BaseException:
-            self.lock.release()
-            raise
-
-    def __exit__(self, *error: object) -> None:
-        try:
-            self.context.__exit__(None, None, None)
-        finally:
-            self.lock.release()
 
 
 def _lies_on_gpu(array: object) -> bool:

@@ -270,22 +270,32 @@ class GpuRuns:
                     f"'{port.name}' may not be written to", fix="give an output that may"
                 )
         ports = (*self._plan.inputs, *self._plan.outputs)
-        places = {p.name: a.address for p, a in zip(ports, (*read, *written), strict=True)}
         sizes = {port.name: prod(_shape(port, dims)) * port.dtype.bytes for port in ports}
-        require_apart(self._plan, places, sizes)
+        sources, targets = _places(self._plan.inputs, read), _places(self._plan.outputs, written)
+        require_apart(sources, targets, sizes)
         direct = replaceable(self._plan, dims)
-        external = {name: place for name, place in places.items() if name in direct}
+        external = {n: place for n, place in (sources | targets).items() if n in direct}
         bound = self._bindings.at(dims, external)
-        moved = [name for name in places if name not in direct]
-        ins = [name for name in moved if name in {port.name for port in self._plan.inputs}]
         start = _Start(
-            tuple(_Copy(places[n], bound.address(n), sizes[n]) for n in ins),
+            tuple(
+                _Copy(place, bound.address(name), sizes[name])
+                for name, place in sources.items()
+                if name not in direct
+            ),
             binding_key(dims, external),
-            tuple(_Copy(bound.address(n), places[n], sizes[n]) for n in moved if n not in ins),
+            tuple(
+                _Copy(bound.address(name), place, sizes[name])
+                for name, place in targets.items()
+                if name not in direct
+            ),
         )
         _forget_first(self._starts, _SETS_KEPT)
         self._starts[read, written] = start
         return start
+
+
+def _places(ports: Sequence[Port], arrays: _Arrays) -> dict[str, int]:
+    return {port.name: array.address for port, array in zip(ports, arrays, strict=True)}
 
 
 def _shape(port: Port, dims: Mapping[str, int]) -> tuple[int, ...]:

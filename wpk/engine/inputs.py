@@ -1,34 +1,65 @@
 """What a caller gives: names, types and shapes checked, free dimensions decided, random inputs."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dims import evaluate
 from wpk.dtypes import DType
+from wpk.emulator.free_memory import free_bytes
 from wpk.errors import EngineError
-from wpk.plans.plan import Plan, Port
+from wpk.plans.plan import Port
 
 Arrays = dict[str, NDArray[np.generic]]
 
-_DRAW_BELOW = 2
-"""Integers with no known limit are masks or type ids more often than anything else."""
+_DRAWN_BYTES = 16
+"""Of an element: as it is drawn, in 64 bits at most, and as it is given."""
+
+_DRAWN = {DType.INT8: (-128, 128), DType.UINT8: (0, 256)}
+"""8 bits are computed with, and come in all values; wider integers with no known limit are masks or type
+ids more often than anything else."""
+
+
+class TakesInputs(Protocol):
+    """A plan, or what will become one.
+
+    Attributes:
+        inputs: Its inputs.
+        free: Free dimensions with their tuned values.
+    """
+
+    @property
+    def inputs(self) -> tuple[Port, ...]: ...
+
+    @property
+    def free(self) -> Mapping[str, int]: ...
 
 
 def bind_inputs(
-    plan: Plan, inputs: Mapping[str, NDArray[np.generic]]
+    ports: Sequence[Port], inputs: Mapping[str, NDArray[np.generic]]
 ) -> tuple[Arrays, dict[str, int]]:
     """Check the inputs, and read the sizes of the free dimensions from their shapes.
+
+    Args:
+        ports: What is expected.
+        inputs: By name.
 
     Raises:
         EngineError: Names, types or shapes do not fit; the message says what is expected.
     """
-    require_names("inputs", plan.inputs, inputs)
+    require_names("inputs", ports, inputs)
     arrays: Arrays = {}
     dims: dict[str, int] = {}
-    for port in plan.inputs:
-        array = np.asarray(inputs[port.name])
+    for port in ports:
+        try:
+            array = np.asarray(inputs[port.name])
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise EngineError(
+                f"input '{port.name}' is no array: {error}", fix=f"give {_words(port)}"
+            ) from error
         if array.dtype != port.dtype.numpy:
             raise EngineError(
                 f"input '{port.name}' has type {array.dtype}, expected {port.dtype.numpy}",
@@ -37,6 +68,40 @@ def bind_inputs(
         bind_shape(port, array.shape, dims)
         arrays[port.name] = array
     return arrays, dims
+
+
+def require_mapping(what: str, arrays: object) -> None:
+    """Check that arrays are given by name.
+
+    Raises:
+        EngineError: They are not.
+    """
+    if not isinstance(arrays, Mapping):
+        raise EngineError(
+            f"{what} are given as {type(arrays).__name__}, not by name",
+            fix="give a dictionary of arrays, e.g. engine.run({'x': array})",
+        )
+
+
+def all_dims(plan: TakesInputs, dims: Mapping[str, int] | None) -> dict[str, int]:
+    """Sizes of all free dimensions: those given, else the tuned ones.
+
+    Raises:
+        EngineError: There is no such dimension, or the size is none.
+    """
+    given = {} if dims is None else dims
+    require_mapping("sizes of free dimensions", given)
+    for name, size in given.items():
+        if name not in plan.free:
+            raise EngineError(
+                f"the plan has no free dimension {name!r}",
+                fix=f"its free dimensions: {', '.join(plan.free) or 'none'}",
+            )
+        if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
+            raise EngineError(
+                f"{name!r} is given the size {size!r}", fix="give an int that is at least 1"
+            )
+    return {**plan.free, **{name: int(size) for name, size in given.items()}}
 
 
 def require_names(what: str, ports: Sequence[Port], arrays: Mapping[str, object]) -> None:
@@ -84,25 +149,66 @@ def bind_shape(port: Port, shape: tuple[int, ...], dims: dict[str, int]) -> None
         )
 
 
-def random_inputs(plan: Plan, seed: int, dims: Mapping[str, int] | None = None) -> Arrays:
+def require_values(ports: Sequence[Port], inputs: Mapping[str, NDArray[np.generic]]) -> None:
+    """Check that integers which index the model's tables lie within them.
+
+    Raises:
+        EngineError: One does not.
+    """
+    for port in ports:
+        array, limit = np.asarray(inputs[port.name]), port.draw_below
+        if limit and array.size and not -limit <= int(array.min()) <= int(array.max()) < limit:
+            raise EngineError(
+                f"input '{port.name}' holds numbers from {array.min()} to {array.max()}; the model's "
+                f"tables take {-limit} to {limit - 1}",
+                fix="give indices that the model knows",
+            )
+
+
+def random_inputs(plan: TakesInputs, seed: int, dims: Mapping[str, int] | None = None) -> Arrays:
     """Random inputs: floats from a normal distribution, integers within the port's limit.
 
     Args:
         plan: Whose inputs.
         seed: The same seed gives the same arrays.
         dims: Sizes of free dimensions; the tuned ones by default.
+
+    Raises:
+        EngineError: This machine's memory does not hold them.
     """
     rng = np.random.default_rng(seed)
     sizes = {**plan.free, **(dims or {})}
     arrays: Arrays = {}
     for port in plan.inputs:
         shape = tuple(evaluate(size, sizes) for size in port.shape)
+        _require_memory(port, shape)
         if port.dtype.is_float:
             arrays[port.name] = rng.standard_normal(shape, np.float32).astype(port.dtype.numpy)
         else:
-            below = 2 if port.dtype is DType.BOOL else port.draw_below or _DRAW_BELOW
-            arrays[port.name] = rng.integers(0, below, shape).astype(port.dtype.numpy)
+            drawn = rng.integers(*_limits(port), shape).astype(port.dtype.numpy)
+            arrays[port.name] = (
+                np.where(drawn == 0, drawn.dtype.type(1), drawn) if port.divides else drawn
+            )
     return arrays
+
+
+def _limits(port: Port) -> tuple[int, int]:
+    """The least integer to draw for a port, and the first that is too large."""
+    if port.dtype is DType.BOOL:
+        return 0, 2
+    if port.draw_below:
+        return 0, port.draw_below
+    return _DRAWN.get(port.dtype, (0, 2))
+
+
+def _require_memory(port: Port, shape: tuple[int, ...]) -> None:
+    needed, free = prod(shape) * _DRAWN_BYTES, free_bytes()
+    if free is not None and needed > free:
+        raise EngineError(
+            f"random values for {_words(port)} take {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB "
+            "of this machine's memory are free",
+            fix="use a machine with more memory",
+        )
 
 
 def _words(port: Port) -> str:

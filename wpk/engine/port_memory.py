@@ -31,23 +31,26 @@ def replaceable(plan: Plan, dims: Mapping[str, int]) -> frozenset[str]:
     )
 
 
-def require_apart(plan: Plan, places: Mapping[str, int], sizes: Mapping[str, int]) -> None:
+def require_apart(
+    sources: Mapping[str, int], targets: Mapping[str, int], sizes: Mapping[str, int]
+) -> None:
     """Check that no output lies in the memory of another port.
 
     Args:
-        plan: Whose ports.
-        places: Address of each.
+        sources: Address of each input.
+        targets: Address of each output, which may have an input's name.
         sizes: Bytes of each.
 
     Raises:
         EngineError: One does.
     """
-    outputs = {port.name for port in plan.outputs}
-    for one, other in combinations(places, 2):
-        low, high = sorted((one, other), key=lambda name: places[name])
-        if {one, other} & outputs and places[low] + sizes[low] > places[high]:
+    written = [(name, place, True) for name, place in targets.items()]
+    read = [(name, place, False) for name, place in sources.items()]
+    for one, other in combinations((*read, *written), 2):
+        low, high = sorted((one, other), key=lambda port: port[1])
+        if (one[2] or other[2]) and low[1] + sizes[low[0]] > high[1]:
             raise EngineError(
-                f"'{one}' and '{other}' share memory, and a run writes while it reads",
+                f"'{one[0]}' and '{other[0]}' share memory, and a run writes while it reads",
                 fix="give each output memory of its own",
             )
 

@@ -1,53 +1,171 @@
 """Generate a plan's kernels again with the installed headers, and refuse any that differ.
 
 The CPU never compiles what a plan file carries: it executes what this installation generates from
-template, problem and schedule. One digest proves that it is the source of the plan's cubin.
+template, problem and schedule, where the template says that it carries the problem and that the schedule
+is legal. One digest proves that it is the source of the plan's cubin.
 """
 
+import struct
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
 import wpk
-from wpk.errors import PlanError
+from wpk.errors import PlanError, ScheduleError
 from wpk.kernel_source import KernelSource
+from wpk.launch import Launch
 from wpk.plans.plan import Choice, Plan, Step
+from wpk.schedules.early import EARLY
+from wpk.schedules.packings import packed_shape
 from wpk.schedules.registry import TEMPLATE_OF
+from wpk.schedules.template import Schedule, ScheduleTemplate
+from wpk.targets.largest import largest_target
+from wpk.targets.target import Target
+
+_MAX_PARAMETER = 2**31 - 1
+
+# What arithmetic on numbers that nobody foresaw may end in.
+_NONSENSE = (
+    ArithmeticError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+    ScheduleError,
+    struct.error,
+)
 
 
 def regenerate(plan: Plan) -> dict[str, KernelSource]:
     """The source of every kernel, by digest.
 
     Raises:
-        PlanError: A template is unknown or has another version, or generates another kernel.
+        PlanError: A template is unknown or has another version, does not carry its problem or
+            schedule, or generates another kernel; or a weight is not packed as its kernel reads it.
     """
     sources: dict[str, KernelSource] = {}
-    for index, step in enumerate(plan.steps):
-        if isinstance(step.choice, Choice):
-            sources |= _regenerate_step(plan, step, step.choice, f"plan.steps[{index}]")
+    target = largest_target(plan.arch)
+    with np.errstate(all="ignore"):  # numbers that nobody foresaw are refused with words
+        for index, step in enumerate(plan.steps):
+            if isinstance(step.choice, Choice):
+                sources |= _Regenerated(plan, step, step.choice, index, target).sources
+    missing = sorted(set(plan.kernels) - set(sources))
+    if missing:
+        raise _differs(plan, f"plan.kernels.{missing[0][:12]}", "no step launches it")
     return sources
 
 
-def _regenerate_step(plan: Plan, step: Step, choice: Choice, path: str) -> dict[str, KernelSource]:
-    template = TEMPLATE_OF.get(choice.template)
-    if template is None or not isinstance(step.operator.problem, template.problem_type):
-        raise _differs(plan, f"{path}.choice.template", f"{choice.template!r} is unknown here")
-    if template.version != choice.version:
-        raise _differs(
-            plan,
-            f"{path}.choice.version",
-            f"{choice.template} {choice.version}, installed is {template.version}",
-        )
-    try:
-        schedule = template.schedule_from(choice.schedule)
-    except TypeError as error:
-        raise _differs(plan, f"{path}.choice.schedule", str(error)) from error
-    sources = {s.digest: s for s in template.instantiate(step.operator.problem, schedule)}
-    if template.launches(step.operator.problem, schedule) != step.launches:
-        claimed = sorted({launch.kernel[:12] for launch in step.launches})
-        raise _differs(
-            plan,
-            f"{path}.launches",
-            f"operator '{step.operator.name}' has kernels {', '.join(claimed)}; installed headers "
-            f"give {', '.join(digest[:12] for digest in sorted(sources))}",
-        )
-    return sources
+class _Regenerated:
+    """One step, generated again.
+
+    Attributes:
+        sources: Its kernels, by digest.
+    """
+
+    def __init__(self, plan: Plan, step: Step, choice: Choice, index: int, target: Target) -> None:
+        self._plan, self._step, self._path = plan, step, f"plan.steps[{index}]"
+        template = self._template(choice)
+        schedule = self._schedule(template, choice, target)
+        self._check_weight(template, schedule)
+        launches: tuple[Launch, ...]
+        try:
+            made = template.instantiate(step.operator.problem, schedule)
+            self.sources = {source.digest: source for source in made}
+            launches = template.launches(step.operator.problem, schedule)
+        except _NONSENSE as error:
+            raise self._wrong("choice.schedule", f"gives no kernel: {_words(error)}") from error
+        if launches != step.launches:
+            claimed = sorted({launch.kernel[:12] for launch in step.launches})
+            raise self._wrong(
+                "launches",
+                f"operator '{step.operator.name}' has kernels {', '.join(claimed)}; installed "
+                f"headers give {', '.join(digest[:12] for digest in sorted(self.sources))}",
+            )
+
+    def _template(self, choice: Choice) -> ScheduleTemplate[Any, Any]:
+        template = TEMPLATE_OF.get(choice.template)
+        problem = self._step.operator.problem
+        if template is None or not isinstance(problem, template.problem_type):
+            raise self._wrong("choice.template", f"{choice.template!r} is unknown here")
+        if template.version != choice.version:
+            raise self._wrong(
+                "choice.version",
+                f"{choice.template} {choice.version}, installed is {template.version}",
+            )
+        return template
+
+    def _schedule(
+        self, template: ScheduleTemplate[Any, Any], choice: Choice, target: Target
+    ) -> Schedule:
+        """The schedule, where the template carries the problem and calls it legal."""
+        problem = self._step.operator.problem
+        for name, value in choice.schedule:
+            if not 0 <= value <= _MAX_PARAMETER:
+                raise self._wrong("choice.schedule", f"{name}={value} is out of range")
+        if len(dict(choice.schedule)) != len(choice.schedule):
+            raise self._wrong("choice.schedule", "a parameter stands twice")
+        try:
+            schedule: Schedule = template.schedule_from(choice.schedule)
+        except TypeError as error:
+            raise self._wrong("choice.schedule", str(error)) from error
+        try:
+            reason = template.why_not(problem, target)
+        except _NONSENSE as error:
+            reason = _words(error)
+        if reason is not None:
+            raise self._wrong("operator.problem", f"{template.name} does not carry it: {reason}")
+        try:
+            reason = _why_unlisted(template, problem, schedule, target)
+            reason = reason or template.why_illegal(problem, schedule, target)
+        except _NONSENSE as error:
+            reason = _words(error)
+        if reason is not None:
+            raise self._wrong("choice.schedule", f"is illegal: {reason}")
+        return schedule
+
+    def _check_weight(self, template: ScheduleTemplate[Any, Any], schedule: Schedule) -> None:
+        """The constant operand is what the schedule's packing makes of the problem's."""
+        step, problem = self._step, self._step.operator.problem
+        try:
+            packing = template.packing(problem, schedule)
+            if packing is None:
+                return
+            dtype = problem.precision.storage  # type: ignore[union-attr]  # only these are packed
+            shape = packed_shape(packing, problem, dtype.bytes)
+        except _NONSENSE as error:
+            raise self._wrong("choice.schedule", f"gives no packing: {_words(error)}") from error
+        weight = self._plan.weights.get(step.inputs[1])
+        seen = None if weight is None else (weight.packing, weight.dtype, weight.shape)
+        if seen != (packing, dtype, shape):
+            raise self._wrong(
+                "inputs[1]",
+                f"{seen or 'no weight'}; the kernel reads {(packing, dtype, shape)}",
+            )
+
+    def _wrong(self, field: str, what: str) -> PlanError:
+        return _differs(self._plan, f"{self._path}.{field}", what)
+
+
+def _why_unlisted(
+    template: ScheduleTemplate[Any, Any], problem: Any, schedule: Schedule, target: Target
+) -> str | None:
+    """Why a parameter has a value that no search tries; None if all have one that is tried.
+
+    What is tried may depend on how many multiprocessors a GPU has, which is not known here: such
+    parameters are left to the template's constraints.
+    """
+    on_large = template.axes(problem, target)
+    on_small = template.axes(problem, replace(target, sm_count=1))
+    for name, value in schedule.parameters():
+        tried = on_large[name]
+        if name != EARLY and tried == on_small[name] and value not in tried:
+            return f"{name}={value} is none of {', '.join(map(str, tried[:12]))}"
+    return None
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _differs(plan: Plan, path: str, what: str) -> PlanError:

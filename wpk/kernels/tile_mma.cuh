@@ -223,6 +223,7 @@ WPK_DEVICE void multiplyTiles(float (&acc)[Shape::tilesM][Shape::tilesN][4], uns
     }
     waitCopies<0>();
     __syncthreads(); // the ring is free for the epilogue
+    giveBackCuts(T{}, acc);
 }
 
 // Puts groups of a gathered row into a swizzled tile as 16-byte chunks of To.

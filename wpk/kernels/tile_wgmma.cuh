@@ -46,14 +46,15 @@ WPK_DEVICE void multiplyWgmmaRing(
     waitWgmma<0>(acc);
 }
 
-// The same by what the operands need, over the steps of `range`; `place` goes on. All consumers call it.
-template <class T, class Shape, class Range, class Limits>
+// The same by what the operands need, over the steps of `range`; `place` goes on. ConstantB: no kernel writes B. All
+// consumers call it.
+template <class T, class Shape, bool ConstantB, class Range, class Limits>
 WPK_DEVICE void multiplyRing(float (&acc)[Shape::accumulators], unsigned char* shared, const WgmmaRing<Shape>& ring,
     RingPlace<Shape::stages>& place, const Range& range, const Limits& limits)
 {
     if constexpr (Shape::isSplit)
     {
-        multiplySplitRing(acc, shared, ring, place, range.count, limits, range.first * Shape::boxes);
+        multiplySplitRing<ConstantB>(acc, shared, ring, place, range.count, limits, range.first * Shape::boxes);
     }
     else if constexpr (!isSame<Limits, NoLimits>)
     {
@@ -84,7 +85,7 @@ WPK_DEVICE void multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
     if (warpIndex() < Shape::warpsM)
     {
         RingPlace<Shape::stages> place;
-        multiplyRing<T>(acc, shared, ring, place, range, limits);
+        multiplyRing<T, Shape, Tiles::kConstantB>(acc, shared, ring, place, range, limits);
         if (Shape::fillers > 1)
             ring.release(place.last());
     }

@@ -80,6 +80,7 @@ template <class Problem, class Shape, int Steps, int Stored, class TilesAt, clas
 WPK_DEVICE void computeWgmmaTiles(unsigned char* shared, const TilesAt& tilesAt, const Rows& rows,
     const void* const* operands, void* y, int rowLimit, int valid, const Limits& limits = Limits())
 {
+    constexpr bool kConstantB = decltype(tilesAt(0, 0))::kConstantB;
     const WgmmaRing<Shape> ring(sharedAddress(shared));
     TilesInTurn<Shape, Stored> turn(rowLimit);
     const bool isProducer = threadIdx.x == Shape::consumers;
@@ -102,7 +103,7 @@ WPK_DEVICE void computeWgmmaTiles(unsigned char* shared, const TilesAt& tilesAt,
     for (; !turn.isDone(); turn.advance())
     {
         float acc[Shape::accumulators] = {};
-        multiplyRing<typename Problem::Multiply>(acc, shared, ring, place, whole, limits);
+        multiplyRing<typename Problem::Multiply, Shape, kConstantB>(acc, shared, ring, place, whole, limits);
         ring.release(place.last());
         if (Shape::isSplit)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more

@@ -83,9 +83,26 @@ WPK_DEVICE void takeSums(float (&acc)[Count], float (&sums)[Count], Tf32Parts<Sl
     keepUntilHere(acc);
 }
 
-// Of a box of B, what the unit cuts off its numbers, rounded to tf32; to `small`, where it lies as the box does. All
-// consumers of the block share in it.
-template <class Shape>
+// What the unit cuts off a number of B. Nearest: the number lies as the packings of that name say, so that what the
+// unit reads is the nearest number of tf32, and its lower bits are what is left.
+template <bool Nearest>
+WPK_DEVICE float smallPart(float stored)
+{
+    const uint32 bits = asUint32(stored);
+    const float big = asFloat(bits & ~0x1fffu);
+    if constexpr (Nearest)
+    {
+        return asFloat(bits - ((bits & 0x1000u) << 1)) - big;
+    }
+    else
+    {
+        return asFloat(roundToTf32(stored - big)); // two bits more than with the nearest number, so rounded
+    }
+}
+
+// Of a box of B, what the unit cuts off its numbers; to `small`, where it lies as the box does. All consumers of the
+// block share in it.
+template <class Shape, bool Nearest>
 WPK_DEVICE void splitBox(const unsigned char* box, unsigned char* small)
 {
     constexpr int kVectors = Shape::boxBytesB / 16, kItems = ceilDivide(kVectors, Shape::consumers);
@@ -113,10 +130,7 @@ WPK_DEVICE void splitBox(const unsigned char* box, unsigned char* small)
             const int place = first + item * Shape::consumers;
             WPK_UNROLL
             for (int e = 0; e < 4; ++e)
-            {
-                const float value = values[item][e];
-                values[item][e] = asFloat(roundToTf32(value - asFloat(asUint32(value) & ~0x1fffu)));
-            }
+                values[item][e] = smallPart<Nearest>(values[item][e]);
             if (exists(place))
                 store<float, 4>(reinterpret_cast<float*>(small + place * 16), values[item]);
         }
@@ -125,8 +139,8 @@ WPK_DEVICE void splitBox(const unsigned char* box, unsigned char* small)
 
 // The same in fp32, as three products of tf32 (split_fp32.cuh). A warp loads its rows of A and splits them in
 // registers. B stays as it is, since the unit cuts it; all together write what is cut off beside the ring. What a box
-// adds is summed apart, since tensor cores cut sums.
-template <class Shape, class Limits>
+// adds is summed apart, since tensor cores cut sums. ConstantB: B lies so that what the unit makes of it is nearest.
+template <bool ConstantB, class Shape, class Limits>
 WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned char* shared,
     const WgmmaRing<Shape>& ring, RingPlace<Shape::stages>& place, int count, const Limits& limits, int firstBox)
 {
@@ -148,7 +162,7 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned ch
             const int tileA = place.slot * Shape::stageBytes + box * Shape::boxBytesA;
             const int tileB = place.slot * Shape::stageBytes + Shape::bytesA + box * Shape::boxBytesB;
             const int smallB = ring.smallB(boxes);
-            splitBox<Shape>(shared + tileB, shared + smallB);
+            splitBox<Shape, ConstantB>(shared + tileB, shared + smallB);
             loadLimited<SplitFp32>(values, ring.shared + tileA, kept, limits, firstBox + boxes + 1);
             takeSums(acc, sums, parts); // of the box before
             if (box == 0 && step > 0)
@@ -174,6 +188,7 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned ch
         place.advance();
     }
     takeSums(acc, sums, parts);
+    giveBackCuts<minOf(kSlices, 3)>(acc);
 }
 
 } // namespace wpk

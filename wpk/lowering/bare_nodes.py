@@ -9,9 +9,9 @@ from wpk.extent import Extent
 from wpk.graph_passes.query import ONNX_DOMAINS
 from wpk.lowering import view_ops
 from wpk.lowering.partition import element_type
+from wpk.lowering.refusal import RefusedError
 from wpk.lowering.shape_values import expanded
 from wpk.lowering.state import LoweringState
-from wpk.lowering.symbols import RefusedError
 from wpk.lowering.views import NotAViewError, View
 
 ALIASES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Slice")
@@ -48,6 +48,11 @@ def _concat(state: LoweringState, node: gs.Node) -> None:
     leading = next((p.leading for p in parts if p.leading.free), parts[0].leading)
     if axis == 0 and leading.free:
         raise RefusedError("Concat along the free dimension")
+    if any(0 in part.shape for part in parts):
+        raise RefusedError("Concat with an empty tensor")
+    sizes = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
+    if len(sizes) > 1:
+        raise RefusedError(f"Concat of shapes {', '.join(str(part.shape) for part in parts)}")
     total = sum(part.shape[axis] for part in parts)
     shape = (*parts[0].shape[:axis], total, *parts[0].shape[axis + 1 :])
     leading = Extent(total) if axis == 0 else leading
@@ -79,6 +84,8 @@ def _split(state: LoweringState, node: gs.Node) -> None:
     for tensor, count in zip(node.outputs, _parts(state, node, source.shape[axis]), strict=True):
         part = source.sliced(axis, start, count)
         start += count
+        if not tensor.name:
+            continue
         if part.tensor().alignment >= min(16, source.tensor().alignment):
             state.views[tensor.name] = part
         else:
@@ -92,14 +99,20 @@ def _parts(state: LoweringState, node: gs.Node, size: int) -> list[int]:
         if given is None:
             raise RefusedError("Split whose sizes are not constant")
     if given is not None:
-        return [int(n) for n in given]
+        parts = [int(n) for n in np.asarray(given).reshape(-1)]
+        if len(parts) != len(node.outputs) or sum(parts) != size or min(parts) < 1:
+            raise RefusedError(f"Split of {size} into {parts}")
+        return parts
     step = math.ceil(size / len(node.outputs))
-    return [min(step, size - i * step) for i in range(len(node.outputs))]
+    parts = [min(step, size - i * step) for i in range(len(node.outputs))]
+    if min(parts) < 1:
+        raise RefusedError(f"Split of {size} into {len(parts)} parts, some of which are empty")
+    return parts
 
 
 def _alias(state: LoweringState, node: gs.Node) -> bool:
     """Another view of the input; False where it needs a copy."""
-    parameters = [state.context.values(state.view(t)) if t.name else None for t in node.inputs[1:]]
+    parameters = view_ops.parameters(node, lambda t: state.context.values(state.view(t)))
     source = state.view(node.inputs[0])
     try:
         view = view_ops.read(node, source.shape, parameters)(source)
@@ -131,7 +144,10 @@ def _pick(state: LoweringState, node: gs.Node) -> bool:
     axis = int(node.attrs.get("axis", 0)) % len(source.shape)
     if axis == 0 and source.leading.free:
         return False
-    at = int(np.asarray(index.values).reshape(())) % source.shape[axis]
+    size = source.shape[axis]
+    at = int(np.asarray(index.values).reshape(()))
+    if not -size <= at < size:
+        raise RefusedError(f"Gather of element {at} of {size}")
     rest = (*source.shape[:axis], *source.shape[axis + 1 :]) or (1,)
-    state.views[node.outputs[0].name] = source.sliced(axis, at, 1).reshaped(rest)
+    state.views[node.outputs[0].name] = source.sliced(axis, at % size, 1).reshaped(rest)
     return True

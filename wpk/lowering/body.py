@@ -5,7 +5,8 @@ view operators touch them, element-wise operators build one expression, and the 
 product, pooling, reduction, normalisation) splits that expression in prologue and epilogue.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +15,21 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType
-from wpk.expression import Expression
 from wpk.extent import Extent
+from wpk.graph_passes.query import ONNX_DOMAINS
 from wpk.lowering import view_ops
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise_ops import cast, express, is_elementwise
+from wpk.lowering.integers import (
+    COMPARISONS,
+    require_exact,
+    require_plain_narrowing,
+    wrapped,
+)
+from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import (
     Anchor,
     Computed,
-    RefusedError,
     Step,
     Symbol,
     merge,
@@ -34,9 +41,9 @@ from wpk.lowering.views import NotAViewError, View, contiguous_strides
 
 AnchorShape = Callable[[gs.Node, Sequence[Symbol | None], Context], tuple[tuple[int, ...], Extent]]
 
-_COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN"}
 _LOGIC = {"And", "Or", "Not"}
-_EXACT_INTEGER = 2**24  # fp32 holds every integer up to here
+_OTHERS = {"Cast", "Constant", *view_ops.OPERATORS}
+_OMITTED_LIMITS = {1: -math.inf, 2: math.inf}
 
 
 @dataclass(frozen=True)
@@ -79,23 +86,43 @@ def read_body(
         RefusedError: The body does not follow the grammar, or holds an unknown operator.
         NotAViewError: A tensor's memory layout stands in the way.
     """
-    reader = _Reader(body.name, context, anchor_shapes)
+    reader = _Reader(body, context, anchor_shapes)
     reader.known.update(inputs)
     for node in body.nodes:
         reader.read(node)
     return reader.computed(reader.known[body.output])
 
 
+def require_supported(body: Body, anchors: Collection[str]) -> None:
+    """Check that every operator of a body is one that lowering knows.
+
+    Raises:
+        RefusedError: At the first one that is not.
+    """
+    for node in body.nodes:
+        known = node.op in anchors or is_elementwise(node.op) or node.op in _OTHERS
+        if not known or node.domain not in ONNX_DOMAINS:
+            raise RefusedError(f"operator {node.op} is not supported", node)
+
+
 class _Reader:
     def __init__(
-        self, name: str, context: Context, anchor_shapes: Mapping[str, AnchorShape]
+        self, body: Body, context: Context, anchor_shapes: Mapping[str, AnchorShape]
     ) -> None:
-        self.name = name
+        self.name = body.name
+        self.output = body.output
         self.known: dict[str, Symbol] = {}
         self.context = context
         self.anchor_shapes = anchor_shapes
 
     def read(self, node: gs.Node) -> None:
+        try:
+            self._read(node)
+        except RefusedError as refusal:
+            refusal.locate(node)
+            raise
+
+    def _read(self, node: gs.Node) -> None:
         if node.op == "Constant":
             name = node.outputs[0].name
             self.known[name] = self.context.added(f"{self.name}.{name}", _constant(node))
@@ -111,7 +138,7 @@ class _Reader:
             return self.elementwise(node)
         if node.op in self.anchor_shapes:
             return self.anchored(node)
-        raise RefusedError(f"operator {node.op} is not supported")
+        raise RefusedError(f"operator {node.op} is not supported", node)
 
     def values(self, tensor: gs.Tensor) -> NDArray[Any] | None:
         """The values of a tensor that is known now, or None."""
@@ -132,12 +159,12 @@ class _Reader:
         values = self.context.constants.get(symbol.source)
         if values is not None and values.size == 1:
             scalar = of_scalar(float(values.reshape(())), symbol.dtype)
-            return replace(scalar, shape=symbol.shape)
+            return replace(scalar, shape=symbol.shape, leading=symbol.leading)
         return of_view(symbol)
 
     def viewed(self, node: gs.Node) -> Symbol:
         symbol = self.symbol(node.inputs[0])
-        parameters = [self.values(t) if t.name else None for t in node.inputs[1:]]
+        parameters = view_ops.parameters(node, self.values)
         apply = view_ops.read(node, symbol.shape, parameters)
         try:
             if isinstance(symbol, View):
@@ -155,18 +182,41 @@ class _Reader:
     def cast(self, node: gs.Node) -> Symbol:
         symbol = self.computed(self.symbol(node.inputs[0]))
         target = view_ops.cast_target(node)
+        is_stored = node.outputs[0].name == self.output
+        require_plain_narrowing(symbol, target, is_stored=is_stored)
         return replace(
             symbol, expression=cast(symbol.expression, symbol.dtype, target), dtype=target
         )
 
     def elementwise(self, node: gs.Node) -> Computed:
-        parts = [self.computed(self.symbol(t)) for t in node.inputs if t.name]
+        parts = [self.operand(node, index) for index in range(len(node.inputs))]
         if node.op == "Dropout":
-            parts = parts[:1]
-        _check_integers(node, parts)
+            parts = parts[:1] if self.is_inference(node) else []
+        if not parts:
+            raise RefusedError(f"{node.op} in training mode, or in one that is no constant")
+        require_exact(node.op, parts, bool(node.attrs.get("fmod", 0)))
         expressions, merged = merge(parts)
-        expression: Expression = express(node.op, expressions, node.attrs)
-        return replace(merged, expression=expression, dtype=_result_type(node.op, parts))
+        dtype = _result_type(node.op, parts)
+        expression = wrapped(node.op, express(node.op, expressions, node.attrs), dtype)
+        return replace(merged, expression=expression, dtype=dtype)
+
+    def operand(self, node: gs.Node, index: int) -> Computed:
+        """What an input of an element-wise node stands for; a limit that is left out is infinite."""
+        if node.inputs[index].name:
+            return self.computed(self.symbol(node.inputs[index]))
+        dtype = self.symbol(node.inputs[0]).dtype
+        if node.op == "Clip" and index in _OMITTED_LIMITS:
+            return of_scalar(_OMITTED_LIMITS[index], dtype)
+        if node.op == "Dropout" and index:
+            return of_scalar(0.0, dtype)
+        raise RefusedError(f"{node.op} without its input {index + 1}")
+
+    def is_inference(self, node: gs.Node) -> bool:
+        """Whether a Dropout is known to do nothing."""
+        if len(node.inputs) < 3 or not node.inputs[2].name:
+            return True
+        training = self.values(node.inputs[2])
+        return training is not None and not training.any()
 
     def anchored(self, node: gs.Node) -> Computed:
         inputs = tuple(self.symbol(t) if t.name else None for t in node.inputs)
@@ -191,21 +241,8 @@ def _stepped(node: gs.Node, symbol: Computed, apply: Callable[[View], View]) -> 
     return replace(symbol, shape=probe.shape, leading=probe.leading, steps=(*symbol.steps, step))
 
 
-def _check_integers(node: gs.Node, parts: Sequence[Computed]) -> None:
-    """Refuse integer arithmetic: it is carried in fp32, which holds only 24 bits."""
-    wide = [p for p in parts if p.dtype in (DType.INT32, DType.INT64)]
-    if not wide or node.op == "Identity":
-        return
-    tensors = [p for p in wide if p.operands or p.anchor]
-    scalars = [leaf.value for p in wide for leaf in [p.expression] if hasattr(leaf, "value")]
-    exact = len(tensors) <= 1 and all(abs(v) < _EXACT_INTEGER for v in scalars)
-    if node.op in _COMPARISONS and exact:
-        return
-    raise RefusedError(f"{node.op} on integer tensors that are not constant")
-
-
 def _result_type(op: str, parts: Sequence[Computed]) -> DType:
-    if op in _COMPARISONS or op in _LOGIC:
+    if op in COMPARISONS or op in _LOGIC:
         return DType.BOOL
     chosen = parts[1:] if op == "Where" else parts
     tensors = [p for p in chosen if p.operands or p.anchor is not None] or list(chosen)

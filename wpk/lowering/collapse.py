@@ -4,15 +4,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from wpk.lowering.symbols import RefusedError
+from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
 
-def collapse(views: Sequence[View], most: int) -> tuple[tuple[int, ...], list[View]]:
+def collapse(
+    views: Sequence[View], most: int, row: int | None = None
+) -> tuple[tuple[int, ...], list[View]]:
     """The smallest common shape, and the views with it.
 
     All views have the same shape. Axes of extent 1 vanish (never a free one), and neighbouring axes
     merge where every view's outer stride is its inner stride times the inner extent.
+
+    Args:
+        views: What steps through the axes.
+        most: Axes that may remain.
+        row: An axis that stays, whatever its extent: padding is written behind it.
 
     Raises:
         RefusedError: More than ``most`` axes remain.
@@ -21,9 +28,13 @@ def collapse(views: Sequence[View], most: int) -> tuple[tuple[int, ...], list[Vi
     free = next((v.leading for v in views if v.leading.free), None)
     groups: list[list[int]] = []
     for axis, extent in enumerate(shape):
-        if extent == 1 and not (axis == 0 and free):
+        if extent == 1 and axis != row and not (axis == 0 and free):
             continue
-        if groups and all(_continues(view, groups[-1][-1], axis) for view in views):
+        if (
+            groups
+            and row not in (axis, groups[-1][-1])
+            and all(_continues(view, groups[-1][-1], axis) for view in views)
+        ):
             groups[-1].append(axis)
         else:
             groups.append([axis])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision, from_numpy
 from wpk.extent import Extent
-from wpk.lowering.symbols import RefusedError
+from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View, contiguous_strides
 
 
@@ -19,15 +19,20 @@ class Context:
 
     Attributes:
         precision: The precision asked for; tensors that stayed fp32 are computed in fp32.
+        opset: Opset of the optimized graph: what its operators mean.
         constants: Constants by name; lowering adds those that it derives.
     """
 
     precision: Precision
+    opset: int
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def values(self, view: View) -> NDArray[Any] | None:
-        """The elements of a constant's view with its shape; None for activations."""
-        if view.source not in self.constants:
+        """The elements of a constant's view with its shape; None for activations.
+
+        None, too, for a constant that a free dimension repeats.
+        """
+        if view.source not in self.constants or view.leading.free is not None:
             return None
         flat = np.ascontiguousarray(self.constants[view.source]).reshape(-1)[view.offset :]
         strides = [s * flat.itemsize for s in view.strides]
@@ -35,7 +40,7 @@ class Context:
 
     def constant(self, view: View, shape: Sequence[int] | None = None) -> View | None:
         """A constant's view as a contiguous constant of its own; None for activations."""
-        if view.source not in self.constants:
+        if view.source not in self.constants or view.leading.free is not None:
             return None
         original = self.constants[view.source]
         new = tuple(shape) if shape is not None else view.shape

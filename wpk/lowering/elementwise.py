@@ -17,7 +17,7 @@ def lower_elementwise(result: Computed, y: View) -> Lowered:
         y: The output's memory, seen with the shape of the domain.
     """
     views = [view.broadcast(y.shape, y.leading) for view in result.operands]
-    shape, (target, *sources) = collapse([y, *views], _MAX_AXES)
+    shape, (target, *sources) = collapse([y, *views], _MAX_AXES, _row_of_one(y))
     problem = Elementwise(
         leading=target.leading,
         shape=shape,
@@ -26,3 +26,11 @@ def lower_elementwise(result: Computed, y: View) -> Lowered:
         y=target.tensor(),
     )
     return Lowered(problem, tuple(views))
+
+
+def _row_of_one(y: View) -> int | None:
+    """The axis behind which padding lies, where it has but one element; else None."""
+    along = [axis for axis, stride in enumerate(y.strides) if stride == 1]
+    if not y.padding or any(y.shape[axis] > 1 for axis in along):
+        return None
+    return along[-1] if along else None

@@ -135,8 +135,6 @@ def _pow(inputs: Sequence[Expression], _: Attributes) -> Expression:
             return apply("Mul", base, base)
         case Scalar(3.0):
             return apply("Mul", base, apply("Mul", base, base))
-        case Scalar(0.5):
-            return apply("Sqrt", base)
     return apply("Pow", base, exponent)
 
 

@@ -1,46 +1,68 @@
 """Lower an optimized graph to operators over values in memory."""
 
-import numpy as np
+from collections.abc import Mapping
+from functools import partial
+
 import onnx_graphsurgeon as gs
 
-from wpk.dtypes import DType, Precision
-from wpk.errors import UnsupportedError
+from wpk.dtypes import Precision
+from wpk.errors import GraphError, WpkError
 from wpk.graph_passes.query import ONNX_DOMAINS
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
+from wpk.lowering.anchors.base import Lowered
+from wpk.lowering.anchors.normalisation import OPERATORS as NORMALISATIONS
 from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.bare_nodes import ALIASES, lower_bare
-from wpk.lowering.body import read_body
-from wpk.lowering.context import Context, constant_view
+from wpk.lowering.body import read_body, require_supported
+from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
+from wpk.lowering.free_axis import sized_value
 from wpk.lowering.memory_map import MemoryMap
-from wpk.lowering.partition import body_of, element_type, functions_of
-from wpk.lowering.placement import ALIGNMENT, place_concatenations
+from wpk.lowering.partition import body_of, element_type, functions_of, require_one_output
+from wpk.lowering.placement import ALIGNMENT, element_bytes, place_concatenations
 from wpk.lowering.ports import enter, leave
 from wpk.lowering.program import Program
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.refused_nodes import RefusedNodes, refusals, require_shape
 from wpk.lowering.shape_values import shape_only_nodes
 from wpk.lowering.split_placement import place_split_parts
 from wpk.lowering.state import LoweringState
-from wpk.lowering.symbols import RefusedError
-from wpk.lowering.views import NotAViewError
+from wpk.lowering.symbols import Computed
+from wpk.lowering.views import NotAViewError, View
+from wpk.problems.padding import pads_its_columns
 
 
-def lower(graph: gs.Graph, precision: Precision, free: dict[str, int]) -> Program:
+def lower(
+    graph: gs.Graph,
+    precision: Precision,
+    free: dict[str, int],
+    reasons: Mapping[str, str] | None = None,
+) -> Program:
     """Lower the optimized graph.
 
     Args:
         graph: Output of the graph passes: typed, fused, laid out, with shapes.
         precision: The precision asked for.
         free: Tuned values of the free dimensions, by name.
+        reasons: Why graph passes left nodes alone, by the node's name; said with a refusal.
 
     Raises:
         UnsupportedError: Some nodes cannot be lowered; the message lists all of them.
+        GraphError: Lowering failed where it should not have.
     """
     plain: frozenset[str] = frozenset()
     while True:
         try:
-            return _attempt(_new_state(graph, precision, free, plain))
+            return _attempt(_new_state(graph, precision, free, plain), reasons or {})
         except NotAViewError as obstacle:
             plain |= {obstacle.source}  # lay it out row-major, and begin again
+        except WpkError:
+            raise
+        except Exception as error:
+            raise GraphError(
+                f"lowering failed: {type(error).__name__}: {error}",
+                fix="report this as a bug, with the model",
+            ) from error
 
 
 def _new_state(
@@ -52,41 +74,39 @@ def _new_state(
     slots |= shared.slots
     padded = _padded(graph, movable - set(slots))
     memory = MemoryMap(slots, padded, {**_inner_shapes(graph), **shared.wholes})
-    return LoweringState(graph, free, plain, Context(precision), memory)
+    return LoweringState(graph, free, plain, Context(precision, int(graph.opset)), memory)
 
 
-def _attempt(state: LoweringState) -> Program:
+def _attempt(state: LoweringState, reasons: Mapping[str, str]) -> Program:
     """The program, with the tensors in ``state.plain`` in plain layout.
 
     Raises:
         NotAViewError: The layout of another tensor stands in the way.
         UnsupportedError: Some nodes cannot be lowered.
+        GraphError: Lowering failed where it should not have.
     """
-    graph = state.graph
+    graph, refused = state.graph, RefusedNodes(state, reasons)
     functions, shapes_only = functions_of(graph), shape_only_nodes(graph)
-    refused: list[tuple[str, str, str]] = []
     for tensor in graph.inputs:
-        enter(state, tensor)
+        with refusals(state, partial(refused.add_port, "input", tensor)):
+            enter(state, tensor)
     for node in graph.nodes:
         if node.name in shapes_only:
             continue
-        try:
+        with refusals(state, partial(refused.add, node)):
             if not lower_bare(state, node):
                 _lower_body(state, node, functions)
-        except (NotAViewError, RefusedError) as refusal:
-            if isinstance(refusal, NotAViewError) and refusal.source not in state.plain:
-                raise
-            refused.append((node.name, node.op, str(refusal)))
-            _pretend(state, node)
-    if refused:
-        raise _unsupported(refused)
+            for tensor in node.outputs:
+                require_shape(tensor, state.views.get(tensor.name))
     for tensor in graph.outputs:
-        leave(state, tensor)
+        with refusals(state, partial(refused.add_port, "output", tensor)):
+            leave(state, tensor)
+    refused.require_none()
     used = {name for operator in state.operators for name in operator.inputs}
     return Program(
         inputs=tuple(t.name for t in graph.inputs),
         outputs=tuple(t.name for t in graph.outputs),
-        values=state.memory.values,
+        values={n: sized_value(v, state.free) for n, v in state.memory.values.items()},
         constants={n: v for n, v in state.context.constants.items() if n in used},
         buffers=state.memory.buffers,
         operators=tuple(state.operators),
@@ -96,6 +116,8 @@ def _attempt(state: LoweringState) -> Program:
 
 def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Function]) -> None:
     body = body_of(node, functions)
+    require_supported(body, SHAPES)
+    require_one_output(node, {t.name for t in state.graph.outputs})
     inputs = {
         inner: state.view(outer)
         for inner, outer in zip(body.inputs, node.inputs, strict=False)
@@ -112,22 +134,18 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     elif result.anchor is None:
         lowered = lower_elementwise(result, y)
     else:
-        lowered = RULES[result.anchor.node.op].lower(result, y, state.context)
+        lowered = _lower_anchor(result, result.anchor.node, y, state.context)
+    if not pads_its_columns(lowered.problem):
+        raise NotAViewError(output.name, home.shape, y.shape)
     state.emit(node.name, body.onnx_nodes, lowered, output.name, node.name)
 
 
-def _pretend(state: LoweringState, node: gs.Node) -> None:
-    """Give a refused node's outputs a place, so that the nodes after it are looked at too."""
-    for tensor in node.outputs:
-        if tensor.shape is None or tensor.name in state.views or not tensor.name:
-            continue
-        sizes = [state.free.get(n, 1) if isinstance(n, str) else n or 1 for n in tensor.shape]
-        try:
-            dtype = element_type(tensor)
-        except RefusedError:
-            dtype = DType.FP32
-        zeros = np.broadcast_to(np.zeros((), dtype.numpy), tuple(sizes) or (1,))
-        state.views[tensor.name] = constant_view(tensor.name, zeros)
+def _lower_anchor(result: Computed, node: gs.Node, y: View, context: Context) -> Lowered:
+    try:
+        return RULES[node.op].lower(result, y, context)
+    except RefusedError as refusal:
+        refusal.locate(node)
+        raise
 
 
 def _padded(graph: gs.Graph, movable: set[str]) -> frozenset[str]:
@@ -139,10 +157,18 @@ def _padded(graph: gs.Graph, movable: set[str]) -> frozenset[str]:
             continue
         if not any(_takes_channels_last(node, tensor, functions) for node in tensor.outputs):
             continue
-        dtype = element_type(tensor)
-        if dtype.is_float and tensor.shape[-1] * dtype.bytes % ALIGNMENT:
+        if _is_written_along_rows(tensor, functions):
+            continue
+        channels, size = tensor.shape[-1], element_bytes(tensor)
+        if isinstance(channels, int) and channels > 1 and channels * size % ALIGNMENT:
             names.add(tensor.name)
     return frozenset(names)
+
+
+def _is_written_along_rows(tensor: gs.Tensor, functions: dict[str, gs.Function]) -> bool:
+    """Whether a normalisation makes it, which writes padding behind its own rows only."""
+    made = [functions[node.op] for node in tensor.inputs if node.op in functions]
+    return any(node.op in NORMALISATIONS for function in made for node in function.nodes)
 
 
 def _takes_channels_last(
@@ -183,12 +209,3 @@ def _inner_shapes(graph: gs.Graph) -> dict[str, tuple[int, ...]]:
         if all(isinstance(n, int) for n in inner):
             shapes[name] = tuple(inner)
     return shapes
-
-
-def _unsupported(refused: list[tuple[str, str, str]]) -> UnsupportedError:
-    widths = [max(len(row[i]) for row in refused) for i in range(2)]
-    table = "\n".join(f"  {n:<{widths[0]}}  {op:<{widths[1]}}  {why}" for n, op, why in refused)
-    return UnsupportedError(
-        f"{len(refused)} nodes are not supported (node, operator, why):\n{table}",
-        fix="replace these operators before exporting, or split the model around them",
-    )

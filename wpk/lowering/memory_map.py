@@ -7,6 +7,7 @@ from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.lowering.placement import ALIGNMENT, Slot
 from wpk.lowering.program import Buffer, Value
+from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View, contiguous_strides
 
 
@@ -32,9 +33,11 @@ class MemoryMap:
         """The memory that a tensor is written to, made on first use."""
         if name in self.values:
             return self.view(name)
+        if 0 in shape:
+            raise RefusedError(f"an empty tensor, of shape {shape}")
         slot = self.slots.get(name)
         if slot is None:
-            return self._own(name, dtype, shape, leading)
+            return self.alone(name, dtype, shape, leading)
         rest = self.wholes[slot.parent]
         parent = self.home(slot.parent, dtype, (shape[0], *rest), leading)
         part = parent.sliced(slot.axis, slot.start, shape[slot.axis])
@@ -56,17 +59,24 @@ class MemoryMap:
         )
 
     def at(self, view: View) -> str:
-        """Name of a value that starts where the view starts."""
+        """Name of a value that starts where the view starts, and is seen as the view sees it."""
         if view.offset == 0:
             return view.source
-        name = f"{view.source}@{view.offset}"
+        stem = name = f"{view.source}@{view.offset}"
+        number = 1
+        while name in self.values and self.values[name] != self._seen(name, view, view.shape):
+            number += 1
+            name = f"{stem}.{number}"
         self.alias(name, view, view.shape)
         return name
 
     def alias(self, name: str, view: View, logical_shape: tuple[int, ...]) -> None:
         """Give a view a name of its own: a tensor within another, or another's reshape."""
+        self.values[name] = self._seen(name, view, logical_shape)
+
+    def _seen(self, name: str, view: View, logical_shape: tuple[int, ...]) -> Value:
         base = self.values[view.source]
-        self.values[name] = replace(
+        return replace(
             base,
             name=name,
             leading=view.leading,
@@ -77,7 +87,8 @@ class MemoryMap:
             logical_shape=logical_shape,
         )
 
-    def _own(self, name: str, dtype: DType, shape: tuple[int, ...], leading: Extent) -> View:
+    def alone(self, name: str, dtype: DType, shape: tuple[int, ...], leading: Extent) -> View:
+        """A buffer for one tensor, wherever it was to lie."""
         row = shape[-1]
         if name in self.padded:
             step = ALIGNMENT // dtype.bytes

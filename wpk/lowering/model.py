@@ -1,5 +1,6 @@
 """From a model file to a lowered program: load, graph passes, partition, lowering."""
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,15 +10,47 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import Precision
 from wpk.graph_passes.catalogue import pass_groups
 from wpk.graph_passes.manager import PassRecord, check_skips, run_passes
+from wpk.graph_passes.shapes import infer_shapes
 from wpk.loading import load_graph
+from wpk.lowering.flat_graph import FlatGraph, flatten
+from wpk.lowering.free_sizes import constants_that_meet, sizes_to_check
 from wpk.lowering.lower import lower
 from wpk.lowering.program import NodeRecord, Program
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage, how many of its parts are done, and how many there are."""
 
+SIMPLIFYING = ("attention-parts", "block-movement", "constant-folding", "inline-conditionals")
+"""Passes that replace operators which lowering does not know."""
+
 TUNED_FREE_SIZE = 1
 """Size at which a free dimension is tuned: the batch that latency is measured at."""
+
+
+Observer = Callable[[str, gs.Graph], None]
+"""Called with the name of a pass that has rewritten, and the graph as it is behind it."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a model is lowered from.
+
+    Attributes:
+        path: The ONNX file.
+        shapes: Shapes of inputs, where the model leaves them free.
+        precision: Written into the graph's types.
+        skip: Names of passes not to run.
+    """
+
+    path: Path
+    shapes: Mapping[str, Sequence[int]]
+    precision: Precision
+    skip: Collection[str]
+
+
+LARGE = 2**22
+"""Elements of all values together from which on a model is not checked at the largest size of its
+free dimension, unless a constant meets that dimension: seconds on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -25,20 +58,26 @@ class LoweredModel:
     """A model on its way, with what happened to it.
 
     Attributes:
+        source: What it was made from.
         program: Operators and values.
         graph: The optimized graph: function bodies are the operators' references.
+        original: The graph as loaded.
         before: Nodes as loaded.
         after: Nodes of the optimized graph.
         passes: What each pass did, in order.
         opset: Opset of the file.
+        free_sizes: At which a free dimension must be checked.
     """
 
+    source: Source
     program: Program
     graph: gs.Graph
+    original: FlatGraph
     before: tuple[NodeRecord, ...]
     after: tuple[NodeRecord, ...]
     passes: tuple[PassRecord, ...]
     opset: int
+    free_sizes: tuple[int, ...]
 
 
 def lower_model(
@@ -61,23 +100,72 @@ def lower_model(
         GraphError: The model is damaged, or a pass is unknown.
         UnsupportedError: Some nodes cannot be carried; all are listed.
     """
+    source = Source(path, shapes, precision, skip)
     groups = pass_groups(precision)
-    names = {each.name for group in groups for each in group}
-    check_skips(skip, names)
+    check_skips(skip, {each.name for group in groups for each in group})
     graph = load_graph(path, shapes)
-    opset, before = int(graph.opset), _nodes(graph)
+    infer_shapes(graph)
+    before, original = _nodes(graph), flatten(graph)
+    sizes, met = sizes_to_check(graph), constants_that_meet(graph)
+    records = _rewrite(graph, source, progress)
+    free = {
+        t.shape[0]: TUNED_FREE_SIZE for t in graph.inputs if t.shape and isinstance(t.shape[0], str)
+    }
+    program = lower(graph, precision, free, _reasons(records))
+    if progress is not None:
+        progress("graph passes", len(groups), len(groups))
+    if not met and _elements(program) * sizes[-1] > LARGE:
+        sizes = sizes[:-1]
+    return LoweredModel(
+        source, program, graph, original, before, _nodes(graph), records, original.opset, sizes
+    )
+
+
+def _reasons(records: Sequence[PassRecord]) -> dict[str, str]:
+    """Why the passes that would have turned a node into simpler ones did not, by its name."""
+    return {
+        refusal.node: f"{record.name}: {refusal.reason}"
+        for record in records
+        if record.name in SIMPLIFYING
+        for refusal in record.refusals
+    }
+
+
+def replay_passes(source: Source, observe: Observer) -> None:
+    """Load a model and run its passes once more, one after the other.
+
+    Args:
+        source: As `LoweredModel.source`.
+        observe: Told of each pass that has rewritten.
+    """
+    _rewrite(load_graph(source.path, source.shapes), source, None, observe)
+
+
+def _rewrite(
+    graph: gs.Graph,
+    source: Source,
+    progress: Progress | None,
+    observe: Observer | None = None,
+) -> tuple[PassRecord, ...]:
+    """Run all passes on a graph as loaded."""
+    groups = pass_groups(source.precision)
+    names = {each.name for group in groups for each in group}
+
+    def told(name: str, number: int, rewritten: int) -> None:
+        del number
+        if rewritten and observe is not None:
+            observe(name, graph)
+
     records: list[PassRecord] = []
     for done, group in enumerate(groups):
         if progress is not None:
             progress("graph passes", done, len(groups))
-        records += run_passes(graph, group, skip, other_passes=names)
-    free = {
-        t.shape[0]: TUNED_FREE_SIZE for t in graph.inputs if t.shape and isinstance(t.shape[0], str)
-    }
-    program = lower(graph, precision, free)
-    if progress is not None:
-        progress("graph passes", len(groups), len(groups))
-    return LoweredModel(program, graph, before, _nodes(graph), tuple(records), opset)
+        records += run_passes(graph, group, source.skip, told, other_passes=names)
+    return tuple(records)
+
+
+def _elements(program: Program) -> int:
+    return sum(math.prod(value.shape) for value in program.values.values())
 
 
 def _nodes(graph: gs.Graph) -> tuple[NodeRecord, ...]:

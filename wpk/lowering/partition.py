@@ -1,12 +1,14 @@
 """Cut the optimized graph into operators: each call of a local function, and each node left bare."""
 
+from collections.abc import Collection
+
 import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType, from_numpy
 from wpk.graph_passes.query import ONNX_DOMAINS
 from wpk.lowering.body import Body
-from wpk.lowering.symbols import RefusedError
+from wpk.lowering.refusal import RefusedError
 
 
 def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> Body:
@@ -25,10 +27,24 @@ def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> Body:
         )
     if node.domain not in ONNX_DOMAINS:
         raise RefusedError(f"operator {node.domain}::{node.op} is not an ONNX operator")
-    used = [t for t in node.outputs if t.name]
-    if len(used) != 1 and any(t.outputs for t in used[1:]):
+    output = node.outputs[0].name if node.outputs else ""
+    return Body(node.name, (node,), tuple(t.name for t in node.inputs), output)
+
+
+def require_one_output(node: gs.Node, outputs: Collection[str]) -> None:
+    """Check that of what a node gives nothing is used but the first output.
+
+    Args:
+        node: A node of the graph.
+        outputs: Names of the model's outputs.
+
+    Raises:
+        RefusedError: Something else is.
+    """
+    if not node.outputs or not node.outputs[0].name:
+        raise RefusedError(f"{node.op} without its first output")
+    if any(t.name and (t.outputs or t.name in outputs) for t in node.outputs[1:]):
         raise RefusedError(f"{node.op} with several outputs that are used")
-    return Body(node.name, (node,), tuple(t.name for t in node.inputs), node.outputs[0].name)
 
 
 def functions_of(graph: gs.Graph) -> dict[str, gs.Function]:

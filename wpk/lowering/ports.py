@@ -5,6 +5,7 @@ from dataclasses import replace
 import onnx_graphsurgeon as gs
 
 from wpk.extent import Extent
+from wpk.lowering.free_axis import free_extent
 from wpk.lowering.partition import element_type
 from wpk.lowering.state import LoweringState
 from wpk.lowering.views import contiguous_strides
@@ -13,7 +14,7 @@ from wpk.lowering.views import contiguous_strides
 def enter(state: LoweringState, tensor: gs.Tensor) -> None:
     """Place a model's input."""
     first, *rest = tensor.shape or (1,)
-    leading = Extent(state.free[first], first) if isinstance(first, str) else Extent(int(first))
+    leading = free_extent(first) if isinstance(first, str) else Extent(int(first))
     shape = (leading.value, *(int(n) for n in rest))
     home = state.memory.home(tensor.name, element_type(tensor), shape, leading)
     state.views[tensor.name] = home
@@ -22,10 +23,15 @@ def enter(state: LoweringState, tensor: gs.Tensor) -> None:
 
 
 def leave(state: LoweringState, tensor: gs.Tensor) -> None:
-    """Make sure that a model's output is contiguous and lies in memory that is no input's."""
+    """Make sure that a model's output is contiguous and lies in memory that is no input's.
+
+    An output that is an input, by the same name, is what a run is given: there is nothing to compute.
+    """
+    inputs = {t.name for t in state.graph.inputs}
+    if tensor.name in inputs:
+        return
     view = state.view(tensor)
     values = state.memory.values
-    inputs = {t.name for t in state.graph.inputs}
     owned = view.source in values and values[view.source].buffer not in inputs
     contiguous = view.strides == contiguous_strides(view.shape)
     if not owned or not contiguous or view.dtype is not element_type(tensor):

@@ -6,12 +6,13 @@ An exporter writes this where the batch is free. Lowering reads the shape of the
 instead, so the nodes behind its second input need no kernels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import onnx_graphsurgeon as gs
 
 from wpk.extent import Extent
-from wpk.lowering.symbols import RefusedError
+from wpk.lowering.free_axis import free_extent
+from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
 
@@ -33,14 +34,15 @@ def _is_shape(reader: gs.Node, tensor: gs.Tensor, found: set[str]) -> bool:
     return reader.op == "Expand" and reader.inputs[0] is not tensor
 
 
-def expanded(view: View, shape: Sequence[int | str | None] | None, free: dict[str, int]) -> View:
+def expanded(view: View, shape: Sequence[int | str | None] | None, free: Collection[str]) -> View:
     """A view with the known shape of an Expand's output; only its first axis may be free.
 
     Raises:
         RefusedError: The shape is not known.
     """
-    if shape is None or not all(isinstance(n, int) for n in shape[1:]) or shape[0] is None:
+    first, rest = (shape or (None,))[0], (shape or ())[1:]
+    known = isinstance(first, int) or first in free
+    if first is None or not known or not all(isinstance(n, int) for n in rest):
         raise RefusedError(f"Expand to a shape that is not known: {shape}")
-    first = shape[0]
-    leading = Extent(free[first], first) if isinstance(first, str) else Extent(int(first))
-    return view.broadcast((leading.value, *(int(n) for n in shape[1:] if n is not None)), leading)
+    leading = free_extent(first) if isinstance(first, str) else Extent(int(first))
+    return view.broadcast((leading.value, *(int(n) for n in rest if n is not None)), leading)

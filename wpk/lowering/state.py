@@ -8,9 +8,11 @@ import onnx_graphsurgeon as gs
 from wpk.lowering.anchors.base import Lowered
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
+from wpk.lowering.free_axis import sized
 from wpk.lowering.memory_map import MemoryMap
 from wpk.lowering.program import Operator
-from wpk.lowering.symbols import RefusedError, of_view
+from wpk.lowering.refusal import UnknownInputError
+from wpk.lowering.symbols import of_view
 from wpk.lowering.views import View
 
 
@@ -40,11 +42,11 @@ class LoweringState:
         """How a tensor lies in memory; constants are registered on first use.
 
         Raises:
-            RefusedError: Nothing that is supported makes it.
+            UnknownInputError: The node that makes it was refused.
         """
         if tensor.name not in self.views:
             if not isinstance(tensor, gs.Constant):
-                raise RefusedError(f"tensor {tensor.name!r} is made by nothing that is supported")
+                raise UnknownInputError(f"tensor {tensor.name!r} is made by a refused node")
             self.views[tensor.name] = self.context.added(tensor.name, np.asarray(tensor.values))
         return self.views[tensor.name]
 
@@ -59,7 +61,8 @@ class LoweringState:
     ) -> None:
         """Append an operator that writes value ``output``; see `Operator` for the rest."""
         inputs = tuple(self._source(view) for view in lowered.inputs)
-        self.operators.append(Operator(name, nodes, lowered.problem, inputs, (output,), call, note))
+        problem = sized(lowered.problem, self.free)
+        self.operators.append(Operator(name, nodes, problem, inputs, (output,), call, note))
 
     def copy(self, view: View, name: str, note: str) -> None:
         """An explicit copy of a view into the home of tensor ``name``."""

@@ -4,17 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Expression, Operand, Round, Scalar, substitute
 from wpk.extent import Extent
+from wpk.lowering.free_axis import broadcast_shapes, require_leading
+from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import NotAViewError, View
-
-
-class RefusedError(Exception):
-    """An operator cannot be lowered; the message says why, in words."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +68,10 @@ class Computed:
     anchor: Anchor | None = None
     steps: tuple[Step, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse a free axis that is not the leading one, whatever made it so."""
+        require_leading(self.shape, self.leading)
+
     def pulled_back(self, view: View) -> View:
         """A view of the present shape, seen with the anchor's output shape."""
         for step in reversed(self.steps):
@@ -126,7 +127,7 @@ def merge(parts: Sequence[Computed]) -> tuple[list[Expression], Computed]:
     Raises:
         RefusedError: Two anchors meet, or broadcasting would grow a settled result.
     """
-    shape = tuple(np.broadcast_shapes(*(part.shape for part in parts)))
+    shape = broadcast_shapes(*(part.shape for part in parts))
     settled = [part for part in parts if part.is_settled]
     if len({(id(part.anchor), part.steps) for part in settled}) > 1:
         raise RefusedError("two results that are not element-wise in each other meet in one body")

@@ -10,8 +10,10 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType, from_numpy
-from wpk.lowering.symbols import RefusedError
+from wpk.lowering.free_axis import broadcast_shapes, is_free
+from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
+from wpk.model_checks import MAX_ELEMENTS
 
 Parameters = Sequence[NDArray[Any] | None]
 
@@ -27,6 +29,27 @@ OPERATORS = {
 }
 
 
+def parameters(
+    node: gs.Node, values: Callable[[gs.Tensor], NDArray[Any] | None]
+) -> list[NDArray[Any] | None]:
+    """The inputs behind the first one: None where one is left out.
+
+    Args:
+        node: A view operator.
+        values: The values of a tensor; None where they are not constant.
+
+    Raises:
+        RefusedError: One is not constant.
+    """
+    found: list[NDArray[Any] | None] = []
+    for index, tensor in enumerate(node.inputs[1:], start=1):
+        known = values(tensor) if tensor.name else None
+        if tensor.name and known is None:
+            raise RefusedError(f"{node.op}: input {index + 1} ('{tensor.name}') must be constant")
+        found.append(known)
+    return found
+
+
 def read(node: gs.Node, shape: tuple[int, ...], parameters: Parameters) -> Callable[[View], View]:
     """What the node does to a view of the given shape.
 
@@ -37,7 +60,7 @@ def read(node: gs.Node, shape: tuple[int, ...], parameters: Parameters) -> Calla
         case "Identity":
             return lambda view: view
         case "Transpose":
-            perm = [int(p) for p in node.attrs.get("perm", range(len(shape))[::-1])]
+            perm = [int(p) for p in node.attrs.get("perm", range(len(shape))[::-1])] or [0]
             return lambda view: view.transposed(perm)
         case "Expand":
             return _expand(shape, _ints(node, parameters, 0))
@@ -53,14 +76,15 @@ def new_shape(node: gs.Node, shape: tuple[int, ...], parameters: Parameters) -> 
         case "Reshape":
             return _reshape(shape, _ints(node, parameters, 0), bool(node.attrs.get("allowzero", 0)))
         case "Flatten":
-            axis = int(node.attrs.get("axis", 1)) % (len(shape) + 1)
+            axis = int(node.attrs.get("axis", 1))
+            axis = axis + len(shape) if axis < 0 else axis
             return (prod(shape[:axis]), prod(shape[axis:]))
         case "Squeeze":
-            axes = _axes(node, parameters, len(shape))
-            drop = [i for i, n in enumerate(shape) if n == 1] if axes is None else axes
-            return tuple(n for i, n in enumerate(shape) if i not in drop) or (1,)
+            return _squeezed(shape, _axes(node, parameters, len(shape)))
         case "Unsqueeze":
             given = node.attrs["axes"] if "axes" in node.attrs else _ints(node, parameters, 0)
+            if node.inputs[0].shape is not None and not list(node.inputs[0].shape):
+                shape = ()  # a scalar, which has shape (1,) in memory
             rank = len(shape) + len(given)
             places = {int(a) % rank for a in given}
             rest = iter(shape)
@@ -71,7 +95,7 @@ def new_shape(node: gs.Node, shape: tuple[int, ...], parameters: Parameters) -> 
 def _ints(node: gs.Node, parameters: Parameters, index: int) -> list[int]:
     values = parameters[index] if index < len(parameters) else None
     if values is None:
-        raise RefusedError(f"{node.op}: input {index + 1} must be constant")
+        raise RefusedError(f"{node.op} without its input {index + 2}")
     return [int(v) for v in np.asarray(values).reshape(-1)]
 
 
@@ -93,8 +117,17 @@ def _reshape(shape: tuple[int, ...], target: list[int], allow_zero: bool) -> tup
     return tuple(new) or (1,)
 
 
+def _squeezed(shape: tuple[int, ...], axes: list[int] | None) -> tuple[int, ...]:
+    if axes is None and any(is_free(n) for n in shape):
+        raise RefusedError("Squeeze of all axes of size 1, of which a free one may be one")
+    drop = [i for i, n in enumerate(shape) if n == 1] if axes is None else axes
+    if any(shape[i] != 1 for i in drop):
+        raise RefusedError(f"Squeeze of axes {drop} of shape {shape}, which are not all of size 1")
+    return tuple(n for i, n in enumerate(shape) if i not in drop) or (1,)
+
+
 def _expand(shape: tuple[int, ...], target: list[int]) -> Callable[[View], View]:
-    new = tuple(np.broadcast_shapes(shape, tuple(target)))
+    new = broadcast_shapes(shape, tuple(target))
 
     def apply(view: View) -> View:
         same = view.shape[0] == new[0] and len(view.shape) == len(new)
@@ -108,10 +141,14 @@ def _slice(node: gs.Node, shape: tuple[int, ...], parameters: Parameters) -> Cal
     axes = _ints(node, parameters, 2) if _has(parameters, 2) else list(range(len(starts)))
     steps = _ints(node, parameters, 3) if _has(parameters, 3) else [1] * len(starts)
     cuts = []
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise RefusedError("Slice with starts, ends, axes and steps of different lengths")
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         if step < 1:
             raise RefusedError("Slice with a negative step")
-        first, stop, _ = slice(start, end, step).indices(shape[axis])
+        size = shape[axis]
+        begin = 0 if start <= -MAX_ELEMENTS else start
+        first, stop, _ = slice(begin, size if end >= MAX_ELEMENTS else end, step).indices(size)
         cuts.append((axis % len(shape), first, max(0, -(-(stop - first) // step)), step))
     if any(count == 0 for _, _, count, _ in cuts):
         raise RefusedError("Slice that is empty")
@@ -137,6 +174,8 @@ def cast_target(node: gs.Node) -> DType:
     """
     to = node.attrs["to"]
     code = int(to) if isinstance(to, int) else onnx.helper.np_dtype_to_tensor_dtype(np.dtype(to))
+    if not code or code not in onnx.TensorProto.DataType.values():
+        raise RefusedError(f"Cast to type {code}, which ONNX does not have")
     target = from_numpy(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
     if target is None:
         raise RefusedError(f"Cast to {onnx.TensorProto.DataType.Name(code)}")

@@ -11,13 +11,10 @@ from itertools import pairwise
 from math import prod
 
 from wpk.dtypes import DType
-from wpk.errors import GraphError
 from wpk.extent import Extent
+from wpk.lowering.free_axis import require_leading
+from wpk.lowering.refusal import RefusedError
 from wpk.problems import Tensor
-
-_MANY = 1009
-"""Stands for every size of a free dimension while a reshape is looked at; a prime, so that it
-divides into nothing by accident."""
 
 
 class NotAViewError(Exception):
@@ -37,7 +34,7 @@ class View:
         source: Name of the value or constant.
         dtype: Element type.
         leading: Extent of axis 0; free when a free dimension decides it.
-        shape: Extents at the tuned free dimensions; at least one axis.
+        shape: Extents, a free one as `wpk.lowering.free_axis` has it; at least one axis.
         strides: Elements between neighbours; 0 along broadcast axes.
         offset: Elements from the start of the source.
         padding: Zero elements after the last one along the contiguous axis.
@@ -53,6 +50,10 @@ class View:
     padding: int = 0
     alignment: int = 16
 
+    def __post_init__(self) -> None:
+        """Refuse a free axis that is not the leading one, whatever made it so."""
+        require_leading(self.shape, self.leading)
+
     def tensor(self) -> Tensor:
         """How a problem sees this view, with the alignment that its strides and offset leave."""
         alignment = self.alignment
@@ -64,10 +65,9 @@ class View:
     def transposed(self, perm: Sequence[int]) -> "View":
         """Axes in another order; the free axis must stay the leading one."""
         if perm[0] != 0 and self.leading.free is not None:
-            raise GraphError(
-                f"tensor {self.source!r}: a transpose moves the free dimension "
-                f"{self.leading.free!r} away from the front (perm {tuple(perm)})",
-                fix="fix that dimension with --shapes and a model exported without it",
+            raise RefusedError(
+                f"a transpose moves the free dimension {self.leading.free!r} away from the front "
+                f"(perm {tuple(perm)})"
             )
         shape = tuple(self.shape[i] for i in perm)
         leading = self.leading if perm[0] == 0 else Extent(shape[0])
@@ -84,10 +84,7 @@ class View:
         new = tuple(shape)
         if new == self.shape:
             return self
-        many = _MANY if self.leading.free is not None else 1
-        strides = reshaped_strides(
-            (self.shape[0] * many, *self.shape[1:]), self.strides, (new[0] * many, *new[1:])
-        )
+        strides = reshaped_strides(self.shape, self.strides, new)
         if strides is None or (self.padding and not _keeps_rows(self, new)):
             raise NotAViewError(self.source, self.shape, new)
         return replace(self, leading=self._leading(new[0]), shape=new, strides=strides)
@@ -97,10 +94,9 @@ class View:
             return Extent(size)
         factor, rest = divmod(self.leading.factor * size, self.leading.value)
         if rest:
-            raise GraphError(
-                f"tensor {self.source!r}: a reshape splits the free dimension "
-                f"{self.leading.free!r} (size {self.leading.value} into {size})",
-                fix="export the model with this dimension fixed",
+            raise RefusedError(
+                f"a reshape splits the free dimension {self.leading.free!r} "
+                f"({self.leading.value} into {size})"
             )
         return Extent(size, self.leading.free, factor)
 
@@ -123,7 +119,7 @@ class View:
     def sliced(self, axis: int, start: int, count: int, step: int = 1) -> "View":
         """``count`` elements along an axis from ``start`` on."""
         if axis == 0 and self.leading.free is not None:
-            raise NotAViewError(self.source, self.shape, (count, *self.shape[1:]))
+            raise RefusedError(f"a part of the free dimension {self.leading.free!r} is taken")
         shape = (*self.shape[:axis], count, *self.shape[axis + 1 :])
         strides = (*self.strides[:axis], self.strides[axis] * step, *self.strides[axis + 1 :])
         contiguous_cut = self.strides[axis] == 1 and start + count != self.shape[axis]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import wpk
 from wpk.build.compiled import CompiledKernel
+from wpk.build.nvrtc import compiler_here
 from wpk.build.tensor_cores import count_tensor_core_instructions
 from wpk.dtypes import Precision, from_numpy
 from wpk.kernel_source import KernelSource
@@ -18,7 +19,7 @@ from wpk.libraries.constant_layouts import lay_out
 from wpk.libraries.offer import constant_layout
 from wpk.lowering.memory import plan_memory
 from wpk.lowering.order import Order
-from wpk.lowering.program import Operator, Program, Value
+from wpk.lowering.program import Operator, Program
 from wpk.performance.bound import Bound
 from wpk.plans.measured_evidence import with_measurement
 from wpk.plans.plan import (
@@ -31,13 +32,12 @@ from wpk.plans.plan import (
     Memory,
     Plan,
     PlanBundle,
-    Port,
     Step,
     Weight,
 )
+from wpk.plans.ports import input_ports, output_ports
 from wpk.plans.provenance import Provenance
 from wpk.plans.weights_file import array_bytes
-from wpk.problems import Gather
 from wpk.schedules.packings import pack
 from wpk.search.library_pick import LibraryPick
 from wpk.search.model_search import Found
@@ -89,8 +89,8 @@ def assemble(program: Program, found: Found, setting: Setting) -> PlanBundle:
         arch=setting.target.arch,
         precision=setting.precision,
         free=program.free,
-        inputs=tuple(_port(program, name) for name in program.inputs),
-        outputs=tuple(_port(program, name) for name in program.outputs),
+        inputs=input_ports(program),
+        outputs=output_ports(program),
         values=program.values,
         buffers=program.buffers,
         weights=store.weights,
@@ -192,28 +192,9 @@ def _kernel(source: KernelSource, kernel: CompiledKernel) -> Kernel:
     return Kernel(
         digest=source.digest,
         entry=source.entry,
-        compiler=kernel.compiler,
+        compiler=compiler_here(),
         cubin_digest=sha256(kernel.cubin).hexdigest(),
         source_digest=sha256(source.text.encode()).hexdigest(),
         resources=kernel.resources,
         tensor_core_instructions=dict(sorted(counted.items())),
     )
-
-
-def _port(program: Program, name: str) -> Port:
-    value = program.values[name]
-    first = (value.leading.expression,) if value.logical_shape else ()
-    shape = (*first, *value.logical_shape[1:])
-    return Port(name, value.dtype, shape, _draw_below(program, value))
-
-
-def _draw_below(program: Program, value: Value) -> int:
-    """The smallest table that an integer input indexes; 0 if it indexes none."""
-    sizes = [
-        operator.problem.axis_size
-        for operator in program.operators
-        if isinstance(operator.problem, Gather)
-        and program.values.get(operator.inputs[1]) is not None
-        and program.values[operator.inputs[1]].buffer == value.buffer
-    ]
-    return min(sizes, default=0) if not value.dtype.is_float else 0

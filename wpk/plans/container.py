@@ -1,7 +1,8 @@
 """The zip that a plan is: stored members only, in a fixed order, with nothing that depends on when.
 
 Reading trusts nothing: names, methods and sizes are checked before a byte is read, and since nothing
-is compressed no member can unfold to more than the file holds.
+is compressed no member can unfold to more than the file holds. Besides the members there is nothing
+(`wpk.plans.container_layout`).
 """
 
 import re
@@ -12,15 +13,18 @@ from typing import BinaryIO
 
 from wpk.errors import PlanError
 from wpk.plans.atomic_file import atomic_file
+from wpk.plans.container_layout import differs
 
 PLAN = "plan.json"
 WEIGHTS = "weights.safetensors"
+DIGEST = "plan.sha256"
 
 MAX_MEMBERS = 20_000
 MAX_PLAN_BYTES = 256 * 2**20
 MAX_KERNEL_BYTES = 64 * 2**20
+MAX_DIGEST_BYTES = 256
 
-_NAME = re.compile(r"plan\.json|weights\.safetensors|kernels/[0-9a-f]{64}\.(cubin|cu)")
+_NAME = re.compile(r"plan\.(json|sha256)|weights\.safetensors|kernels/[0-9a-f]{64}\.(cubin|cu)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _ZIP64_FROM = 2**31 - 2**20
 
@@ -61,9 +65,13 @@ def read_container(path: Path) -> dict[str, bytes]:
     if not path.is_file():
         raise PlanError(f"{path} is not a file", fix="give the path of a plan")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:
             _check_members(path, archive.infolist())
-            return {info.filename: archive.read(info) for info in archive.infolist()}
+            found = {info.filename: archive.read(info) for info in archive.infolist()}
+            where = differs(stream, archive)
+            if where is not None:
+                raise _damaged(path, f"holds something {where} that no plan has there")
+            return found
     except PlanError:
         raise
     except OSError as error:
@@ -105,7 +113,7 @@ def _check_members(path: Path, infos: list[zipfile.ZipInfo]) -> None:
         total += info.file_size
     if total > path.stat().st_size:
         raise _damaged(path, f"its members claim {total} bytes, the file has {path.stat().st_size}")
-    for name in (PLAN, WEIGHTS):
+    for name in (PLAN, WEIGHTS, DIGEST):
         if name not in seen:
             raise _damaged(path, f"has no member {name!r}")
 
@@ -113,6 +121,8 @@ def _check_members(path: Path, infos: list[zipfile.ZipInfo]) -> None:
 def _limit(name: str) -> int | None:
     if name == PLAN:
         return MAX_PLAN_BYTES
+    if name == DIGEST:
+        return MAX_DIGEST_BYTES
     return None if name == WEIGHTS else MAX_KERNEL_BYTES
 
 

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import wpk
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build.nvrtc import compiler_here
 from wpk.codec import FieldError, decode, encode
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.plans.atomic_file import atomic_file
 from wpk.plans.measurement import EngineMeasurement
-from wpk.plans.plan import Check, Choice, Evidence, LibraryChoice, Plan, Step
+from wpk.plans.plan import Check, CheckMode, Choice, Evidence, LibraryChoice, Plan, Step
 from wpk.plans.plan_file import plan_text
 from wpk.search.store_key import problem_digest
 
 _WIDTH = 180
 """Characters of a line within which values are not broken."""
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the file; raised whenever an older reader would misunderstand it."""
 
 
@@ -66,6 +66,7 @@ class Lock:
         steps: In execution order.
         evidence: Why each step is what it is, in the same order.
         checks: Checks of the whole engine.
+        check_mode: How thoroughly everything was checked.
         checked_on: Device that executed what was checked.
         measurement: Of the whole engine.
     """
@@ -84,6 +85,7 @@ class Lock:
     steps: tuple[LockedStep, ...]
     evidence: tuple[Evidence, ...]
     checks: tuple[Check, ...]
+    check_mode: CheckMode
     checked_on: str
     measurement: EngineMeasurement | None
 
@@ -106,14 +108,10 @@ def lock_of(plan: Plan) -> Lock:
         steps=tuple(map(locked_step, plan.steps)),
         evidence=tuple(step.evidence for step in plan.steps),
         checks=plan.checks,
+        check_mode=plan.check_mode,
         checked_on=plan.checked_on,
         measurement=plan.measurement,
     )
-
-
-def compiler_here() -> str:
-    """The compiler of this installation, as a lock names it."""
-    return f"nvrtc {load_nvrtc().identity}"
 
 
 def locked_step(step: Step) -> LockedStep:

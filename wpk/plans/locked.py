@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 import wpk
 from wpk.build.compiled import CompiledKernel
+from wpk.build.nvrtc import compiler_here
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
 from wpk.performance.bound import bound
-from wpk.plans.lock import Lock, LockedStep, compiler_here, plan_digest
+from wpk.plans.lock import Lock, LockedStep, plan_digest
 from wpk.plans.plan import Choice, LibraryChoice, PlanBundle
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF
@@ -175,6 +176,7 @@ def with_evidence(bundle: PlanBundle, lock: Lock) -> PlanBundle:
         bundle.plan,
         steps=steps,
         checks=lock.checks,
+        check_mode=lock.check_mode,
         checked_on=lock.checked_on,
         measurement=lock.measurement,
     )

@@ -5,6 +5,7 @@ These are the types of ``plan.json``; `wpk.plans.plan_file` writes and reads the
 """
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from wpk.plans.measurement import EngineMeasurement, Measurement
 from wpk.plans.provenance import Provenance
 from wpk.problems import Problem
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 
@@ -33,12 +34,14 @@ class Port:
         shape: Extents; a free dimension is its name.
         draw_below: Integers for random inputs are drawn from [0, draw_below): what the model's
             tables of this input can hold; 0 where nothing limits them or the type is no integer.
+        divides: Whether something is divided by such integers: none drawn is 0.
     """
 
     name: str
     dtype: DType
     shape: tuple[DimExpr, ...]
     draw_below: int = 0
+    divides: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Kernel:
         digest: Digest of its source (`wpk.kernel_source.KernelSource.digest`): one name for what
             the GPU and the CPU execute, and for its members ``kernels/<digest>.cubin`` and ``.cu``.
         entry: Name in the cubin.
-        compiler: What built it, e.g. ``nvrtc 13.5``.
+        compiler: What built it, patch release included (`wpk.build.nvrtc.compiler_here`).
         cubin_digest: SHA-256 of the ``.cubin`` member.
         source_digest: SHA-256 of the ``.cu`` member.
         resources: Registers, shared memory and spills.
@@ -140,13 +143,40 @@ class Funnel:
     compiled: int
 
 
+class Outcome(StrEnum):
+    """What a check found."""
+
+    OK = "ok"
+    FAILED = "failed"
+    INCONCLUSIVE = "inconclusive"  # what was seen would be seen of a wrong engine, too
+
+
+class CheckMode(StrEnum):
+    """How thoroughly a plan is checked before it is written (`wpk.checks.scope`)."""
+
+    ON = "on"
+    QUICK = "quick"
+    OFF = "off"
+
+
 @dataclass(frozen=True)
 class Check:
-    """One check that a step passed or failed: its name, the outcome, and numbers in words."""
+    """One check of a step or of the whole engine.
+
+    Attributes:
+        name: What was compared.
+        outcome: What it found.
+        detail: Numbers in words; where it is inconclusive, why.
+    """
 
     name: str
-    passed: bool
+    outcome: Outcome
     detail: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether it found something wrong."""
+        return self.outcome is Outcome.FAILED
 
 
 @dataclass(frozen=True)
@@ -227,6 +257,7 @@ class Plan:
         memory: At the tuned sizes.
         provenance: Model, passes, options.
         checks: Checks of the whole engine.
+        check_mode: How thoroughly everything was checked.
         checked_on: Device that executed everything that was checked; empty where nothing was.
         measurement: Of the whole engine; None where nothing was measured.
     """
@@ -247,6 +278,7 @@ class Plan:
     memory: Memory
     provenance: Provenance
     checks: tuple[Check, ...] = ()
+    check_mode: CheckMode = CheckMode.OFF
     checked_on: str = ""
     measurement: EngineMeasurement | None = None
 

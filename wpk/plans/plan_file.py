@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ import wpk
 from wpk.codec import encode
 from wpk.errors import PlanError
 from wpk.plans.codec import decode, wrong
-from wpk.plans.container import PLAN, WEIGHTS, member_of, read_container, write_container
+from wpk.plans.container import DIGEST, PLAN, WEIGHTS, member_of, read_container, write_container
 from wpk.plans.plan import SCHEMA, Plan, PlanBundle
 from wpk.plans.plan_checks import check_plan
 from wpk.plans.weights_file import array_digest, read_weights, weights_bytes, write_weights
+
+_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
+"""An escape of a surrogate. Plans are UTF-8, which needs none; one by itself can be printed nowhere."""
 
 
 def write_plan(path: Path, bundle: PlanBundle) -> None:
@@ -27,8 +31,9 @@ def write_plan(path: Path, bundle: PlanBundle) -> None:
     """
     _check_members(bundle)
     check_plan(bundle.plan)
+    text = plan_text(bundle.plan)
     members = {
-        PLAN: member_of(plan_text(bundle.plan)),
+        PLAN: member_of(text),
         WEIGHTS: (
             weights_bytes(bundle.weights),
             lambda stream: write_weights(stream, bundle.weights),
@@ -37,6 +42,7 @@ def write_plan(path: Path, bundle: PlanBundle) -> None:
     for digest in sorted(bundle.cubins):
         members[f"kernels/{digest}.cubin"] = member_of(bundle.cubins[digest])
         members[f"kernels/{digest}.cu"] = member_of(bundle.sources[digest].encode())
+    members[DIGEST] = member_of(digest_line(text))
     write_container(path, members)
 
 
@@ -44,6 +50,11 @@ def plan_text(plan: Plan) -> bytes:
     """``plan.json``: it names every weight and kernel by digest, so it stands for the whole file."""
     text = json.dumps(encode(plan, Plan), indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode()
+
+
+def digest_line(text: bytes) -> bytes:
+    """What ``plan.sha256`` says of ``plan.json``, as ``sha256sum`` writes and checks it."""
+    return f"{_sha256(text)}  {PLAN}\n".encode()
 
 
 def read_plan(path: Path) -> PlanBundle:
@@ -54,7 +65,13 @@ def read_plan(path: Path) -> PlanBundle:
             file's member or field.
     """
     members = read_container(path)
-    plan = _decode(members.pop(PLAN))
+    text = members.pop(PLAN)
+    if members.pop(DIGEST) != digest_line(text):
+        raise PlanError(
+            f"{path}: {PLAN} does not have the digest that {DIGEST} states: one of them was changed",
+            fix="copy the plan again, or write it again: wpk optimize",
+        )
+    plan = _decode(text)
     bundle = PlanBundle(
         plan,
         read_weights(members.pop(WEIGHTS)),
@@ -67,8 +84,10 @@ def read_plan(path: Path) -> PlanBundle:
 
 
 def _decode(text: bytes) -> Plan:
+    if _HALF_CHARACTER.search(text):
+        raise wrong(PLAN, "no JSON of a plan: a text holds half a character")
     try:
-        data = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+        data = json.loads(text.decode(), parse_constant=_refuse_constant, object_pairs_hook=_unique)
         _check_schema(data)
         return decode(data, Plan, "plan")
     except (ValueError, RecursionError) as error:

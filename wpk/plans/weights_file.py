@@ -11,6 +11,7 @@ writing took 2.6 s and 955 MB beyond the weights themselves, here 1 s and nothin
 import hashlib
 import json
 from collections.abc import Mapping
+from math import prod
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,6 +19,10 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import DType, from_numpy
 from wpk.plans.codec import wrong
+
+_MAX_AXES = 16
+_MAX_ELEMENTS = 2**48
+"""Beyond these no tensor of a model goes, and NumPy has limits of its own."""
 
 ALIGNMENT = 64
 """Bytes that the data section starts at a multiple of, so that arrays can be used in place."""
@@ -107,13 +112,13 @@ def _view(body: memoryview, entry: object, path: str) -> NDArray[np.generic]:
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in _DTYPES:
         raise wrong(f"{path}.dtype", f"{dtype!r} is none of {', '.join(_DTYPES)}")
-    if not _are_sizes(shape):
-        raise wrong(f"{path}.shape", f"{shape!r} is no list of sizes")
+    if not _are_sizes(shape) or len(shape) > _MAX_AXES:
+        raise wrong(f"{path}.shape", f"{str(shape)[:60]} is no list of at most {_MAX_AXES} sizes")
     if not _are_sizes(offsets) or len(offsets) != 2 or offsets[1] > len(body):
         raise wrong(f"{path}.data_offsets", f"{offsets!r} is no range within {len(body)} bytes")
-    count = 1
-    for size in shape:
-        count *= size
+    count = prod(shape)
+    if prod(max(size, 1) for size in shape) >= _MAX_ELEMENTS:
+        raise wrong(f"{path}.shape", f"{shape} is larger than any tensor")
     element = _DTYPES[dtype].numpy
     if offsets[1] - offsets[0] != count * element.itemsize:
         raise wrong(f"{path}.data_offsets", f"{offsets!r} does not hold {count} of {dtype}")

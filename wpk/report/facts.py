@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wpk.plans.measurement import EngineMeasurement, Measurement, Ratio
-from wpk.plans.plan import Check
+from wpk.plans.plan import Check, CheckMode, Outcome
 from wpk.plans.provenance import PassSummary
 from wpk.report.contest_facts import ContestFacts
 from wpk.report.problem_facts import ProblemFacts
@@ -70,7 +70,7 @@ class OperatorFacts:
         why: Why it won or lost, in words; empty where it was chosen without measuring.
         share: Part of the sum of all operators' times, measured ones where they are known.
         launches: Its kernels in sequence.
-        state: ``ok``, ``WRONG`` or ``unchecked``: executed and compared, or not.
+        state: What its checks found (`wpk.report.check_words.state_word`).
         checks: The checks behind that word.
     """
 
@@ -245,6 +245,7 @@ class ReportFacts:
         memory: Device memory.
         precision: The precision that was really used.
         checks: Checks of the whole engine.
+        check_mode: How thoroughly everything was checked.
         checked_on: What executed everything that was checked, in words; empty where nothing was.
         cpu_refusal: Why the CPU device of this installation would refuse the plan; empty if not.
         sources: Generated units by digest, where they were given.
@@ -276,18 +277,21 @@ class ReportFacts:
     memory: MemoryFacts
     precision: PrecisionFacts
     checks: tuple[Check, ...]
+    check_mode: CheckMode
     checked_on: str
     cpu_refusal: str
     sources: dict[str, str]
 
     @property
-    def checked(self) -> bool:
-        """Whether every operator was executed and everything compared was right."""
-        return (
-            bool(self.checks)
-            and all(check.passed for check in self.checks)
-            and all(operator.state == "ok" for operator in self.operators)
-        )
+    def verdict(self) -> Outcome | None:
+        """What all checks together found; None where nothing failed and not everything was checked."""
+        each = (self.checks, *(operator.checks for operator in self.operators))
+        found = {check.outcome for checks in each for check in checks}
+        if Outcome.FAILED in found:
+            return Outcome.FAILED
+        if not all(each):
+            return None
+        return Outcome.INCONCLUSIVE if Outcome.INCONCLUSIVE in found else Outcome.OK
 
 
 def added(counts: Iterable[dict[str, int]]) -> dict[str, int]:

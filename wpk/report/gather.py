@@ -15,6 +15,7 @@ from wpk.plans.plan import LibraryChoice, Plan, PlanBundle, Port, Step
 from wpk.problems import Attention, Convolution, Matmul, Problem
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words
+from wpk.report.check_words import state_word
 from wpk.report.contest import contest_of, speedup_over_library, why_words
 from wpk.report.facts import (
     BlockFacts,
@@ -65,6 +66,7 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         memory=_memory(plan, order),
         precision=_precision(plan, operators),
         checks=plan.checks,
+        check_mode=plan.check_mode,
         checked_on="the CPU" if plan.checked_on.startswith("cpu") else plan.checked_on,
         cpu_refusal=refusal,
         sources=dict(sources),
@@ -126,7 +128,7 @@ def _operator(
         why="" if measured is None else why_words(measured, undone=undone, engine=engine),
         share=0.0,
         launches=tuple(_launch(plan, launch, cpu) for launch in step.launches),
-        state=state_of(step),
+        state=state_word(evidence.checks),
         checks=evidence.checks,
     )
 
@@ -137,14 +139,6 @@ def made_by(step: Step) -> tuple[str, str, tuple[tuple[str, int], ...]]:
     if isinstance(choice, LibraryChoice):
         return choice.library, choice.version, choice.configuration
     return choice.template, str(choice.version), choice.schedule
-
-
-def state_of(step: Step) -> str:
-    """``ok``, ``WRONG`` or ``unchecked``."""
-    checks = step.evidence.checks
-    if not checks:
-        return "unchecked"
-    return "ok" if all(check.passed for check in checks) else "WRONG"
 
 
 def _launch(plan: Plan, launch: Launch, cpu: frozenset[str]) -> LaunchFacts:

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from wpk.plans.plan import Check
 from wpk.problems.signs import DASH
+from wpk.report.check_words import outcome_word, remarks
 from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.measured import (
     estimate_cell,
@@ -36,7 +36,7 @@ def markdown_text(facts: ReportFacts) -> str:
         "## Graph passes",
         _passes(facts),
         "## Checks",
-        *_checks(facts.checks),
+        *_checks(facts),
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -144,11 +144,12 @@ def _passes(facts: ReportFacts) -> str:
     return _table(("pass", "rewrites", "left alone"), rows)
 
 
-def _checks(checks: Sequence[Check]) -> list[str]:
-    if not checks:
+def _checks(facts: ReportFacts) -> list[str]:
+    if not facts.checks:
         return ["Not checked as a whole."]
     rows = [
-        ["ok" if check.passed else "WRONG", _plain(check.name), _plain(check.detail)]
-        for check in checks
+        [outcome_word(check.outcome), _plain(check.name), _plain(check.detail)]
+        for check in facts.checks
     ]
-    return [_table(("", "check", "numbers"), rows)]
+    said = [_plain(f"{each}.".capitalize()) for each in remarks(facts.check_mode, facts.checks)]
+    return [*said, _table(("", "check", "numbers"), rows)]

@@ -13,7 +13,7 @@ from wpk.report.table import format_table
 
 def model_json(path: Path) -> str:
     """Everything that `model_text` says, for programs."""
-    return json.dumps(_facts(path), ensure_ascii=False)
+    return json.dumps(_facts(path))
 
 
 def model_text(path: Path) -> str:

@@ -24,7 +24,8 @@ def precision_sentences(precision: PrecisionFacts) -> list[str]:
         )
         if precision.asked == Precision.FP32.value:
             sentences.append(
-                "There each product of fp32 is three of tf32, of operands split in two, and as exact."
+                "There each product of fp32 is three of tf32, of operands split in two: errors are of "
+                "fp32's size."
             )
     if precision.on_ordinary_cores:
         depthwise = f", {precision.depthwise} of them depthwise" if precision.depthwise else ""

@@ -2,10 +2,15 @@
 
 from collections.abc import Sequence
 
+from wpk.report.visible import visible
+
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns two spaces apart; a column of numbers is aligned to the right."""
-    cells = [[str(cell) for cell in row] for row in rows]
+    """Columns two spaces apart; a column of numbers is aligned to the right.
+
+    Cells are shown as `wpk.report.visible` does, so that none of them can make a row of its own.
+    """
+    cells = [[visible(str(cell)) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(header))]
     lines = []

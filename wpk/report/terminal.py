@@ -3,6 +3,7 @@
 from wpk.errors import EngineError
 from wpk.plans.plan import LibraryChoice, Plan, PlanBundle
 from wpk.problems.signs import DASH
+from wpk.report.check_words import mode_words, outcome_word, remarks
 from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.gather import gather
 from wpk.report.measured import (
@@ -102,7 +103,7 @@ def _sums(facts: ReportFacts) -> str:
     library = f", {facts.library_steps} library steps" if facts.library_steps else ""
     lines = [
         f"model      {visible(facts.model)}, opset {facts.opset}, {len(facts.nodes)} nodes",
-        f"target     {facts.target} ({facts.arch}), {facts.precision.asked}",
+        f"target     {visible(facts.target)} ({facts.arch}), {facts.precision.asked}",
         *([f"free       {free}"] if free else []),
         f"operators  {len(facts.operators)}, {facts.launches} kernel launches{library}{chain_words(facts)}",
         (
@@ -138,12 +139,14 @@ def _checks(facts: ReportFacts) -> list[str]:
     where = f" on {visible(facts.checked_on)}" if facts.checked_on else ""
     lines = [f"checks     {good} of {len(facts.operators)} operators executed{where} and right"]
     if not facts.checks:
-        return [*lines, "checks     the whole engine was not compared: written with --check off"]
-    return lines + [
-        f"checks     {'ok   ' if check.passed else 'WRONG'}  {visible(check.name)}: "
+        left_out = mode_words(facts.check_mode)
+        return [*lines, f"checks     the whole engine was not compared: {left_out}"]
+    lines += [
+        f"checks     {outcome_word(check.outcome):<5}  {visible(check.name)}: "
         f"{visible(check.detail)}"
         for check in facts.checks
     ]
+    return lines + [f"checks     {said}" for said in remarks(facts.check_mode, facts.checks)]
 
 
 def operator_source(bundle: PlanBundle, name: str) -> str:

@@ -28,7 +28,7 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
     """Plain, grouped, dilated, strided and transposed convolutions in every precision."""
 
     name: ClassVar[str] = "conv_mma"
-    version: ClassVar[int] = 7
+    version: ClassVar[int] = 8
     problem_type = Convolution
     schedule_type = MmaSchedule
 

@@ -201,6 +201,7 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
         }
         float acc[Shape::tilesM][Shape::tilesN][4] = {};
         multiplyPatch<T, Shape>(acc, fragments);
+        giveBackCuts(T{}, acc);
         if (more)
         {
             __syncthreads(); // nobody reads the patch any more

@@ -69,7 +69,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
     """Plain convolutions over images of one to four channels in every precision."""
 
     name: ClassVar[str] = "conv_patch"
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
     problem_type = Convolution
     schedule_type = PatchSchedule
 

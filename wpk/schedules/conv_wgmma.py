@@ -38,7 +38,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     """Plain, strided and dilated convolutions in all precisions over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
-    version: ClassVar[int] = 11
+    version: ClassVar[int] = 12
     problem_type = Convolution
     schedule_type = WgmmaSchedule
 

@@ -7,6 +7,9 @@ from wpk.schedules import packings, wgmma_tiles
 from wpk.schedules.wgmma_tiles import ALIGNMENT, SWIZZLE, box_depth
 from wpk.targets.target import Target
 
+_CUT_BY_THE_UNIT = {Precision.TF32: "_tf32", Precision.FP32: "_nearest"}
+"""How constants lie that the unit reads where copies put them, and cuts to tf32."""
+
 
 def why_not(problem: Convolution, target: Target) -> str | None:
     """Why warpgroups cannot multiply what tensor copies bring of this problem; None if they can."""
@@ -26,8 +29,7 @@ def why_not(problem: Convolution, target: Target) -> str | None:
 
 def packing(problem: Convolution) -> str:
     """Name of the filters' packing: rows of (r, s, c), taps of whole vectors."""
-    rounded = "_tf32" if problem.precision is Precision.TF32 else ""
-    return f"krsc_pad{_tap_vector(problem)}{rounded}"
+    return f"krsc_pad{_tap_vector(problem)}{_CUT_BY_THE_UNIT.get(problem.precision, '')}"
 
 
 def filter_map(problem: Convolution, filters: int) -> TensorMapArgument:

@@ -8,6 +8,9 @@ from wpk.launch import EARLY_LAUNCH
 from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
+EARLY = "early"
+"""The parameter's name. Both of its values are legal where kernels can be launched early."""
+
 _CAPABILITY = (9, 0)
 """The first that launches kernels early."""
 
@@ -25,7 +28,7 @@ def early_constraint(target: Target) -> Constraint:
     """``early`` is 0 or 1, and 1 only where the target launches kernels early."""
     allowed = (0, 1) if target.capability >= _CAPABILITY else (0,)
     return Constraint(
-        lambda columns: np.isin(columns["early"], allowed),
+        lambda columns: np.isin(columns[EARLY], allowed),
         lambda schedule: _words(schedule, target),
     )
 

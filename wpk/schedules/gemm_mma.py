@@ -21,7 +21,7 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
     """Matrix products in every precision, with constant or computed ``b``."""
 
     name: ClassVar[str] = "gemm_mma"
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     problem_type = Matmul
     schedule_type = MmaSchedule
 

@@ -30,7 +30,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     """Matrix products in all precisions; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
-    version: ClassVar[int] = 9
+    version: ClassVar[int] = 10
     problem_type = Matmul
     schedule_type = WgmmaSchedule
 
@@ -84,9 +84,10 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
         return wgmma_costs.work(tiles, _sharing(view), problem.precision, columns, target)
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
-        """See `MatmulView.packing`: gemm_mma's, so that both share the rows."""
+        """See `MatmulView.packing`; in fp32 the unit cuts ``b`` where it lies, so that lies rounded."""
         del schedule  # every schedule reads the same rows
-        return MatmulView(problem).packing
+        split = problem.b_constant and problem.precision is Precision.FP32
+        return "nk_pad_nearest" if split else MatmulView(problem).packing
 
     def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""

@@ -18,10 +18,15 @@ def depthwise_row(problem: Convolution, element_bytes: int) -> int:
     return -(-problem.k // step) * step
 
 
+def depthwise_shape(problem: Convolution, element_bytes: int) -> tuple[int, ...]:
+    """Shape of the packed filters."""
+    return (*problem.filter, depthwise_row(problem, element_bytes))
+
+
 def pack_depthwise(array: Array, problem: Convolution) -> Array:
     """(k, 1, r, s), or (c, k / c, r, s) where transposed, to (r, s, row); zeros after channel k."""
     r, s = problem.filter
-    packed = np.zeros((r, s, depthwise_row(problem, array.itemsize)), array.dtype)
+    packed = np.zeros(depthwise_shape(problem, array.itemsize), array.dtype)
     packed[..., : problem.k] = array.reshape(problem.k, r, s).transpose(1, 2, 0)
     return packed
 

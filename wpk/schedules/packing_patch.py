@@ -30,13 +30,19 @@ def product_steps(problem: Convolution, element_bytes: int) -> int:
     return -(-problem.filter[0] * chunks_a_row(problem, element_bytes) // 2)
 
 
+def patch_shape(problem: Convolution, element_bytes: int) -> tuple[int, ...]:
+    """Shape of the packed filters."""
+    steps, taps = product_steps(problem, element_bytes), taps_a_chunk(element_bytes)
+    return (problem.k, steps * 2, taps, CHANNELS)
+
+
 def pack_patch(array: Array, problem: Convolution) -> Array:
     """(k, c, r, s) to (k, chunks, taps, 4): zeros behind the last tap, channel and chunk."""
     (r, s), size = problem.filter, array.itemsize
     chunks, taps = chunks_a_row(problem, size), taps_a_chunk(size)
     rows = np.zeros((problem.k, r, chunks * taps, CHANNELS), array.dtype)
     rows[:, :, :s, : problem.c] = array.transpose(0, 2, 3, 1)
-    packed = np.zeros((problem.k, product_steps(problem, size) * 2, taps, CHANNELS), array.dtype)
+    packed = np.zeros(patch_shape(problem, size), array.dtype)
     packed[:, : r * chunks] = rows.reshape(problem.k, r * chunks, taps, CHANNELS)
     return packed
 

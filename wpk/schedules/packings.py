@@ -2,7 +2,7 @@
 
 Logical arrays have ONNX's shapes: (k, c / groups, r, s), transposed convolutions (c, k / groups, r,
 s), matrices (k, n). A packing never changes what a name means: another layout is another name.
-Packings that round (``_tf32``) are undone up to that rounding.
+Packings that round (``_tf32``) are undone up to that rounding; ``_nearest`` is exact.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from wpk.problems.convolution import Convolution
 from wpk.problems.matmul import Matmul
-from wpk.schedules.packing_depthwise import pack_depthwise, unpack_depthwise
-from wpk.schedules.packing_patch import pack_patch, unpack_patch
+from wpk.schedules.packing_depthwise import depthwise_shape, pack_depthwise, unpack_depthwise
+from wpk.schedules.packing_patch import pack_patch, patch_shape, unpack_patch
 
 Array = NDArray[Any]
 
@@ -30,10 +30,12 @@ class Packing:
     Attributes:
         pack: Logical array and problem to packed array.
         unpack: The inverse.
+        shape: Problem and bytes of an element to the packed array's shape.
     """
 
     pack: Callable[[Array, Any], Array]
     unpack: Callable[[Array, Any], Array]
+    shape: Callable[[Any, int], tuple[int, ...]]
 
 
 def pack(name: str, array: Array, problem: Any) -> Array:
@@ -52,6 +54,15 @@ def unpack(name: str, packed: Array, problem: Any) -> Array:
         KeyError: No packing has this name.
     """
     return np.ascontiguousarray(PACKINGS[name].unpack(packed, problem))
+
+
+def packed_shape(name: str, problem: Any, element_bytes: int) -> tuple[int, ...]:
+    """The shape that `pack` gives, from the problem alone.
+
+    Raises:
+        KeyError: No packing has this name.
+    """
+    return PACKINGS[name].shape(problem, element_bytes)
 
 
 def round_up(value: int, multiple: int) -> int:
@@ -77,6 +88,21 @@ def round_to_tf32(array: Array) -> Array:
     finite = (bits & 0x7F800000) != 0x7F800000
     rounded = (bits + np.uint32(0xFFF) + (bits >> 13 & 1)) & np.uint32(0xFFFFE000)
     return np.where(finite, rounded, bits).view(np.float32)
+
+
+def to_nearest(array: Array) -> Array:
+    """fp32 whose upper 19 bits are the tf32 number nearest to it: the unit, which cuts the others, rounds.
+
+    The lower 13 bits stay; as a number in two's complement they are what is left. Zero stays zero.
+    """
+    bits = np.where(np.isnan(array), np.float32(np.nan), array).astype(np.float32).view(np.uint32)
+    return (bits + ((bits & np.uint32(0x1000)) << 1)).view(np.float32)
+
+
+def from_nearest(array: Array) -> Array:
+    """The inverse of `to_nearest`."""
+    bits = np.asarray(array, np.float32).view(np.uint32)
+    return (bits - ((bits & np.uint32(0x1000)) << 1)).view(np.float32)
 
 
 def _pack_krsc(array: Array, problem: Convolution, vector: int) -> Array:
@@ -120,25 +146,38 @@ def _krsc(vector: int) -> Packing:
     return Packing(
         lambda array, problem: _pack_krsc(array, problem, vector),
         lambda packed, problem: _unpack_krsc(packed, problem, vector),
+        lambda problem, size: (problem.k, filter_row(problem, vector, size)[1]),
     )
 
 
 def _rounded(packing: Packing) -> Packing:
     return Packing(
-        lambda array, problem: packing.pack(round_to_tf32(array), problem), packing.unpack
+        lambda array, problem: packing.pack(round_to_tf32(array), problem),
+        packing.unpack,
+        packing.shape,
     )
 
 
-_NK = Packing(_pack_nk, _unpack_nk)
-_PATCH = Packing(pack_patch, unpack_patch)
+def _nearest(packing: Packing) -> Packing:
+    return Packing(
+        lambda array, problem: packing.pack(to_nearest(array), problem),
+        lambda packed, problem: from_nearest(packing.unpack(packed, problem)),
+        packing.shape,
+    )
+
+
+_NK = Packing(_pack_nk, _unpack_nk, lambda problem, size: (problem.n, matrix_row(problem, size)))
+_PATCH = Packing(pack_patch, unpack_patch, patch_shape)
 
 PACKINGS: dict[str, Packing] = {
     **{f"krsc_pad{vector}": _krsc(vector) for vector in (1, 2, 4, 8)},
     **{f"krsc_pad{vector}_tf32": _rounded(_krsc(vector)) for vector in (1, 2, 4)},
-    "depthwise_rsk": Packing(pack_depthwise, unpack_depthwise),
+    **{f"krsc_pad{vector}_nearest": _nearest(_krsc(vector)) for vector in (1, 4)},
+    "depthwise_rsk": Packing(pack_depthwise, unpack_depthwise, depthwise_shape),
     "patch": _PATCH,
     "patch_tf32": _rounded(_PATCH),
     "nk_pad": _NK,
     "nk_pad_tf32": _rounded(_NK),
+    "nk_pad_nearest": _nearest(_NK),
 }
 """All packings by name."""

@@ -22,7 +22,7 @@ PORT_BYTES = 128.0
 
 _BOX_ROW_BYTES = 128
 _FP32_ROWS = (
-    36  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
+    40  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
 )
 _OTHER_REGISTERS = 28  # addresses and descriptors
 _STAYING_REGISTERS, _STAYING_FP32 = 8, 36  # of what goes on from tile to tile; as the others

@@ -1,8 +1,8 @@
 """Whether the references of a model fit into this machine's memory: beyond it a process is ended without a word."""
 
 from math import prod
-from pathlib import Path
 
+from wpk.emulator.free_memory import free_bytes
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
 from wpk.tuning.cases import first_operators
@@ -12,9 +12,6 @@ SEEDS = 2
 
 _ELEMENT_BYTES = 16
 """Of a reference: the value and what it may differ by, each in float64."""
-
-_MEMINFO = Path("/proc/meminfo")
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 def require_memory(program: Program) -> None:
@@ -41,34 +38,6 @@ def reference_bytes(program: Program) -> int:
     given = [name for operator in first for name in operator.outputs]
     tensors = sum(prod(v.logical_shape) * v.dtype.bytes for v in program.values.values())
     return tensors + sum(prod(program.values[n].logical_shape) for n in given) * _ELEMENT_BYTES
-
-
-def free_bytes() -> int | None:
-    """Bytes that a process may still take, also in a container with a limit; None where none says so."""
-    return min(filter(None, (_of_machine(), _of_container())), default=None)
-
-
-def _of_machine() -> int | None:
-    if not _MEMINFO.is_file():
-        return None
-    lines = _MEMINFO.read_text(encoding="ascii").splitlines()
-    sizes = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return int(sizes[0]) * 1024 if sizes else None
-
-
-def _of_container() -> int | None:
-    """By the limit of the control group (version 2), where there is one; cached files make room."""
-    if not (_CGROUP / "memory.max").is_file():
-        return None
-    most, used, kinds = (
-        (_CGROUP / f"memory.{name}").read_text(encoding="ascii").split()
-        for name in ("max", "current", "stat")
-    )
-    if most == ["max"]:
-        return None
-    sizes = dict(zip(kinds[::2], map(int, kinds[1::2]), strict=True))
-    taken = int(used[0]) - sizes["active_file"] - sizes["inactive_file"]
-    return max(1, int(most[0]) - taken)
 
 
 def _gib(size: int) -> str:

@@ -182,7 +182,7 @@ class TrialRunner:
             outcome = runner.check(step, self._prepared.of(each, runner, step), quick=True)
             if outcome.error is not None:
                 raise outcome.error
-            if not outcome.check.passed:
+            if outcome.check.failed:
                 return Trial(parameters, Status.WRONG_RESULT, (), outcome.check.detail)
         if way.thorough:
             self._right.add(checked)

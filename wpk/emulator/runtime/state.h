@@ -168,7 +168,11 @@ struct Launch
 
 struct Worker
 {
+#ifdef __SANITIZE_ADDRESS__ // puts room between local variables
+    static constexpr size_t kStackBytes = 512 * 1024;
+#else
     static constexpr size_t kStackBytes = 64 * 1024;
+#endif
     static constexpr size_t kPageBytes = 4096;
 
     Launch* launch = nullptr;

@@ -1,6 +1,10 @@
 // A worker executes blocks, those of a cluster together: their memory, and how they begin and end.
 #include <sys/mman.h>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 #include <cstdio>
 #include <cstring>
 
@@ -77,6 +81,24 @@ Index3 unflatten(uint32 number, const Index3& sizes)
 uint32 volume(const Index3& sizes)
 {
     return sizes.x * sizes.y * sizes.z;
+}
+
+// Sanitizers report accesses to what lies around the shared memory, and forget the stacks of an earlier launch,
+// whose functions may not have returned.
+void tellSanitizers([[maybe_unused]] Worker& self)
+{
+#ifdef __SANITIZE_ADDRESS__
+    ASAN_UNPOISON_MEMORY_REGION(self.stacks, self.stackCount * Worker::kStackBytes);
+    for (const RunningBlock& block : self.blocks)
+    {
+        char* const lowest = block.sharedEnd - kMaximumSharedBytes;
+        ASAN_POISON_MEMORY_REGION(lowest, kMaximumSharedBytes);
+        if (!self.has(kPoison)) // which looks for writes behind it
+            ASAN_UNPOISON_MEMORY_REGION(block.shared, block.sharedBytes);
+        else
+            ASAN_UNPOISON_MEMORY_REGION(block.shared, block.sharedEnd - block.shared);
+    }
+#endif
 }
 
 void beginMemory(Worker& self, RunningBlock& block)
@@ -216,6 +238,7 @@ void prepareWorker(Worker& self, Launch& launch)
     self.checks.resize(launch.modes != 0 ? self.fibers.size() : 0);
     for (uint32 rank = 0; rank < blocks; ++rank)
         prepareBlock(self, rank, threads);
+    tellSanitizers(self);
     ThreadLocalIndex index{launch.staticModule, 0};
     self.staticShared = launch.staticBytes != 0 ? static_cast<char*>(__tls_get_addr(&index)) : nullptr;
 }

@@ -15,7 +15,8 @@ from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
 from wpk.lowering.anchors.base import Lowered, only_view
 from wpk.lowering.body import AnchorShape, Body, read_body
 from wpk.lowering.context import Context
-from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.symbols import Computed, Symbol
 from wpk.lowering.views import View, contiguous_strides
 from wpk.problems import Attention, Epilogue
 

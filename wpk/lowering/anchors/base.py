@@ -10,7 +10,8 @@ from wpk.dtypes import DType
 from wpk.expression import Acc, Expression, Operand, Round, apply, substitute
 from wpk.extent import Extent
 from wpk.lowering.context import Context
-from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.symbols import Computed, Symbol
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, Problem
 

@@ -15,7 +15,8 @@ from wpk.lowering.anchors.base import (
 from wpk.lowering.anchors.limits import clamped, input_and_limits
 from wpk.lowering.anchors.window import Window, planar, plane, read_window
 from wpk.lowering.context import Context
-from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.symbols import Computed, Symbol
 from wpk.lowering.views import View
 from wpk.problems import Convolution
 

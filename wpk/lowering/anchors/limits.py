@@ -1,11 +1,12 @@
 """Limits of a convolution's input: a Max and a Min by one constant for each channel, in its body."""
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from wpk.expression import Apply, Expression, Operand, Round
 from wpk.lowering.context import Context
-from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.symbols import Computed, Symbol
 from wpk.lowering.views import View
 from wpk.problems import ClampedConvolution, Convolution
 
@@ -58,7 +59,9 @@ def _split(
     match expression:
         case Apply(name, (first, Operand(index))) if name == operation:
             limit = operands[index]
-            by_channel = all(s == 0 for i, s in enumerate(limit.strides) if i != 1)
+            steps = zip(limit.shape, limit.strides, strict=True)
+            by_channel = all(s == 0 or n == 1 for i, (n, s) in enumerate(steps) if i != 1)
             if limit.source in context.constants and by_channel:
-                return first, limit
+                strides = tuple(s if i == 1 else 0 for i, s in enumerate(limit.strides))
+                return first, replace(limit, strides=strides)
     return expression, None

@@ -1,9 +1,9 @@
 """MatMul and Gemm."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
-import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
@@ -12,14 +12,16 @@ from wpk.extent import Extent
 from wpk.lowering.anchors.base import (
     AnchorRule,
     Lowered,
-    epilogue_of,
     only_view,
+    stored,
     with_bias,
 )
 from wpk.lowering.context import Context
-from wpk.lowering.symbols import Anchor, Computed, RefusedError, Symbol
+from wpk.lowering.free_axis import broadcast_shapes
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.symbols import Anchor, Computed, Symbol
 from wpk.lowering.views import NotAViewError, View
-from wpk.problems import Matmul
+from wpk.problems import Epilogue, Matmul, Tensor
 
 
 class MatmulRule(AnchorRule):
@@ -32,7 +34,7 @@ class MatmulRule(AnchorRule):
         a, b = _operands(node, inputs)
         if a.shape[-1] != b.shape[-2]:
             raise RefusedError(f"product of shapes {a.shape} and {b.shape}")
-        batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
         shape = (*batch, a.shape[-2], b.shape[-1])
         frees = [v.leading for v in (a, b) if len(v.shape) == len(shape) and v.leading.free]
         return shape, frees[0] if frees else Extent(shape[0])
@@ -46,25 +48,25 @@ class MatmulRule(AnchorRule):
         flat = _flattened(a, b, y, result.operands)
         a, b, y, *operands = flat if flat is not None else _batched(a, b, y, result.operands)
         constant = None
-        if all(s == 0 or n == 1 for n, s in zip(b.shape[:2], b.strides[:2], strict=True)):
+        if all(s == 0 or n == 1 for n, s in zip(b.shape[:-2], b.strides[:-2], strict=True)):
             constant = context.constant(_matrix(b))
-        if constant is not None:
-            b = View(constant.source, constant.dtype, Extent(1), b.shape, (0, 0, *constant.strides))
+        b = b if constant is None else constant
         precision = context.compute_precision(b.dtype if constant is not None else _wide(a, b))
-        m = y.leading if flat is not None else Extent(y.shape[2])
         problem = Matmul(
             precision=precision,
-            batch=(Extent(1) if flat is not None else y.leading, y.shape[1]),
-            m=m,
-            n=y.shape[3],
-            k=a.shape[3],
-            a=a.tensor(),
-            b=b.tensor(),
+            batch=(Extent(1), 1) if flat is not None else (y.leading, y.shape[1]),
+            m=y.leading if flat is not None else Extent(y.shape[2]),
+            n=y.shape[-1],
+            k=a.shape[-1],
+            a=_matrices(a),
+            b=_matrices(b),
             b_constant=constant is not None,
-            y=y.tensor(),
-            epilogue=epilogue_of(result, y, operands),
+            y=_matrices(y),
+            epilogue=Epilogue(
+                stored(result.expression, y.dtype), tuple(_matrices(view) for view in operands)
+            ),
         )
-        return Lowered(problem, (a, constant if constant is not None else b, *operands))
+        return Lowered(problem, (a, b, *operands))
 
 
 def _operands(node: gs.Node, inputs: Sequence[Symbol | None]) -> tuple[View, View]:
@@ -108,7 +110,7 @@ def _gemm_terms(result: Computed, anchor: Anchor) -> Computed:
 
 
 def _flattened(a: View, b: View, y: View, operands: Sequence[View]) -> list[View] | None:
-    """All leading axes as one m, where b has no batch and memory allows; domain (1, 1, m, ·)."""
+    """All leading axes as one m, where b has no batch and memory allows; domain (m, ·)."""
     if prod(b.shape[:-2]) != 1:
         return None
     rows = prod(y.shape[:-1])
@@ -116,9 +118,7 @@ def _flattened(a: View, b: View, y: View, operands: Sequence[View]) -> list[View
         flat = [v.reshaped((rows, v.shape[-1])) for v in (_full_rank(a, y), y, *operands)]
     except NotAViewError:
         return None
-    leading = flat[1].leading
-    views = [_with_batch(v, leading) for v in (flat[0], _matrix(b), *flat[1:])]
-    return views
+    return [flat[0], _matrix(b), *flat[1:]]
 
 
 def _full_rank(a: View, y: View) -> View:
@@ -127,17 +127,10 @@ def _full_rank(a: View, y: View) -> View:
     )
 
 
-def _with_batch(matrix: View, leading: Extent) -> View:
-    return View(
-        matrix.source,
-        matrix.dtype,
-        leading,
-        (1, 1, *matrix.shape),
-        (0, 0, *matrix.strides),
-        matrix.offset,
-        matrix.padding,
-        matrix.alignment,
-    )
+def _matrices(view: View) -> Tensor:
+    """How the problem sees a view: matrices without batch axes are repeated along both."""
+    tensor = view.tensor()
+    return replace(tensor, strides=(*(0,) * (4 - len(tensor.strides)), *tensor.strides))
 
 
 def _matrix(b: View) -> View:

@@ -1,22 +1,26 @@
 """Gather, Pad and Resize: movement that strides cannot say."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import TypeVar
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import DType
 from wpk.expression import Acc
 from wpk.extent import Extent
 from wpk.lowering.anchors.base import AnchorRule, Lowered, only_view
 from wpk.lowering.context import Context
-from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.symbols import Computed, Symbol
 from wpk.lowering.views import View
 from wpk.problems import Gather, Pad, Resize
 from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
 
 Inputs = Sequence[Symbol | None]
-E = TypeVar("E", ResizeMode, ResizeCoordinates, NearestMode)
+E = TypeVar("E", PadMode, ResizeMode, ResizeCoordinates, NearestMode)
 
 
 class GatherRule(AnchorRule):
@@ -47,26 +51,17 @@ class GatherRule(AnchorRule):
         table = data.reshaped((prod(outer), size, inner))
         y = y.reshaped((count, inner) if axis == 0 else (prod(outer), count, inner))
         counted = y.leading if axis == 0 else Extent(count)
+        row, rows = index.tensor(), y.tensor()
         if axis == 0:
-            y = View(
-                y.source,
-                y.dtype,
-                Extent(1),
-                (1, *y.shape),
-                (0, *y.strides),
-                y.offset,
-                y.padding,
-                y.alignment,
-            )
-        row = index.tensor()
+            rows = replace(rows, strides=(0, *rows.strides))
         problem = Gather(
             outer=table.leading if axis else Extent(1),
             axis_size=size,
             count=counted,
             inner=inner,
             data=table.tensor(),
-            index=type(row)(row.dtype, (0, *row.strides), row.padding, row.alignment),
-            y=y.tensor(),
+            index=replace(row, strides=(0, *row.strides)),
+            y=rows,
         )
         return Lowered(problem, (table, index))
 
@@ -82,6 +77,7 @@ class PadRule(AnchorRule):
         begin, end = _pads(node, inputs, len(x.shape), context)
         if begin[0] or end[0]:
             raise RefusedError("Pad of the leading axis")
+        _require_defined(node, x.shape, begin, end)
         return tuple(n + b + e for n, b, e in zip(x.shape, begin, end, strict=True)), x.leading
 
     def lower(self, result: Computed, y: View, context: Context) -> Lowered:
@@ -97,12 +93,35 @@ class PadRule(AnchorRule):
             x_shape=x.shape,
             y_shape=y.shape,
             begin=tuple(_pads(node, inputs, len(x.shape), context)[0]),
-            mode=PadMode(_text(node.attrs.get("mode", "constant"))),
-            value=(_floats(inputs, 2, context) or [float(node.attrs.get("value", 0))])[0],
+            mode=_choice(PadMode, node, "mode", "constant"),
+            value=_pad_value(x.dtype, inputs, context),
             x=x.tensor(),
             y=y.tensor(),
         )
         return Lowered(problem, (x,))
+
+
+def _pad_value(dtype: DType, inputs: Inputs, context: Context) -> float:
+    """The number that fills a constant padding; it reaches the kernel in fp32."""
+    value = (_floats(inputs, 2, context) or [0.0])[0]
+    if not dtype.is_float and abs(value) >= 2**24:
+        raise RefusedError(f"Pad of {dtype} with {value:.0f}, which fp32 may not hold")
+    return value
+
+
+def _require_defined(
+    node: gs.Node, shape: Sequence[int], begin: Sequence[int], end: Sequence[int]
+) -> None:
+    """Refuse where ONNX does not say what lies outside."""
+    mode = _choice(PadMode, node, "mode", "constant")
+    for size, b, e in zip(shape, begin, end, strict=True):
+        if mode in (PadMode.REFLECT, PadMode.WRAP) and min(b, e) < 0:
+            raise RefusedError(f"Pad that crops in mode {mode}")
+        most = {PadMode.REFLECT: size - 1, PadMode.WRAP: size}.get(mode)
+        if most is not None and max(b, e) > most:
+            raise RefusedError(f"Pad of {size} elements by {max(b, e)} in mode {mode}")
+        if mode is PadMode.EDGE and (b < 0 or e < 0) and min(b, e) <= -size:
+            raise RefusedError(f"Pad in mode {mode} that crops all {size} elements")
 
 
 class ResizeRule(AnchorRule):
@@ -122,11 +141,14 @@ class ResizeRule(AnchorRule):
         x = only_view(inputs[0], "the input")
         assert result.anchor is not None
         node = result.anchor.node
+        mode = _choice(ResizeMode, node, "mode", "nearest")
+        if mode is not ResizeMode.NEAREST and not x.dtype.is_float:
+            raise RefusedError(f"{node.op} of {x.dtype} tensors in mode {mode}")
         _, scale = _sizes(node, inputs, x.shape, context)
         order = [0, 1, 2, 3] if scale[1] == 1.0 else [0, 3, 1, 2]
         x, y = x.transposed(order), y.transposed(order)
         problem = Resize(
-            mode=_choice(ResizeMode, node, "mode", "nearest"),
+            mode=mode,
             coordinates=_choice(
                 ResizeCoordinates, node, "coordinate_transformation_mode", _coordinates(node)
             ),
@@ -187,7 +209,8 @@ def _sizes(
         raise RefusedError(f"{node.op} that keeps the aspect ratio")
     factors = _floats(inputs, 1 if node.op == "Upsample" else 2, context)
     if factors is not None:
-        sizes = [int(n * s) for n, s in zip(shape, factors, strict=True)]
+        sizes = [_scaled(n, s) for n, s in zip(shape, factors, strict=True)]
+        _require_whole(node, shape, factors)
     else:
         given = _floats(inputs, 3, context)
         if given is None:
@@ -197,6 +220,27 @@ def _sizes(
     if factors[0] != 1.0 or (factors[1] != 1.0 and factors[3] != 1.0):
         raise RefusedError(f"{node.op} of batch or channels")
     return sizes, factors
+
+
+def _scaled(size: int, factor: float) -> int:
+    """A size times a scale as ONNX takes it, in fp32; a free size is only ever kept."""
+    return size if factor == 1.0 else int(np.float32(size) * np.float32(factor))
+
+
+def _require_whole(node: gs.Node, shape: tuple[int, ...], factors: list[float]) -> None:
+    """Refuse aligned corners of a length that scales leave between two numbers.
+
+    By ONNX's text, ONNX Runtime and PyTorch the corners are those of the samples that there are; by
+    its own evaluator and tests those of the fraction.
+    """
+    if _text(node.attrs.get("coordinate_transformation_mode", "")) != "align_corners":
+        return
+    for size, factor in zip(shape, factors, strict=True):
+        if factor != 1.0 and abs(size * factor - round(size * factor)) > 1e-3:
+            raise RefusedError(
+                f"{node.op} with align_corners from {size} to {size * factor:g} samples, no whole "
+                "number: ONNX's tests and ONNX Runtime differ there (give sizes instead of scales)"
+            )
 
 
 def _coordinates(node: gs.Node) -> str:

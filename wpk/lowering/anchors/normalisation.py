@@ -11,7 +11,8 @@ from wpk.extent import Extent
 from wpk.lowering.anchors.base import AnchorRule, Lowered, only_view, stored
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
-from wpk.lowering.symbols import Computed, RefusedError, Symbol, of_view
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.symbols import Computed, Symbol, of_view
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, Normalisation
 from wpk.problems.normalisation import NormKind
@@ -24,6 +25,7 @@ _KINDS = {
     "InstanceNormalization": NormKind.LAYER,
 }
 OPERATORS = tuple(_KINDS)
+_SOFTMAX = ("Softmax", "LogSoftmax")
 _MAX_OUTER = 3
 
 
@@ -37,6 +39,11 @@ class NormalisationRule(AnchorRule):
         if any(t.name for t in node.outputs[1:]):
             raise RefusedError(f"{node.op} with statistics as further outputs")
         x = _input(inputs)
+        if node.op in _SOFTMAX and context.opset < 13:
+            raise RefusedError(
+                f"{node.op} of opset {context.opset}, which flattens its input; only forms of "
+                "opset 13 and newer are carried"
+            )
         if _row_axes(node, len(x.shape))[0] == 0 and x.leading.free:
             raise RefusedError(f"{node.op} along the free dimension {x.leading.free!r}")
         return x.shape, x.leading
@@ -85,12 +92,12 @@ def _row_axes(node: gs.Node, rank: int) -> list[int]:
     if node.op == "InstanceNormalization":
         return list(range(2, rank))
     axis = int(node.attrs.get("axis", -1)) % rank
-    return [axis] if node.op in ("Softmax", "LogSoftmax") else list(range(axis, rank))
+    return [axis] if node.op in _SOFTMAX else list(range(axis, rank))
 
 
 def _scaled(result: Computed, node: gs.Node, inputs: Sequence[Symbol | None]) -> Computed:
     """Scale and shift as part of the epilogue."""
-    if node.op in ("Softmax", "LogSoftmax") or result.anchor is None:
+    if node.op in _SOFTMAX or result.anchor is None:
         return result
     shape = result.anchor.shape
     expression: Expression = Acc()

@@ -5,11 +5,13 @@ from math import ceil
 
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.lowering.anchors.base import AnchorRule, Lowered, epilogue_of, only_view
 from wpk.lowering.anchors.window import Window, planar, read_window
 from wpk.lowering.context import Context
-from wpk.lowering.symbols import Computed, RefusedError, Symbol
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.symbols import Computed, Symbol
 from wpk.lowering.views import View
 from wpk.problems import Pooling
 from wpk.problems.pooling import PoolKind
@@ -23,6 +25,8 @@ class PoolingRule(AnchorRule):
     ) -> tuple[tuple[int, ...], Extent]:
         """See `AnchorRule.shape`."""
         x = only_view(inputs[0], "the input")
+        if x.dtype in (DType.INT32, DType.INT64):
+            raise RefusedError(f"{node.op} of {x.dtype} tensors")
         if len(node.outputs) > 1 and node.outputs[1].name:
             raise RefusedError("MaxPool with indices as second output")
         if node.attrs.get("storage_order", 0):
@@ -64,6 +68,11 @@ def _extents(node: gs.Node, window: Window, space: Sequence[int]) -> list[int]:
     fields = (window.size, window.stride, window.dilation, window.pad, window.pad_end)
     out = []
     for n, f, s, d, b, e in zip(space, *(field[-rank:] for field in fields), strict=True):
+        if n + b + e < (f - 1) * d + 1:
+            raise RefusedError(
+                f"a window over {(f - 1) * d + 1} elements of {n + b + e}, padding included: ONNX "
+                "and ONNX Runtime disagree on it"
+            )
         room = (n + b + e - (f - 1) * d - 1) / s
         if not node.attrs.get("ceil_mode", 0):
             out.append(int(room // 1) + 1)

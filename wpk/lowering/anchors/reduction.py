@@ -5,12 +5,14 @@ from dataclasses import replace
 
 import onnx_graphsurgeon as gs
 
+from wpk.dtypes import DType
 from wpk.expression import Acc, Expression, apply, substitute
 from wpk.extent import Extent
 from wpk.lowering.anchors.base import AnchorRule, Lowered, integers, stored
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
-from wpk.lowering.symbols import Computed, RefusedError, Symbol, of_view
+from wpk.lowering.refusal import RefusedError
+from wpk.lowering.symbols import Computed, Symbol, of_view
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, Reduction
 from wpk.problems.reduction import ReduceKind
@@ -29,6 +31,10 @@ _KINDS: dict[str, tuple[ReduceKind, str | None, str | None]] = {
     "GlobalMaxPool": (ReduceKind.MAX, None, None),
 }
 OPERATORS = tuple(_KINDS)
+_ORDERING = ("ReduceMax", "ReduceMin")
+_BYTES = (DType.INT8, DType.UINT8, DType.BOOL)
+"""Types of which fp32 holds every number."""
+
 _MAX_OUTER, _MAX_INNER = 4, 3
 
 
@@ -40,6 +46,8 @@ class ReductionRule(AnchorRule):
     ) -> tuple[tuple[int, ...], Extent]:
         """See `AnchorRule.shape`."""
         x = _input(inputs)
+        if not x.dtype.is_float and not (node.op in _ORDERING and x.dtype in _BYTES):
+            raise RefusedError(f"{node.op} of {x.dtype} tensors")
         axes, keep = _axes(node, inputs, len(x.shape), context)
         if 0 in axes and x.leading.free:
             raise RefusedError(f"a reduction over the free dimension {x.leading.free!r}")

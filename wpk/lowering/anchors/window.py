@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wpk.lowering.symbols import RefusedError
+from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
 
@@ -23,7 +23,7 @@ def read_window(attributes: dict[str, Any], size: Sequence[int], space: Sequence
     """The window of a node with input extents ``space``, ``auto_pad`` resolved.
 
     Raises:
-        RefusedError: There are three or more spatial axes.
+        RefusedError: There are three or more spatial axes, or ``auto_pad`` would crop or space out.
     """
     rank = len(size)
     if rank not in (1, 2) or len(space) != rank:
@@ -50,7 +50,17 @@ def _same(
 ) -> list[int]:
     begin, end = [], []
     for f, s, d, n in zip(size, stride, dilation, space, strict=True):
-        total = max(0, (-(-n // s) - 1) * s + (f - 1) * d + 1 - n)
+        if d != 1:
+            raise RefusedError(
+                f"windows with dilation {d}, padded {auto}: ONNX and ONNX Runtime disagree where they lie"
+            )
+        needed = (-(-n // s) - 1) * s + f - n
+        if needed < -1:
+            raise RefusedError(
+                f"windows of {f} with stride {s} over {n} elements, padded {auto}: ONNX and ONNX "
+                "Runtime disagree where they begin"
+            )
+        total = max(0, needed)
         small, large = total // 2, total - total // 2
         begin.append(small if auto == "SAME_UPPER" else large)
         end.append(large if auto == "SAME_UPPER" else small)

@@ -4,6 +4,7 @@ import html
 
 from wpk.plans.plan import Check
 from wpk.problems.signs import DASH, TIMES
+from wpk.report.check_words import outcome_word
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
 from wpk.report.measured import any_measured, distance_words
 from wpk.report.page.contest import contest_part
@@ -200,7 +201,7 @@ def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
 
 def state_mark(state: str) -> Html:
     """A check's outcome with its sign."""
-    sign = {"ok": "✓", "WRONG": "✗"}.get(state, DASH)
+    sign = {"ok": "✓", "WRONG": "✗", "inconclusive": "?"}.get(state, DASH)
     return tag("span", f"{sign} {state}", class_=f"state {state.lower()}")
 
 
@@ -224,7 +225,7 @@ def check_items(checks: tuple[Check, ...]) -> Html:
     items = [
         tag(
             "li",
-            state_mark("ok" if check.passed else "WRONG"),
+            state_mark(outcome_word(check.outcome)),
             " ",
             tag("b", check.name),
             f": {check.detail}",

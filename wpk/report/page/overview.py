@@ -1,6 +1,8 @@
 """The top of the page: what the plan is, its numbers, where its time goes, what was checked."""
 
+from wpk.plans.plan import Outcome
 from wpk.problems.signs import DASH
+from wpk.report.check_words import remarks
 from wpk.report.facts import ReportFacts
 from wpk.report.measured import (
     any_measured,
@@ -35,21 +37,38 @@ def header(facts: ReportFacts) -> Html:
 
 
 def _verdict(facts: ReportFacts) -> Html:
-    wrong = [o.name for o in facts.operators if o.state == "WRONG"]
-    wrong += [check.name for check in facts.checks if not check.passed]
     times = "No time here is measured."
     if is_measured(facts):
         times = "Times called measured were taken on the GPU; bounds and estimates were not."
-    if facts.checked:
-        words = (
-            f"Every operator was executed on {facts.checked_on} and checked against a float64 "
-            f"reference, and the whole engine against ONNX Runtime. {times}"
-        )
-        return tag("p", "✓ ", words, class_="verdict ok")
-    if wrong:
-        return tag("p", f"✗ Wrong numbers: {', '.join(wrong[:5])}", class_="verdict wrong")
+    match facts.verdict:
+        case Outcome.OK:
+            words = f"{_alone_words(facts)}, and the whole engine against ONNX Runtime. {times}"
+            return tag("p", "✓ ", words, class_="verdict ok")
+        case Outcome.INCONCLUSIVE:
+            words = (
+                f"{_alone_words(facts)}. The comparison of the whole engine with ONNX Runtime is "
+                "inconclusive: "
+            )
+            why = tag("a", "see why", href="#checks")
+            return tag("p", "? ", words, why, f". {times}", class_="verdict inconclusive")
+        case Outcome.FAILED:
+            words = f"Wrong numbers: {', '.join(_wrong(facts)[:5])}"
+            return tag("p", "✗ ", words, class_="verdict wrong")
     words = f"Not everything in this plan was checked. {times}"
     return tag("p", f"{DASH} ", words, class_="verdict unchecked")
+
+
+def _alone_words(facts: ReportFacts) -> str:
+    return (
+        "Every graph pass was checked against the model in float64, every operator was executed on "
+        f"{facts.checked_on} and checked against a float64 reference"
+    )
+
+
+def _wrong(facts: ReportFacts) -> list[str]:
+    """Names of what failed."""
+    operators = [o.name for o in facts.operators if any(check.failed for check in o.checks)]
+    return operators + [check.name for check in facts.checks if check.failed]
 
 
 def tiles(facts: ReportFacts) -> Html:
@@ -146,9 +165,10 @@ def checks_section(facts: ReportFacts) -> Html:
     where = f" on {facts.checked_on}" if facts.checked_on else ""
     words = (
         f"{good} of {len(facts.operators)} operators were executed alone{where} and agree with a "
-        "float64 reference, each element within a tolerance derived from its precision. The whole "
-        "engine:"
+        "float64 reference, each element within a tolerance derived from its precision. The "
+        "graph passes and the whole engine:"
     )
+    said = remarks(facts.check_mode, facts.checks)
     refusal = tag(
         "p", f"This installation would not execute the plan on the CPU: {facts.cpu_refusal}"
     )
@@ -157,6 +177,7 @@ def checks_section(facts: ReportFacts) -> Html:
         tag("h2", "Checks"),
         tag("p", words),
         check_items(facts.checks),
+        *(tag("p", f"{each}.".capitalize()) for each in said),
         refusal if facts.cpu_refusal else "",
         id="checks",
     )

@@ -1,0 +1,69 @@
+"""Constants that passes compute: rounded once to their type, and known exactly beside it.
+
+What a pass makes of weights is a float64 number, which its type in the graph cannot hold. The next
+pass that reads the constant goes on from the exact numbers, so that a chain of rewrites rounds once
+and not once a link; and a rewritten graph can be compared with the original in float64 as if nothing
+had been rounded (`wpk.checks.pass_check`).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx_graphsurgeon as gs
+from numpy.typing import DTypeLike, NDArray
+
+Array = NDArray[np.generic]
+
+
+class ExactConstant(gs.Constant):  # type: ignore[misc]
+    """A constant whose exact values its type does not hold.
+
+    Attributes:
+        exact: The values in a wider type, of the constant's shape.
+    """
+
+    def __init__(self, name: str, rounded: Array, exact: Array) -> None:
+        """Keep both; ``rounded`` is what the graph holds."""
+        super().__init__(name, rounded)
+        self.exact = exact
+
+
+def rounded_constant(
+    name: str, values: Array, dtype: DTypeLike, exact: Array | None = None
+) -> gs.Constant:
+    """A constant of a type, rounded to nearest even; what is too large becomes infinite.
+
+    Args:
+        name: Of the tensor.
+        values: What is rounded.
+        dtype: NumPy's type of the constant in the graph.
+        exact: What the values would be if nothing had been rounded before; ``values`` by default.
+    """
+    exact = values if exact is None else exact
+    with np.errstate(over="ignore"):
+        rounded = values.astype(dtype)
+    if rounded.dtype == exact.dtype or np.array_equal(rounded.astype(exact.dtype), exact):
+        return gs.Constant(name, rounded)
+    return ExactConstant(name, rounded, exact)
+
+
+def exact_values(constant: gs.Constant) -> Array:
+    """The values of a constant before they were rounded, where that is known."""
+    if isinstance(constant, ExactConstant):
+        return constant.exact
+    array: Array = constant.values
+    return array
+
+
+def moved_constant(name: str, constant: gs.Constant, move: Callable[[Array], Array]) -> gs.Constant:
+    """A constant that holds the same elements in another order.
+
+    Args:
+        name: Of the new tensor.
+        constant: The old one.
+        move: Permutes, reshapes or repeats elements, whatever their type.
+    """
+    moved = np.ascontiguousarray(move(constant.values)).reshape(move(constant.values).shape)
+    if isinstance(constant, ExactConstant):
+        return ExactConstant(name, moved, move(constant.exact))
+    return gs.Constant(name, moved)

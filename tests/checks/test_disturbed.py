@@ -1,0 +1,111 @@
+"""Models in float64, disturbed by roundings: how much, where, and where not."""
+
+from collections.abc import Mapping
+
+import graph_text
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from wpk.checks.disturbed import DisturbedModel, Noise
+from wpk.dtypes import Precision
+
+X = np.random.default_rng(0).standard_normal((16, 64)).astype(np.float32)
+W = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+NOISE = Noise(strength=1.0, seed=0)
+ROUNDOFF = {
+    Precision.FP32: 2.0**-24,
+    Precision.TF32: 2.0**-11,
+    Precision.FP16: 2.0**-11,
+    Precision.BF16: 2.0**-8,
+}
+
+
+def moved(
+    body: str,
+    precision: Precision,
+    noise: Noise | None = NOISE,
+    x: NDArray[np.generic] = X,
+    kind: str = "float",
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """An output without and with disturbance."""
+    text = f"({kind}[16, 64] x) => ({kind}[16, 64] y) {{ {body} }}"
+    constants: Mapping[str, NDArray[np.generic]] = {"w": W}
+    model = DisturbedModel(graph_text.flat(text, constants), precision, {"x": x})
+    return model.outputs()["y"].astype(np.float64), model.outputs(noise)["y"].astype(np.float64)
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_a_product_is_moved_as_its_factors_are_rounded(precision: Precision) -> None:
+    right, y = moved("y = MatMul(x, w)", precision)
+    error = np.sqrt(np.mean((y - right) ** 2)) / np.sqrt(np.mean(right**2))
+    # Two factors, each moved uniformly by up to u (fp32: 2 u), and the result once more.
+    assert 0.3 * ROUNDOFF[precision] < error < 6 * ROUNDOFF[precision]
+
+
+def test_the_same_seed_moves_alike_and_nothing_is_moved_without() -> None:
+    first, again = (moved("y = Exp(x)", Precision.BF16, Noise(1.0, 7))[1] for _ in range(2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, moved("y = Exp(x)", Precision.BF16, Noise(1.0, 8))[1])
+    right, y = moved("y = Exp(x)", Precision.BF16, None)
+    assert np.array_equal(right, y)
+    assert np.allclose(right, np.exp(X.astype(np.float64)), rtol=1e-15)
+
+
+def test_strength_multiplies() -> None:
+    right, weak = moved("y = Exp(x)", Precision.FP16, Noise(1.0, 3))
+    strong = moved("y = Exp(x)", Precision.FP16, Noise(8.0, 3))[1]
+    ratio = np.median(np.abs(strong - right)) / np.median(np.abs(weak - right))
+    assert 7.0 < ratio < 9.0
+
+
+@pytest.mark.parametrize("body", ["y = Relu(x)", "y = Transpose<perm = [0, 1]>(x)", "y = Neg(x)"])
+def test_what_moves_numbers_rounds_nothing_in_fp32(body: str) -> None:
+    right, y = moved(body, Precision.FP32)
+    assert np.array_equal(right, y)
+    right, y = moved(body, Precision.BF16)  # an engine keeps its input in 16 bits
+    assert not np.array_equal(right, y)
+
+
+def test_types_of_the_model_round_whatever_the_precision_is() -> None:
+    body = "h = Cast<to = 16>(x)  r = Relu(h)  y = Cast<to = 1>(r)"
+    right, y = moved(body, Precision.FP32)
+    error = np.abs(y - right)[right > 0] / right[right > 0]
+    assert 2.0**-9 < error.max() < 2.0**-6
+    plain = moved("h = Cast<to = 1>(x)  r = Relu(h)  y = Cast<to = 1>(r)", Precision.FP32)
+    assert np.array_equal(*plain)
+
+
+def test_a_tie_shows_as_a_step() -> None:
+    near = np.full((16, 64), 2.0, np.float32)
+    right, y = moved("e = Mul(x, x)  y = Floor(e)", Precision.FP16, x=near)
+    assert set(np.unique(np.round(y - right))) == {-1.0, 0.0}
+    far = np.full((16, 64), 1.9, np.float32)
+    right, y = moved("e = Mul(x, x)  y = Floor(e)", Precision.FP16, x=far)
+    assert np.abs(y - right).max() < 0.01
+
+
+def test_integers_and_what_is_not_finite_stay() -> None:
+    x = X.copy()
+    x[0, :2] = np.nan, np.inf
+    _, y = moved("y = Exp(x)", Precision.BF16, x=x)
+    assert np.isnan(y[0, 0])
+    assert np.isposinf(y[0, 1])
+    whole = np.arange(16 * 64).reshape(16, 64)
+    assert np.array_equal(*moved("y = Neg(x)", Precision.BF16, x=whole, kind="int64"))
+
+
+def test_parameters_of_a_resize_stay() -> None:
+    text = "(float[1, 1, 4, 4] x) => (float[1, 1, 8, 8] y) { y = Resize(x, , s) }"
+    scales = {"s": np.array([1, 1, 2, 2], np.float32)}
+    x = X.reshape(-1)[:16].reshape(1, 1, 4, 4)
+    model = DisturbedModel(graph_text.flat(text, scales), Precision.BF16, {"x": x})
+    assert model.outputs(Noise(1.0, 0))["y"].shape == (1, 1, 8, 8)
+
+
+def test_inputs_and_constants_among_the_outputs_are_given() -> None:
+    text = "(float[16, 64] x) => (float[16, 64] x, float[64, 64] w, float[16, 64] y) { y = Exp(x) }"
+    model = DisturbedModel(graph_text.flat(text, {"w": W}), Precision.FP32, {"x": X})
+    outputs = model.outputs(Noise(1.0, 0))
+    assert np.array_equal(outputs["x"], X.astype(np.float64))
+    assert np.array_equal(outputs["w"], W.astype(np.float64))

@@ -1,0 +1,186 @@
+"""Whole outputs judged: ok, failed, and where the comparison can say nothing."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from wpk.checks.limits import BLIND, LIMITS, ROUNDING_FACTOR, Limit, OutputError, allowed
+from wpk.checks.model_check import check_outputs
+from wpk.checks.scope import Tolerance
+from wpk.dtypes import Precision
+from wpk.errors import LaunchError
+from wpk.plans.plan import Check, Outcome
+
+Arrays = Mapping[str, NDArray[np.generic]]
+RIGHT = np.random.default_rng(0).standard_normal(1000).astype(np.float32)
+
+
+def judged(y: object, right: object = RIGHT, **how: object) -> Check:
+    """The check of an engine that gives ``y`` for ``right``."""
+    outputs = {"y": np.asarray(y)}
+    precision = how.pop("precision", Precision.FP32)
+    return check_outputs(
+        lambda _: outputs,
+        {"y": np.asarray(right)},
+        {},
+        precision,
+        "test",
+        **how,  # type: ignore[arg-type]
+    )
+
+
+def rounding(median: float, worst: float) -> dict[str, OutputError]:
+    return {"y": OutputError(median, worst)}
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_limits_of_a_precision_are_far_from_blind(precision: Precision) -> None:
+    limit = LIMITS[precision]
+    assert limit.median < BLIND.median / 3
+    assert limit.worst < BLIND.worst / 2
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+def test_what_rounding_alone_changes_widens_the_limits_by_its_factor(precision: Precision) -> None:
+    factor, limit = ROUNDING_FACTOR, LIMITS[precision]
+    wide = allowed(precision, OutputError(limit.median, limit.worst))
+    assert wide == Limit(limit.median * factor, limit.worst * factor)
+    assert allowed(precision, OutputError(0.0, 0.0)) == limit
+    assert allowed(precision, OutputError(np.inf, np.inf)) == limit
+    assert allowed(precision, None) == limit
+
+
+def test_a_model_that_amplifies_rounding_is_held_to_its_own() -> None:
+    own = rounding(median=1e-2, worst=8e-2)
+    for error, outcome in ((1.5e-2, Outcome.OK), (2.5e-2, Outcome.FAILED)):
+        right = np.ones(101, np.float32)
+        check = judged(right + np.float32(error), right, precision=Precision.FP16, rounded=own)
+        assert check.outcome is outcome
+    assert judged(RIGHT * np.float32(1.03), precision=Precision.FP16).outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    "own", [(BLIND.median / 2, 0.0), (0.0, BLIND.worst / 2)], ids=["median", "worst"]
+)
+@pytest.mark.parametrize("offset", [0.0, 0.3, 30.0])
+def test_where_rounding_is_amplified_beyond_sight_nothing_is_said(
+    own: tuple[float, float], offset: float
+) -> None:
+    check = judged(RIGHT + np.float32(offset), precision=Precision.FP16, rounded=rounding(*own))
+    assert check.outcome is Outcome.INCONCLUSIVE
+    assert "says nothing: the model amplifies rounding" in check.detail
+
+
+def test_an_unrelated_output_passes_no_limit_that_says_something() -> None:
+    rng = np.random.default_rng(1)
+    sight = OutputError(0.99 * BLIND.median / 2, 0.99 * BLIND.worst / 2)
+    passed = 0
+    for _ in range(1000):
+        right, y = rng.standard_normal((2, 11)).astype(np.float32)
+        check = judged(y, right, precision=Precision.FP16, rounded={"y": sight})
+        passed += check.outcome is not Outcome.FAILED
+    assert passed <= 1  # 2e-5 expected of each
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_should_be_finite_fails_however_far_rounding_is_amplified(wrong: float) -> None:
+    y = RIGHT.copy()
+    y[3] = wrong
+    check = judged(y, rounded=rounding(1.0, 9.0))
+    assert check.outcome is Outcome.FAILED
+    assert "1 elements are not finite, and should be" in check.detail
+
+
+def test_other_shapes_and_types_and_missing_outputs_fail() -> None:
+    own = rounding(1.0, 9.0)
+    assert judged(RIGHT[None], rounded=own).detail == (
+        "'y' is float32[1, 1000], expected float32[1000]"
+    )
+    assert judged(RIGHT.astype(np.float64), rounded=own).outcome is Outcome.FAILED
+    gone = check_outputs(lambda _: {}, {"y": RIGHT}, {}, Precision.FP32, "test")
+    assert (gone.outcome, gone.detail) == (Outcome.FAILED, "'y' is missing")
+
+
+def test_an_engine_that_cannot_run_fails() -> None:
+    def engine(_: Arrays) -> Arrays:
+        raise LaunchError("illegal address", fix="none")
+
+    check = check_outputs(engine, {"y": RIGHT}, {}, Precision.FP32, "test")
+    assert (check.outcome, check.detail) == (Outcome.FAILED, "illegal address")
+
+
+def test_integers_must_be_equal() -> None:
+    right = np.arange(10)
+    assert judged(right, right).outcome is Outcome.OK
+    failed = judged(right + (right == 4), right)
+    assert (failed.outcome, failed.detail) == (Outcome.FAILED, "'y' 1 of 10 elements differ")
+
+
+def test_an_output_that_never_moves_witnesses_nothing() -> None:
+    zeros = np.zeros(5, np.float32)
+    check = judged(zeros, zeros, unmoved={"y"})
+    assert check.outcome is Outcome.INCONCLUSIVE
+    assert "says nothing: it should be zero for all inputs tried" in check.detail
+    assert "it should be the same for" in judged(RIGHT, unmoved={"y"}).detail
+    assert judged(zeros + np.float32(1e-9), zeros, unmoved={"y"}).outcome is Outcome.FAILED
+
+
+def test_an_output_that_is_mostly_not_finite_witnesses_nothing() -> None:
+    right = RIGHT.copy()
+    right[:501] = np.nan
+    check = judged(right, right)
+    assert check.outcome is Outcome.INCONCLUSIVE
+    assert "501 of 1000 elements expected are not finite" in check.detail
+    right[500] = 0.0
+    assert judged(right, right).outcome is Outcome.OK
+
+
+def test_the_worst_output_decides() -> None:
+    right = {"a": RIGHT, "b": RIGHT, "c": RIGHT}
+
+    def outcome(changed: Arrays, unmoved: set[str]) -> Outcome:
+        outputs = {**right, **changed}
+        check = check_outputs(lambda _: outputs, right, {}, Precision.FP32, "test", unmoved=unmoved)
+        return check.outcome
+
+    assert outcome({}, set()) is Outcome.OK
+    assert outcome({"a": RIGHT + 1}, {"b", "c"}) is Outcome.FAILED
+
+
+def test_half_of_the_outputs_must_say_something() -> None:
+    right = dict.fromkeys("abc", RIGHT) | {"x": RIGHT}
+
+    def outcome(unmoved: str) -> Outcome:
+        check = check_outputs(
+            lambda _: right, right, {"x": RIGHT}, Precision.FP32, "test", unmoved=set(unmoved)
+        )
+        return check.outcome
+
+    assert [outcome(unmoved) for unmoved in ("", "a", "ab", "abc")] == [
+        Outcome.OK,
+        Outcome.OK,
+        Outcome.INCONCLUSIVE,
+        Outcome.INCONCLUSIVE,
+    ]
+
+
+def test_a_tolerance_decides_as_allclose_does() -> None:
+    right = np.array([1.0, 100.0, 0.0, np.nan], np.float32)
+    y = np.array([1.009, 100.9, 0.0009, np.nan], np.float32)
+    for rtol, atol in ((1e-2, 1e-3), (1e-2, 1e-4), (5e-3, 1e-3), (0.0, 1.0), (1e-3, 0.0)):
+        check = judged(y, right, tolerance=Tolerance(rtol, atol))
+        close = np.allclose(y, right, rtol, atol, equal_nan=True)
+        assert check.outcome is (Outcome.OK if close else Outcome.FAILED)
+        assert f"beyond rtol {rtol:g}, atol {atol:g}" in check.detail
+    assert "3 of 4 elements beyond" in judged(y, right, tolerance=Tolerance(1e-9, 0.0)).detail
+
+
+def test_a_tolerance_is_wider_or_narrower_than_the_limits() -> None:
+    y = RIGHT * np.float32(1 + 1e-3)
+    assert judged(y).outcome is Outcome.FAILED
+    assert judged(y, tolerance=Tolerance(2e-3, 0.0)).outcome is Outcome.OK
+    y = RIGHT * np.float32(1 + 5e-7)
+    assert judged(y).outcome is Outcome.OK
+    assert judged(y, tolerance=Tolerance(1e-8, 0.0)).outcome is Outcome.FAILED

@@ -1,0 +1,207 @@
+"""Graphs compared in float64: every tensor that both have, fed with the original's values."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+import pytest
+
+from wpk.checks import float64_nodes
+from wpk.checks.evaluation import Opinions
+from wpk.checks.pass_check import PassComparison, compare_graphs
+from wpk.checks.reference_ops import reference_ops
+from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
+from wpk.graph_passes.exact import rounded_constant
+from wpk.graph_passes.inline_conditionals import InlineConditionals
+from wpk.lowering.flat_graph import flatten
+from wpk.plans.plan import Outcome
+
+TEXT = """<ir_version: 8, opset_import: ["": 17]>
+m (float[2,3] x) => (float[2,3] y, int64[2,3] k)
+<float[3] c = {1.5, 2, 0.3}, float h = {0.1}>
+{
+    a = Mul(x, c)
+    b = Add(a, h)
+    r = Relu(b)
+    y = Exp(r)
+    f = Floor(a)
+    k = Cast<to = 7>(f)
+}"""
+
+Inputs = Mapping[str, np.ndarray]
+
+
+def graph(text: str = TEXT) -> gs.Graph:
+    loaded = gs.import_onnx(onnx.parser.parse_model(text))
+    for index, node in enumerate(loaded.nodes):
+        node.name = f"{node.op}_{index}"
+    return loaded
+
+
+def drawn(seed: int = 0) -> Inputs:
+    return {"x": np.random.default_rng(seed).standard_normal((2, 3)).astype(np.float32)}
+
+
+def compared(change: Callable[[gs.Graph], None], inputs: Inputs | None = None) -> PassComparison:
+    changed = graph()
+    change(changed)
+    return compare_graphs(flatten(graph()), flatten(changed), inputs or drawn())
+
+
+def node(of: gs.Graph, op: str) -> gs.Node:
+    return next(each for each in of.nodes if each.op == op)
+
+
+CONDITIONAL = """<ir_version: 8, opset_import: ["": 17]>
+m (float[2,3] x) => (float[2,3] y) <float[3] c = {0.1, 2, 0.3}, bool yes = {1}>
+{
+    a = Exp(x)
+    y = If(yes) <then_branch = one () => (float[2,3] t)
+                     <float h = {0.1}> { p = Mul(a, c)  q = Add(p, h)  t = Cast<to = 1>(q) },
+                 else_branch = two () => (float[2,3] u) { u = Neg(a) }>
+}"""
+
+
+@pytest.mark.parametrize(("branch", "differ"), [("q = Add(p, h)", 0), ("q = Sub(p, h)", 1)])
+def test_a_branch_reads_from_outside_and_computes_in_float64(branch: str, differ: int) -> None:
+    original = flatten(graph(CONDITIONAL))
+    changed = graph(CONDITIONAL.replace("q = Add(p, h)", branch))
+    InlineConditionals()(changed)
+    found = compare_graphs(original, flatten(changed), drawn())
+    assert len(found.differences) == differ
+
+
+def test_the_same_graph_is_equal_at_every_tensor() -> None:
+    found = compared(lambda graph: None)
+    assert (found.compared, found.bounded, found.differences) == (6 + 2, 0, [])
+    x = drawn()["x"].astype(np.float64)
+    c = np.array([1.5, 2, np.float32(0.3)])
+    expected = np.exp(np.maximum(x * c + float(np.float32(0.1)), 0))
+    np.testing.assert_allclose(found.outputs["y"], expected, rtol=2e-15)
+    np.testing.assert_array_equal(found.outputs["k"], np.floor(x * c).astype(np.int64))
+
+
+def test_a_change_of_one_rounding_of_fp32_is_found_where_it_is_made() -> None:
+    def change(graph: gs.Graph) -> None:
+        node(graph, "Relu").op = "LeakyRelu"
+        node(graph, "LeakyRelu").attrs = {"alpha": 1e-7}
+
+    found = compared(change)
+    first = found.differences[0]
+    assert (first.tensor, first.operator, first.nodes) == ("r", "Relu_2", ("Relu_2",))
+    assert "elements differ" in str(first)
+    assert not np.array_equal(found.outputs["y"], compared(lambda graph: None).outputs["y"])
+
+
+def test_a_changed_constant_is_found_by_its_name() -> None:
+    def change(graph: gs.Graph) -> None:
+        old = node(graph, "Mul").inputs[1]
+        old.values = np.nextafter(old.values, np.float32(9))
+
+    assert [each.tensor for each in compared(change).differences][:2] == ["c", "a"]
+
+
+def test_what_a_pass_computes_is_exact_and_its_rounding_is_not_compared() -> None:
+    """B = x c + h as one product with c / h, behind which h is multiplied."""
+
+    def change(graph: gs.Graph, *, exact: bool = True) -> None:
+        product, add = node(graph, "Mul"), node(graph, "Add")
+        c, h = (np.float64(each.inputs[1].values) for each in (product, add))
+        new = rounded_constant("c_over_h", c / h, np.float32)
+        inner = gs.Variable("inner", np.float32, [2, 3])
+        more = gs.Variable("more", np.float32, [2, 3])
+        one = gs.Constant("one", np.ones(1, np.float32))
+        kept = new if exact else gs.Constant("c_over_h", new.values)
+        graph.nodes += [
+            gs.Node("Mul", "first", {}, [graph.inputs[0], kept], [inner]),
+            gs.Node("Add", "second", {}, [inner, one], [more]),
+        ]
+        factor = add.inputs[1]
+        add.op, add.inputs = "Mul", [more, factor]
+        graph.toposort()
+
+    assert not compared(change).differences
+    rounded = compared(lambda graph: change(graph, exact=False)).differences
+    assert rounded[0].tensor == "b"
+
+
+def test_a_tie_may_fall_either_way_and_nothing_else_may() -> None:
+    """Floor(x * c) with c split in two factors: whole numbers may become the one below."""
+
+    def change(graph: gs.Graph) -> None:
+        product = node(graph, "Mul")
+        third = np.float64(1.0) / 3
+        parts = [
+            rounded_constant(name, values, np.float32)
+            for name, values in (
+                ("c1", np.float64(product.inputs[1].values) * third),
+                ("c2", np.full(1, 3.0 * (1 - 2.0**-52))),
+            )
+        ]
+        inner = gs.Variable("inner", np.float32, [2, 3])
+        graph.nodes.append(gs.Node("Mul", "first", {}, [product.inputs[0], parts[0]], [inner]))
+        product.inputs = [inner, parts[1]]
+        product.outputs[0].name = "another_a"  # else it is fed with the original's
+        graph.toposort()
+
+    ties = {"x": np.array([[2, 1, 0], [4, 3, 0]], np.float32)}
+    found = compared(change, ties)
+    assert not [each for each in found.differences if each.tensor in ("f", "k")]
+    assert found.bounded > 0
+
+    def wrong(graph: gs.Graph) -> None:
+        change(graph)
+        node(graph, "Floor").op = "Ceil"
+
+    assert [each.tensor for each in compared(wrong).differences][:1] == ["f"]
+
+
+def test_shapes_and_not_a_number_are_compared() -> None:
+    def transposed(graph: gs.Graph) -> None:
+        add = node(graph, "Add")
+        inner = gs.Variable("inner", np.float32, [3, 2])
+        graph.nodes.append(gs.Node("Transpose", "t", {"perm": [1, 0]}, [add.inputs[0]], [inner]))
+        old = add.outputs[0]
+        graph.nodes.remove(add)
+        graph.nodes.append(gs.Node("Add", "new", {}, [inner, add.inputs[1]], [old]))
+        add.inputs.clear()
+        add.outputs.clear()
+        graph.toposort()
+
+    first = compared(transposed).differences[0]
+    assert first.detail == "its shape is [3, 2], the model's [2, 3]"
+    undefined = {"x": np.full((2, 3), np.nan, np.float32)}
+    assert not [d for d in compared(lambda g: None, undefined).differences if d.tensor != "k"]
+
+
+@pytest.mark.parametrize("planted", [False, True])
+def test_every_kind_of_node_is_judged_by_onnx_runtime(
+    planted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Exp(onnx.reference.op_run.OpRun):
+        op_domain = ""
+
+        def _run(self, x):  # type: ignore[no-untyped-def]
+            return (np.exp(x) * (1.01 if planted else 1.0),)
+
+    known = reference_ops(17)
+    monkeypatch.setattr(float64_nodes, "reference_ops", lambda opset: [*known, Exp])
+    opinions = Opinions()
+    flat = flatten(graph())
+    assert not compare_graphs(flat, flat, drawn(), opinions).differences  # it cancels out
+    check = opinions.check()
+    assert check.outcome is (Outcome.FAILED if planted else Outcome.OK)
+    assert ("'Exp_3' (Exp)" if planted else "6 kinds of nodes agree") in check.detail
+
+
+def test_evaluators_that_nobody_can_judge_are_inconclusive(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cannot(self: SecondOpinion, *_: object) -> Judgement:
+        return Judgement(Verdict.CANNOT, "no kernel")
+
+    opinions = Opinions()
+    monkeypatch.setattr(SecondOpinion, "judge", cannot)
+    flat = flatten(graph())
+    compare_graphs(flat, flat, drawn(), opinions)
+    assert opinions.check().outcome is Outcome.INCONCLUSIVE
+    assert "ONNX Runtime cannot say of " in opinions.check().detail

@@ -1,0 +1,140 @@
+"""No plan is written of what a wrong graph pass made: faults planted in every pass are found.
+
+That each fault is one is shown without wpk's checks: on its model the pass rewrites, and the
+rewritten graph gives other outputs than the model, as it does not without the fault.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+import onnxruntime
+import pytest
+from faulty_passes import Fault, planted
+from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
+from pass_faults.kit import KIT
+
+from wpk.dtypes import Precision
+from wpk.errors import VerificationError
+from wpk.graph_passes.catalogue import pass_groups
+from wpk.graph_passes.manager import run_passes
+from wpk.loading import load_graph
+from wpk.pipeline import optimize
+
+LINE = 5e-5
+"""The project's own line for fp32: worst difference relative to an output's RMS."""
+
+Outputs = list[NDArray[np.generic]]
+
+
+def _parameters(faults: Iterable[Fault]) -> list[object]:
+    return [
+        pytest.param(
+            fault,
+            id=f"{fault.breaks}: {fault.name}",
+            marks=[pytest.mark.exhaustive] if fault.is_network else [],
+        )
+        for fault in faults
+    ]
+
+
+every_fault = pytest.mark.parametrize("fault", _parameters(KIT))
+every_model = pytest.mark.parametrize(
+    "fault", _parameters({(f.model, f.precision): f for f in KIT}.values())
+)
+
+
+def test_every_pass_is_broken_somewhere() -> None:
+    groups = pass_groups(Precision.FP32)
+    assert {fault.breaks for fault in KIT} == {each.name for group in groups for each in group}
+
+
+@every_fault
+def test_the_fault_changes_an_output(fault: Fault, tmp_path: Path) -> None:
+    path = fault.write_model(tmp_path)
+    session = _session(str(path))
+    inputs = _drawn(session)
+    right = session.run(None, inputs)
+    assert _difference(_run(_rewritten(fault, path)[0], fault, inputs), right) <= LINE
+    with planted(fault):
+        wrong, rewrites = _rewritten(fault, path)
+    assert rewrites > 0
+    assert _difference(_run(wrong, fault, inputs), right) > LINE
+
+
+@every_fault
+def test_nothing_is_written_of_what_a_wrong_pass_made(
+    fault: Fault, tmp_path: Path, one_finalist: None
+) -> None:
+    plan = tmp_path / "model.plan"
+    model = fault.write_model(tmp_path)
+    with planted(fault), pytest.raises(VerificationError) as refused:
+        optimize(model, plan, target="h200", precision=fault.precision)
+    assert not plan.exists()
+    if fault.precision.storage.bytes == 4:  # the others show where values are rounded
+        assert f"pass '{fault.breaks}'" in refused.value.what
+
+
+@every_model
+def test_without_the_fault_a_plan_is_written(
+    fault: Fault, tmp_path: Path, one_finalist: None
+) -> None:
+    plan = tmp_path / "model.plan"
+    optimize(fault.write_model(tmp_path), plan, target="h200", precision=fault.precision)
+    assert plan.is_file()
+
+
+def _rewritten(fault: Fault, path: Path) -> tuple[onnx.ModelProto, int]:
+    """The model after all passes, and how often the one of interest rewrote."""
+    graph = load_graph(path)
+    rewrites = {
+        record.name: record.rewritten
+        for group in pass_groups(fault.precision)
+        for record in run_passes(graph, group)
+    }
+    model = gs.export_onnx(graph)
+    model.ir_version = min(max(model.ir_version, 8), 10)  # functions need 8; onnxruntime reads 10
+    return model, rewrites[fault.breaks]
+
+
+def _run(model: onnx.ModelProto, fault: Fault, inputs: dict[str, NDArray[np.generic]]) -> Outputs:
+    """Evaluate; ONNX Runtime's CPU leaves casts to 16 bits out where it likes, onnx does not."""
+    if fault.precision.storage.bytes == 2:
+        with np.errstate(all="ignore"):
+            return list(ReferenceEvaluator(model).run(None, inputs))
+    return _session(model.SerializeToString()).run(None, inputs)  # type: ignore[no-any-return]
+
+
+def _session(model: str | bytes) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def _drawn(session: onnxruntime.InferenceSession) -> dict[str, NDArray[np.generic]]:
+    rng = np.random.default_rng(1)
+    inputs: dict[str, NDArray[np.generic]] = {}
+    for port in session.get_inputs():
+        shape = [dim if isinstance(dim, int) else 3 for dim in port.shape]
+        integers = "int" in port.type
+        inputs[port.name] = (
+            rng.integers(0, 4, shape) if integers else rng.standard_normal(shape, np.float32)
+        )
+    return inputs
+
+
+def _difference(actual: Outputs, expected: Outputs) -> float:
+    """The worst difference over all outputs; infinite where only one is finite, or the shape differs."""
+    worst = 0.0
+    for y, right in zip(actual, expected, strict=True):
+        if y.shape != right.shape:
+            return np.inf
+        rms = float(np.sqrt(np.mean(np.square(right, dtype=np.float64))))
+        with np.errstate(invalid="ignore"):
+            error = np.abs(y.astype(np.float64) - right)
+        worst = max(worst, float(np.where(np.isnan(error), np.inf, error).max()) / rms)
+    return worst

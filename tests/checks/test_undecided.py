@@ -1,0 +1,209 @@
+"""What errors let a comparison, a cast or an index choose, and what they may not change."""
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+
+from wpk.checks.body import Body, Stored
+from wpk.checks.bounded import FLOAT64, KERNELS, Arithmetic, Bounded, Call
+from wpk.checks.compare import compare
+from wpk.checks.error_bounds import bound_error
+from wpk.checks.float64_nodes import NodeEvaluator
+from wpk.dtypes import DType
+
+OPSETS = {"": 24}
+U = 2.0**-24
+
+
+def error_of(
+    text: str, *inputs: Bounded, place: int = 0, arithmetic: Arithmetic = KERNELS
+) -> list[float] | None:
+    """The bound of a node's output, e.g. of ``y = Less(a, b)``."""
+    model = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 24]> g (float x) => (float y) {{ {text} }}'
+    )
+    evaluate = NodeEvaluator(model.graph.node[0], OPSETS)
+    outputs = evaluate([each.value for each in inputs])
+    error = bound_error(Call(evaluate, inputs, outputs, U, arithmetic, place))
+    return None if error is None else error.tolist()
+
+
+def near(*pairs: tuple[float, float]) -> Bounded:
+    """Values with their errors."""
+    return Bounded(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
+
+
+def flags(text: str) -> Bounded:
+    """Booleans: T and F, in lower case where they may be either."""
+    value, either = [c in "Tt" for c in text], [float(c.islower()) for c in text]
+    return Bounded(np.array(value), np.array(either) if any(either) else None)
+
+
+@pytest.mark.parametrize("operator", ["Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"])
+def test_a_comparison_is_undecided_where_both_errors_reach_across(operator: str) -> None:
+    a = near((0.0, 0.01), (0.0, 0.01), (0.0, 0.01), (0.5, 0.0))
+    b = near((0.015, 0.01), (0.025, 0.01), (0.0, 0.0), (0.5, 0.0))
+    assert error_of(f"y = {operator}(a, b)", a, b) == [1.0, 0.0, 1.0, 0.0]
+
+
+def test_a_comparison_of_exact_numbers_is_decided() -> None:
+    assert error_of("y = Less(a, b)", Bounded(np.zeros(2)), Bounded(np.zeros(2))) is None
+
+
+def test_infinities_are_compared_for_certain() -> None:
+    a = near((np.inf, np.inf), (-np.inf, 0.1))
+    assert error_of("y = Less(a, b)", a, Bounded(np.zeros(2))) is None
+
+
+@pytest.mark.parametrize(
+    ("operator", "expected"),
+    [("And", [1.0, 0.0, 1.0, 1.0, 0.0]), ("Or", [0.0, 1.0, 1.0, 1.0, 0.0])],
+)
+def test_logic_is_undecided_where_an_undecided_input_matters(
+    operator: str, expected: list[float]
+) -> None:
+    assert error_of(f"y = {operator}(a, b)", flags("tttff"[:4] + "T"), flags("TFtfT")) == expected
+
+
+def test_the_opposite_of_the_undecided_is_undecided() -> None:
+    assert error_of("y = Not(a)", flags("TtFf")) == [0.0, 1.0, 0.0, 1.0]
+
+
+def test_an_undecided_choice_may_be_either_branch() -> None:
+    x, y = near((1.0, 0.1), (1.0, 0.1), (1.0, 0.1)), near((3.0, 0.2), (3.0, 0.2), (3.0, 0.2))
+    error = error_of("y = Where(c, x, y)", flags("TFt"), x, y)
+    assert error == pytest.approx([0.1, 0.2, 2.3])
+
+
+def test_the_same_infinity_in_both_branches_is_certain() -> None:
+    both = Bounded(np.full(1, -np.inf))
+    assert error_of("y = Where(c, x, y)", flags("t"), both, both) is None
+
+
+def test_a_cast_to_bool_is_undecided_near_zero() -> None:
+    x = near((0.0, 0.0), (0.0, 0.1), (0.05, 0.1), (0.2, 0.1))
+    assert error_of("y = Cast <to = 9> (x)", x) == [0.0, 1.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize("to", [onnx.TensorProto.INT32, onnx.TensorProto.INT64])
+def test_a_cast_to_an_integer_is_undecided_near_a_whole_number(to: int) -> None:
+    x = near((2.98, 0.03), (2.9, 0.03), (0.0, 0.03), (3.0, 0.0))
+    assert error_of(f"y = Cast <to = {to}> (x)", x) == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_a_cast_beyond_the_type_may_give_anything() -> None:
+    x = Bounded(np.array([255.9, 256.0, -0.9, -1.0, np.nan]))
+    assert error_of("y = Cast <to = 2> (x)", x) == [0.0, np.inf, 0.0, np.inf, np.inf]
+
+
+@pytest.mark.parametrize("operator", ["Floor", "Ceil", "Round", "Sign"])
+def test_a_rounding_is_undecided_at_its_step(operator: str) -> None:
+    step = {"Floor": 3.0, "Ceil": 3.0, "Round": 3.5, "Sign": 0.0}[operator]
+    x = near((step + 0.01, 0.02), (step + 0.05, 0.02))
+    assert error_of(f"y = {operator}(x)", x) in ([1.0, 0.0], [2.0, 0.0])
+
+
+def test_an_undecided_boolean_counts_as_a_number() -> None:
+    assert error_of("y = Cast <to = 1> (c)", flags("TtF")) == [0.0, 1.0, 0.0]
+
+
+def test_integers_do_not_round() -> None:
+    big = Bounded(np.array([2**53 + 1, 5]))
+    assert error_of("y = Add(a, a)", big, big) is None
+    off = Bounded(np.array([2**53 + 1, 5]), np.array([0.0, 1.0]))
+    assert error_of("y = Add(a, b)", off, big) == [0.0, 1.0]
+
+
+def test_the_error_of_an_integer_stays_within_its_type() -> None:
+    x = Bounded(np.array([255, 0], np.uint8), np.array([1.0, 1.0]))
+    assert error_of("y = Cast <to = 1> (x)", x) == [1.0, 1.0]
+
+
+def test_an_undecided_index_may_be_its_neighbours() -> None:
+    x = near((0.0, 0.1), (1.0, 0.1), (5.0, 0.4))
+    index = Bounded(np.array([0, 1, -1]), np.array([0.0, 1.0, 1.0]))
+    assert error_of("y = Gather(x, i)", x, index) == pytest.approx([0.1, 4.4, 4.4])
+    assert error_of("y = Gather(x, i)", x, Bounded(np.array([2, 0]))) == pytest.approx([0.4, 0.1])
+
+
+def test_an_index_that_may_be_anything_chooses_anything() -> None:
+    index = Bounded(np.array([0]), np.array([np.inf]))
+    assert error_of("y = Gather(x, i)", Bounded(np.arange(3.0)), index) == [np.inf]
+
+
+def test_every_part_has_its_own_error() -> None:
+    x = near((1.0, 0.1), (2.0, 0.2), (3.0, 0.3), (4.0, 0.4))
+    text = "y, z = Split <num_outputs = 2> (x)"
+    assert error_of(text, x, place=0) == pytest.approx([0.1, 0.2])
+    assert error_of(text, x, place=1) == pytest.approx([0.3, 0.4])
+
+
+def test_every_input_of_a_concatenation_brings_its_errors() -> None:
+    parts = Bounded(np.ones(2)), near((1.0, 0.1), (2.0, 0.2))
+    assert error_of("y = Concat <axis = 0> (a, b)", *parts) == [0.0, 0.0, 0.1, 0.2]
+
+
+def test_the_largest_errs_as_its_own_candidates_do() -> None:
+    x = Bounded(np.array([[1.0, 2.0], [5.0, 3.0]]), np.array([[0.1, 0.2], [0.3, 0.0]]))
+    for operator in ("ReduceMax", "ReduceMin"):
+        text = f"y = {operator} <keepdims = 0> (x, a)"
+        assert error_of(text, x, Bounded(np.array([1]))) == pytest.approx([0.2, 0.3])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["y = Exp(x)", "y = MatMul(x, x)", "y = Softmax(x)", "y = ReduceMean <keepdims = 0> (x)"],
+)
+def test_bounds_scale_with_the_arithmetic(text: str) -> None:
+    x = Bounded(np.random.default_rng(0).standard_normal((4, 4)))
+    inputs = [x, x] if "MatMul" in text else [x]
+    coarse = np.array(error_of(text, *inputs))
+    model = onnx.parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 24]> g (float x) => (float y) {{ {text} }}'
+    )
+    evaluate = NodeEvaluator(model.graph.node[0], OPSETS)
+    outputs = evaluate([each.value for each in inputs])
+    fine = bound_error(Call(evaluate, inputs, outputs, FLOAT64.roundoff, FLOAT64))
+    np.testing.assert_allclose(fine, coarse * 2.0**-29, rtol=1e-6)
+
+
+def test_float64_narrows_nowhere() -> None:
+    x = Bounded(np.array([1.1]))
+    assert error_of("y = Cast <to = 10> (x)", x) == pytest.approx([2**-11 * 1.1], rel=1e-3)
+    assert error_of("y = Cast <to = 10> (x)", x, arithmetic=FLOAT64) is None
+
+
+def stored(x: np.ndarray) -> Stored:
+    """Whether each row of a product is above zero."""
+    function = onnx.parser.parse_function(
+        """<opset_import: ["" : 24], domain: "wpk"> above (x, w) => (y)
+        { p = MatMul(x, w)  z = Constant <value = float {0.0}> ()  y = Greater(p, z) }"""
+    )
+    body = Body(onnx.helper.make_node("above", ["x", "w"], ["y"], domain="wpk"), function, OPSETS)
+    (result,) = body([x, np.ones((2, 1), np.float32)], [1], 0.0, [DType.BOOL])
+    return result
+
+
+def test_a_boolean_behind_a_product_may_be_either_on_its_tie_alone() -> None:
+    x = np.array([[1.0, -1.0], [1.0, -0.5], [-1.0, 0.5]], ml_dtypes.bfloat16)
+    result = stored(x)
+    assert result.memory.tolist() == [[False], [True], [False]]
+    assert result.tolerance.tolist() == [[1.0], [0.0], [0.0]]
+    for tie in (False, True):
+        y = np.array([[tie], [True], [False]])
+        assert compare(y, result.value, result.tolerance).passed
+    y = np.array([[False], [False], [False]])
+    assert compare(y, result.value, result.tolerance).wrong == 1
+
+
+def test_a_body_rounds_at_its_casts_as_kernels_do() -> None:
+    function = onnx.parser.parse_function(
+        """<opset_import: ["" : 24], domain: "wpk"> whole (x) => (y)
+        { h = Cast <to = 10> (x)  y = Floor(h) }"""
+    )
+    body = Body(onnx.helper.make_node("whole", ["x"], ["y"], domain="wpk"), function, OPSETS)
+    x = np.array([2.9999, 2.5, 1e6], np.float32)
+    (result,) = body([x], [], 0.0, [DType.FP32])
+    assert result.value.tolist() == [3.0, 2.0, np.inf]
+    assert compare(np.array([2.0, 2.0, np.inf], np.float32), result.value, result.tolerance).passed

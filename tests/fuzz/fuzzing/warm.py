@@ -1,0 +1,110 @@
+"""wpk's pipeline with what is slow to start kept from case to case: compilers and the emulator.
+
+Only these change: processes that compile are those of one pool, kernels run in one emulator (in a
+process of its own as always), and fewer schedules of each problem may be compiled.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from unittest.mock import patch
+
+import wpk.pipeline
+import wpk.search.model_search as model_search
+from wpk.build.cache import KernelCache
+from wpk.build.compiled import CompiledKernel
+from wpk.build.pool import Compilation, CompilePool, Progress
+from wpk.emulator.mode import GUARDED
+from wpk.execution import Device
+from wpk.kernel_source import KernelSource
+from wpk.libraries.cpu import CpuProcess
+from wpk.search.static_search import Prepared
+from wpk.trial import Status
+
+LAUNCH_SECONDS = 60.0
+CASES_A_DEVICE = 60
+"""An emulator keeps what it loaded: it is made new now and then."""
+
+
+class Warm:
+    """What is kept; use as a context manager."""
+
+    def __init__(self, finalists: int, *, cubins: bool = True) -> None:
+        """Nothing is started yet.
+
+        Args:
+            finalists: Schedules of a problem that are compiled.
+            cubins: Whether every kernel is compiled for the GPU. Else the first one's machine code
+                stands for all: nothing that a CPU executes depends on it.
+        """
+        self._finalists = finalists
+        self._cubins = cubins
+        self._pool: CompilePool | None = None
+        self._device: CpuProcess | None = None
+        self._used = 0
+
+    def __enter__(self) -> "Warm":
+        """Change the pipeline."""
+        ranked = Prepared.finalists
+
+        def few(self: Prepared, first: int = 0, count: int = self._finalists) -> object:
+            return ranked(self, first, count)
+
+        self._patches = [
+            patch.object(wpk.pipeline, "CompilePool", self._compile_pool),
+            patch.object(wpk.pipeline, "open_for_checks", lambda _: nullcontext(self.device())),
+            patch.object(model_search, "FINALISTS", self._finalists),
+            patch.object(Prepared, "finalists", few),
+        ]
+        for each in self._patches:
+            each.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Put it back, and end every process."""
+        for each in self._patches:
+            each.stop()
+        self.drop_device()
+        if self._pool is not None:
+            self._pool.close()
+
+    def device(self) -> Device:
+        """The emulator, in a process."""
+        self._used += 1
+        if self._device is not None and self._used > CASES_A_DEVICE:
+            self.drop_device()
+        if self._device is None:
+            self._device, self._used = CpuProcess(GUARDED, time_limit_seconds=LAUNCH_SECONDS), 0
+        return self._device
+
+    def drop_device(self) -> None:
+        """End the emulator: it is of no use after a kernel hung or crashed, or memory was left."""
+        if self._device is not None:
+            self._device.close()
+            self._device = None
+
+    def _compile_pool(
+        self, arch: str, *, cache: KernelCache
+    ) -> AbstractContextManager[CompilePool]:
+        if self._pool is None:
+            kind = CompilePool if self._cubins else _OneForAll
+            self._pool = kind(arch, cache=cache, workers=1)
+        return nullcontext(self._pool)
+
+
+class _OneForAll(CompilePool):
+    """Compiles the first kernel, and gives its machine code for every other one."""
+
+    _first: CompiledKernel | None = None
+
+    def compile(
+        self, sources: Iterable[KernelSource], progress: Progress | None = None
+    ) -> Iterator[Compilation]:
+        """See `CompilePool.compile`."""
+        del progress
+        for source in dict.fromkeys(sources):
+            if self._first is None:
+                self._first = next(super().compile([source])).kernel
+            assert self._first is not None
+            kernel = replace(self._first, digest=source.digest, entry=source.entry)
+            yield Compilation(source, Status.OK, kernel, None, 0.0, cached=False)

@@ -1,0 +1,31 @@
+"""Models of one operator, or two, whose shapes divide by no tile; weights are called w, v, a, b, c."""
+
+H = '<ir_version: 8, opset_import: ["" : 17]>'
+CONVOLUTIONS = f"""{H} g (float[1, 16, 9, 7] x, float[24, 16, 3, 3] w, float[40, 24, 3, 3] v)
+    => (float[1, 40, 5, 3] y) {{ a = Conv(x, w)  r = Relu(a)  y = Conv(r, v) }}"""
+FIRST = f"""{H} g (float[1, 3, 17, 15] x, float[20, 3, 5, 5] w) => (float[1, 20, 9, 8] y) {{
+    y = Conv<pads = [2, 2, 2, 2], strides = [2, 2]>(x, w) }}"""
+DEPTHWISE = f"""{H} g (float[1, 20, 9, 7] x, float[20, 1, 3, 3] w) => (float[1, 20, 7, 5] y) {{
+    y = Conv<group = 20>(x, w) }}"""
+PRODUCT = (
+    f"""{H} g (float[37, 48] x, float[48, 24] w) => (float[37, 24] y) {{ y = MatMul(x, w) }}"""
+)
+ATTENTION = f"""{H} g (float[1, 19, 32] x, float[32, 32] a, float[32, 32] b, float[32, 32] c)
+    => (float[1, 19, 32] y) <int64[4] heads = {{1, 19, 2, 16}}, int64[3] back = {{1, 19, 32}}> {{
+    q = MatMul(x, a)  qh = Reshape(q, heads)  qt = Transpose<perm = [0, 2, 1, 3]>(qh)
+    k = MatMul(x, b)  kh = Reshape(k, heads)  kt = Transpose<perm = [0, 2, 3, 1]>(kh)
+    v = MatMul(x, c)  vh = Reshape(v, heads)  vt = Transpose<perm = [0, 2, 1, 3]>(vh)
+    s = MatMul(qt, kt)  p = Softmax(s)  o = MatMul(p, vt)  t = Transpose<perm = [0, 2, 1, 3]>(o)
+    y = Reshape(t, back) }}"""
+POOL = f"""{H} g (float[2, 5, 9, 7] x) => (float[2, 5, 4, 3] y) {{
+    y = MaxPool<kernel_shape = [3, 3], strides = [2, 2]>(x) }}"""
+SUM = f"""{H} g (float[7, 45] x) => (float[7] y) <int64[1] axes = {{1}}> {{
+    y = ReduceSum<keepdims = 0>(x, axes) }}"""
+ROWS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Softmax(x) }}"
+ELEMENTS = f"{H} g (float[7, 45] x) => (float[7, 45] y) {{ y = Sigmoid(x) }}"
+TURNED = f"{H} g (float[39, 45] x) => (float[45, 39] y) {{ t = Transpose(x)  y = Sigmoid(t) }}"
+PICKED = f"{H} g (int64[7] i, float[9, 20] w) => (float[7, 20] y) {{ y = Gather(w, i) }}"
+PADDED = f"""{H} g (float[2, 5, 5, 7] x) => (float[2, 5, 8, 9] y)
+    <int64[8] pads = {{0, 0, 1, 2, 0, 0, 2, 0}}> {{ y = Pad<mode = "reflect">(x, pads) }}"""
+RESIZED = f"""{H} g (float[2, 5, 5, 7] x) => (float[2, 5, 10, 14] y)
+    <float[4] scales = {{1, 1, 2, 2}}> {{ y = Resize<mode = "linear">(x, "", scales) }}"""

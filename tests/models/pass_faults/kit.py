@@ -1,0 +1,15 @@
+"""All faults planted in graph passes."""
+
+from __future__ import annotations
+
+from faulty_passes import Fault
+from pass_faults import constants, linear, movement, networks, operators, recognition
+
+KIT: tuple[Fault, ...] = (
+    *linear.FAULTS,
+    *constants.FAULTS,
+    *recognition.FAULTS,
+    *movement.FAULTS,
+    *operators.FAULTS,
+    *networks.FAULTS,
+)

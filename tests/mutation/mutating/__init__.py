@@ -1,0 +1,1 @@
+"""Mutants of the product's code, and whether its tests notice them."""

@@ -1,0 +1,125 @@
+"""Run tests on mutants, each in a copy of the checkout in which one module has changed."""
+
+from __future__ import annotations
+
+import compileall
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mutating.coverage import Stage, stages
+from mutating.mutants import Mutant
+
+_GENERATED = shutil.ignore_patterns("__pycache__", ".pytest_cache", ".hypothesis")
+_OF_THE_CHECKOUT = (".git", ".venv", "build")  # below the root, `build` is a package
+_PACKAGES = {"wpk": "wpk", "search": "wpk/search", "graph_passes": "wpk/graph_passes"}
+_MARKS = "not exhaustive and not gpu and not trt and not sanitized"
+_FAILED = (1, 2)  # pytest: a test failed; a module could not be imported
+_MARGIN_SECONDS, _SLOWER = 60.0, 4.0
+
+
+class BrokenTestsError(Exception):
+    """Tests fail without a mutant: they could tell nothing."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a mutant.
+
+    Attributes:
+        killed: Whether a test failed, or did not end.
+        by: The tests that noticed; all that were asked where none did.
+        how: "failed" or "timeout", or nothing.
+        seconds: That took.
+    """
+
+    killed: bool
+    by: str
+    how: str
+    seconds: float
+
+
+@dataclass
+class Limits:
+    """How long tests take without a mutant, found when they are first asked; threads may share it."""
+
+    known: dict[Stage, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, stage: Stage, copy: Copy) -> float:
+        """Seconds after which a mutant counts as killed.
+
+        Raises:
+            BrokenTestsError: A test fails.
+        """
+        with self._lock:
+            if stage not in self.known:
+                begin = time.monotonic()
+                status, said = copy.test(stage, None)
+                if status != 0:
+                    raise BrokenTestsError(f"without a mutant {' '.join(stage)} fails:\n{said}")
+                self.known[stage] = time.monotonic() - begin
+            return _SLOWER * self.known[stage] + _MARGIN_SECONDS
+
+
+class Copy:
+    """A copy of the checkout, with the package as it would be installed, for one mutant at a time."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        """Copy ``root`` into ``folder``."""
+        self._root, self._tree, self._site = root, folder / "tree", folder / "site"
+        self._tree.mkdir(parents=True)
+        for each in root.iterdir():
+            if each.is_dir() and each.name not in _OF_THE_CHECKOUT:
+                shutil.copytree(each, self._tree / each.name, ignore=_GENERATED)
+            elif each.is_file():
+                shutil.copy2(each, self._tree)
+        for source, target in _PACKAGES.items():
+            shutil.copytree(root / source, self._site / target, ignore=_GENERATED)
+        compileall.compile_dir(self._site, quiet=2)
+
+    def tried(self, mutant: Mutant, limits: Limits, *, wider: bool = True) -> Outcome:
+        """Ask the mutant's tests, stage by stage, until one fails."""
+        begin, asked = time.monotonic(), stages(self._root, mutant.path, wider=wider)
+        for stage in asked:
+            limit = limits.of(stage, self)
+            status = self._tested_with(mutant, stage, limit)
+            if status in _FAILED or status is None:
+                how = "timeout" if status is None else "failed"
+                return Outcome(True, " ".join(stage), how, time.monotonic() - begin)
+        names = ", ".join(" ".join(stage) for stage in asked)
+        return Outcome(False, names, "", time.monotonic() - begin)
+
+    def _tested_with(self, mutant: Mutant, stage: Stage, limit: float) -> int | None:
+        module = self._site / mutant.path
+        text = module.read_bytes()
+        for compiled in (module.parent / "__pycache__").glob(f"{module.stem}.*"):
+            compiled.unlink()  # it could pass for that of the mutant
+        try:
+            module.write_bytes(mutant.applied(text))
+            return self.test(stage, limit)[0]
+        finally:
+            module.write_bytes(text)
+
+    def test(self, stage: Stage, limit: float | None) -> tuple[int | None, str]:
+        """The exit status of pytest, None where it did not end, and what it said last."""
+        others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        path = os.pathsep.join([str(self._site), *(each for each in others if each)])
+        paths = {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        environment = {**os.environ, **paths, **threads, "PYTHONDONTWRITEBYTECODE": "1"}
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", _MARKS]
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "pytest", *options, *stage],
+                cwd=self._tree, env=environment, capture_output=True, text=True, check=False,
+                timeout=limit,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return None, ""
+        return done.returncode, done.stdout[-2000:] + done.stderr[-2000:]

@@ -1,0 +1,75 @@
+"""What is expected of each backend test: a text file that is reviewed like code."""
+
+import fcntl
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from backend_cases import VERSION
+
+PATH = Path(__file__).with_name("expectations.txt")
+
+UNKNOWN = "not run yet"
+"""Of a test that came with a new onnx."""
+
+_HEADER = f"""\
+What becomes of each backend test of onnx {VERSION}. A test passes as it is, or in a form that exporters
+write (backend_forms.py), which is named. Written by:
+    scripts/test -m backend --update-backend tests/onnx_backend
+"""
+
+Expectations = dict[tuple[str, str], str]
+"""Outcome by group and name."""
+
+
+def read() -> Expectations:
+    """The file, parsed."""
+    found: Expectations = {}
+    group = ""
+    for line in PATH.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            group = line.strip("[]")
+        elif line and not line.startswith("#"):
+            name, _, outcome = line.partition(": ")
+            found[group, name] = outcome
+    return found
+
+
+def render(expectations: Mapping[tuple[str, str], str]) -> str:
+    """The file's text: its counts, then the tests by group and name."""
+    lines = [f"# {line}" for line in _HEADER.splitlines()]
+    counts = Counter(_counted(outcome) for outcome in expectations.values())
+    lines += ["#", f"# {len(expectations)} tests:"]
+    lines += [f"# {count:6} {words}" for words, count in sorted(counts.items())]
+    previous = ""
+    for group, name in sorted(expectations):
+        if group != previous:
+            lines += ["", f"[{group}]"]
+            previous = group
+        lines.append(f"{name}: {expectations[group, name]}")
+    return "\n".join(lines) + "\n"
+
+
+def update(group: str, name: str, outcome: str) -> None:
+    """Write what a test gave, whatever other processes write at the same time."""
+    with PATH.open("r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        text = render({**read(), (group, name): outcome})
+        file.write(text)
+        file.truncate()
+
+
+def rename(groups: Mapping[str, str]) -> None:
+    """Write which tests there are; those that are new are expected to be run.
+
+    Args:
+        groups: The group of each test by its name.
+    """
+    known = {name: outcome for (_, name), outcome in read().items()} if PATH.is_file() else {}
+    fresh = {(group, name): known.get(name, UNKNOWN) for name, group in groups.items()}
+    PATH.write_text(render(fresh), encoding="utf-8")
+
+
+def _counted(outcome: str) -> str:
+    """A refusal without its reason; everything else as it is."""
+    return "refused" if outcome.startswith("refused") else outcome

@@ -1,0 +1,97 @@
+"""The tests that onnx ships for backends: each comes out as ``expectations.txt`` says.
+
+What is refused and passes some day fails here, like what passed and is refused: the file is the record.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import backend_expectations
+import onnx
+import pytest
+from backend_cases import VERSION, all_cases, find_case
+from backend_expectations import UNKNOWN, read, render
+from backend_outcomes import Kind, judge
+from fuzzing.warm import Warm
+
+pytestmark = pytest.mark.skipif(
+    onnx.__version__ != VERSION,
+    reason=f"the expectations are about onnx {VERSION}; {onnx.__version__} has other tests",
+)
+
+EXPECTED = read()
+
+EVERY = 20
+"""One test of so many is in the sample."""
+
+KNOWN_FAULTS = 1
+"""Tests whose numbers are wrong, or which end in a traceback or a false alarm."""
+
+
+@pytest.fixture(name="warm", scope="module")
+def fixture_warm() -> Iterator[Warm]:
+    """As few kernels compiled as can be: right numbers are asked of any schedule."""
+    with Warm(finalists=1) as warm:
+        yield warm
+
+
+@pytest.fixture(name="update")
+def fixture_update(request: pytest.FixtureRequest) -> bool:
+    """Whether the file is to be written instead of compared."""
+    return bool(request.config.getoption("--update-backend"))
+
+
+def _parametrize(keys: list[tuple[str, str]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(("group", "name"), keys, ids=[name for _, name in keys])
+
+
+@_parametrize(sorted(EXPECTED)[::EVERY])
+def test_a_sample_comes_out_as_expected(
+    group: str, name: str, warm: Warm, update: bool, tmp_path: Path
+) -> None:
+    seen, expected = _check(group, name, warm, update, tmp_path)
+    assert _without_reason(seen) == _without_reason(expected)
+
+
+@pytest.mark.backend
+@_parametrize(sorted(EXPECTED))
+def test_comes_out_as_expected(
+    group: str, name: str, warm: Warm, update: bool, tmp_path: Path
+) -> None:
+    seen, expected = _check(group, name, warm, update, tmp_path)
+    assert seen == expected
+
+
+def _check(group: str, name: str, warm: Warm, update: bool, folder: Path) -> tuple[str, str]:
+    """What is seen and what is expected; the same where the file is to be written."""
+    result = judge(find_case(group, name), folder)
+    if result.kind is Kind.CRASHED:
+        warm.drop_device()  # it may be what crashed
+    print(result.evidence)
+    if not update:
+        return str(result), EXPECTED[group, name]
+    backend_expectations.update(group, name, str(result))
+    return str(result), str(result)
+
+
+def _without_reason(outcome: str) -> str:
+    """A refusal in whatever words: they change more often than what is carried."""
+    return Kind.REFUSED if outcome.startswith(Kind.REFUSED) else outcome
+
+
+@pytest.mark.backend
+def test_every_test_of_the_suite_is_expected(update: bool) -> None:
+    if update:
+        backend_expectations.rename(all_cases())
+    assert {name for _, name in read()} == set(all_cases())
+
+
+def test_the_file_is_as_it_would_be_written() -> None:
+    assert render(EXPECTED) == backend_expectations.PATH.read_text(encoding="utf-8")
+
+
+def test_nothing_is_wrong_and_nothing_crashes() -> None:
+    fine = (Kind.PASSED, Kind.REFUSED)
+    faults = [key for key, outcome in EXPECTED.items() if not outcome.startswith(fine)]
+    assert len(faults) == KNOWN_FAULTS, faults
+    assert UNKNOWN not in EXPECTED.values()

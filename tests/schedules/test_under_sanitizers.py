@@ -1,0 +1,102 @@
+"""A plan of each schedule template, executed under AddressSanitizer and UndefinedBehaviorSanitizer.
+
+The shapes divide by no tile, so that the guards of edges are at work.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from drawn_weights import parse_model
+from one_operator import (
+    ATTENTION,
+    CONVOLUTIONS,
+    DEPTHWISE,
+    ELEMENTS,
+    FIRST,
+    PADDED,
+    PICKED,
+    POOL,
+    PRODUCT,
+    RESIZED,
+    ROWS,
+    SUM,
+    TURNED,
+)
+
+from wpk.emulator.child import EmulatorProcess
+from wpk.emulator.mode import SANITIZED
+from wpk.engine.engine import Engine
+from wpk.engine.inputs import random_inputs
+from wpk.pipeline import optimize
+from wpk.plans.plan_file import read_plan
+from wpk.schedules.registry import TEMPLATE_OF
+
+pytestmark = pytest.mark.sanitized
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model whose plan needs the template.
+
+    Attributes:
+        template: The template.
+        model: ONNX text.
+        weights: Their names.
+        precision: What it is optimized for.
+        beside: Templates of the model's other operators.
+    """
+
+    template: str
+    model: str
+    weights: str = ""
+    precision: str = "fp32"
+    beside: tuple[str, ...] = ()
+
+
+CASES = (
+    Case("conv_simt", CONVOLUTIONS, "w v"),
+    Case("conv_mma", CONVOLUTIONS, "w v", "fp16"),
+    Case("conv_wgmma", CONVOLUTIONS, "w v", "fp16", ("conv_mma",)),
+    Case("conv_halo", CONVOLUTIONS, "w v", "fp16", ("conv_simt",)),
+    Case("conv_patch", FIRST, "w", "fp16"),
+    Case("depthwise", DEPTHWISE, "w"),
+    Case("gemm_simt", PRODUCT, "w"),
+    Case("gemm_mma", PRODUCT, "w", "fp16"),
+    Case("gemm_wgmma", PRODUCT, "w"),
+    Case("attention_simt", ATTENTION, "a b c", "fp32", ("gemm_simt",)),
+    Case("attention_mma", ATTENTION, "a b c", "fp16", ("gemm_mma", "elementwise")),
+    Case("pooling", POOL),
+    Case("reduction", SUM),
+    Case("normalisation", ROWS),
+    Case("elementwise", ELEMENTS),
+    Case("elementwise_tiled", TURNED),
+    Case("gather", PICKED, "w"),
+    Case("pad", PADDED),
+    Case("resize", RESIZED),
+)
+
+
+def test_every_template_has_a_case() -> None:
+    assert {case.template for case in CASES} == set(TEMPLATE_OF)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.template)
+def test_nothing_is_reported(case: Case, tmp_path: Path, one_finalist: None) -> None:
+    model, path = tmp_path / "model.onnx", tmp_path / "model.plan"
+    onnx.save(parse_model(case.model, case.weights), model)
+    others = set(TEMPLATE_OF) - {case.template, *case.beside}
+    optimize(
+        model, path, target="h200", precision=case.precision, skip_templates=others, check="off"
+    )
+    bundle = read_plan(path)
+    assert case.template in {step.choice.template for step in bundle.plan.steps}
+    inputs = random_inputs(bundle.plan, 0, {})
+    (right,) = onnxruntime.InferenceSession(str(model)).run(None, inputs)
+    with EmulatorProcess(SANITIZED) as device, Engine(bundle, device) as engine:
+        (y,) = engine.run(inputs).values()
+    # That it computes at all: kernels' numbers are held to their bounds elsewhere.
+    np.testing.assert_allclose(y, right, rtol=0.05, atol=0.05 * float(np.abs(right).max()))

@@ -1,0 +1,208 @@
+"""Error bounds of products, sums, pools, normalisations and resampling: see `wpk.checks.error_bounds`."""
+
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from wpk.checks.bounded import Call, Floats
+from wpk.checks.float64_nodes import Array
+from wpk.checks.reference_old_softmax import first_of_row
+from wpk.checks.reference_resize import resampling
+
+SAFETY = 4.0
+
+_TENSOR_CORE_STEP = 8
+"""Products that a tensor core adds at once at least, before it truncates the sum to fp32."""
+
+
+def products(call: Call) -> Floats:
+    magnitudes = {0: np.abs(call.value(0)), 1: np.abs(call.value(1))}
+    if len(call.inputs) > 2 and call.inputs[2] is not None:
+        magnitudes[2] = np.abs(call.value(2))
+    terms = _reduction(call)
+    roundoff = SAFETY * (call.multiply_roundoff + call.roundoff * sqrt(terms))
+    if call.multiply_roundoff != call.roundoff:
+        roundoff += terms / _TENSOR_CORE_STEP * 2 * call.roundoff
+    error = _scaled(call, magnitudes)
+    error *= roundoff
+    none = {2: np.zeros_like(magnitudes[2])} if 2 in magnitudes else {}
+    if call.errs(0):
+        error += _scaled(call, {0: call.error(0), 1: magnitudes[1], **none})
+    if call.errs(1):
+        wide = magnitudes[0] + call.error(0)
+        error += _scaled(call, {0: wide, 1: call.error(1), **none})
+    if call.errs(2):
+        zeros = {index: np.zeros_like(magnitudes[index]) for index in (0, 1)}
+        error += _scaled(call, {**zeros, 2: call.error(2)})
+    return error
+
+
+def _scaled(call: Call, changed: dict[int, Array]) -> Floats:
+    """The product of magnitudes; a Gemm's factors may have different signs, so by parts."""
+    alpha, beta = float(call.attribute("alpha", 1.0)), float(call.attribute("beta", 1.0))
+    if alpha * beta >= 0 or 2 not in changed:
+        product = call.again(changed)
+        return np.abs(product, out=product)
+    product = call.again({**changed, 2: np.zeros_like(changed[2])})
+    return np.abs(product) + abs(beta) * np.abs(np.asarray(changed[2], np.float64))
+
+
+def _reduction(call: Call) -> int:
+    w: tuple[int, ...] = call.value(1).shape
+    match call.node.op_type:
+        case "Conv":
+            return prod(w[1:])
+        case "ConvTranspose":
+            return w[0] // int(call.attribute("group", 1)) * prod(w[2:])
+        case "Gemm":
+            return w[1] if call.attribute("transB", 0) else w[0]
+    return int(call.x.shape[-1])
+
+
+def mean(call: Call) -> Floats:
+    count = max(1, call.x.size // max(1, call.y.size))
+    own = SAFETY * call.roundoff * sqrt(count) * call.again({0: np.abs(call.x)})
+    return own + call.again({0: call.error(0)})
+
+
+def average_pool(call: Call) -> Floats:
+    count = prod(call.attribute("kernel_shape", [1]))
+    own = SAFETY * call.roundoff * sqrt(count) * call.again({0: np.abs(call.x)})
+    return own + call.again({0: call.error(0)})
+
+
+def largest(call: Call) -> Floats | None:
+    """Max and min move by at most the largest error among their candidates."""
+    if not call.errs(0):
+        return None
+    sign = -1 if call.node.op_type == "ReduceMin" else 1
+    error: Floats = sign * call.again({0: sign * call.error(0)})
+    return np.maximum(error, 0.0)  # a window in the padding has the lowest number
+
+
+def squares(call: Call) -> Floats:
+    count = max(1, call.x.size // max(1, call.y.size))
+    return np.abs(call.y) * SAFETY * call.roundoff * (sqrt(count) + 2) + call.moved((0,))
+
+
+def log_sum(call: Call) -> Floats:
+    """log(s (1 + r)), where r is the error of the sum relative to it."""
+    count = max(1, call.x.size // max(1, call.y.size))
+    size, moved = (np.exp(call.again({0: each})) for each in (np.abs(call.x), call.error(0)))
+    relative = (SAFETY * call.roundoff * sqrt(count) * size + moved) / np.exp(call.y)
+    error: Floats = -np.log1p(-np.minimum(relative, 1.0)) + SAFETY * call.roundoff * np.abs(call.y)
+    return error
+
+
+def _softmax_axes(call: Call) -> tuple[int, ...]:
+    rank = call.x.ndim
+    if call.evaluate.opset < 13:
+        return tuple(range(first_of_row(call.node, rank), rank))
+    return (int(call.attribute("axis", -1)) % rank,)
+
+
+def softmax(call: Call) -> Floats:
+    axes = _softmax_axes(call)
+    x = np.asarray(call.x, np.float64)
+    depth = np.where(np.isfinite(x), np.abs(x - x.max(axis=axes, keepdims=True)), 0.0)
+    spread = _spread(call, axes)
+    own = SAFETY * call.roundoff * (sqrt(_count(x, axes)) + depth + 4)
+    # An exponential may be less than the smallest number: then it is zero.
+    error: Floats = np.asarray(call.y, np.float64) * (np.expm1(spread) + own)
+    return np.minimum(error + call.arithmetic.smallest, 1.0)
+
+
+def log_softmax(call: Call) -> Floats:
+    axes = _softmax_axes(call)
+    x = np.abs(np.asarray(call.x, np.float64))
+    largest = x.max(axis=axes, keepdims=True)
+    own = SAFETY * call.roundoff * (sqrt(_count(x, axes)) + np.abs(call.y) + largest)
+    error: Floats = _spread(call, axes) + own
+    return error
+
+
+def _spread(call: Call, axes: tuple[int, ...]) -> Floats:
+    """How far the distance of an element to the largest of its row may be off."""
+    if not call.errs(0):
+        return np.zeros(())
+    spread: Floats = 2.0 * call.error(0).max(axis=axes, keepdims=True)
+    return spread
+
+
+def _count(x: Floats, axes: tuple[int, ...]) -> int:
+    return prod(x.shape[axis] for axis in axes)
+
+
+def _row_axes(call: Call) -> tuple[int, ...]:
+    rank = call.x.ndim
+    if call.node.op_type == "InstanceNormalization":
+        return tuple(range(2, rank))
+    return tuple(range(int(call.attribute("axis", -1)) % rank, rank))
+
+
+def normalised(call: Call) -> Floats:
+    """Y = g (v - mean) / s + b to first order: errors of v, mean, s, and of the arithmetic."""
+    axes, x, e, u = _row_axes(call), np.asarray(call.x, np.float64), call.error(0), call.roundoff
+    n = _count(x, axes)
+    keep: dict[str, Any] = {"axis": axes, "keepdims": True}
+    centred = call.node.op_type != "RMSNormalization"
+    mean = x.mean(**keep) if centred else np.zeros(())
+    d = x - mean
+    scale = np.sqrt((d * d).mean(**keep) + float(call.attribute("epsilon", 1e-5)))
+    mean_error = e.mean(**keep) + u * sqrt(n) * np.abs(x).mean(**keep) if centred else 0.0
+    d_error = e + mean_error + u * (np.abs(x) + np.abs(mean))
+    scale_error = (np.abs(d) * d_error).mean(**keep) / scale + SAFETY * u * sqrt(n) * scale
+    normal = np.abs(d) / scale
+    relative = d_error / scale + normal * scale_error / scale + SAFETY * u * normal
+    gamma, beta = (np.abs(_broadcast(call, index)) for index in (1, 2))
+    gamma_error, beta_error = (_parameter_error(call, index) for index in (1, 2))
+    own = SAFETY * u * (normal * gamma + beta)
+    error: Floats = relative * gamma + own + normal * gamma_error + beta_error
+    return error
+
+
+def _parameter_error(call: Call, index: int) -> Floats:
+    """Of scale or shift."""
+    return _to_channels(call, call.error(index)) if call.errs(index) else np.zeros(())
+
+
+def _broadcast(call: Call, index: int) -> Floats:
+    """Scale or shift with the shape of the input."""
+    if index >= len(call.inputs) or call.inputs[index] is None:
+        return np.asarray(1.0 if index == 1 else 0.0)
+    return _to_channels(call, np.asarray(call.value(index), np.float64))
+
+
+def _to_channels(call: Call, values: Floats) -> Floats:
+    """Instance normalisation has a parameter for each channel."""
+    if call.node.op_type == "InstanceNormalization":
+        return values.reshape(-1, *(1,) * (call.x.ndim - 2))
+    return values
+
+
+def resize(call: Call) -> Floats:
+    """Weights and sums; and what coordinates that are computed with an error choose instead.
+
+    A coordinate is a few operations on numbers no larger than itself and 1: their error moves it along
+    a slope, or across the tie of the nearest sample. Each axis is tried in both directions.
+    """
+    given = [None if each is None else each.value for each in (*call.inputs, None, None, None)]
+    attributes = {each.name: _text(call.attribute(each.name, None)) for each in call.node.attribute}
+    places = (1, None) if call.node.op_type == "Upsample" else (2, 3)
+    scales, sizes = (None if place is None else given[place] for place in places)
+    error = SAFETY * call.roundoff * call.again({0: np.abs(call.x)}) + call.again(
+        {0: call.error(0)}
+    )
+    how = resampling(call.x.shape, scales, sizes, attributes)
+    if how is None:
+        return error
+    off = SAFETY * call.roundoff
+    for axis in how.axes:
+        moved = [how(call.x, {axis: side * off}) for side in (-1, 1)]
+        error += np.maximum(*(np.abs(each - call.y) for each in moved))
+    return error
+
+
+def _text(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value

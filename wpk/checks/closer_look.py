@@ -1,0 +1,136 @@
+"""Element by element: whether roundings explain how an engine differs from ONNX Runtime.
+
+Limits on the median and on the worst element are the same for all elements of an output. Where they
+are too narrow, or so wide that they say nothing, the model is executed with disturbances
+(`wpk.checks.disturbed`) that show which elements roundings move, and how far: one in front of a tie
+by all of a step, its neighbours hardly at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from wpk.checks.bounded import Floats
+from wpk.checks.disturbed import DisturbedModel, Noise
+from wpk.checks.float64_nodes import Array
+from wpk.checks.limits import BLIND, ROUNDING_FACTOR, Limit
+from wpk.plans.plan import Outcome
+
+RUNS = 5
+FACTOR = 6.0
+"""Times that an element may differ by what it, or most of the output, was moved by in `RUNS` runs: both
+sides round (sqrt 2), one of 10^5 elements is 4.4 standard deviations off, and the furthest of five
+draws is about one."""
+
+STRONG_RUNS, STRONG = 24, 8.0
+"""Runs, and the strength of their disturbances, that find ties: what only they move as far as an engine
+is off is neither right nor wrong."""
+
+MOST_UNDECIDED = 0.1
+"""Part of an output's elements that may be undecided before nothing is said of it: a fault that hits
+ten elements lies in such ones alone with a probability of 1e-10."""
+
+
+class CloserLook:
+    """What roundings do to the outputs of a model on one input; computed when it is asked for."""
+
+    def __init__(self, model: DisturbedModel) -> None:
+        """Take the model."""
+        self._model = model
+
+    def floats(self, name: str, actual: Array, right: Array, limit: Limit) -> tuple[Outcome, str]:
+        """The outcome for a floating point output.
+
+        Args:
+            name: Of the output.
+            actual: What the engine gave.
+            right: What it should give.
+            limit: What any element may differ by, relative to the RMS.
+        """
+        finite = np.isfinite(right.astype(np.float64))
+        rms = (
+            float(np.sqrt(np.mean(right[finite].astype(np.float64) ** 2))) if finite.any() else 0.0
+        )
+        scale, floor = (rms, limit) if rms > 0.0 else (1.0, Limit(0.0, 0.0))
+        apart = distance(actual, right) / scale
+        allowed = FACTOR * _at_least_typical(self._reach[name] / scale)
+        wrong = apart > np.maximum(allowed, floor.worst)
+        ties = np.zeros(wrong.shape, bool)
+        if wrong.any():
+            ties = wrong & (2.0 * self._strong_reach[name] / scale >= apart)
+        median_wrong = np.median(apart) > max(float(np.median(allowed)), floor.median)
+        undecided = ties | (allowed >= (BLIND.worst if rms > 0.0 else np.finfo(float).tiny))
+        if (wrong & ~ties).any() or median_wrong:
+            return Outcome.FAILED, (
+                f"{np.count_nonzero(wrong & ~ties)} of {wrong.size} elements are further off than "
+                "roundings at every node move them"
+            )
+        typical = float(np.median(self._reach[name])) / scale
+        return _said(undecided, typical)
+
+    def integers(self, name: str, actual: Array, right: Array) -> tuple[Outcome, str]:
+        """The outcome for an output of integers or booleans; arguments as for `floats`."""
+        undecided = self._reach[name] > 0.0
+        wrong = (actual != right) & ~undecided
+        if wrong.any():
+            ties = wrong & (self._strong_reach[name] > 0.0)
+            undecided, wrong = undecided | ties, wrong & ~ties
+        if wrong.any():
+            return Outcome.FAILED, (
+                f"{np.count_nonzero(wrong)} of {wrong.size} elements that no rounding changes differ"
+            )
+        return _said(undecided, 0.0)
+
+    @cached_property
+    def _undisturbed(self) -> Mapping[str, Array]:
+        return self._model.outputs()
+
+    @cached_property
+    def _reach(self) -> Mapping[str, Floats]:
+        return self._scatter(RUNS, 1.0)
+
+    @cached_property
+    def _strong_reach(self) -> Mapping[str, Floats]:
+        return self._scatter(STRONG_RUNS, STRONG)
+
+    def _scatter(self, runs: int, strength: float) -> dict[str, Floats]:
+        """How far each element was moved in some run; infinite where it was finite in one run alone."""
+        right = self._undisturbed
+        reach = {name: np.zeros(value.shape) for name, value in right.items()}
+        for seed in range(runs):
+            for name, moved in self._model.outputs(Noise(strength, seed)).items():
+                np.maximum(reach[name], distance(moved, right[name]), out=reach[name])
+        return reach
+
+
+def distance(a: Array, b: Array) -> Floats:
+    """|a - b|; 0 where both are the same infinity or no number, infinite where only one is."""
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(all="ignore"):
+        apart = np.abs(x - y)
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    return np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart))
+
+
+def _at_least_typical(reach: Floats) -> Floats:
+    """What each element was moved by, or the rest in the mean, but for ties: few runs may miss one."""
+    flat = np.sort(reach, axis=None)
+    usual = flat[: flat.size - int(MOST_UNDECIDED * flat.size)]
+    usual = usual[np.isfinite(usual)]
+    return np.maximum(reach, float(np.sqrt(np.mean(usual**2))) if usual.size else 0.0)
+
+
+def _said(undecided: Array, typical: float) -> tuple[Outcome, str]:
+    count = int(np.count_nonzero(undecided))
+    if ROUNDING_FACTOR * typical >= BLIND.median:
+        return Outcome.INCONCLUSIVE, (
+            f"which says nothing: roundings at every node move half of it by {typical:.1e} of its RMS"
+        )
+    if count > MOST_UNDECIDED * undecided.size:
+        return Outcome.INCONCLUSIVE, (
+            f"which says nothing: roundings at every node decide {count} of {undecided.size} elements"
+        )
+    return Outcome.OK, f"no further than roundings at every node move it; {count} undecided"

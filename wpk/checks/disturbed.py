@@ -1,0 +1,181 @@
+"""A model in float64, disturbed at every node by as much as an honest implementation may round there.
+
+How far roundings move a model's outputs is not known beforehand: a deep network may amplify them, and
+in front of a comparison or of Floor the least of them decides. So the model as it was loaded is
+executed several times, what each node gives moved by a drawn part of what it may be rounded by, and
+the outputs show it. Nothing of that comes from a rewritten graph or an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+from wpk.checks.evaluation import Evaluation
+from wpk.checks.float64_nodes import Array, widened
+from wpk.checks.rounding_operators import AROUND_ONE, EXACT, PARAMETERS, SUMS
+from wpk.dtypes import DType, Precision, from_numpy
+from wpk.lowering.flat_graph import FlatGraph
+
+_FP32 = DType.FP32.unit_roundoff
+_SMALLEST = {DType.FP16: 2.0**-24, DType.BF16: 2.0**-133, DType.FP32: 2.0**-149}
+_IN_A_ROW = 2.0
+"""Roundings of fp32 that one node may make, one after the other; 16 bits are rounded to once."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How much is drawn.
+
+    Attributes:
+        strength: Times what arithmetic rounds by.
+        seed: Of what is drawn.
+    """
+
+    strength: float
+    seed: int
+
+
+class DisturbedModel:
+    """The model that was loaded, to be executed on one input."""
+
+    def __init__(self, graph: FlatGraph, precision: Precision, inputs: Mapping[str, Array]) -> None:
+        """Prepare.
+
+        Args:
+            graph: The model before any pass.
+            precision: That an engine computes in.
+            inputs: By name, of the model's types.
+        """
+        self._graph, self._precision = graph, precision
+        self._given = {**graph.constants, **inputs}
+        self._nodes = Evaluation(graph.opset, None)
+        self._types = _types(graph, self._given)
+        self._kept = {name for node in graph.nodes for name in _parameters(node.proto)}
+        last = {name: i for i, node in enumerate(graph.nodes) for name in _names(node.proto)}
+        self._over: dict[int, list[str]] = {}
+        for name in last.keys() - set(graph.outputs):
+            self._over.setdefault(last[name], []).append(name)
+
+    def outputs(self, noise: Noise | None = None) -> dict[str, Array]:
+        """The model's outputs; floating point ones in float64.
+
+        Args:
+            noise: What to disturb it by; nothing where it is None.
+        """
+        draw = None if noise is None else _Draw(self._precision, noise)
+        known = {name: widened(array) for name, array in self._given.items()}
+        if draw is not None:
+            for name in known.keys() - self._kept:
+                known[name] = draw.stored(known[name], self._types.get(name))
+        for index, node in enumerate(self._graph.nodes):
+            known |= self._made(node.proto, known, draw)
+            for name in self._over.get(index, ()):
+                del known[name]  # nobody reads it any more
+        return {name: known[name] for name in self._graph.outputs}
+
+    def _made(
+        self, node: onnx.NodeProto, known: Mapping[str, Array], draw: _Draw | None
+    ) -> dict[str, Array]:
+        given = [known[name] if name else None for name in node.input]
+        if draw is not None and node.op_type in SUMS:
+            parameters = _parameters(node)
+            given = [
+                array if array is None or name in parameters else draw.factor(array)
+                for name, array in zip(node.input, given, strict=True)
+            ]
+        made = zip(node.output, self._nodes.run(node, given), strict=False)
+        if draw is None:
+            return {name: array for name, array in made if name}
+        op = node.op_type
+        return {name: draw.result(array, op, self._types.get(name)) for name, array in made if name}
+
+
+class _Draw:
+    """Draws roundings."""
+
+    def __init__(self, precision: Precision, noise: Noise) -> None:
+        self._rng = np.random.default_rng(noise.seed)
+        self._strength = noise.strength
+        self._stored = precision.storage.unit_roundoff
+        self._factor = max(self._stored, precision.multiply_roundoff)
+        self._smallest = _SMALLEST[DType.FP16] if precision is Precision.FP16 else 0.0
+
+    def stored(self, value: Array, dtype: DType | None) -> Array:
+        """An input or a constant as an engine keeps it: fp32 is not rounded again."""
+        if max(self._stored, _roundoff(dtype)) <= _FP32:
+            return value
+        return self._moved(value, self._stored, self._smallest)
+
+    def factor(self, value: Array) -> Array:
+        """A factor of products, or a term of a sum."""
+        return self._moved(value, self._in_a_row(self._factor), 0.0)
+
+    def result(self, value: Array, op: str, dtype: DType | None) -> Array:
+        """What a node gave."""
+        own = _roundoff(dtype)
+        size = max(self._in_a_row(self._stored), own)
+        floor = size if op in AROUND_ONE else 0.0
+        if op in EXACT and size <= _IN_A_ROW * _FP32:
+            return value
+        smallest = _SMALLEST[dtype] if dtype is not None and own > _FP32 else self._smallest
+        return self._moved(value, size, max(floor, smallest))
+
+    def _in_a_row(self, roundoff: float) -> float:
+        return roundoff * (_IN_A_ROW if roundoff <= _FP32 else 1.0)
+
+    def _moved(self, value: Array, relative: float, absolute: float) -> Array:
+        if value.dtype.kind != "f":
+            return value
+        exact = value.astype(np.float64, copy=False)
+        drawn = self._rng.uniform(-self._strength, self._strength, value.shape)
+        with np.errstate(all="ignore"):
+            moved = exact + drawn * (relative * np.abs(exact) + absolute)
+        return np.where(np.isfinite(exact), moved, exact)
+
+
+def _roundoff(dtype: DType | None) -> float:
+    return _FP32 if dtype is None else dtype.unit_roundoff
+
+
+def _parameters(node: onnx.NodeProto) -> set[str]:
+    """Inputs that say how a node computes: an engine takes them as they are."""
+    return set(node.input[PARAMETERS.get(node.op_type, len(node.input)) :])
+
+
+def _names(node: onnx.NodeProto) -> Iterator[str]:
+    yield from (name for name in (*node.input, *node.output) if name)
+
+
+def _types(graph: FlatGraph, given: Mapping[str, Array]) -> dict[str, DType]:
+    """The floating point type of each tensor: of its first such input, or what a Cast says."""
+    types = {name: dtype for name, array in given.items() if (dtype := _float(array)) is not None}
+    for node in graph.nodes:
+        own = next(iter(_casts(node.proto)), None)
+        if own is None:
+            own = next((types[name] for name in node.proto.input if name in types), None)
+        if own is not None:
+            types |= dict.fromkeys(node.proto.output, own)
+    return types
+
+
+def _casts(node: onnx.NodeProto) -> Iterator[DType]:
+    named = {
+        TensorProto.FLOAT: DType.FP32,
+        TensorProto.FLOAT16: DType.FP16,
+        TensorProto.BFLOAT16: DType.BF16,
+    }
+    for attribute in node.attribute:
+        if node.op_type == "Cast" and attribute.name == "to":
+            target = helper.get_attribute_value(attribute)
+            if target in named:
+                yield named[target]
+
+
+def _float(array: Array) -> DType | None:
+    dtype = from_numpy(array.dtype)
+    return dtype if dtype is not None and dtype.is_float else None

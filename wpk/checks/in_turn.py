@@ -1,0 +1,87 @@
+"""Execute operators in turn, each on what those before it gave, and compare the engine's outputs with theirs.
+
+Operators alone show that each computes what it should, not that an engine brings them together: that
+a value is still there when it is read. Where a model amplifies rounding, ONNX Runtime's outputs show
+neither. But an engine's kernels are those of its operators: executed one by one in memory of their
+own they give the same, to the bit.
+"""
+
+from collections.abc import Mapping
+
+from wpk.checks.float64_nodes import Array
+from wpk.checks.operator_check import StepRunner
+from wpk.checks.operator_reference import GraphReference, Reference
+from wpk.checks.scope import Sample
+from wpk.engine.engine import Engine
+from wpk.engine.placement import from_memory
+from wpk.errors import LaunchError
+from wpk.plans.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
+from wpk.progress import Progress
+
+
+def check_in_turn(
+    bundle: PlanBundle,
+    reference: GraphReference,
+    engine: Engine,
+    sample: Sample,
+    dims: Mapping[str, int],
+    progress: Progress,
+) -> Check:
+    """Compare an engine's outputs with those of its operators in turn.
+
+    Args:
+        bundle: The plan; no library computes a step on the engine's device.
+        reference: Of the optimized graph: each operator is judged on the values that it is given.
+        engine: Of the plan.
+        sample: The model's inputs.
+        dims: Sizes of the free dimensions.
+        progress: Told of every step.
+    """
+    name = f"operators in turn, {sample.name}"
+    steps = {step.operator.call: step for step in bundle.plan.steps if step.operator.call}
+    runner = StepRunner(bundle, dims, engine.device)
+    memory: dict[str, Array] = {}
+    done = 0
+    try:
+        for result in reference.run(sample.arrays, memory):
+            step = steps.get(result.node)
+            if step is not None:
+                progress("executing operators in turn", done, len(steps))
+                done += 1
+                wrong = _advance(runner, step, memory, result)
+                if wrong:
+                    return Check(name, Outcome.FAILED, f"{step.operator.name}: {wrong}")
+        progress("executing operators in turn", done, len(steps))
+        outputs = engine.run(sample.arrays)
+    except LaunchError as failure:
+        return Check(name, Outcome.FAILED, failure.what)
+    for output, array in outputs.items():
+        if not _same(array, memory[output]):
+            detail = f"'{output}' of the engine is not what its operators give one after another"
+            return Check(name, Outcome.FAILED, detail)
+    return Check(
+        name,
+        Outcome.OK,
+        "each is right on what those before it gave, and the engine's outputs are theirs to the bit",
+    )
+
+
+def _same(a: Array, b: Array) -> bool:
+    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def executes_all(bundle: PlanBundle, engine: Engine) -> bool:
+    """Whether the engine's device executes wpk's kernels alone: a library may add in any order."""
+    libraries = any(isinstance(step.choice, LibraryChoice) for step in bundle.plan.steps)
+    return engine.device.executes_source or not libraries
+
+
+def _advance(runner: StepRunner, step: Step, memory: dict[str, Array], result: Reference) -> str:
+    """Execute a step and put what it gives in the place of the reference's; what is wrong, if anything."""
+    prepared = runner.prepare(step, memory, result)
+    after, _ = runner.execute(step, prepared.images)
+    found = prepared.compare(after)
+    value = runner.plan.values[step.operator.outputs[0]]
+    given = from_memory(value, after[value.buffer][value.offset :], runner.dims)
+    memory[value.name] = given.reshape(memory[value.name].shape)
+    return "" if found.passed else f"{found.wrong} of {found.total} elements: {found.example}"

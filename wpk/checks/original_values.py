@@ -1,0 +1,188 @@
+"""The values of a model's tensors in float64, as the original graph defines them, on one input.
+
+They are computed when they are asked for. Nothing is rounded: casts to 16 bits and values in memory
+keep float64.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import numpy as np
+import onnx
+
+from wpk.checks.bounded import FLOAT64, KERNELS, Arithmetic, Bounded, Call, Floats, rounding
+from wpk.checks.error_bounds import bound_error
+from wpk.checks.evaluation import Evaluation, Opinions
+from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
+from wpk.dtypes import DType, from_numpy
+from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
+
+ALGEBRA = replace(FLOAT64, roundoff=64 * FLOAT64.roundoff)
+"""Float64 where two graphs of one function compute it in different ways: an operation of the original
+may stand for some that another order or form of it needs instead."""
+
+
+class OriginalValues:
+    """Evaluates a graph lazily, and says what its algebra lets its values differ by."""
+
+    def __init__(
+        self,
+        graph: FlatGraph,
+        inputs: Mapping[str, Array],
+        opinions: Opinions | None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            graph: The original.
+            inputs: Its inputs.
+            opinions: Told of every node that is evaluated.
+        """
+        self._graph = graph
+        self._makers = {name: i for i, n in enumerate(graph.nodes) for name in n.proto.output}
+        self._types = constant_types(graph)
+        self._values: dict[str, Array] = {name: widened(a) for name, a in inputs.items()}
+        self._nodes = Evaluation(graph.opset, opinions)
+
+    def value(self, name: str) -> Array:
+        """The tensor in float64; integers and booleans as they are."""
+        waiting = [name]
+        while waiting:
+            missing = self._missing(waiting[-1])
+            if missing:
+                waiting += missing
+            else:
+                self._compute(waiting.pop())
+        return self._known(name)
+
+    def settle(self, name: str, value: Array) -> None:
+        """Go on with another value of a tensor, which stands for it from now on."""
+        self._values[name] = widened(value)
+
+    def region(self, name: str, cut: Collection[str]) -> list[FlatNode]:
+        """The nodes between a tensor and those of ``cut`` before it, in order."""
+        found, waiting = set[int](), [name]
+        while waiting:
+            index = self._makers.get(waiting.pop())
+            if index is None or index in found:
+                continue
+            found.add(index)
+            inputs = read_names(self._graph.nodes[index].proto)
+            waiting += [each for each in inputs if each and each not in cut]
+        return [self._graph.nodes[index] for index in sorted(found)]
+
+    def allowed(self, name: str, arithmetic: Arithmetic, cut: Collection[str]) -> Floats:
+        """What a tensor may differ by where its region is computed in another way.
+
+        What the region computes from constants alone a pass may have computed, in the model's own
+        types. Scalars and attributes of the region are known as well as fp32 holds them: a pattern with the
+        square root of two in fp32 is the function with the square root of two.
+
+        Args:
+            name: The tensor.
+            arithmetic: In which it is computed.
+            cut: Tensors whose values are given, where the region begins.
+        """
+        known: dict[str, Bounded] = {}
+        for node in self.region(name, cut):
+            evaluator = self._nodes.of(node.proto)
+            inputs = [
+                self._bounded(each, known) if each else None for each in read_names(node.proto)
+            ]
+            outputs = evaluator([None if each is None else each.value for each in inputs])
+            for place, (output, value) in enumerate(zip(node.proto.output, outputs, strict=False)):
+                dtype = self._types.get(output)
+                used = arithmetic if dtype is None else KERNELS
+                call = Call(evaluator, inputs, outputs, used.roundoff, used, place)
+                known[output] = _constant(value, self._error(call), dtype)
+        found = known[name]
+        return np.zeros(found.value.shape) if found.error is None else found.error
+
+    def _bounded(self, name: str, known: Mapping[str, Bounded]) -> Bounded:
+        if name in known:
+            return known[name]
+        dtype = self._types.get(name) if name in self._graph.constants else None
+        return _constant(self._known(name), None, dtype)
+
+    def _known(self, name: str) -> Array:
+        return self._values[name] if name in self._values else widened(self._graph.constants[name])
+
+    def _missing(self, name: str) -> list[str]:
+        """What must be computed before a tensor can be."""
+        if name in self._values or name not in self._makers:
+            return []
+        inputs = read_names(self._graph.nodes[self._makers[name]].proto)
+        return [each for each in inputs if each in self._makers and each not in self._values]
+
+    def _compute(self, name: str) -> None:
+        if name in self._values or name not in self._makers:
+            return
+        index = self._makers[name]
+        proto = self._graph.nodes[index].proto
+        given = [self._known(each) if each else None for each in read_names(proto)]
+        results = self._nodes.run(proto, given)
+        for output, value in zip([n for n in proto.output if n], results, strict=False):
+            self._values.setdefault(output, value)
+
+    def _error(self, call: Call) -> Floats | None:
+        """The error of a node's output, that of its attributes included."""
+        error = bound_error(call)
+        if call.y.dtype.kind != "f":
+            return error
+        for attribute in call.node.attribute:
+            change = _attribute_error(call, attribute.name, self._graph.opset)
+            if change is not None:
+                error = change if error is None else error + change
+        return error
+
+
+def constant_types(graph: FlatGraph) -> dict[str, DType]:
+    """The floating point types of all tensors that depend on no input."""
+    types: dict[str, DType] = {}
+    fixed = set(graph.constants)
+    for name, array in graph.constants.items():
+        dtype = from_numpy(array.dtype)
+        if dtype is not None and dtype.is_float:
+            types[name] = dtype
+    for node in (each.proto for each in graph.nodes):
+        by_shape = node.op_type in ("Shape", "Size")
+        if not by_shape and not all(name in fixed for name in read_names(node) if name):
+            continue
+        fixed.update(node.output)
+        found = _made_type(node) or next((types[n] for n in node.input if n in types), None)
+        if found is not None:
+            types.update(dict.fromkeys(node.output, found))
+    return types
+
+
+def _made_type(node: onnx.NodeProto) -> DType | None:
+    """The type that a node without floating point inputs makes, as far as it says so."""
+    made = [a.t.data_type if a.name.startswith("value") else a.i for a in node.attribute
+            if a.name in ("to", "dtype", "value")]  # fmt: skip
+    try:
+        dtype = from_numpy(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(made[0])))
+    except (IndexError, KeyError, TypeError):
+        return None
+    return dtype if dtype is not None and dtype.is_float else None
+
+
+def _constant(value: Array, error: Floats | None, dtype: DType | None) -> Bounded:
+    """A value with the rounding of a constant's type: of a computed one, and of any scalar."""
+    if dtype is None or value.dtype.kind != "f" or (error is None and value.size > 1):
+        return Bounded(value, error)
+    own = rounding(value, dtype if error is not None else DType.FP32)
+    return Bounded(value, own if error is None else error + own)
+
+
+def _attribute_error(call: Call, name: str, opset: int) -> Floats | None:
+    """What rounding an attribute to fp32 may have changed; None for what is no floating point."""
+    node = onnx.NodeProto()
+    node.CopyFrom(call.node)
+    attribute = next(each for each in node.attribute if each.name == name)
+    if attribute.type != onnx.AttributeProto.FLOAT or name in ("epsilon", "momentum"):
+        return None
+    attribute.f = float(np.nextafter(np.float32(attribute.f), np.float32(np.inf)))
+    moved = NodeEvaluator(node, {"": opset})([None if x is None else x.value for x in call.inputs])
+    change = np.abs(np.asarray(moved[call.place], np.float64) - np.asarray(call.y, np.float64))
+    change[~np.isfinite(change)] = 0.0
+    return change

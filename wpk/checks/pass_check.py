@@ -1,0 +1,207 @@
+"""Compare what graph passes made of a model with the model, in float64, on one input.
+
+A tensor that both graphs have must have one value. So the rewritten graph is evaluated beside the
+original, and wherever it makes a tensor that the original has (inside the bodies of its operators,
+too) the two are compared; then it goes on with the original's value. That cuts it into regions, each
+fed with the original's values and compared with the original nodes that it replaces, and no region
+can hide the error of another. Nothing is rounded: constants that passes computed are exact here
+(`wpk.graph_passes.exact`). So equal means equal in float64: to some roundings of 2^-53 where nothing
+cancels, else within what the arithmetic of the *original's* nodes lets them differ by. What the
+rewritten graph computes never enters a limit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from wpk.blocks import by_blocks
+from wpk.checks.bounded import KERNELS, Arithmetic, Floats
+from wpk.checks.evaluation import Evaluation, Opinions
+from wpk.checks.float64_nodes import Array, widened
+from wpk.checks.original_values import ALGEBRA, OriginalValues
+from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
+
+NEAR = 2.0**-40
+"""Difference, relative to an element and to the RMS of its tensor, below which two float64 results
+are equal without asking what their arithmetic allows."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A tensor that the rewritten graph makes otherwise.
+
+    Attributes:
+        tensor: Its name in the original graph.
+        operator: The rewritten graph's node that makes it.
+        nodes: The original's nodes that it stands for.
+        detail: How it differs, in words.
+    """
+
+    tensor: str
+    operator: str
+    nodes: tuple[str, ...]
+    detail: str
+
+    def __str__(self) -> str:
+        """What, where, and how far."""
+        shown = ", ".join(f"'{name}'" for name in self.nodes[:4])
+        more = f" and {len(self.nodes) - 4} more" if len(self.nodes) > 4 else ""
+        of = f", of {shown}{more}" if self.nodes else ""
+        return f"tensor '{self.tensor}' made by '{self.operator}'{of}: {self.detail}"
+
+
+@dataclass
+class PassComparison:
+    """What comparing two graphs found.
+
+    Attributes:
+        compared: Tensors compared.
+        bounded: How many of them were judged by what their arithmetic allows.
+        differences: Those that differ, in the order of the rewritten graph.
+        outputs: The rewritten graph's outputs in float64, nothing rounded.
+    """
+
+    compared: int = 0
+    bounded: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    outputs: dict[str, Array] = field(default_factory=dict)
+
+
+def compare_graphs(
+    original: FlatGraph,
+    rewritten: FlatGraph,
+    inputs: Mapping[str, Array],
+    opinions: Opinions | None = None,
+) -> PassComparison:
+    """Evaluate both graphs on ``inputs`` and compare all tensors that both have.
+
+    Args:
+        original: As loaded.
+        rewritten: After passes, with the same inputs and outputs.
+        inputs: By name.
+        opinions: Told of every node that is evaluated.
+    """
+    return _Walk(original, rewritten, inputs, opinions).compare()
+
+
+class _Walk:
+    """The rewritten graph on its way through its nodes.
+
+    Attributes:
+        values: Its tensors: the original's values where they are right.
+        roots: For each tensor the original's tensors that it was made from, given their values.
+    """
+
+    def __init__(
+        self,
+        original: FlatGraph,
+        rewritten: FlatGraph,
+        inputs: Mapping[str, Array],
+        opinions: Opinions | None,
+    ) -> None:
+        self.rewritten = rewritten
+        made = {name for node in original.nodes for name in node.proto.output if name}
+        known = {name for node in rewritten.nodes for name in node.known_as if name}
+        self.shared = made & (known | set(rewritten.constants) | set(rewritten.outputs))
+        self.constants = original.constants
+        self.original = OriginalValues(original, inputs, opinions)
+        self.values: dict[str, Array] = {n: widened(a) for n, a in inputs.items()}
+        self.nodes = Evaluation(rewritten.opset, opinions)
+        self.roots: dict[str, frozenset[str]] = {}
+        self.found = PassComparison()
+
+    def compare(self) -> PassComparison:
+        for name, constant in self.rewritten.constants.items():
+            self.values[name] = self._constant(name, widened(constant))
+        for node in self.rewritten.nodes:
+            self._step(node)
+        self.found.outputs = {name: self.values[name] for name in self.rewritten.outputs}
+        return self.found
+
+    def _constant(self, name: str, value: Array) -> Array:
+        """A constant: the original's own, or what it computes from constants in its own types."""
+        self.roots[name] = frozenset()
+        if name in self.shared:
+            self.roots[name] = frozenset([name])
+            self._judge(name, "a constant", value, KERNELS)
+            self.original.settle(name, value)
+        elif name in self.constants:
+            self._judge(name, "a constant", value, None)
+        return value
+
+    def _step(self, node: FlatNode) -> None:
+        given = [self.values[name] if name else None for name in read_names(node.proto)]
+        results = self.nodes.run(node.proto, given)
+        roots = [self.roots.get(name, frozenset()) for name in read_names(node.proto)]
+        names = [n for n in zip(node.proto.output, node.known_as, strict=True) if n[0]]
+        for (name, known_as), value in zip(names, results, strict=False):
+            self.values[name], self.roots[name] = value, frozenset[str]().union(*roots)
+            if known_as not in self.shared:
+                continue
+            if self._judge(known_as, node.operator, value, ALGEBRA, self.roots[name]):
+                self.values[name] = self.original.value(known_as)
+                self.roots[name] = frozenset([known_as])
+
+    def _judge(
+        self,
+        name: str,
+        operator: str,
+        value: Array,
+        arithmetic: Arithmetic | None,
+        cut: frozenset[str] = frozenset(),
+    ) -> bool:
+        """Whether a tensor is what the original says.
+
+        Args:
+            name: In the original.
+            operator: That makes it.
+            value: What it makes.
+            arithmetic: Of what the original computes; None for a constant, equal to the bit.
+            cut: The original's tensors that it was made from, at their values.
+        """
+        self.found.compared += 1
+        right = self.original.value(name)
+        if _near(value, right):
+            return True
+        self.found.bounded += 1
+        allowed = (
+            np.zeros(()) if arithmetic is None else self.original.allowed(name, arithmetic, cut)
+        )
+        wrong = _difference(value, right, allowed)
+        if wrong is not None:
+            nodes = tuple(node.operator for node in self.original.region(name, cut))
+            self.found.differences.append(Difference(name, operator, nodes, wrong))
+        return wrong is None
+
+
+def _near(value: Array, right: Array) -> bool:
+    """Whether two tensors are equal without asking for bounds; integers and booleans exactly."""
+    if value.shape != right.shape or value.size == 0:
+        return value.shape == right.shape
+    if value.dtype.kind != "f" or right.dtype.kind != "f":
+        return bool((value == right).all())
+    y, ref = (np.asarray(each, np.float64).reshape(-1) for each in (value, right))
+    with np.errstate(all="ignore"):
+        power = sum(by_blocks(ref.size, lambda at: float((ref[at] ** 2).sum())))
+        limit = NEAR * np.sqrt(power / ref.size)
+        return all(by_blocks(ref.size, lambda at: bool(np.abs(y[at] - ref[at]).max() <= limit)))
+
+
+def _difference(value: Array, right: Array, allowed: Floats) -> str | None:
+    """How a value differs from the right one by more than is allowed; None where it does not."""
+    if value.shape != right.shape:
+        return f"its shape is {list(value.shape)}, the model's {list(right.shape)}"
+    y, ref = np.asarray(value, np.float64), np.asarray(right, np.float64)
+    with np.errstate(all="ignore"):
+        same = (value == right) | (np.isnan(y) & np.isnan(ref))
+        limit = allowed + (NEAR * np.abs(ref) if right.dtype.kind == "f" else 0.0)
+        wrong = ~same & ~(np.abs(y - ref) <= limit)
+    if not wrong.any():
+        return None
+    place = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+    return (
+        f"{np.count_nonzero(wrong)} of {wrong.size} elements differ; {list(place)} is "
+        f"{y[place]:.9g}, the model's {ref[place]:.9g}, allowed difference "
+        f"{np.broadcast_to(limit, wrong.shape)[place]:.1e}"
+    )

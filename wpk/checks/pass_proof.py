@@ -1,0 +1,120 @@
+"""Prove on this very model that its graph passes kept what it computes.
+
+The rewritten graph is compared with the original in float64 (`wpk.checks.pass_check`) on the inputs
+that the plan will be checked on. Where they differ, the passes run once more, one at a time, until
+the first is found behind which they do.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import onnx_graphsurgeon as gs
+
+from wpk.checks.evaluation import Opinions
+from wpk.checks.float64_nodes import Array
+from wpk.checks.pass_check import Difference, PassComparison, compare_graphs
+from wpk.checks.scope import Round, Sample, Scope, rounds
+from wpk.errors import VerificationError
+from wpk.lowering.flat_graph import flatten
+from wpk.lowering.model import LoweredModel, replay_passes
+from wpk.plans.plan import Check, Outcome, Port
+from wpk.plans.ports import input_ports
+from wpk.progress import Progress
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a lowered model asks of its caller.
+
+    Attributes:
+        inputs: Its inputs.
+        free: Free dimensions with their tuned values.
+    """
+
+    inputs: tuple[Port, ...]
+    free: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class PassProof:
+    """What comparing the graphs found, and what a plan of the model is to be checked on.
+
+    Attributes:
+        lowered: The model.
+        scope: How thoroughly.
+        rounds: On what.
+        checks: What was compared: the graphs, on the first sample of each round; then every kind of
+            node, evaluated in two ways.
+        unrounded: For each round the rewritten graph's outputs in float64, nothing rounded.
+    """
+
+    lowered: LoweredModel
+    scope: Scope
+    rounds: tuple[Round, ...]
+    checks: tuple[Check, ...]
+    unrounded: tuple[Mapping[str, Array], ...]
+
+
+def prove_passes(lowered: LoweredModel, scope: Scope, progress: Progress) -> PassProof:
+    """Compare a model's rewritten graph with the original on the first sample of each round.
+
+    Args:
+        lowered: Both graphs.
+        scope: Which sizes and inputs.
+        progress: Told of every round.
+    """
+    rewritten = flatten(lowered.graph)
+    ports = Interface(input_ports(lowered.program), lowered.program.free)
+    looked_at = tuple(rounds(ports, scope, lowered.free_sizes))
+    opinions = None if scope.quick else Opinions()
+    checks, unrounded = [], []
+    for done, each in enumerate(looked_at):
+        progress("checking graph passes", done, len(looked_at))
+        sample = each.samples[0]
+        asked = opinions if done == 0 else None  # kinds of nodes do not depend on the batch
+        found = compare_graphs(lowered.original, rewritten, sample.arrays, asked)
+        checks.append(_check(lowered, sample, found))
+        unrounded.append(found.outputs)
+    if opinions is not None:
+        checks.append(opinions.check())
+    progress("checking graph passes", len(looked_at), len(looked_at))
+    return PassProof(lowered, scope, looked_at, tuple(checks), tuple(unrounded))
+
+
+def proven(lowered: LoweredModel, scope: Scope, progress: Progress) -> PassProof:
+    """The proof, where it holds; arguments as for `prove_passes`.
+
+    Raises:
+        VerificationError: A pass changed what the model computes; names the first one.
+    """
+    proof = prove_passes(lowered, scope, progress)
+    failed = next((check for check in proof.checks if check.failed), None)
+    if failed is not None:
+        raise VerificationError(
+            f"graph passes changed what the model computes: {failed.detail}",
+            fix="leave out the pass with --skip-pass and report this as a bug",
+        )
+    return proof
+
+
+def _check(lowered: LoweredModel, sample: Sample, found: PassComparison) -> Check:
+    name = f"graph passes, {sample.name}"
+    if found.differences:
+        where = _first_wrong_pass(lowered, sample, found.differences[0])
+        more = len(found.differences) - 1
+        return Check(name, Outcome.FAILED, where + (f"; and {more} tensors more" if more else ""))
+    judged = f", {found.bounded} of them within what arithmetic allows" if found.bounded else ""
+    return Check(name, Outcome.OK, f"{found.compared} tensors are the model's in float64{judged}")
+
+
+def _first_wrong_pass(lowered: LoweredModel, sample: Sample, last: Difference) -> str:
+    """The first pass behind which the graph differs, and where."""
+    wrong: list[str] = []
+
+    def observe(name: str, graph: gs.Graph) -> None:
+        if not wrong:
+            found = compare_graphs(lowered.original, flatten(graph), sample.arrays)
+            wrong.extend(f"pass '{name}': {each}" for each in found.differences[:1])
+
+    replay_passes(lowered.source, observe)
+    return wrong[0] if wrong else f"no single pass, but all together: {last}"

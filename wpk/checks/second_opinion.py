@@ -1,0 +1,201 @@
+"""A second opinion on what a node computes: ONNX Runtime's, beside the float64 evaluator's.
+
+Passes are judged by evaluating nodes before and after them with one evaluator. A mistake of the
+evaluator that suits a mistake of a pass would cancel out; so every distinct kind of node is executed by
+ONNX Runtime too, on the same values rounded to fp32.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import onnx
+
+from wpk.checks.bounded import Arithmetic, Bounded, Call, rounding
+from wpk.checks.compare import compare
+from wpk.checks.error_bounds import bound_error
+from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
+from wpk.checks.witness import import_onnxruntime
+from wpk.dtypes import DType
+from wpk.lowering.flat_graph import read_names
+
+RUNTIME = Arithmetic(2.0**-20, 2.0**-126, narrows=True)
+"""What ONNX Runtime's CPU kernels are held to: fp32 with four bits less. They sum in one chain per
+lane (sqrt(K) of the bound becomes K in the worst case), take variances as a difference of moments,
+approximate tanh, erf and logistic by polynomials, and flush denormals. Any mistake in what is computed
+is larger by orders of magnitude."""
+
+_MOST_PARAMETERS = 64
+"""Integers up to so many are parameters, like a shape: kinds of nodes differ by their values."""
+
+_FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE)
+
+
+class Verdict(StrEnum):
+    """What ONNX Runtime says of the evaluator."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    CANNOT = "cannot say"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The outcome for a node.
+
+    Attributes:
+        verdict: Whether ONNX Runtime computes the same.
+        why: What differs, or why nothing can be said; empty where they agree.
+    """
+
+    verdict: Verdict
+    why: str = ""
+
+
+class SecondOpinion:
+    """Executes nodes by ONNX Runtime, each kind once."""
+
+    def __init__(self, opsets: Mapping[str, int]) -> None:
+        """Prepare.
+
+        Args:
+            opsets: Versions of the domains.
+
+        Raises:
+            EngineError: ONNX Runtime is missing.
+        """
+        self._runtime: Any = import_onnxruntime()
+        self._opsets = dict(opsets)
+        self._judged: set[bytes] = set()
+
+    def judge(
+        self, node: onnx.NodeProto, inputs: Sequence[Array | None], evaluate: NodeEvaluator
+    ) -> Judgement | None:
+        """Compare with the evaluator; None where this kind of node was judged before.
+
+        Args:
+            node: As it is in the graph.
+            inputs: Its values; None where an optional one is missing.
+            evaluate: The evaluator of the node.
+        """
+        kind = _kind(node, inputs)
+        if kind in self._judged:
+            return None
+        self._judged.add(kind)
+        narrow = [None if each is None else _narrowed(each) for each in inputs]
+        reason = next((why for fits, why in UNDECIDABLE if fits(node, narrow)), None)
+        if reason is not None:
+            return Judgement(Verdict.CANNOT, reason)
+        try:
+            found = self._execute(_fp32_node(node), narrow)
+        except Exception as error:  # onnxruntime's exceptions share no base class
+            return Judgement(Verdict.CANNOT, str(error).splitlines()[0])
+        return _compared(evaluate, narrow, found)
+
+    def _execute(self, node: onnx.NodeProto, inputs: Sequence[Array | None]) -> list[Array]:
+        given = {n: a for n, a in zip(read_names(node), inputs, strict=True) if n and a is not None}
+        graph = onnx.helper.make_graph(
+            [node],
+            "node",
+            [_port(name, array) for name, array in given.items()],
+            [onnx.helper.make_value_info(n, onnx.TypeProto()) for n in node.output if n],
+        )
+        opsets = [onnx.helper.make_opsetid(*each) for each in self._opsets.items()]
+        model = onnx.helper.make_model(graph, opset_imports=opsets)
+        model.ir_version = onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True)
+        options = self._runtime.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = (
+            self._runtime.GraphOptimizationLevel.ORT_DISABLE_ALL  # the node as it is
+        )
+        session = self._runtime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        results: list[Array] = session.run(None, given)
+        return results
+
+
+def _kind(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bytes:
+    """The operator, its attributes, its inputs' types and shapes, and what are parameters among them."""
+    bare = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attribute)
+    digest = hashlib.sha256(bare.SerializeToString(deterministic=True))
+    for each in inputs:
+        words = "none" if each is None else f"{each.dtype} {each.shape}"
+        digest.update(words.encode())
+        if each is not None and each.dtype.kind in "iu" and each.size <= _MOST_PARAMETERS:
+            digest.update(each.tobytes())
+    return digest.digest()
+
+
+def _narrowed(array: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32) if widened(array).dtype.kind == "f" else array
+
+
+def _fp32_node(node: onnx.NodeProto) -> onnx.NodeProto:
+    """The node with casts to other floating point types as casts to fp32."""
+    narrow = onnx.NodeProto()
+    narrow.CopyFrom(node)
+    for attribute in narrow.attribute:
+        if node.op_type == "Cast" and attribute.name == "to" and attribute.i in _FLOATS:
+            attribute.i = onnx.TensorProto.FLOAT
+    return narrow
+
+
+def _port(name: str, array: Array) -> onnx.ValueInfoProto:
+    kind = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+    return onnx.helper.make_tensor_value_info(name, kind, array.shape)
+
+
+def _compared(
+    evaluate: NodeEvaluator, inputs: Sequence[Array | None], found: Sequence[Array]
+) -> Judgement:
+    bounded = [None if each is None else Bounded(widened(each)) for each in inputs]
+    expected = evaluate([None if each is None else each.value for each in bounded])
+    for place, (right, actual) in enumerate(zip(expected, found, strict=True)):
+        if right.shape != actual.shape:
+            why = f"output {place} has shape {list(right.shape)}, in ONNX Runtime {list(actual.shape)}"
+            return Judgement(Verdict.DIFFERS, why)
+        call = Call(evaluate, bounded, expected, RUNTIME.roundoff, RUNTIME, place)
+        error = bound_error(call)
+        tolerance = (0.0 if error is None else error) + rounding(right, DType.FP32)
+        outcome = compare(np.asarray(actual), right, np.asarray(tolerance))
+        if not outcome.passed:
+            why = (
+                f"{outcome.wrong} of {outcome.total} elements of output {place}: {outcome.example}"
+            )
+            return Judgement(Verdict.DIFFERS, f"{why}, ONNX Runtime's being the first")
+    return Judgement(Verdict.AGREES)
+
+
+def _divides_integers_by_zero(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bool:
+    divisor = inputs[1] if node.op_type in ("Div", "Mod") else None
+    return divisor is not None and divisor.dtype.kind in "iu" and not divisor.all()
+
+
+def _largest_of_nan(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bool:
+    pools = node.op_type in (
+        "MaxPool",
+        "GlobalMaxPool",
+        "ReduceMax",
+        "ReduceMin",
+        "Max",
+        "Min",
+        "Clip",
+        "Relu",
+    )
+    return pools and any(
+        bool(np.isnan(each).any()) for each in inputs if each is not None and each.dtype.kind == "f"
+    )
+
+
+UNDECIDABLE = (
+    (_divides_integers_by_zero, "an integer is divided by zero, which ends ONNX Runtime's process"),
+    (_largest_of_nan, "ONNX leaves open what the largest of NaN is"),
+)
+"""Where ONNX Runtime is no witness, with reasons."""

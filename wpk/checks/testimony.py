@@ -1,0 +1,95 @@
+"""What ONNX Runtime says of a model, computed beside everything else."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, Future
+from functools import cached_property
+from pathlib import Path
+
+from wpk.checks.closer_look import CloserLook
+from wpk.checks.disturbed import DisturbedModel
+from wpk.checks.float64_nodes import Array
+from wpk.checks.scope import Round
+from wpk.checks.unmoved import INPUTS, moved_with_other_weights, moving_tensors, unmoved_outputs
+from wpk.checks.witness import ModelReference, WitnessError
+from wpk.engine.inputs import random_inputs
+from wpk.lowering.flat_graph import FlatGraph
+from wpk.plans.plan import Plan
+
+Arrays = Mapping[str, Array]
+
+
+class Witness:
+    """ONNX Runtime, asked in a thread of its own."""
+
+    def __init__(self, beside: Executor, file: Path, model: FlatGraph) -> None:
+        """Begin to load the model; what goes wrong is said when it is asked.
+
+        Args:
+            beside: Of one thread.
+            file: The model's.
+            model: As it was loaded, before any pass.
+        """
+        self._beside, self._model = beside, model
+        self._loading = beside.submit(ModelReference, file)
+
+    def asked(self, plan: Plan, each: Round) -> "Testimony":
+        """Begin to compute the outputs for all samples of a round.
+
+        Args:
+            plan: Whose inputs are drawn, should further ones be needed.
+            each: The samples.
+        """
+        return Testimony(self._submit, self._model, plan, each)
+
+    def _submit(self, inputs: Arrays) -> Future[Arrays]:
+        return self._beside.submit(lambda: self._loading.result()(inputs))
+
+
+class Testimony:
+    """The model's outputs for the samples of a round."""
+
+    def __init__(
+        self,
+        submit: Callable[[Arrays], Future[Arrays]],
+        model: FlatGraph,
+        plan: Plan,
+        each: Round,
+    ) -> None:
+        """Ask for all of them; see `Witness.asked`."""
+        self._submit, self._model, self._plan, self._round = submit, model, plan, each
+        self._asked = [submit(sample.arrays) for sample in each.samples]
+
+    def outputs(self, index: int) -> Arrays:
+        """Those for one sample, waited for.
+
+        Raises:
+            WitnessError: ONNX Runtime cannot compute them.
+        """
+        return self._asked[index].result()
+
+    def closer_look(self, index: int) -> CloserLook:
+        """What roundings do to them for one sample; nothing is computed before it is asked."""
+        inputs = self._round.samples[index].arrays
+        return CloserLook(DisturbedModel(self._model, self._plan.precision, inputs))
+
+    @cached_property
+    def unmoved(self) -> frozenset[str]:
+        """Names of the outputs that are the same for all inputs, though they are computed from them.
+
+        They witness nothing. An output that is a constant of the model's, or of its architecture
+        whatever its weights are, is right or wrong.
+        """
+        known = [each.result() for each in self._asked if each.exception() is None]
+        same = unmoved_outputs(known, self._further()) & moving_tensors(self._model)
+        if not same:
+            return same
+        drawn = [random_inputs(self._plan, seed, self._round.dims) for seed in range(2)]
+        return moved_with_other_weights(self._model, drawn, same)
+
+    def _further(self) -> Iterator[Arrays]:
+        for seed in range(len(self._asked), INPUTS):
+            inputs = random_inputs(self._plan, seed, self._round.dims)
+            try:
+                yield self._submit(inputs).result()
+            except WitnessError:
+                continue

@@ -1,0 +1,115 @@
+"""Error bounds where a value is chosen: what errors let a comparison, a rounding or an index choose.
+
+A comparison of two numbers that lie no further apart than their errors may come out either way, and so
+may what is made of it; any other is decided and must be right. An error of a boolean is 1 where it may
+be either.
+
+    Less(a, b), ...     |a - b| <= e_a + e_b
+    And, Or             what both ends of their inputs make of it
+    Where(c, x, y)      the chosen one's error; where c may be either, |x - y| + e_x + e_y
+    Cast to a boolean   |x| <= e
+    Cast to an integer  both ends truncated; anything for NaN and what is beyond the type, which ONNX
+                        leaves undefined
+    Gather              the error of what the index chooses; where the index may be others, how far
+                        what they choose lies from it
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.checks.bounded import Call, Floats, rounding
+
+_MOST_INDICES = 16
+"""Neighbours of an index that are looked at one by one; further away anything may be chosen."""
+
+
+def _compared(call: Call) -> Floats | None:
+    if not call.errs(0) and not call.errs(1):
+        return None
+    margin = call.error(0) + call.error(1)
+    distance = np.abs(np.asarray(call.value(0), np.float64) - np.asarray(call.value(1), np.float64))
+    reaches = (distance <= margin) & (margin > 0) & np.isfinite(distance)
+    return np.asarray(reaches, np.float64)
+
+
+def _both_ends(call: Call) -> Floats | None:
+    """And, Or: they do not fall where an input rises."""
+    chosen = [index for index in (0, 1) if call.errs(index)]
+    if not chosen:
+        return None
+    low, high = (call.again({index: call.end(index, side) for index in chosen}) for side in (-1, 1))
+    return high - low
+
+
+def _where(call: Call) -> Floats | None:
+    if not any(map(call.errs, (0, 1, 2))):
+        return None
+    x, y = (np.asarray(call.value(index), np.float64) for index in (1, 2))
+    first, second = call.error(1), call.error(2)
+    error = np.where(call.value(0), first, second)
+    if call.errs(0):
+        between = np.where(x == y, 0.0, np.abs(x - y))  # the same infinity is no distance
+        error = np.where(call.error(0) > 0, between + first + second, error)
+    return np.asarray(np.broadcast_to(error, call.y.shape), np.float64)
+
+
+def _cast(call: Call) -> Floats | None:
+    if call.y.dtype.kind == "f":
+        return _cast_to_float(call)
+    if call.y.dtype.kind == "b":
+        distance, margin = np.abs(np.asarray(call.x, np.float64)), call.error(0)
+        return np.asarray((distance <= margin) & (margin > 0), np.float64)
+    error = call.moved((0,)) if call.errs(0) else np.zeros(call.y.shape)
+    if call.x.dtype.kind == "f":
+        error[_beyond(call)] = np.inf
+    return error
+
+
+def _cast_to_float(call: Call) -> Floats | None:
+    """The kernel rounds where the graph says so; the reference may not."""
+    target = call.evaluate.cast_type if call.arithmetic.narrows else None
+    own = np.zeros(()) if target is None else rounding(call.y, target)
+    return own + call.moved((0,)) if call.errs(0) else own
+
+
+def _beyond(call: Call) -> NDArray[np.bool_]:
+    """Where a number, or one within its error, has no integer of the type."""
+    limits: Any = np.iinfo(call.y.dtype.name)
+    low, high = (np.trunc(np.asarray(call.end(0, side), np.float64)) for side in (-1, 1))
+    beyond: NDArray[np.bool_] = ~((low >= limits.min) & (high < limits.max + 1.0))
+    return beyond
+
+
+def _gather(call: Call) -> Floats | None:
+    moved = call.again({0: call.error(0)}) if call.errs(0) else np.zeros(call.y.shape)
+    if not call.errs(1):
+        return moved
+    size = call.x.shape[int(call.attribute("axis", 0))]
+    given, error = np.asarray(call.value(1), np.int64), call.error(1)
+    index = np.where(given < 0, given + size, given)
+    far, worst = np.zeros(call.y.shape), moved.copy()
+    y = np.asarray(call.y, np.float64)
+    for step in range(1, int(min(error.max(), _MOST_INDICES)) + 1):
+        for side in (-step, step):
+            other = np.clip(index + np.where(error >= step, side, 0), 0, size - 1)
+            np.maximum(far, np.abs(call.again({1: other}) - y), out=far)
+            if call.errs(0):
+                np.maximum(worst, call.again({0: call.error(0), 1: other}), out=worst)
+    if error.max() > _MOST_INDICES:
+        far[...] = np.inf
+    return far + worst
+
+
+RULES: dict[str, Callable[[Call], Floats | None]] = {
+    **dict.fromkeys(
+        ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"),
+        _compared,
+    ),
+    **dict.fromkeys(("And", "Or"), _both_ends),
+    "Where": _where,
+    "Cast": _cast,
+    "Gather": _gather,
+}

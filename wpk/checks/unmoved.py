@@ -1,0 +1,86 @@
+"""Outputs that are the same whatever the inputs are: an engine that ignored these would be right."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from wpk.checks.disturbed import DisturbedModel
+from wpk.checks.float64_nodes import Array, widened
+from wpk.dtypes import Precision
+from wpk.lowering.flat_graph import FlatGraph
+
+Arrays = Mapping[str, Array]
+
+INPUTS = 4
+"""Inputs of which an output must be the same before it is said to be so for all."""
+
+_REDRAWS = 2
+_SPREAD = 2.0  # of the logarithm: half of the numbers change fourfold, or more
+_SHAPES = ("Shape", "Size")  # read no element
+_BODIES = ("If", "Loop", "Scan")  # may read what is no input of theirs
+
+
+def unmoved_outputs(expected: Sequence[Arrays], further: Iterable[Arrays]) -> frozenset[str]:
+    """Names of the outputs that are the same for all inputs.
+
+    Args:
+        expected: Outputs for some inputs, at least one.
+        further: For others, computed only as far as they are needed.
+    """
+    first, *others = expected
+    names = frozenset(first)
+    for other in chain(others, further):
+        names = frozenset(name for name in names if _same(first[name], other[name]))
+        if not names:
+            break
+    return names
+
+
+def moving_tensors(model: FlatGraph) -> frozenset[str]:
+    """Names of the tensors that are computed from the elements of a model's inputs."""
+    moving = set(model.inputs)
+    for node in model.nodes:
+        operator, inputs = node.proto.op_type, node.proto.input
+        reads = operator in _BODIES or not moving.isdisjoint(inputs)
+        if reads and operator not in _SHAPES:
+            moving.update(node.proto.output)
+    return frozenset(moving)
+
+
+def moved_with_other_weights(
+    model: FlatGraph, inputs: Sequence[Arrays], names: Iterable[str]
+) -> frozenset[str]:
+    """Which outputs the inputs move if the weights are others.
+
+    The rest is decided by the model's architecture, as a softmax over one element is: whatever is
+    computed before it, nothing else is right.
+
+    Args:
+        model: As it was loaded.
+        inputs: To execute it on, two.
+        names: Of the outputs to look at.
+    """
+    still = frozenset(names)
+    for seed in range(_REDRAWS):
+        rng = np.random.default_rng(seed)
+        constants = {name: _redrawn(array, rng) for name, array in model.constants.items()}
+        other = replace(model, constants=constants)
+        made = [DisturbedModel(other, Precision.FP32, each).outputs() for each in inputs]
+        still = frozenset(name for name in still if _same(*(each[name] for each in made)))
+    return frozenset(names) - still
+
+
+def _redrawn(array: Array, rng: np.random.Generator) -> Array:
+    """Quite other numbers; those of a tensor that is positive, like a variance, stay so."""
+    if widened(array).dtype.kind != "f":
+        return array
+    value = array.astype(np.float64)
+    if (value > 0.0).all():
+        return np.asarray(value * rng.lognormal(0.0, _SPREAD, value.shape))
+    return np.asarray(np.where(value == 0.0, 1.0, value) * rng.standard_normal(value.shape))
+
+
+def _same(a: Array, b: Array) -> bool:
+    return bool(((a == b) | ((a != a) & (b != b))).all())  # NaN is the same as NaN

@@ -1,0 +1,24 @@
+"""Printing for people: names from models and plans cannot steer the terminal that shows them."""
+
+import logging
+import sys
+
+from wpk.report.visible import visible_lines
+
+
+def say(text: object) -> None:
+    """Print a text of one or several lines, whatever is no plain character written as an escape."""
+    print(visible_lines(str(text)))
+
+
+def complain(text: str) -> None:
+    """The same, to where errors go."""
+    print(visible_lines(text), file=sys.stderr)
+
+
+class PlainFormatter(logging.Formatter):
+    """Log lines with the same care."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        return visible_lines(super().format(record))

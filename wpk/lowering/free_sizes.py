@@ -1,0 +1,135 @@
+"""Sizes at which a free dimension must be checked: beyond every constant that meets it.
+
+A slice of four rows is the whole batch up to four, and a batch of one fits whatever is broadcast. So
+a model is looked at with its tuned size, with a small odd one, and with an odd one above every number
+that some node holds against the free axis.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.query import Dims, dims, given, integers, is_op, made_by
+from wpk.model_checks import MAX_ELEMENTS
+
+_USUAL = (1, 3)
+"""The tuned size, and one that no tile divides."""
+
+_LEAST = 17
+"""The largest size is at least this: above the 16 elements that the widest accesses move."""
+
+
+def sizes_to_check(graph: gs.Graph) -> tuple[int, ...]:
+    """The sizes, ascending.
+
+    Args:
+        graph: The model as loaded, before any pass, with its shapes inferred.
+    """
+    most = max(constants_that_meet(graph).values(), default=0) + 1
+    return (*_USUAL, max(_LEAST, most + (most % 2 == 0)))
+
+
+def constants_that_meet(graph: gs.Graph) -> dict[str, int]:
+    """The largest number that each node holds against a free axis, by the node's name.
+
+    Bounds that mean "to the end" are none, and a size of 1 fits every batch.
+    """
+    found = {}
+    for node in graph.nodes:
+        numbers = [abs(number) for number in _numbers(node)]
+        real = [number for number in numbers if 1 < number < MAX_ELEMENTS]
+        if real:
+            found[node.name] = max(real)
+    return found
+
+
+def _numbers(node: gs.Node) -> Iterator[int]:
+    shape = dims(node.inputs[0]) if node.inputs else None
+    places = {i for i, size in enumerate(shape or []) if isinstance(size, str)}
+    rule = next((rule for op, rule in _RULES.items() if is_op(node, op)), None)
+    if rule is not None:
+        yield from rule(node, shape or [], places) if places else ()
+    elif not is_op(node, *_BY_CHANNEL):
+        yield from _broadcast(node)
+
+
+def _broadcast(node: gs.Node) -> Iterator[int]:
+    """Fixed sizes where another input, counted from the back, has a free one."""
+    shapes = [shape for t in node.inputs if not t.is_empty() and (shape := dims(t)) is not None]
+    for back in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = [shape[-back] for shape in shapes if len(shape) >= back]
+        if any(isinstance(size, str) for size in sizes):
+            yield from (size for size in sizes if isinstance(size, int))
+
+
+def _slice(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
+    starts, ends = _integers(node, 1) or [], _integers(node, 2) or []
+    axes = _integers(node, 3) or list(range(len(starts)))
+    for start, end, axis in zip(starts, ends, axes, strict=False):
+        if axis % len(shape) in places:
+            yield from (start, end)
+
+
+def _target(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
+    """The leading number of a shape; others stand for inner axes."""
+    del shape, places
+    yield from (_integers(node, 1) or [])[:1]
+
+
+def _aligned(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
+    """Numbers of a target that is counted from the back."""
+    target = _integers(node, 1) or []
+    ahead = len(target) - len(shape)
+    yield from (n for i, n in enumerate(target) if i - ahead in places)
+
+
+def _pads(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
+    pads = _integers(node, 1) or []
+    axes = _integers(node, 3) or list(range(len(shape)))
+    for i, axis in enumerate(axes):
+        if axis % len(shape) in places:
+            yield from pads[i :: len(axes)]
+
+
+def _along_axis(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
+    """Indices, sizes of parts or a count along an axis; sizes of what lies beside."""
+    default = -1 if node.op == "TopK" else 0
+    axis = int(node.attrs.get("axis", default)) % len(shape)
+    if axis not in places:
+        return
+    for index, tensor in enumerate(node.inputs[1:], start=1):
+        if node.op != "Concat":
+            yield from _integers(node, index) or []
+            continue
+        size = (dims(tensor) or [None] * (axis + 1))[axis]
+        yield from [size] if isinstance(size, int) else []
+
+
+def _integers(node: gs.Node, index: int) -> list[int] | None:
+    """The numbers of an input: a constant, or what a Constant node gives."""
+    tensor = given(node, index)
+    maker = made_by(tensor, "Constant") if tensor is not None else None
+    if maker is None:
+        return integers(tensor)
+    value = next(iter(maker.attrs.values()))
+    return integers(value) if isinstance(value, gs.Constant) else np.ravel(value).tolist()
+
+
+_BY_CHANNEL = (
+    *("BatchNormalization", "Conv", "ConvTranspose", "GroupNormalization"),
+    *("InstanceNormalization", "LayerNormalization"),
+)
+"""Their other inputs are weights, whose shapes are not laid beside the batch."""
+
+_RULES: Mapping[str, Callable[[gs.Node, Dims, set[int]], Iterator[int]]] = {
+    "Slice": _slice,
+    "Reshape": _target,
+    "Expand": _aligned,
+    "Tile": _aligned,
+    "Pad": _pads,
+    "Gather": _along_axis,
+    "Split": _along_axis,
+    "Concat": _along_axis,
+    "TopK": _along_axis,
+}

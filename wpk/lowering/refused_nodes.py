@@ -1,0 +1,151 @@
+"""The nodes that cannot be lowered: all of them, each with its reason."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import onnx_graphsurgeon as gs
+
+from wpk.errors import GraphError, UnsupportedError, WpkError
+from wpk.extent import Extent
+from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.lowering.free_axis import STAND_IN, free_extent, worded
+from wpk.lowering.partition import element_type, functions_of
+from wpk.lowering.refusal import RefusedError, UnknownInputError
+from wpk.lowering.state import LoweringState
+from wpk.lowering.views import NotAViewError, View
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of the table."""
+
+    node: str
+    operator: str
+    why: str
+    is_bug: bool
+
+
+class RefusedNodes:
+    """Collects refusals while lowering goes on behind them.
+
+    Args:
+        state: What the readers of a refused node are given a stand-in in.
+        reasons: Why graph passes left nodes alone, by the node's name.
+    """
+
+    def __init__(self, state: LoweringState, reasons: Mapping[str, str]) -> None:
+        """Begin with none."""
+        self._state = state
+        self._reasons = reasons
+        self._functions = functions_of(state.graph)
+        self._rows: dict[_Row, None] = {}
+        self._bug: Exception | None = None
+
+    def add(self, node: gs.Node, why: Exception) -> None:
+        """Note why a node of the graph is refused, and go on as if it were not."""
+        inner = why.node if isinstance(why, RefusedError) else None
+        nodes = [inner] if inner is not None else self._onnx_nodes(node)
+        self._note(" + ".join(n.name for n in nodes), " + ".join(n.op for n in nodes), why)
+        for tensor in node.outputs:
+            self._pretend(tensor)
+
+    def add_port(self, role: str, tensor: gs.Tensor, why: Exception) -> None:
+        """Note why an input or output of the model is refused."""
+        self._note(tensor.name, role, why)
+        if role == "input":
+            self._pretend(tensor)
+
+    def require_none(self) -> None:
+        """Raise if there are any.
+
+        Raises:
+            UnsupportedError: Naming all of them.
+            GraphError: There is nothing but failures that are bugs.
+        """
+        if not self._rows:
+            return
+        rows = list(self._rows)
+        wide = [max(len(row.node) for row in rows), max(len(row.operator) for row in rows)]
+        table = "\n".join(
+            f"  {row.node:<{wide[0]}}  {row.operator:<{wide[1]}}  {row.why}" for row in rows
+        )
+        if all(row.is_bug for row in rows):
+            raise GraphError(
+                f"{len(rows)} nodes could not be lowered (node, operator, why):\n{table}",
+                fix="report this as a bug, with the model",
+            ) from self._bug
+        raise UnsupportedError(
+            f"{len(rows)} nodes are not supported (node, operator, why):\n{table}",
+            fix="replace these operators before exporting, or split the model around them",
+        ) from self._bug
+
+    def _onnx_nodes(self, node: gs.Node) -> list[gs.Node]:
+        """The nodes of the model that a node of the graph stands for, as the passes left them."""
+        function = self._functions.get(node.op) if node.domain not in ONNX_DOMAINS else None
+        if function is None:
+            return [node]
+        return [inner for inner in function.nodes if inner.op != "Constant"]
+
+    def _note(self, name: str, operator: str, why: Exception) -> None:
+        if isinstance(why, UnknownInputError):
+            return
+        is_bug = not isinstance(why, RefusedError | NotAViewError)
+        text = worded(str(why), list(self._state.free))
+        if is_bug:
+            self._bug = self._bug or why
+            text = f"{type(why).__name__}: {text} (a bug: please report it)"
+        reason = self._reasons.get(name)
+        self._rows[_Row(name, operator, f"{text}; {reason}" if reason else text, is_bug)] = None
+
+    def _pretend(self, tensor: gs.Tensor) -> None:
+        """Give a tensor a place, so that its readers are looked at too; where its shape is known."""
+        state = self._state
+        if not tensor.name or tensor.name in state.views or tensor.shape is None:
+            return
+        if not all(n in state.free or (isinstance(n, int) and n > 0) for n in tensor.shape):
+            return
+        shape = tuple(STAND_IN if isinstance(n, str) else int(n) for n in tensor.shape) or (1,)
+        first = tensor.shape[0] if tensor.shape else 1
+        leading = free_extent(first) if isinstance(first, str) else Extent(int(first))
+        try:
+            view = state.memory.alone(tensor.name, element_type(tensor), shape, leading)
+        except RefusedError:
+            return
+        state.views[tensor.name] = view
+
+
+@contextmanager
+def refusals(state: LoweringState, note: Callable[[Exception], None]) -> Iterator[None]:
+    """Hand what goes wrong inside to ``note``, so that lowering goes on.
+
+    Raises:
+        NotAViewError: The layout of a tensor stands in the way that may still become plain.
+        WpkError: As raised inside.
+    """
+    try:
+        yield
+    except WpkError:
+        raise
+    except NotAViewError as obstacle:
+        if obstacle.source not in state.plain:
+            raise
+        note(obstacle)
+    except Exception as error:  # a refusal, or a bug that must not hide the refusals after it
+        note(error)
+
+
+def require_shape(tensor: gs.Tensor, view: View | None) -> None:
+    """Check that a node's result has the shape that ONNX infers for it.
+
+    Raises:
+        RefusedError: It has another one.
+    """
+    if view is None or tensor.shape is None:
+        return
+    known = list(tensor.shape) or [1]  # names of sizes say nothing: exporters use them freely
+    if len(known) != len(view.shape) or any(
+        isinstance(n, int) and n != m for n, m in zip(known, view.shape, strict=True)
+    ):
+        words = ", ".join(str(n) for n in known)
+        raise RefusedError(f"its result would have shape {view.shape}, where ONNX has ({words})")
