@@ -144,6 +144,34 @@ def test_a_masked_softmax_has_a_finite_bound() -> None:
     assert result.error.max() < 1e-5
 
 
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_errors_of_masked_elements_move_no_others(op: str) -> None:
+    x = np.array([[0.0, 1.0, -3.4e38], [0.0, -3.4e38, 1.0]])
+    error = np.where(x < -1e30, 2e31, 1e-6)
+    result = bounded(f"y = {op} <axis = 1> (x)", [Bounded(x, error)])
+    assert result.error is not None
+    assert (result.error[x > -1e30] < 1e-5).all()
+    assert (result.error[x < -1e30] < (1e-30 if op == "Softmax" else 1e33)).all()
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_errors_move_a_softmax_no_further_than_its_bound(op: str) -> None:
+    rng = np.random.default_rng(0)
+    x, error = rng.standard_normal((40, 5)) * 3, rng.uniform(0, 0.5, (40, 5))
+    text = f"y = {op} <axis = 1> (x)"
+    result = bounded(text, [Bounded(x, error)])
+    assert result.error is not None
+    most = np.zeros(x.shape)
+    for signs in np.ndindex(*(2,) * 5):
+        moved = bounded(text, [Bounded(x + error * (2 * np.array(signs) - 1))]).value
+        most = np.maximum(most, np.abs(moved - result.value))
+    assert (most <= result.error).all()
+    if op == "Softmax":
+        assert (result.error <= most + 2e-5).all()
+    else:
+        assert (result.error <= error + error.max(axis=1, keepdims=True) + 2e-5).all()
+
+
 def test_a_comparison_near_its_threshold_may_flip() -> None:
     x = np.array([0.0, 1.0])
     inputs = [Bounded(x, np.full(2, 0.01)), Bounded(np.array([0.005, 0.005]))]

@@ -40,12 +40,17 @@ INTEGERS = {
         ("y = Concat<axis=0>(x, w)", 50),
         ("y = Concat<axis=1>(x, x)", None),
         ("y = Add(x, w)", 50),
+        ("y = Gemm(x, t, v)", None),
+        ("y = Gemm(x, t, u)", 30),
+        ("y = MatMul(x, t)", None),
+        ("q = Unsqueeze(x, c) k = MatMul(q, o) y = Squeeze(k, c)", 20),
         ("y = Relu(x)", None),
     ],
 )
 def test_what_meets_the_free_axis(tmp_path: Path, body: str, most: int | None) -> None:
     parameters = ", ".join(f"int64[{len(v)}] {name}" for name, v in INTEGERS.items())
-    text = f"agraph (float[N,6] x, float[50,6] w, {parameters}) => (float[m,n] y) {{ {body} }}"
+    tensors = "float[N,6] x, float[50,6] w, float[6,40] t, float[40] v, float[30,1] u"
+    text = f"agraph ({tensors}, float[20,6,2] o, {parameters}) => (float[m,n] y) {{ {body} }}"
     constants = {name: np.array(v, np.int64) for name, v in INTEGERS.items()}
     constants["w"] = np.ones((50, 6), np.float32)
     graph = load_graph(small_models.write(text, tmp_path, constants=constants))

@@ -103,31 +103,51 @@ def _softmax_axes(call: Call) -> tuple[int, ...]:
 
 
 def softmax(call: Call) -> Floats:
+    """What the inputs' errors can make of 1 / (1 + s exp(-v)), s being the sum of the others.
+
+    An element far below the largest of its row has no weight, however large its error: the masked ones
+    of an attention are such.
+    """
     axes = _softmax_axes(call)
-    x = np.asarray(call.x, np.float64)
-    depth = np.where(np.isfinite(x), np.abs(x - x.max(axis=axes, keepdims=True)), 0.0)
-    spread = _spread(call, axes)
-    own = SAFETY * call.roundoff * (sqrt(_count(x, axes)) + depth + 4)
+    y = np.asarray(call.y, np.float64)
+    depth = np.where(y > 0, np.abs(_from_largest(call, axes, 0)), 0.0)
+    below, above = _from_largest(call, axes, -1), _from_largest(call, axes, 1)
+    least = 1.0 / (1.0 + _others(above, axes) * np.exp(-below))
+    most = 1.0 / (1.0 + _others(below, axes) * np.exp(-above))
+    moved = np.fmax(most - y, y - least) if call.errs(0) else np.zeros(())
+    own = SAFETY * call.roundoff * (sqrt(_count(y, axes)) + depth + 4)
     # An exponential may be less than the smallest number: then it is zero.
-    error: Floats = np.asarray(call.y, np.float64) * (np.expm1(spread) + own)
-    return np.minimum(error + call.arithmetic.smallest, 1.0)
+    return np.minimum(np.fmax(moved, 0.0) + y * own + call.arithmetic.smallest, 1.0)
 
 
 def log_softmax(call: Call) -> Floats:
+    """Errors of an element and of log(sum(exp)), which no element far below the largest can change."""
     axes = _softmax_axes(call)
-    x = np.abs(np.asarray(call.x, np.float64))
-    largest = x.max(axis=axes, keepdims=True)
-    own = SAFETY * call.roundoff * (sqrt(_count(x, axes)) + np.abs(call.y) + largest)
-    error: Floats = _spread(call, axes) + own
+    largest = np.abs(np.asarray(call.x, np.float64).max(axis=axes, keepdims=True))
+    own = SAFETY * call.roundoff * (sqrt(_count(call.x, axes)) + np.abs(call.y) + largest)
+    if not call.errs(0):
+        return np.asarray(own, np.float64)
+    low, right, high = (
+        np.log(np.exp(_from_largest(call, axes, side)).sum(axis=axes, keepdims=True))
+        for side in (-1, 0, 1)
+    )
+    error: Floats = call.error(0) + np.fmax(high - right, right - low) + own
     return error
 
 
-def _spread(call: Call, axes: tuple[int, ...]) -> Floats:
-    """How far the distance of an element to the largest of its row may be off."""
-    if not call.errs(0):
-        return np.zeros(())
-    spread: Floats = 2.0 * call.error(0).max(axis=axes, keepdims=True)
-    return spread
+def _from_largest(call: Call, axes: tuple[int, ...], side: int) -> Floats:
+    """One end of each input (-1: the lower, 0: itself, 1: the upper) less the largest of its row."""
+    x = np.asarray(call.x, np.float64)
+    end = x + side * call.error(0) if side else x
+    distance: Floats = end - x.max(axis=axes, keepdims=True)
+    return distance
+
+
+def _others(distances: Floats, axes: tuple[int, ...]) -> Floats:
+    """The sum of the exponentials of an element's row without its own."""
+    sizes = np.exp(distances)
+    others: Floats = np.maximum(sizes.sum(axis=axes, keepdims=True) - sizes, 0.0)
+    return others
 
 
 def _count(x: Floats, axes: tuple[int, ...]) -> int:

@@ -14,7 +14,8 @@ What is not floating point is exact but where errors let a tie go either way
     sums, means   4 u sqrt(K) sum|v|                     and the sum of the incoming errors
     element-wise  what the incoming errors change, tried in both directions, and the function's own
                   error: a few u of its result (single operations 1, special functions 8)
-    softmax       y (exp(2 max e) - 1 + 4 u (sqrt(n) + |v - max v| + 4))
+    softmax       what errors make of 1 / (1 + sum of the others' exp(v_j - v)), and
+                  4 u y (sqrt(n) + |v - max v| + 4)
     layer norm    first-order propagation through mean and variance
     resampling    what coordinates choose that are a few u off
     rounding      u_type |y| + half the smallest subnormal

@@ -119,6 +119,17 @@ class HardSwish(OpRun):
         return (np.asarray(x * np.clip(x / 6 + 0.5, 0, 1), x.dtype),)
 
 
+class LogSoftmax(OpRun):
+    """``v - log(sum(exp(v)))`` along an axis; onnx 1.23's takes the logarithm of what may be 0."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, axis: int = -1) -> tuple[Any]:
+        y = x - x.max(axis=axis, keepdims=True)
+        y -= np.log(np.exp(y).sum(axis=axis, keepdims=True))
+        return (y,)
+
+
 class Unsqueeze(OpRun):
     """Axes of one element; onnx 1.23's adds them one by one, where negative ones count from another end."""
 
@@ -138,6 +149,7 @@ _OPS: tuple[type[OpRun], ...] = (
     Gelu,
     GlobalMaxPool,
     HardSwish,
+    LogSoftmax,
     MaxPool,
     Pad,
     Resize,
@@ -153,4 +165,6 @@ def reference_ops(opset: int) -> list[type[OpRun]]:
     Args:
         opset: Version of ONNX's own domain.
     """
-    return [*_OPS, *_FLATTENING] if opset < 13 else list(_OPS)
+    if opset >= 13:
+        return list(_OPS)
+    return [*(op for op in _OPS if op is not LogSoftmax), *_FLATTENING]

@@ -5,7 +5,7 @@ a model is looked at with its tuned size, with a small odd one, and with an odd 
 that some node holds against the free axis.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -55,12 +55,25 @@ def _numbers(node: gs.Node) -> Iterator[int]:
 
 
 def _broadcast(node: gs.Node) -> Iterator[int]:
-    """Fixed sizes where another input, counted from the back, has a free one."""
-    shapes = [shape for t in node.inputs if not t.is_empty() and (shape := dims(t)) is not None]
+    """Fixed sizes where another shape, counted from the back, has a free one."""
+    shapes = _laid_together(node)
     for back in range(1, max(map(len, shapes), default=0) + 1):
         sizes = [shape[-back] for shape in shapes if len(shape) >= back]
         if any(isinstance(size, str) for size in sizes):
             yield from (size for size in sizes if isinstance(size, int))
+
+
+def _laid_together(node: gs.Node) -> list[Dims]:
+    """Shapes that broadcasting lays beside each other: of products, not those of the matrices."""
+    if is_op(node, "MatMul"):
+        return [shape[:-2] for shape in _shapes(node.inputs)]
+    if is_op(node, "Gemm"):
+        return _shapes([*node.outputs, *node.inputs[2:]])
+    return _shapes(node.inputs)
+
+
+def _shapes(tensors: Iterable[gs.Tensor]) -> list[Dims]:
+    return [shape for t in tensors if not t.is_empty() and (shape := dims(t)) is not None]
 
 
 def _slice(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
