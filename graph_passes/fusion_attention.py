@@ -7,13 +7,13 @@ softmax, views of split heads to the products. The scores, queries x keys number
 then nobody's output, and no kernel writes them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.fusion_clusters import Cluster, Clusters
-from wpk.graph_passes.fusion_rules import VIEWS
+from wpk.graph_passes.fusion_rules import VIEWS, is_floating
 from wpk.graph_passes.query import dims, is_op, producer, rank, same_dims, why_shared
 
 MAX_HEAD = 256
@@ -122,13 +122,20 @@ def _why_not_plain(found: _Attention, first: gs.Node, last: gs.Node) -> str | No
     weights = values.chains.get(id(last.inputs[0]), ())
     if any(is_op(n, *VIEWS) for n in weights) or not _reaches(softmax, last.inputs[0], weights):
         return "the weights are not the first operand of the product, as they are"
-    extra = next((n for n in _behind(softmax) if not is_op(n, "Cast", "IsNaN", "Where")), None)
-    extra = extra or next((n for n in _behind(values) if not is_op(n, "Cast", *VIEWS)), None)
+    guards = ("IsNaN", "Where")
+    extra = next((n for n in _behind(softmax) if _works_on(n, guards)), None)
+    extra = extra or next((n for n in _behind(values) if _works_on(n, VIEWS)), None)
     if extra is not None:
         return f"{extra.op} '{extra.name}' works on the weights, or on the result"
     if any(is_op(n, "Where") for n in _behind(softmax)) and not _guards(softmax):
         return "the weights are chosen among by something else than whether they are numbers"
     return None
+
+
+def _works_on(node: gs.Node, others: Collection[str]) -> bool:
+    """Whether a node is none of ``others``, and no Cast that only rounds."""
+    rounds = is_op(node, "Cast") and all(is_floating(t) for t in (*node.inputs, *node.outputs))
+    return not rounds and not is_op(node, *others)
 
 
 def _behind(cluster: Cluster) -> Sequence[gs.Node]:

@@ -103,4 +103,5 @@ def _hoist(editor: GraphEditor, node: gs.Node, chain: list[gs.Node]) -> None:
     chain[0].inputs = [computed, *chain[0].inputs[1:]]
     chain[-1].outputs = [output]
     for view in chain[:-1]:
+        editor.rename(view.outputs[0], f"{view.outputs[0].name}_{node.op}")
         view.outputs[0].dtype = output.dtype

@@ -52,6 +52,12 @@ def test_16_bit_scores_are_widened_inside(prove):
     [
         ("s = MatMul(q, k)  p = Softmax<axis = 1>(s)  y = MatMul(p, v)", None, "the last axis"),
         (
+            """s = MatMul(q, k)  p = Softmax(s)  o = MatMul(p, v)  i = Cast<to = 6>(o)
+            y = Cast<to = 1>(i)""",
+            None,
+            "Cast 'Cast_3' works on the weights, or on the result",
+        ),
+        (
             "s = MatMul(q, k)  p = Softmax(s)  r = Mul(p, scale)  y = MatMul(r, v)",
             None,
             "Mul 'Mul_2' works on the weights",

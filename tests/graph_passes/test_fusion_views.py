@@ -135,6 +135,16 @@ def test_a_scale_is_hoisted_over_the_views_before_it(prove):
     assert proof.ops == ["MatMul", "Mul", "Reshape", "Transpose"]
 
 
+def test_what_lies_between_hoisted_views_gets_a_new_name(prove):
+    proof = prove(
+        f"""{H} g (float[4, 6] x) => (float[2, 2, 6] y) <int64[3] s = {{2, 2, 6}}> {{
+        q = Neg(x)  t = Transpose(q)  u = Transpose(t)  r = Reshape(u, s)  y = Relu(r) }}""",
+        HoistOverViews(),
+    )
+    names = {tensor.name for node in proof.graph.nodes for tensor in node.outputs}
+    assert names.isdisjoint({"t", "u"})
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -139,7 +139,7 @@ def _is_guarded(weights: Computed) -> bool:
 def _bare(expression: Expression) -> Expression:
     """Without roundings: kernels round weights to what they multiply, results to their type."""
     match expression:
-        case Round(_, argument):
+        case Round(dtype, argument) if dtype.is_float:
             return _bare(argument)
         case Apply(operation, arguments):
             return Apply(operation, tuple(_bare(each) for each in arguments))
