@@ -56,7 +56,7 @@ def test_strength_multiplies() -> None:
     right, weak = moved("y = Exp(x)", Precision.FP16, Noise(1.0, 3))
     strong = moved("y = Exp(x)", Precision.FP16, Noise(8.0, 3))[1]
     ratio = np.median(np.abs(strong - right)) / np.median(np.abs(weak - right))
-    assert 7.0 < ratio < 9.0
+    assert 5.0 < ratio < 8.0  # a draw of 1 is rounded to its type besides
 
 
 @pytest.mark.parametrize("body", ["y = Relu(x)", "y = Transpose<perm = [0, 1]>(x)", "y = Neg(x)"])
@@ -83,6 +83,33 @@ def test_a_tie_shows_as_a_step() -> None:
     far = np.full((16, 64), 1.9, np.float32)
     right, y = moved("e = Mul(x, x)  y = Floor(e)", Precision.FP16, x=far)
     assert np.abs(y - right).max() < 0.01
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.FP16, Precision.BF16])
+def test_roundings_may_make_two_numbers_equal(precision: Precision) -> None:
+    near = 0.3 * (1 + ROUNDOFF[precision] / 2)
+    x = np.full((16, 64), near, np.float32)
+    w = {"w": np.full((16, 64), 0.1, np.float32), "v": np.full((16, 64), 3.0, np.float32)}
+    text = """(float[16, 64] x) => (float[16, 64] y) {
+      p = Mul(w, v)  d = Sub(x, p)  z = Div(d, d)  n = IsNaN(z)  y = Cast<to = 1>(n) }"""
+    model = DisturbedModel(graph_text.flat(text, w), precision, {"x": x})
+    assert not model.outputs()["y"].any()
+    assert 0.02 < model.outputs(NOISE)["y"].mean() < 0.9
+
+
+@pytest.mark.parametrize("scale", ["s = Mul(a, b)", "s = Concat<axis = 0>(a, b)"])
+def test_what_parameters_are_computed_from_stays(scale: str) -> None:
+    text = f"""(float[1, 1, 4, 4] x, float[4] z) => (float[1, 1, 8, 8] y, float[4] t)
+        {{ {scale}  y = Resize(x, , s)  t = Add(z, a) }}"""
+    given = {"a": np.array([1, 1, 2, 2], np.float32), "b": np.array([1, 1, 1, 1], np.float32)}
+    if "Concat" in scale:
+        text = text.replace("float[4]", "float[2]")
+        given = {"a": np.array([1, 1], np.float32), "b": np.array([2, 2], np.float32)}
+    inputs = {"x": X.reshape(-1)[:16].reshape(1, 1, 4, 4), "z": X[0, : given["a"].size]}
+    model = DisturbedModel(graph_text.flat(text, given), Precision.BF16, inputs)
+    made, right = model.outputs(Noise(8.0, 0)), model.outputs()
+    assert made["y"].shape == (1, 1, 8, 8)
+    assert not np.array_equal(made["t"], right["t"])
 
 
 def test_integers_and_what_is_not_finite_stay() -> None:

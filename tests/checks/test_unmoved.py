@@ -77,3 +77,11 @@ def test_an_output_is_silent_by_its_weights_or_by_its_architecture(
     ]
     found = moved_with_other_weights(model, drawn, {"y"})
     assert found == ({"y"} if by_weights else set())
+
+
+def test_other_weights_leave_shapes_as_they_are() -> None:
+    constants = {"s": np.array([1, 2], np.float32), "w": np.ones(8, np.float32)}
+    text = "(float[1, 4] x) => (float[1, 8] y) { r = Resize(x, , s)  y = Mul(r, w) }"
+    model = graph_text.flat(text, constants)
+    drawn = [{"x": np.full((1, 4), seed + 1, np.float32)} for seed in range(2)]
+    assert moved_with_other_weights(model, drawn, {"y"}) == {"y"}

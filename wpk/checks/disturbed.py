@@ -3,7 +3,8 @@
 How far roundings move a model's outputs is not known beforehand: a deep network may amplify them, and
 in front of a comparison or of Floor the least of them decides. So the model as it was loaded is
 executed several times, what each node gives moved by a drawn part of what it may be rounded by, and
-the outputs show it. Nothing of that comes from a rewritten graph or an engine.
+the outputs show it. What was moved is rounded to its type: only so are two numbers equal that an
+implementation makes equal. Nothing of that comes from a rewritten graph or an engine.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from onnx import TensorProto, helper
 
 from wpk.checks.evaluation import Evaluation
 from wpk.checks.float64_nodes import Array, widened
-from wpk.checks.rounding_operators import AROUND_ONE, EXACT, PARAMETERS, SUMS
+from wpk.checks.rounding_operators import AROUND_ONE, EXACT, PARAMETERS, SHAPES, SUMS
 from wpk.dtypes import DType, Precision, from_numpy
 from wpk.lowering.flat_graph import FlatGraph
 
@@ -55,7 +56,7 @@ class DisturbedModel:
         self._given = {**graph.constants, **inputs}
         self._nodes = Evaluation(graph.opset, None)
         self._types = _types(graph, self._given)
-        self._kept = {name for node in graph.nodes for name in _parameters(node.proto)}
+        self._kept = parameters(graph)
         last = {name: i for i, node in enumerate(graph.nodes) for name in _names(node.proto)}
         self._over: dict[int, list[str]] = {}
         for name in last.keys() - set(graph.outputs):
@@ -83,16 +84,16 @@ class DisturbedModel:
     ) -> dict[str, Array]:
         given = [known[name] if name else None for name in node.input]
         if draw is not None and node.op_type in SUMS:
-            parameters = _parameters(node)
             given = [
-                array if array is None or name in parameters else draw.factor(array)
+                array if array is None or name in self._kept else draw.factor(array)
                 for name, array in zip(node.input, given, strict=True)
             ]
         made = zip(node.output, self._nodes.run(node, given), strict=False)
-        if draw is None:
-            return {name: array for name, array in made if name}
-        op = node.op_type
-        return {name: draw.result(array, op, self._types.get(name)) for name, array in made if name}
+        values = {name: array for name, array in made if name}
+        if draw is not None:
+            for name in values.keys() - self._kept:
+                values[name] = draw.result(values[name], node.op_type, self._types.get(name))
+        return values
 
 
 class _Draw:
@@ -101,6 +102,7 @@ class _Draw:
     def __init__(self, precision: Precision, noise: Noise) -> None:
         self._rng = np.random.default_rng(noise.seed)
         self._strength = noise.strength
+        self._type = precision.storage
         self._stored = precision.storage.unit_roundoff
         self._factor = max(self._stored, precision.multiply_roundoff)
         self._smallest = _SMALLEST[DType.FP16] if precision is Precision.FP16 else 0.0
@@ -109,11 +111,11 @@ class _Draw:
         """An input or a constant as an engine keeps it: fp32 is not rounded again."""
         if max(self._stored, _roundoff(dtype)) <= _FP32:
             return value
-        return self._moved(value, self._stored, self._smallest)
+        return self._moved(value, self._stored, self._smallest, self._type)
 
     def factor(self, value: Array) -> Array:
         """A factor of products, or a term of a sum."""
-        return self._moved(value, self._in_a_row(self._factor), 0.0)
+        return self._moved(value, self._in_a_row(self._factor), 0.0, self._type)
 
     def result(self, value: Array, op: str, dtype: DType | None) -> Array:
         """What a node gave."""
@@ -123,18 +125,21 @@ class _Draw:
         if op in EXACT and size <= _IN_A_ROW * _FP32:
             return value
         smallest = _SMALLEST[dtype] if dtype is not None and own > _FP32 else self._smallest
-        return self._moved(value, size, max(floor, smallest))
+        kept = dtype if dtype is not None and own > self._stored else self._type
+        return self._moved(value, size, max(floor, smallest), kept)
 
     def _in_a_row(self, roundoff: float) -> float:
         return roundoff * (_IN_A_ROW if roundoff <= _FP32 else 1.0)
 
-    def _moved(self, value: Array, relative: float, absolute: float) -> Array:
+    def _moved(self, value: Array, relative: float, absolute: float, dtype: DType) -> Array:
         if value.dtype.kind != "f":
             return value
         exact = value.astype(np.float64, copy=False)
         drawn = self._rng.uniform(-self._strength, self._strength, value.shape)
         with np.errstate(all="ignore"):
             moved = exact + drawn * (relative * np.abs(exact) + absolute)
+            rounded = moved.astype(dtype.numpy).astype(np.float64)
+        moved = np.where(np.isfinite(rounded), rounded, moved)  # sums may be kept in wider types
         return np.where(np.isfinite(exact), moved, exact)
 
 
@@ -142,9 +147,14 @@ def _roundoff(dtype: DType | None) -> float:
     return _FP32 if dtype is None else dtype.unit_roundoff
 
 
-def _parameters(node: onnx.NodeProto) -> set[str]:
-    """Inputs that say how a node computes: an engine takes them as they are."""
-    return set(node.input[PARAMETERS.get(node.op_type, len(node.input)) :])
+def parameters(graph: FlatGraph) -> frozenset[str]:
+    """Tensors that say how nodes compute, and all that they are computed from: engines have them as they are."""
+    found = set[str]()
+    for node in (each.proto for each in reversed(graph.nodes)):
+        found.update(node.input[PARAMETERS.get(node.op_type, len(node.input)) :])
+        if node.op_type not in SHAPES and not found.isdisjoint(node.output):
+            found.update(node.input)
+    return frozenset(found)
 
 
 def _names(node: onnx.NodeProto) -> Iterator[str]:

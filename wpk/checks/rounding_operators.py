@@ -32,5 +32,8 @@ AROUND_ONE = frozenset(
 )  # fmt: skip
 """Written with 1 + f(x) or tanh: right to an absolute roundoff."""
 
-PARAMETERS = {"Resize": 1, "Upsample": 1}
+SHAPES = frozenset(("Shape", "Size"))
+"""They read no element."""
+
+PARAMETERS = {"Range": 0, "Resize": 1, "Upsample": 1}
 """From which input on floating point numbers say how an operator computes."""

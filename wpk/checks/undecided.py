@@ -69,10 +69,18 @@ def _cast(call: Call) -> Floats | None:
 
 
 def _cast_to_float(call: Call) -> Floats | None:
-    """The kernel rounds where the graph says so; the reference may not."""
+    """The reference rounds where the graph says so; a kernel there, elsewhere, or not at all.
+
+    What is exact it rounds to the same number, or not: one rounding lies between. What errs it may
+    round to another: two.
+    """
     target = call.evaluate.cast_type if call.arithmetic.narrows else None
-    own = np.zeros(()) if target is None else rounding(call.y, target)
-    return own + call.moved((0,)) if call.errs(0) else own
+    if not call.errs(0):
+        return np.zeros(()) if target is None else rounding(call.y, target)
+    if target is None:
+        return call.moved((0,))
+    error: Floats = call.error(0) + 2.0 * rounding(call.y, target)
+    return error
 
 
 def _beyond(call: Call) -> NDArray[np.bool_]:

@@ -6,8 +6,9 @@ from itertools import chain
 
 import numpy as np
 
-from wpk.checks.disturbed import DisturbedModel
+from wpk.checks.disturbed import DisturbedModel, parameters
 from wpk.checks.float64_nodes import Array, widened
+from wpk.checks.rounding_operators import SHAPES
 from wpk.dtypes import Precision
 from wpk.lowering.flat_graph import FlatGraph
 
@@ -18,7 +19,6 @@ INPUTS = 4
 
 _REDRAWS = 2
 _SPREAD = 2.0  # of the logarithm: half of the numbers change fourfold, or more
-_SHAPES = ("Shape", "Size")  # read no element
 _BODIES = ("If", "Loop", "Scan")  # may read what is no input of theirs
 
 
@@ -44,7 +44,7 @@ def moving_tensors(model: FlatGraph) -> frozenset[str]:
     for node in model.nodes:
         operator, inputs = node.proto.op_type, node.proto.input
         reads = operator in _BODIES or not moving.isdisjoint(inputs)
-        if reads and operator not in _SHAPES:
+        if reads and operator not in SHAPES:
             moving.update(node.proto.output)
     return frozenset(moving)
 
@@ -62,10 +62,13 @@ def moved_with_other_weights(
         inputs: To execute it on, two.
         names: Of the outputs to look at.
     """
-    still = frozenset(names)
+    still, kept = frozenset(names), parameters(model)
     for seed in range(_REDRAWS):
         rng = np.random.default_rng(seed)
-        constants = {name: _redrawn(array, rng) for name, array in model.constants.items()}
+        constants = {
+            name: array if name in kept else _redrawn(array, rng)
+            for name, array in model.constants.items()
+        }
         other = replace(model, constants=constants)
         made = [DisturbedModel(other, Precision.FP32, each).outputs() for each in inputs]
         still = frozenset(name for name in still if _same(*(each[name] for each in made)))

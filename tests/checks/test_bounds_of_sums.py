@@ -1,0 +1,220 @@
+"""Bounds of sums against their formulas, written here once more for plain arrays."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from wpk.checks.bounded import KERNELS, Bounded, Call
+from wpk.checks.error_bounds import bound_error
+from wpk.checks.float64_nodes import NodeEvaluator
+from wpk.checks.reference_resize import resampling
+
+U = 2.0**-24
+RNG = np.random.default_rng(20261123)
+
+
+def bounded(
+    node: onnx.NodeProto, inputs: Sequence[Bounded | None], u_mul: float = U, opset: int = 24
+) -> Bounded:
+    """A node's result with its bound; one without error has zeros."""
+    evaluate = NodeEvaluator(node, {"": opset})
+    outputs = evaluate([None if each is None else each.value for each in inputs])
+    error = bound_error(Call(evaluate, inputs, outputs, u_mul))
+    return Bounded(outputs[0], np.zeros(outputs[0].shape) if error is None else error)
+
+
+def drawn(*shape: int) -> Bounded:
+    """A value with an error that is far above all rounding."""
+    return Bounded(RNG.standard_normal(shape), RNG.uniform(1e-3, 2e-3, shape))
+
+
+def exact(*shape: int) -> Bounded:
+    return Bounded(RNG.standard_normal(shape))
+
+
+def errors(*given: Bounded) -> list[np.ndarray]:
+    return [np.zeros(g.value.shape) if g.error is None else g.error for g in given]
+
+
+def close(result: Bounded, expected: np.ndarray) -> None:
+    assert result.error is not None
+    np.testing.assert_allclose(result.error, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [(), (0,), (1,), (2,), (0, 1, 2)])
+@pytest.mark.parametrize(("alpha", "beta"), [(0.5, 2.0), (-0.5, 2.0), (0.5, -2.0)])
+@pytest.mark.parametrize(("trans", "u_mul"), [(0, U), (1, 2.0**-11), (0, 0.0)])
+def test_products(
+    wrong: tuple[int, ...], alpha: float, beta: float, trans: int, u_mul: float
+) -> None:
+    shapes = [(3, 5), (7, 5) if trans else (5, 7), (7,)]
+    x, w, b = (drawn(*s) if i in wrong else exact(*s) for i, s in enumerate(shapes))
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], alpha=alpha, beta=beta, transB=trans)
+    result = bounded(node, [x, w, b], u_mul)
+    (ex, ew, eb), turned = errors(x, w, b), (lambda a: a.T if trans else a)
+    size, wide = np.abs(x.value), np.abs(x.value) + ex
+    weight = np.abs(turned(w.value))
+    roundoff = 4 * (u_mul + U * np.sqrt(5))
+    if u_mul != U:
+        roundoff += 5 / 8 * 2 * U
+    expected = roundoff * (abs(alpha) * size @ weight + abs(beta) * np.abs(b.value))
+    expected = expected + abs(alpha) * (ex @ weight + wide @ turned(ew)) + abs(beta) * eb
+    close(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("op", "weight", "terms", "attributes"),
+    [
+        ("Conv", (6, 2, 3, 3), 2 * 9, {"group": 2}),
+        ("ConvTranspose", (4, 3, 3, 3), 4 // 2 * 9, {"group": 2}),
+    ],
+)
+def test_sums_of_a_convolution(
+    op: str, weight: tuple[int, ...], terms: int, attributes: dict[str, int]
+) -> None:
+    x, w = exact(2, 4, 6, 5), exact(*weight)
+    node = helper.make_node(op, ["x", "w"], ["y"], **attributes)
+    sizes = [Bounded(np.abs(each.value)) for each in (x, w)]
+    magnitudes = bounded(node, sizes).value
+    close(bounded(node, [x, w]), 4 * (U + U * np.sqrt(terms)) * magnitudes)
+
+
+@pytest.mark.parametrize(("op", "count"), [("ReduceMean", 12), ("ReduceSum", 1), ("ReduceL1", 1)])
+def test_sums(op: str, count: int) -> None:
+    x = drawn(5, 12)
+    axes = Bounded(np.array([1], np.int64))
+    result = bounded(helper.make_node(op, ["x", "a"], ["y"], keepdims=0), [x, axes])
+    (e,) = errors(x)
+    expected = (4 * U * np.sqrt(12) * np.abs(x.value).sum(1) + e.sum(1)) / count
+    close(result, expected)
+
+
+def test_averages_of_windows() -> None:
+    x = drawn(2, 3, 4, 6)
+    node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[2, 3], strides=[2, 3])
+    (e,) = errors(x)
+
+    def windows(a: np.ndarray) -> np.ndarray:
+        return np.asarray(a.reshape(2, 3, 2, 2, 2, 3).mean(axis=(3, 5)))
+
+    close(bounded(node, [x]), 4 * U * np.sqrt(6) * windows(np.abs(x.value)) + windows(e))
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+def test_the_largest_and_the_least(op: str) -> None:
+    x, axes = drawn(5, 12), Bounded(np.array([1], np.int64))
+    node = helper.make_node(op, ["x", "a"], ["y"], keepdims=0)
+    assert x.error is not None
+    close(bounded(node, [x, axes]), x.error.max(1))
+    assert not np.any(bounded(node, [Bounded(x.value), axes]).error)
+
+
+def test_a_window_in_the_padding_has_no_error() -> None:
+    x = drawn(1, 1, 2)
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[1], pads=[1, 1])
+    (e,) = errors(x)
+    close(bounded(node, [x]), np.pad(e, ((0, 0), (0, 0), (1, 1))))
+
+
+@pytest.mark.parametrize("op", ["ReduceSumSquare", "ReduceL2"])
+def test_squares(op: str) -> None:
+    x, axes = exact(5, 12), Bounded(np.array([1], np.int64))
+    result = bounded(helper.make_node(op, ["x", "a"], ["y"], keepdims=0), [x, axes])
+    close(result, np.abs(result.value) * 4 * U * (np.sqrt(12) + 2))
+
+
+def test_errors_of_squares_are_tried_in_both_directions() -> None:
+    x, axes = Bounded(np.array([[1.0, 2.0]]), np.full((1, 2), 0.1)), Bounded(np.array([1]))
+    node = helper.make_node("ReduceSumSquare", ["x", "a"], ["y"], keepdims=0)
+    close(bounded(node, [x, axes]), np.array([1.1**2 + 2.1**2 - 5.0]) + 5 * 4 * U * (2**0.5 + 2))
+
+
+def test_the_logarithm_of_a_sum() -> None:
+    x = Bounded(RNG.uniform(0.5, 2.0, (5, 12)), RNG.uniform(1e-3, 2e-3, (5, 12)))
+    axes = Bounded(np.array([1], np.int64))
+    result = bounded(helper.make_node("ReduceLogSum", ["x", "a"], ["y"], keepdims=0), [x, axes])
+    total, (e,) = x.value.sum(1), errors(x)
+    relative = (4 * U * np.sqrt(12) * total + e.sum(1)) / total
+    close(result, -np.log1p(-relative) + 4 * U * np.abs(np.log(total)))
+
+
+def test_a_sum_that_may_be_nothing_has_any_logarithm() -> None:
+    x, axes = Bounded(np.full((1, 2), 1e-3), np.full((1, 2), 1.0)), Bounded(np.array([1]))
+    result = bounded(helper.make_node("ReduceLogSum", ["x", "a"], ["y"], keepdims=0), [x, axes])
+    assert np.isposinf(result.error).all()
+
+
+@pytest.mark.parametrize(("opset", "axes"), [(24, (1,)), (11, (1, 2))])
+def test_softmax_of_exact_values(opset: int, axes: tuple[int, ...]) -> None:
+    x = exact(4, 5, 6)
+    result = bounded(helper.make_node("Softmax", ["x"], ["y"], axis=1), [x], opset=opset)
+    count = np.prod([x.value.shape[axis] for axis in axes])
+    depth = np.abs(x.value - x.value.max(axis=axes, keepdims=True))
+    expected = result.value * 4 * U * (np.sqrt(count) + depth + 4) + KERNELS.smallest
+    close(result, expected)
+
+
+def test_an_exponential_may_vanish() -> None:
+    x = Bounded(np.array([[0.0, -200.0]]))
+    result = bounded(helper.make_node("Softmax", ["x"], ["y"], axis=1), [x])
+    assert result.error is not None
+    assert result.error[0, 1] >= 2.0**-149
+
+
+@pytest.mark.parametrize(("opset", "axes"), [(24, (1,)), (11, (1, 2))])
+def test_log_softmax_of_exact_values(opset: int, axes: tuple[int, ...]) -> None:
+    x = exact(4, 5, 6)
+    result = bounded(helper.make_node("LogSoftmax", ["x"], ["y"], axis=1), [x], opset=opset)
+    count = np.prod([x.value.shape[axis] for axis in axes])
+    largest = np.abs(x.value.max(axis=axes, keepdims=True))
+    close(result, 4 * U * (np.sqrt(count) + np.abs(result.value) + largest))
+
+
+@pytest.mark.parametrize("wrong", [(), (0,), (1,), (2,)])
+@pytest.mark.parametrize("op", ["LayerNormalization", "RMSNormalization", "InstanceNormalization"])
+def test_normalised(op: str, wrong: tuple[int, ...]) -> None:
+    channels = op == "InstanceNormalization"
+    parameters = (5,) if channels else (6,)
+    shapes = [(4, 5, 6), parameters, parameters]
+    x, g, b = (drawn(*s) if i in wrong else exact(*s) for i, s in enumerate(shapes))
+    given = [x, g] if op == "RMSNormalization" else [x, g, b]
+    node = helper.make_node(op, ["x", "g", "b"][: len(given)], ["y"], epsilon=1e-3)
+    result = bounded(node, given)
+    (e, eg, eb), v = errors(x, g, b), x.value
+    gamma, beta = np.abs(g.value), np.abs(b.value)
+    if channels:
+        gamma, beta, eg, eb = (a[:, None] for a in (gamma, beta, eg, eb))
+    if op == "RMSNormalization":
+        beta, eb, mean, mean_error = np.zeros(()), np.zeros(()), np.zeros(()), np.zeros(())
+    else:
+        mean = v.mean(-1, keepdims=True)
+        mean_error = e.mean(-1, keepdims=True) + U * 6**0.5 * np.abs(v).mean(-1, keepdims=True)
+    d = np.abs(v - mean)
+    s = np.sqrt((d * d).mean(-1, keepdims=True) + np.float32(1e-3).astype(float))
+    d_error = e + mean_error + U * (np.abs(v) + np.abs(mean))
+    s_error = (d * d_error).mean(-1, keepdims=True) / s + 4 * U * 6**0.5 * s
+    normal = d / s
+    relative = d_error / s + normal * s_error / s + 4 * U * normal
+    expected = relative * gamma + 4 * U * (normal * gamma + beta) + normal * eg + eb
+    close(result, expected)
+
+
+def test_coordinates_of_a_resampling_are_moved_along_every_axis() -> None:
+    x, scales = drawn(1, 1, 4, 5), np.array([1, 1, 1.5, 2.0])
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")
+    result = bounded(node, [x, None, Bounded(scales)])
+    (e,) = errors(x)
+    sizes, moved = (
+        bounded(node, [Bounded(a), None, Bounded(scales)]).value for a in (np.abs(x.value), e)
+    )
+    expected = 4 * U * sizes + moved
+    how = resampling(x.value.shape, scales, None, {"mode": "linear"})
+    assert how is not None
+    assert len(how.axes) == 2
+    for axis in how.axes:
+        ends = [np.abs(how(x.value, {axis: side * 4 * U}) - result.value) for side in (-1, 1)]
+        expected = expected + np.maximum(*ends)
+    close(result, expected)
