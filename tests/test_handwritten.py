@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import handwritten
+import numpy as np
+import onnx
 import pytest
 
 import wpk
@@ -57,7 +59,7 @@ def test_hand_written_network_is_right_at_batch_1_and_3(
     model, plan = handwritten.write(name, tmp_path), tmp_path / "network.plan"
     command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
     assert main([*command, "--precision", precision]) == 0
-    assert main(["verify", str(plan), str(model), "--device", "cpu"]) == 0
+    assert main(["verify", str(plan), str(model), "--device", "cpu", "--seeds", "1"]) == 0
 
 
 @pytest.mark.slow
@@ -77,3 +79,30 @@ def test_heads_of_a_free_batch_agree_with_onnx_runtime(
                 engine.run, reference(inputs), inputs, Precision(precision), str(batch)
             )
             assert check.outcome is Outcome.OK, check.detail
+
+
+@pytest.fixture(name="unchecked", scope="module")
+def fixture_unchecked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan with the weights of seed 0, not checked."""
+    folder = tmp_path_factory.mktemp("control")
+    plan, model = folder / "network.plan", handwritten.write("fire_and_inception", folder)
+    command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
+    assert main([*command, "--precision", "fp16"]) == 0
+    return plan
+
+
+@pytest.mark.slow
+def test_weights_of_another_seed_are_noticed(tmp_path: Path, unchecked: Path) -> None:
+    other = handwritten.write("fire_and_inception", tmp_path, seed=1)
+    assert main(["verify", str(unchecked), str(other), "--device", "cpu", "--seeds", "1"]) == 3
+
+
+@pytest.mark.slow
+def test_one_disturbed_weight_tensor_is_noticed(tmp_path: Path, unchecked: Path) -> None:
+    model = handwritten.model("fire_and_inception")
+    tensor = max(model.graph.initializer, key=lambda each: each.ByteSize())
+    weights = onnx.numpy_helper.to_array(tensor) * np.float32(1.02)
+    tensor.CopyFrom(onnx.numpy_helper.from_array(weights, tensor.name))
+    path = tmp_path / "disturbed.onnx"
+    onnx.save(model, path)
+    assert main(["verify", str(unchecked), str(path), "--device", "cpu", "--seeds", "1"]) == 3

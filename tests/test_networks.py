@@ -10,7 +10,6 @@ import pytest
 import refill
 from branching import Shuffled
 
-import wpk
 from wpk.cli.main import main
 from wpk.emulator.emulator import Emulator
 from wpk.engine.engine import Engine
@@ -55,11 +54,10 @@ def limit(network: str, precision: str) -> Limit:
 SAMPLE = {
     ("tv_resnet18.dynamo", "fp32"),
     ("tv_resnet18.script", "fp16"),
-    ("tv_resnet50.dynamo", "bf16"),
-    ("tv_mobilenet_v2.dynamo", "fp16"),
+    ("tv_mobilenet_v2.dynamo", "bf16"),
     ("hf_distilbert.dynamo", "tf32"),
 }
-"""Every architecture and every precision; the rest is marked exhaustive."""
+"""Every precision; the rest is marked exhaustive."""
 
 COMBINATIONS = [
     pytest.param(
@@ -90,8 +88,7 @@ def test_network_is_right_within_its_budgets(tmp_path: Path, network: str, preci
     assert sum(len(step.launches) for step in written.steps) <= LAUNCHES[network]
     _check_units(written, precision)
     _check_layout(written)
-    _check_errors(plan, model, network, precision)
-    _check_order(plan)
+    _check_outputs(plan, model, network, precision)
 
 
 def _check_units(plan: Plan, precision: str) -> None:
@@ -118,55 +115,19 @@ def _check_layout(plan: Plan) -> None:
     assert plan.inputs[0].name in plan.steps[0].inputs
 
 
-def _check_errors(plan: Path, model: Path, network: str, precision: str) -> None:
+def _check_outputs(path: Path, model: Path, network: str, precision: str) -> None:
+    """As ONNX Runtime's; and any order of the steps that memory allows gives the same to the bit."""
     session = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
-    with wpk.load(plan, device="cpu") as engine:
-        for batch in (1, 3) if engine.plan.free else (1,):
-            dims = dict.fromkeys(engine.plan.free, batch)
-            inputs = random_inputs(engine.plan, 5, dims)
-            expected = session.run(None, inputs)[0]
-            (actual,) = engine.run(inputs).values()
-            errors = np.abs(actual.astype(np.float64) - expected) / np.sqrt(np.mean(expected**2))
-            allowed = limit(network, precision)
-            assert np.median(errors) <= allowed.median
-            assert errors.max() <= allowed.worst
-
-
-def _check_order(path: Path) -> None:
-    """Any order that memory allows gives the same to the bit."""
     bundle = read_plan(path)
-    inputs = random_inputs(bundle.plan, 6)
-    outputs = []
-    for device in (Emulator(), Shuffled(0), Shuffled(1)):
+    inputs = random_inputs(bundle.plan, 5, bundle.plan.free)
+    expected = session.run(None, inputs)[0]
+    made = []
+    for device in (Emulator(), Shuffled(0)):
         with Engine(bundle, device) as engine:
-            outputs.append(engine.run(inputs))
-    for other in outputs[1:]:
-        for name, expected in outputs[0].items():
-            np.testing.assert_array_equal(other[name], expected)
-
-
-@pytest.fixture(name="plan", scope="module")
-def fixture_plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A plan of ResNet-18 with the weights of seed 0, not checked."""
-    folder = tmp_path_factory.mktemp("control")
-    plan, model = folder / "resnet18.plan", _write("tv_resnet18.dynamo", folder)
-    command = ["optimize", str(model), "-o", str(plan), "--target", "h200", "--check", "off"]
-    assert main([*command, "--precision", "fp16"]) == 0
-    return plan
-
-
-@pytest.mark.slow
-def test_weights_of_another_seed_are_noticed(tmp_path: Path, plan: Path) -> None:
-    other = _write("tv_resnet18.dynamo", tmp_path, seed=1)
-    assert main(["verify", str(plan), str(other), "--device", "cpu", "--seeds", "1"]) == 3
-
-
-@pytest.mark.slow
-def test_one_disturbed_weight_tensor_is_noticed(tmp_path: Path, plan: Path) -> None:
-    model = refill.refill("tv_resnet18.dynamo")
-    tensor = next(t for t in model.graph.initializer if t.name == "m.layer3.1.conv2.weight")
-    weights = onnx.numpy_helper.to_array(tensor) * np.float32(1.02)
-    tensor.CopyFrom(onnx.numpy_helper.from_array(weights, tensor.name))
-    path = tmp_path / "disturbed.onnx"
-    onnx.save(model, path)
-    assert main(["verify", str(plan), str(path), "--device", "cpu", "--seeds", "1"]) == 3
+            (actual,) = engine.run(inputs).values()
+            made.append(actual)
+    np.testing.assert_array_equal(*made)
+    errors = np.abs(made[0].astype(np.float64) - expected) / np.sqrt(np.mean(expected**2))
+    allowed = limit(network, precision)
+    assert np.median(errors) <= allowed.median
+    assert errors.max() <= allowed.worst
