@@ -4,6 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from quick_search import one_finalist
+
+__all__ = ["one_finalist"]
 
 _GOLDEN = Path(__file__).parent / "golden"
 

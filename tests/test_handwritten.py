@@ -15,6 +15,8 @@ from wpk.dtypes import Precision
 from wpk.engine.inputs import random_inputs
 from wpk.plans.plan import Outcome
 
+pytestmark = pytest.mark.usefixtures("one_finalist")
+
 SAMPLE = {
     "grouped_dilated": "fp32",
     "asymmetric_padding": "tf32",

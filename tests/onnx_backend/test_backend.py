@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 EXPECTED = read()
 
-EVERY = 20
+EVERY = 40
 """One test of so many is in the sample."""
 
 

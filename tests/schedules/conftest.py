@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from quick_search import one_finalist
 
 from wpk import dims as dim_expressions
 from wpk.dtypes import DType
@@ -28,8 +27,6 @@ from wpk.launch import (
 )
 from wpk.problems import ClampedConvolution, Convolution, Matmul, Tensor
 from wpk.schedules import packings
-
-__all__ = ["one_finalist"]
 
 Array = NDArray[Any]
 _POISON = 0xFF  # a NaN in every floating type

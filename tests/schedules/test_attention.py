@@ -146,11 +146,12 @@ def test_says_why_a_schedule_is_illegal(change: dict[str, int], words: str) -> N
 
 
 @pytest.mark.slow
-def test_what_is_legal_compiles_without_spilling() -> None:
+@pytest.mark.parametrize("step", [15, pytest.param(5, marks=pytest.mark.exhaustive)])
+def test_what_is_legal_compiles_without_spilling(step: int) -> None:
     for precision in (Precision.FP16, Precision.FP32):
         problem = attention(128, 128, 64, precision=precision, mask=(0, 0, 128, 1), batch=(1, 12))
         _, legal = MMA.space(problem, TARGET)
-        for row in range(0, len(legal["warps_m"]), 5):
+        for row in range(0, len(legal["warps_m"]), step):
             schedule = MMA.schedule(legal, row)
             (source,) = MMA.instantiate(problem, schedule)
             resources = load_nvrtc().compile(source, TARGET.arch).resources

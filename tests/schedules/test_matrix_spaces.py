@@ -193,11 +193,12 @@ def _small_space(name: str) -> list[Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("count", [15, pytest.param(40, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_python_and_header_agree_on_legality(name: str) -> None:
+def test_python_and_header_agree_on_legality(name: str, count: int) -> None:
     chosen, (problem, _) = template(name), PROBLEMS[name]
     schedules = _small_space(name)
-    for index in np.random.default_rng(3).permutation(len(schedules))[:40]:
+    for index in np.random.default_rng(3).permutation(len(schedules))[:count]:
         schedule = schedules[index]
         reason = chosen.why_illegal(problem, schedule, H200)
         if reason is not None and any(word in reason for word in _OF_THE_TARGET):
@@ -212,11 +213,12 @@ def test_python_and_header_agree_on_legality(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("count", [6, pytest.param(20, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_legal_schedules_hardly_ever_spill(name: str) -> None:
+def test_legal_schedules_hardly_ever_spill(name: str, count: int) -> None:
     chosen, (problem, _) = template(name), PROBLEMS[name]
     _, columns = chosen.space(problem, H200)
-    rows = np.random.default_rng(4).permutation(len(columns["block_m"]))[:20]
+    rows = np.random.default_rng(4).permutation(len(columns["block_m"]))[:count]
     schedules = [chosen.schedule(columns, int(row)) for row in rows]
     spills = [
         load_nvrtc().compile(chosen.instantiate(problem, s)[0], "sm_90a").resources

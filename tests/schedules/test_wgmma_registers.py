@@ -29,6 +29,16 @@ TILES = {
 
 SLOW = {"four boxes", "wide", "split"}
 
+EVERYWHERE = {"one box", "shared", "staying"}
+"""Tiles that every layer is compiled with; the others with two layers, and with all of them among the
+exhaustive tests."""
+
+
+def _marks(tile: str, *, sample: bool) -> list[pytest.MarkDecorator]:
+    exhaustive = not sample and tile not in EVERYWHERE
+    return [pytest.mark.slow] * (tile in SLOW) + [pytest.mark.exhaustive] * exhaustive
+
+
 LOOP = """
         /*0100*/                   HGMMA.64x64x16.F32 R24, R88, gdesc[UR4], R24, gsb0 ;
 .L_x_1:
@@ -52,19 +62,20 @@ def layers(precision: Precision) -> dict[str, tuple[str, Problem]]:
 
 
 @pytest.mark.parametrize(
-    "tile", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in TILES]
-)
-@pytest.mark.parametrize(
-    ("precision", "layer"),
+    ("precision", "layer", "tile"),
     [
-        (Precision.FP16, "lower limits"),
-        (Precision.FP16, "both limits"),
-        (Precision.TF32, "lower limits"),
-        (Precision.FP32, "lower limits"),
-        (Precision.FP32, "convolution"),
-        (Precision.FP32, "product"),
-        (Precision.FP16, "convolution"),
-        (Precision.BF16, "product"),
+        pytest.param(precision, layer, tile, marks=_marks(tile, sample=sample))
+        for precision, layer, sample in (
+            (Precision.FP16, "lower limits", False),
+            (Precision.FP16, "both limits", False),
+            (Precision.TF32, "lower limits", False),
+            (Precision.FP32, "lower limits", False),
+            (Precision.FP32, "convolution", False),
+            (Precision.FP32, "product", True),
+            (Precision.FP16, "convolution", True),
+            (Precision.BF16, "product", False),
+        )
+        for tile in TILES
     ],
 )
 def test_products_have_their_registers_to_themselves(

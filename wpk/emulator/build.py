@@ -93,8 +93,9 @@ def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Pa
     key = _key(compiler.identity, *flags, *texts)
 
     def build(target: Path) -> None:
-        arguments = [*flags, f"-I{PACKAGE_INCLUDE}", *map(str, sources)]
-        compiler.run([*arguments, "-o", str(target)], what="the emulator's runtime library")
+        together = "".join(f'#include "{path}"\n' for path in sources)  # a third of the time
+        arguments = [*flags, f"-I{PACKAGE_INCLUDE}", "-x", "c++", "-", "-o", str(target)]
+        compiler.run(arguments, text=together, what="the emulator's runtime library")
 
     return kept(cache or default_cache(), f"libwpk_emulator-{key}.so", build)
 

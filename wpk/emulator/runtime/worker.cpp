@@ -78,7 +78,7 @@ Index3 unflatten(uint32 number, const Index3& sizes)
     return {number % sizes.x, number / sizes.x % sizes.y, number / sizes.x / sizes.y};
 }
 
-uint32 volume(const Index3& sizes)
+uint32 count(const Index3& sizes)
 {
     return sizes.x * sizes.y * sizes.z;
 }
@@ -199,7 +199,7 @@ void prepareBlock(Worker& self, uint32 rank, uint32 threads)
     RunningBlock& block = self.blocks[rank];
     block.sharedEnd = self.sharedEnds[rank];
     static_cast<emulated::Block&>(block) = {
-        {0, 0, 0}, launch.block, launch.grid, block.sharedEnd - room, launch.sharedBytes, rank, volume(launch.cluster)};
+        {0, 0, 0}, launch.block, launch.grid, block.sharedEnd - room, launch.sharedBytes, rank, count(launch.cluster)};
     block.firstWarp = rank * warps;
     block.warps = warps;
     block.firstFiber = rank * threads;
@@ -227,7 +227,7 @@ void prepareBlock(Worker& self, uint32 rank, uint32 threads)
 
 void prepareWorker(Worker& self, Launch& launch)
 {
-    const uint32 threads = volume(launch.block), blocks = volume(launch.cluster);
+    const uint32 threads = count(launch.block), blocks = count(launch.cluster);
     self.launch = &launch;
     self.statistics = Statistics();
     if (!growStacks(self, static_cast<size_t>(threads) * blocks) || !mapShared(self, blocks))
