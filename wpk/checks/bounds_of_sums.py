@@ -150,7 +150,7 @@ def _others(distances: Floats, axes: tuple[int, ...]) -> Floats:
     return others
 
 
-def _count(x: Floats, axes: tuple[int, ...]) -> int:
+def _count(x: Array, axes: tuple[int, ...]) -> int:
     return prod(x.shape[axis] for axis in axes)
 
 
