@@ -165,7 +165,7 @@ def compiled(template: Any, schedule: HaloSchedule, precision: Precision) -> Com
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32])
 @pytest.mark.parametrize("carry", [0, 1])
 @pytest.mark.parametrize("teams", [1, 3])
-@pytest.mark.parametrize("filters", [16, 32, 64])
+@pytest.mark.parametrize("filters", [pytest.param(16, marks=pytest.mark.exhaustive), 32, 64])
 def test_products_have_their_registers_to_themselves_and_run_beside_loads(
     precision: Precision, teams: int, carry: int, filters: int, tmp_path: Path
 ) -> None:
