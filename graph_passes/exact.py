@@ -55,6 +55,17 @@ def exact_values(constant: gs.Constant) -> Array:
     return array
 
 
+def unrounded(constant: gs.Constant) -> Array:
+    """The values of a constant that another type is to hold.
+
+    They are the exact ones where the graph holds nothing but their rounding. Numbers that a pass chose
+    otherwise stay as they are chosen: a sum that makes up for how weights were rounded.
+    """
+    exact, held = exact_values(constant), constant.values
+    with np.errstate(over="ignore"):
+        return np.where(exact.astype(held.dtype) == held, exact, held)
+
+
 def moved_constant(name: str, constant: gs.Constant, move: Callable[[Array], Array]) -> gs.Constant:
     """A constant that holds the same elements in another order.
 

@@ -22,7 +22,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import Precision
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.editor import GraphEditor
-from wpk.graph_passes.exact import exact_values
+from wpk.graph_passes.exact import exact_values, unrounded
 from wpk.graph_passes.functions import is_call
 from wpk.graph_passes.modern_forms import ModernForms
 from wpk.graph_passes.precision_regions import wide_nodes
@@ -133,7 +133,9 @@ class _Writer:
             return cache[id(tensor)]
         name = f"{tensor.name}_{suffix}"
         if isinstance(tensor, gs.Constant):
-            new = self._editor.constant(name, exact_values(tensor), self._dtype.numpy)
+            new = self._editor.constant(
+                name, unrounded(tensor), self._dtype.numpy, exact_values(tensor)
+            )
         elif suffix == "fp32":
             new = self._like(tensor, name, _FP32)
             self._add_cast(tensor, new, 1)

@@ -1,9 +1,9 @@
 """Recognise Softmax written with Exp.
 
-    e / ReduceSum(e, axis)    e = exp(x) or exp(x - ReduceMax(x, axis))    ->  Softmax(x, axis)
+    e / ReduceSum(e, axis)    e = exp(x - ReduceMax(x, axis))    ->  Softmax(x, axis)
 
-The two are equal in exact arithmetic; Softmax always subtracts the largest value first, so it is
-right also where exp(x) alone would overflow.
+Without the maximum they are equal in exact arithmetic alone: where exp(x) overflows, or vanishes in all
+of a row, such a model gives no number, and Softmax does.
 """
 
 import onnx_graphsurgeon as gs
@@ -33,8 +33,13 @@ class RecognizeSoftmax(GraphPass):
             if reason is not None or axes is None:
                 result.refuse(quotient, reason or "the axes of the sum are not known")
                 continue
-            output = quotient.outputs[0]
             source = _without_maximum(exponential.inputs[0], axes)
+            if source is None:
+                result.refuse(
+                    quotient, f"'{exponential.name}' may overflow: no maximum is subtracted"
+                )
+                continue
+            output = quotient.outputs[0]
             new = editor.add("Softmax", [source], like=output, attrs={"axis": axes[0]})
             editor.replace(output, new)
             result.rewritten += 1
@@ -57,14 +62,14 @@ def _why_not(
     return why_shared(graph, total.outputs[0])
 
 
-def _without_maximum(argument: gs.Tensor, axes: list[int]) -> gs.Tensor:
-    """Return x where ``argument`` is x - ReduceMax(x) along the same axes."""
+def _without_maximum(argument: gs.Tensor, axes: list[int]) -> gs.Tensor | None:
+    """Return x where ``argument`` is x - ReduceMax(x) along the same axes, else None."""
     difference = made_by(argument, "Sub")
     if difference is None:
-        return argument
+        return None
     x, largest = difference.inputs
     maximum = made_by(largest, "ReduceMax")
     if maximum is None or not is_op(maximum, "ReduceMax") or maximum.inputs[0] is not x:
-        return argument
+        return None
     keeps = maximum.attrs.get("keepdims", 1)
-    return x if keeps and reduced_axes(maximum) == axes else argument
+    return x if keeps and reduced_axes(maximum) == axes else None
