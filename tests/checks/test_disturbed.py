@@ -136,3 +136,12 @@ def test_inputs_and_constants_among_the_outputs_are_given() -> None:
     outputs = model.outputs(Noise(1.0, 0))
     assert np.array_equal(outputs["x"], X.astype(np.float64))
     assert np.array_equal(outputs["w"], W.astype(np.float64))
+
+
+def test_what_a_branch_reads_outside_is_there() -> None:
+    body = """c = Constant<value = bool {1}>()
+      y = If (c) <then_branch = a () => (float[16, 64] p) { p = Exp(x) },
+                  else_branch = b () => (float[16, 64] q) { q = Neg(x) }>"""
+    right, y = moved(body, Precision.BF16)
+    assert np.allclose(right, np.exp(X.astype(np.float64)), rtol=1e-15)
+    assert not np.array_equal(right, y)

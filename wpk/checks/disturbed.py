@@ -20,7 +20,7 @@ from wpk.checks.evaluation import Evaluation
 from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.rounding_operators import AROUND_ONE, EXACT, PARAMETERS, SHAPES, SUMS
 from wpk.dtypes import DType, Precision, from_numpy
-from wpk.lowering.flat_graph import FlatGraph
+from wpk.lowering.flat_graph import FlatGraph, read_names
 
 _FP32 = DType.FP32.unit_roundoff
 _SMALLEST = {DType.FP16: 2.0**-24, DType.BF16: 2.0**-133, DType.FP32: 2.0**-149}
@@ -82,11 +82,12 @@ class DisturbedModel:
     def _made(
         self, node: onnx.NodeProto, known: Mapping[str, Array], draw: _Draw | None
     ) -> dict[str, Array]:
-        given = [known[name] if name else None for name in node.input]
+        names = read_names(node)
+        given = [known[name] if name else None for name in names]
         if draw is not None and node.op_type in SUMS:
             given = [
                 array if array is None or name in self._kept else draw.factor(array)
-                for name, array in zip(node.input, given, strict=True)
+                for name, array in zip(names, given, strict=True)
             ]
         made = zip(node.output, self._nodes.run(node, given), strict=False)
         values = {name: array for name, array in made if name}
@@ -153,12 +154,12 @@ def parameters(graph: FlatGraph) -> frozenset[str]:
     for node in (each.proto for each in reversed(graph.nodes)):
         found.update(node.input[PARAMETERS.get(node.op_type, len(node.input)) :])
         if node.op_type not in SHAPES and not found.isdisjoint(node.output):
-            found.update(node.input)
+            found.update(read_names(node))
     return frozenset(found)
 
 
 def _names(node: onnx.NodeProto) -> Iterator[str]:
-    yield from (name for name in (*node.input, *node.output) if name)
+    yield from (name for name in (*read_names(node), *node.output) if name)
 
 
 def _types(graph: FlatGraph, given: Mapping[str, Array]) -> dict[str, DType]:
@@ -167,7 +168,7 @@ def _types(graph: FlatGraph, given: Mapping[str, Array]) -> dict[str, DType]:
     for node in graph.nodes:
         own = next(iter(_casts(node.proto)), None)
         if own is None:
-            own = next((types[name] for name in node.proto.input if name in types), None)
+            own = next((types[name] for name in read_names(node.proto) if name in types), None)
         if own is not None:
             types |= dict.fromkeys(node.proto.output, own)
     return types

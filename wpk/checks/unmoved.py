@@ -10,7 +10,7 @@ from wpk.checks.disturbed import DisturbedModel, parameters
 from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.rounding_operators import SHAPES
 from wpk.dtypes import Precision
-from wpk.lowering.flat_graph import FlatGraph
+from wpk.lowering.flat_graph import FlatGraph, read_names
 
 Arrays = Mapping[str, Array]
 
@@ -19,7 +19,6 @@ INPUTS = 4
 
 _REDRAWS = 2
 _SPREAD = 2.0  # of the logarithm: half of the numbers change fourfold, or more
-_BODIES = ("If", "Loop", "Scan")  # may read what is no input of theirs
 
 
 def unmoved_outputs(expected: Sequence[Arrays], further: Iterable[Arrays]) -> frozenset[str]:
@@ -42,9 +41,8 @@ def moving_tensors(model: FlatGraph) -> frozenset[str]:
     """Names of the tensors that are computed from the elements of a model's inputs."""
     moving = set(model.inputs)
     for node in model.nodes:
-        operator, inputs = node.proto.op_type, node.proto.input
-        reads = operator in _BODIES or not moving.isdisjoint(inputs)
-        if reads and operator not in SHAPES:
+        reads = not moving.isdisjoint(read_names(node.proto))
+        if reads and node.proto.op_type not in SHAPES:
             moving.update(node.proto.output)
     return frozenset(moving)
 
