@@ -8,6 +8,8 @@ own they give the same, to the bit.
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_check import StepRunner
 from wpk.checks.operator_reference import GraphReference, Reference
@@ -56,7 +58,7 @@ def check_in_turn(
     except LaunchError as failure:
         return Check(name, Outcome.FAILED, failure.what)
     for output, array in outputs.items():
-        if not _same(array, memory[output]):
+        if not np.array_equal(array, memory[output], equal_nan=True):
             detail = f"'{output}' of the engine is not what its operators give one after another"
             return Check(name, Outcome.FAILED, detail)
     return Check(
@@ -64,10 +66,6 @@ def check_in_turn(
         Outcome.OK,
         "each is right on what those before it gave, and the engine's outputs are theirs to the bit",
     )
-
-
-def _same(a: Array, b: Array) -> bool:
-    return a.shape == b.shape and bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def executes_all(bundle: PlanBundle, engine: Engine) -> bool:

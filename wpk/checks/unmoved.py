@@ -31,7 +31,9 @@ def unmoved_outputs(expected: Sequence[Arrays], further: Iterable[Arrays]) -> fr
     first, *others = expected
     names = frozenset(first)
     for other in chain(others, further):
-        names = frozenset(name for name in names if _same(first[name], other[name]))
+        names = frozenset(
+            name for name in names if np.array_equal(first[name], other[name], equal_nan=True)
+        )
         if not names:
             break
     return names
@@ -69,7 +71,9 @@ def moved_with_other_weights(
         }
         other = replace(model, constants=constants)
         made = [DisturbedModel(other, Precision.FP32, each).outputs() for each in inputs]
-        still = frozenset(name for name in still if _same(*(each[name] for each in made)))
+        still = frozenset(
+            name for name in still if np.array_equal(*(each[name] for each in made), equal_nan=True)
+        )
     return frozenset(names) - still
 
 
@@ -81,7 +85,3 @@ def _redrawn(array: Array, rng: np.random.Generator) -> Array:
     if (value > 0.0).all():
         return np.asarray(value * rng.lognormal(0.0, _SPREAD, value.shape))
     return np.asarray(np.where(value == 0.0, 1.0, value) * rng.standard_normal(value.shape))
-
-
-def _same(a: Array, b: Array) -> bool:
-    return bool(((a == b) | ((a != a) & (b != b))).all())  # NaN is the same as NaN

@@ -26,7 +26,7 @@ MAX_DIGEST_BYTES = 256
 
 _NAME = re.compile(r"plan\.(json|sha256)|weights\.safetensors|kernels/[0-9a-f]{64}\.(cubin|cu)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_ZIP64_FROM = 2**31 - 2**20
+_ZIP64_FROM = zipfile.ZIP64_LIMIT - 2**20
 
 Writer = tuple[int, Callable[[BinaryIO], None]]
 """An upper bound of a member's bytes, and what writes them."""
