@@ -82,13 +82,18 @@ def test_sums_of_a_convolution(
     close(bounded(node, [x, w]), 4 * (U + U * np.sqrt(terms)) * magnitudes)
 
 
-@pytest.mark.parametrize(("op", "count"), [("ReduceMean", 12), ("ReduceSum", 1), ("ReduceL1", 1)])
-def test_sums(op: str, count: int) -> None:
-    x = drawn(5, 12)
+ROWS = pytest.mark.parametrize("rows", [(5, 12), (1, 12), (5, 1)])
+
+
+@ROWS
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum", "ReduceL1"])
+def test_sums(op: str, rows: tuple[int, int]) -> None:
+    x, length = drawn(*rows), rows[1]
+    count = length if op == "ReduceMean" else 1
     axes = Bounded(np.array([1], np.int64))
     result = bounded(helper.make_node(op, ["x", "a"], ["y"], keepdims=0), [x, axes])
     (e,) = errors(x)
-    expected = (4 * U * np.sqrt(12) * np.abs(x.value).sum(1) + e.sum(1)) / count
+    expected = (4 * U * np.sqrt(length) * np.abs(x.value).sum(1) + e.sum(1)) / count
     close(result, expected)
 
 
@@ -119,11 +124,12 @@ def test_a_window_in_the_padding_has_no_error() -> None:
     close(bounded(node, [x]), np.pad(e, ((0, 0), (0, 0), (1, 1))))
 
 
+@ROWS
 @pytest.mark.parametrize("op", ["ReduceSumSquare", "ReduceL2"])
-def test_squares(op: str) -> None:
-    x, axes = exact(5, 12), Bounded(np.array([1], np.int64))
+def test_squares(op: str, rows: tuple[int, int]) -> None:
+    x, axes = exact(*rows), Bounded(np.array([1], np.int64))
     result = bounded(helper.make_node(op, ["x", "a"], ["y"], keepdims=0), [x, axes])
-    close(result, np.abs(result.value) * 4 * U * (np.sqrt(12) + 2))
+    close(result, np.abs(result.value) * 4 * U * (np.sqrt(rows[1]) + 2))
 
 
 def test_errors_of_squares_are_tried_in_both_directions() -> None:
@@ -132,12 +138,13 @@ def test_errors_of_squares_are_tried_in_both_directions() -> None:
     close(bounded(node, [x, axes]), np.array([1.1**2 + 2.1**2 - 5.0]) + 5 * 4 * U * (2**0.5 + 2))
 
 
-def test_the_logarithm_of_a_sum() -> None:
-    x = Bounded(RNG.uniform(0.5, 2.0, (5, 12)), RNG.uniform(1e-3, 2e-3, (5, 12)))
+@ROWS
+def test_the_logarithm_of_a_sum(rows: tuple[int, int]) -> None:
+    x = Bounded(RNG.uniform(0.5, 2.0, rows), RNG.uniform(1e-3, 2e-3, rows))
     axes = Bounded(np.array([1], np.int64))
     result = bounded(helper.make_node("ReduceLogSum", ["x", "a"], ["y"], keepdims=0), [x, axes])
     total, (e,) = x.value.sum(1), errors(x)
-    relative = (4 * U * np.sqrt(12) * total + e.sum(1)) / total
+    relative = (4 * U * np.sqrt(rows[1]) * total + e.sum(1)) / total
     close(result, -np.log1p(-relative) + 4 * U * np.abs(np.log(total)))
 
 
