@@ -139,6 +139,17 @@ def test_errors_of_squares_are_tried_in_both_directions() -> None:
 
 
 @ROWS
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_what_vanishes_of_a_product_may_be_multiplied_by_the_rest(
+    rows: tuple[int, int], scale: float
+) -> None:
+    x, axes = Bounded(RNG.uniform(0.5, 4.0, rows) * scale), Bounded(np.array([1], np.int64))
+    result = bounded(helper.make_node("ReduceProd", ["x", "a"], ["y"], keepdims=0), [x, axes])
+    lost = rows[1] * 2.0**-149 * np.maximum(x.value, 1.0).prod(1)
+    close(result, np.abs(result.value) * 4 * U * (np.sqrt(rows[1]) + 2) + lost)
+
+
+@ROWS
 def test_the_logarithm_of_a_sum(rows: tuple[int, int]) -> None:
     x = Bounded(RNG.uniform(0.5, 2.0, rows), RNG.uniform(1e-3, 2e-3, rows))
     axes = Bounded(np.array([1], np.int64))

@@ -86,6 +86,13 @@ def squares(call: Call) -> Floats:
     return np.abs(call.y) * SAFETY * call.roundoff * (sqrt(count) + 2) + call.moved((0,))
 
 
+def product(call: Call) -> Floats:
+    """A part of a product may become less than the smallest number, and all the others multiply what is left."""
+    count = max(1, call.x.size // max(1, call.y.size))
+    most = call.again({0: np.maximum(np.abs(call.x), 1.0)})
+    return squares(call) + count * call.arithmetic.smallest * most
+
+
 def log_sum(call: Call) -> Floats:
     """log(s (1 + r)), where r is the error of the sum relative to it."""
     count = max(1, call.x.size // max(1, call.y.size))
