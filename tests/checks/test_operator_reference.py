@@ -1,12 +1,37 @@
 """The reference of a graph: what its products may round."""
 
+from collections.abc import Callable
+
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 import pytest
 
+from wpk.checks import body, by_sample
 from wpk.checks.operator_reference import GraphReference
 from wpk.dtypes import Precision
+
+
+def test_samples_are_computed_by_themselves_where_only_weights_are_shared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts = []
+
+    def in_parts(count: int, evaluate: Callable[[slice], list[np.ndarray]]) -> list[np.ndarray]:
+        counts.append(count)
+        return by_sample.in_parts(count, evaluate)
+
+    monkeypatch.setattr(body, "in_parts", in_parts)
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[4, 2, 60, 60] x) => (float[4, 3, 60, 60] y)
+        <float[3, 2, 1, 1] w = {1, 2, 3, 4, 5, 6}> { y = Conv(x, w) }"""
+    )
+    x = np.random.default_rng(0).standard_normal((4, 2, 60, 60)).astype(np.float32)
+    (found,) = GraphReference(gs.import_onnx(model), Precision.FP32).run({"x": x}, {})
+    assert counts == [4]
+    right = np.einsum("kc,nchw->nkhw", [[1, 2], [3, 4], [5, 6]], x.astype(np.float64))
+    np.testing.assert_allclose(found.outputs["y"], right)
 
 
 def test_products_of_tf32_round_an_operand_that_memory_did_not_round() -> None:

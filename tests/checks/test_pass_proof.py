@@ -64,6 +64,23 @@ def test_the_first_wrong_pass_is_named_with_its_tensor_and_nodes(
         proven(lowered, Scope(), silent)
 
 
+def test_the_other_tensors_that_differ_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    m (float[2,2,4,4] x) => (float[2,2,4,4] y, float[2,2,4,4] z)
+    <float[2] g = {1, 0.5}, float[2] b = {0, 1}, float[2] mean = {0.1, 0.2}, float[2] var = {1, 2},
+     float[2,2,1,1] w = {1, 2, 3, 4}> {
+        c = Conv(x, w)  y = BatchNormalization(c, g, b, mean, var)
+        d = Conv(y, w)  z = BatchNormalization(d, g, b, mean, var)
+    }"""
+    path = tmp_path / "two.onnx"
+    onnx.save(onnx.parser.parse_model(text), path)
+    monkeypatch.setattr(batch_norm, "_affine", scaled(3.0, batch_norm._affine))
+    with pytest.raises(VerificationError, match=r"; and 1 tensors more$"):
+        proven(lower_model(path, {}, Precision.FP32), Scope(), silent)
+
+
 @pytest.mark.parametrize("quick", [False, True])
 def test_right_passes_are_proved_at_every_size(model: Path, quick: bool) -> None:
     lowered = lower_model(model, {}, Precision.FP32)

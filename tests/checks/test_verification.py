@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pytest
 
+from wpk.checks.operator_check import StepRunner
 from wpk.checks.pass_proof import PassProof, prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import Verification, checked, require_passed, verify
@@ -123,6 +124,19 @@ def test_writes_outside_the_output_are_found(bundle: PlanBundle, small_model: Pa
     outcome = verify(bundle, proof(model), Tramples(), silent)
     found = [each.check.detail for each in outcome.operators]
     assert all("1 bytes outside the output were written" in detail for detail in found[1:])
+
+
+def test_counters_that_are_not_left_zero_are_found(
+    bundle: PlanBundle, small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = StepRunner.execute
+    monkeypatch.setattr(
+        StepRunner, "execute", lambda self, step, images: (right(self, step, images)[0], 2)
+    )
+    found = run(bundle, small_model)
+    assert not found.passed
+    for each in found.operators:
+        assert each.check.detail == "2 counters were not left zero: the next launch would go wrong"
 
 
 def test_the_plan_holds_the_weights_of_the_model(bundle: PlanBundle, small_model: Path) -> None:

@@ -216,6 +216,15 @@ def test_refuses_a_zip_bomb(path: Path) -> None:
         read_plan(path)
 
 
+def test_a_plan_has_as_many_members_as_it_may(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = len(members(path))
+    monkeypatch.setattr(container, "MAX_MEMBERS", count)
+    read_plan(path)
+    monkeypatch.setattr(container, "MAX_MEMBERS", count - 1)
+    with pytest.raises(PlanError, match=f"has {count} members"):
+        read_plan(path)
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_refuses_a_member_twice(path: Path) -> None:
     contents = members(path)

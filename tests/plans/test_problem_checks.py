@@ -1,6 +1,6 @@
 """Problems of every kind: honest ones are taken, and each field is held to what it may say."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from math import inf, nan
 from pathlib import Path
@@ -20,7 +20,7 @@ from wpk.lowering.model import lower_model
 from wpk.plans.fields import MAX_SIZE
 from wpk.plans.problem_checks import MAX_LEAVES, check_problem
 from wpk.plans.work_checks import MAX_OPERATIONS, check_work
-from wpk.problems import Epilogue, Pad, Problem, Reduction, Resize
+from wpk.problems import ClampedConvolution, Convolution, Epilogue, Pad, Problem, Reduction, Resize
 
 MODELS = {
     "convolution": (one_operator.FIRST, "w"),
@@ -120,6 +120,18 @@ def test_what_a_kind_may_not_say_is_refused(
 )
 def test_what_is_unusual_is_taken(name: str, fields: dict[str, Any]) -> None:
     check(changed(name, **fields))
+
+
+def test_a_clamped_convolution_pads_nothing() -> None:
+    plain = problem("convolution")
+    assert isinstance(plain, Convolution)
+    given = {field.name: getattr(plain, field.name) for field in fields(plain)} | {"pad": (0, 0)}
+    limit = replace(plain.x, strides=(0, 1, 0, 0), alignment=4)
+    clamped = ClampedConvolution(**given, lower=limit, upper=None)
+    check(clamped)
+    for pad in ((1, 0), (0, 1)):
+        with pytest.raises(PlanError, match=r"problem.pad: .*; a clamped convolution has none"):
+            check(replace(clamped, pad=pad))
 
 
 def _reduction(**tensor: Any) -> Problem:

@@ -78,8 +78,6 @@ def _check_names(plan: Plan) -> None:
         _digest(path, digest)
         if kernel.digest != digest:
             raise wrong(f"{path}.digest", f"is {kernel.digest[:12]!r}")
-        _digest(f"{path}.cubin_digest", kernel.cubin_digest)
-        _digest(f"{path}.source_digest", kernel.source_digest)
     unique("plan.steps", (step.operator.name for step in plan.steps))
     for section, ports in (("inputs", plan.inputs), ("outputs", plan.outputs)):
         if not ports and section == "outputs":
