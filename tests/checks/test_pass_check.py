@@ -219,3 +219,23 @@ def test_integers_are_compared_as_such_also_where_the_rewritten_graph_has_number
 
     found = compared(nearly, {"x": np.full((2, 3), 3.0, np.float32)})
     assert [each.tensor for each in found.differences] == ["k"]
+
+
+def test_an_activation_in_another_form_may_round_where_it_gives_nothing() -> None:
+    """Relu(x c + h) as c (Max(x, -h / c) + h / c), of numbers that are below the limit."""
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    m (float[2,3] x) => (float[2,3] y) <float c = {1.7}, float h = {0.3}> { BODY }"""
+    plain = "a = Mul(x, c)  b = Add(a, h)  y = Relu(b)"
+    limited = "r = Max(x, m)  s = Mul(r, c)  y = Add(s, h)"
+    c, h = (float(np.float32(each)) for each in (1.7, 0.3))
+
+    def other(error: float) -> gs.Graph:
+        changed = graph(text.replace("float h", "float m = {0}, float h").replace("BODY", limited))
+        limit = rounded_constant("limit", np.array(-h / c + error), np.float32)
+        node(changed, "Max").inputs[1] = limit
+        return changed
+
+    original = flatten(graph(text.replace("BODY", plain)))
+    below = {"x": -1 - np.abs(drawn()["x"])}
+    for error, differ in ((2.0**-53, 0), (2.0**-18, 1)):  # scalars are known as fp32 holds them
+        assert len(compare_graphs(original, flatten(other(error)), below).differences) == differ

@@ -25,11 +25,14 @@ class Arithmetic:
         roundoff: Its unit roundoff.
         smallest: Its smallest positive number: what is less may become zero.
         narrows: Whether a Cast to a 16-bit type rounds.
+        other_forms: Whether a function may be computed in another form, whose roundings a limit
+            does not cut off: ``relu(a x + b)`` as ``a (max(x, -b / a) + b / a)``.
     """
 
     roundoff: float
     smallest: float
     narrows: bool
+    other_forms: bool = False
 
 
 KERNELS = Arithmetic(U, 2.0**-149, narrows=True)

@@ -130,6 +130,15 @@ def _finite(values: Array) -> Floats:
     return size
 
 
+def _limited(call: Call) -> Floats | None:
+    """Among numbers one is chosen, and its error with it."""
+    error = _selection(call)
+    if error is None or not call.arithmetic.other_forms:
+        return error
+    wrong = [call.error(i) for i in range(len(call.inputs)) if call.errs(i)]
+    return np.maximum.reduce([error, *(np.broadcast_to(each, error.shape) for each in wrong)])
+
+
 _selection = _elementwise(lambda call: np.zeros(()))
 _single = _elementwise(lambda call: call.roundoff * _magnitude(call))
 _special = _elementwise(lambda call: _SPECIAL * call.roundoff * _magnitude(call))
@@ -166,11 +175,12 @@ RULES: dict[str, Rule] = {
     ),
     **dict.fromkeys(
         (
-            *("Relu", "Max", "Min", "Clip", "Abs", "Neg", "Sign", "Not", "IsNaN"),
+            *("Abs", "Neg", "Sign", "Not", "IsNaN"),
             *("Floor", "Ceil", "Round"),
         ),
         _selection,
     ),
+    **dict.fromkeys(("Relu", "Max", "Min", "Clip"), _limited),
     **dict.fromkeys(("Add", "Sub", "Mul", "LeakyRelu", "PRelu"), _single),
     "Sum": _elementwise(
         lambda call: call.roundoff * sum(map(np.abs, _values(call)), np.zeros(call.y.shape))

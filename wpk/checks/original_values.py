@@ -17,7 +17,7 @@ from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
 from wpk.dtypes import DType, from_numpy
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
-ALGEBRA = replace(FLOAT64, roundoff=64 * FLOAT64.roundoff)
+ALGEBRA = replace(FLOAT64, roundoff=64 * FLOAT64.roundoff, other_forms=True)
 """Float64 where two graphs of one function compute it in different ways: an operation of the original
 may stand for some that another order or form of it needs instead."""
 
