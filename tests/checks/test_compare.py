@@ -98,6 +98,16 @@ def test_another_shape_is_infinitely_wrong() -> None:
     assert output_error(np.zeros((2, 1)), np.zeros((1, 2))).worst == np.inf
 
 
+def test_whole_engines_are_held_to_what_is_documented() -> None:
+    found = {precision: (each.median, each.worst) for precision, each in LIMITS.items()}
+    assert found == {
+        Precision.FP32: (1e-5, 5e-5),
+        Precision.TF32: (5e-3, 4e-2),
+        Precision.FP16: (5e-3, 4e-2),
+        Precision.BF16: (3e-2, 2e-1),
+    }
+
+
 @pytest.mark.parametrize("precision", list(Precision))
 def test_a_whole_engine_fails_beyond_its_limit(precision: Precision) -> None:
     right = np.ones(101, np.float32)

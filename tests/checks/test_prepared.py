@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wpk import blocks
 from wpk.blocks import BLOCK, by_blocks
 from wpk.checks.allowed import same
 from wpk.checks.prepared import Prepared
@@ -72,6 +73,19 @@ def test_elements_fit_within_their_tolerance(dtype: DType, error: float, right: 
     left = after(given, error)
     assert passes_thoroughly(given, left) is right
     assert given.fits(left) is right
+
+
+@pytest.mark.parametrize(
+    "place", [(0, 0, 0, 0), (0, C - 1, H - 1, W - 1), (1, C - 1, H - 1, W - 1)]
+)
+def test_every_block_must_fit(place: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 32)
+    given = prepared(DType.FP32, 0.1)
+    left = after(given)
+    assert given.fits(left)
+    region = Region(left["b"], given.output.value, given.output.access, {})
+    region.elements()[place] += 10
+    assert not given.fits(left)
 
 
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.INT32, DType.INT64, DType.BOOL])

@@ -360,6 +360,8 @@ def movement() -> Iterator[NodeCase]:
     yield case("Squeeze<axes = [0, -1]>(a)", (1, 3, 1), until=12)
     yield case("Squeeze(a, b)", (1, 3, 1), ints(-1), since=13)
     yield case("Squeeze(a)", (1, 3, 1))
+    yield case("Squeeze<axes = [2, -1, 1]>(a)", (3, 1, 1, 1), until=12)
+    yield case("Squeeze(a, b)", (3, 1, 1, 1), ints(2, -1, 1), since=13)
     yield case("Unsqueeze<axes = [0, -1]>(a)", (3,), until=12)
     yield case("Unsqueeze<axes = [-2, -1]>(a)", (), until=12)
     yield case("Unsqueeze(a, b)", (), ints(0), since=13)

@@ -148,6 +148,14 @@ BUFFERS = ("buffers", "by", "bytes")
         (_set("kernels", "ab" * 32, "entry", to="other"), r"launches\[0\].kernel"),
         (_set("steps", 0, "inputs", to=["x"]), r"plan.steps\[0\].inputs: 1 names"),
         (_set("steps", 0, "inputs", to=["x", "v"]), r"plan.steps\[0\].inputs\[1\]: no value"),
+        (
+            _set("steps", 0, "operator", "outputs", to=[]),
+            r"operator.outputs: \(\) is not one value",
+        ),
+        (
+            _set("steps", 0, "operator", "outputs", to=["q"]),
+            r"operator.outputs: .* is not one value",
+        ),
         (_set("steps", 0, "launches", to=[]), r"plan.steps\[0\].launches: is empty"),
         (_set("steps", 0, "launches", 0, "grid", to=[0, 1, 1]), "grid: 0"),
         (_set("steps", 0, "launches", 0, "grid", to=[1, 65536, 1]), "grid: 65536"),

@@ -130,6 +130,16 @@ class LogSoftmax(OpRun):
         return (y,)
 
 
+class Squeeze(OpRun):
+    """Without axes of one element; onnx 1.23's drops them one by one, where negative ones count anew."""
+
+    op_domain = ""
+
+    def _run(self, x: Any, given: Any = None, axes: Any = None) -> tuple[Any]:
+        places = axes if given is None else np.reshape(given, -1)
+        return (np.squeeze(x, None if places is None else tuple(int(axis) for axis in places)),)
+
+
 class Unsqueeze(OpRun):
     """Axes of one element; onnx 1.23's adds them one by one, where negative ones count from another end."""
 
@@ -154,6 +164,7 @@ _OPS: tuple[type[OpRun], ...] = (
     Pad,
     Resize,
     Softsign,
+    Squeeze,
     Unsqueeze,
 )
 _FLATTENING = (old_softmax.LogSoftmax, old_softmax.Softmax)
