@@ -136,7 +136,8 @@ def _limited(call: Call) -> Floats | None:
     if error is None or not call.arithmetic.other_forms:
         return error
     wrong = [call.error(i) for i in range(len(call.inputs)) if call.errs(i)]
-    return np.maximum.reduce([error, *(np.broadcast_to(each, error.shape) for each in wrong)])
+    largest: Floats = np.maximum.reduce([np.broadcast_to(e, error.shape) for e in (error, *wrong)])
+    return largest
 
 
 _selection = _elementwise(lambda call: np.zeros(()))

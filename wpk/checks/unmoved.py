@@ -72,7 +72,7 @@ def moved_with_other_weights(
         other = replace(model, constants=constants)
         made = [DisturbedModel(other, Precision.FP32, each).outputs() for each in inputs]
         still = frozenset(
-            name for name in still if np.array_equal(*(each[name] for each in made), equal_nan=True)
+            name for name in still if np.array_equal(made[0][name], made[1][name], equal_nan=True)
         )
     return frozenset(names) - still
 
