@@ -61,8 +61,7 @@ def _reduction(call: Call) -> int:
 
 
 def mean(call: Call) -> Floats:
-    count = max(1, call.x.size // max(1, call.y.size))
-    own = SAFETY * call.roundoff * sqrt(count) * call.again({0: np.abs(call.x)})
+    own = SAFETY * call.roundoff * sqrt(_terms(call)) * call.again({0: np.abs(call.x)})
     return own + call.again({0: call.error(0)})
 
 
@@ -82,24 +81,26 @@ def largest(call: Call) -> Floats | None:
 
 
 def squares(call: Call) -> Floats:
-    count = max(1, call.x.size // max(1, call.y.size))
-    return np.abs(call.y) * SAFETY * call.roundoff * (sqrt(count) + 2) + call.moved((0,))
+    return np.abs(call.y) * SAFETY * call.roundoff * (sqrt(_terms(call)) + 2) + call.moved((0,))
 
 
 def product(call: Call) -> Floats:
     """A part of a product may become less than the smallest number, and all the others multiply what is left."""
-    count = max(1, call.x.size // max(1, call.y.size))
     most = call.again({0: np.maximum(np.abs(call.x), 1.0)})
-    return squares(call) + count * call.arithmetic.smallest * most
+    return squares(call) + _terms(call) * call.arithmetic.smallest * most
 
 
 def log_sum(call: Call) -> Floats:
     """log(s (1 + r)), where r is the error of the sum relative to it."""
-    count = max(1, call.x.size // max(1, call.y.size))
     size, moved = (np.exp(call.again({0: each})) for each in (np.abs(call.x), call.error(0)))
-    relative = (SAFETY * call.roundoff * sqrt(count) * size + moved) / np.exp(call.y)
+    relative = (SAFETY * call.roundoff * sqrt(_terms(call)) * size + moved) / np.exp(call.y)
     error: Floats = -np.log1p(-np.minimum(relative, 1.0)) + SAFETY * call.roundoff * np.abs(call.y)
     return error
+
+
+def _terms(call: Call) -> int:
+    """Elements that each element of a reduction is made of."""
+    return max(1, call.x.size // max(1, call.y.size))
 
 
 def _softmax_axes(call: Call) -> tuple[int, ...]:
@@ -118,13 +119,15 @@ def softmax(call: Call) -> Floats:
     axes = _softmax_axes(call)
     y = np.asarray(call.y, np.float64)
     depth = np.where(y > 0, np.abs(_from_largest(call, axes, 0)), 0.0)
-    below, above = _from_largest(call, axes, -1), _from_largest(call, axes, 1)
-    least = 1.0 / (1.0 + _others(above, axes) * np.exp(-below))
-    most = 1.0 / (1.0 + _others(below, axes) * np.exp(-above))
-    moved = np.fmax(most - y, y - least) if call.errs(0) else np.zeros(())
     own = SAFETY * call.roundoff * (sqrt(_count(y, axes)) + depth + 4)
     # An exponential may be less than the smallest number: then it is zero.
-    return np.minimum(np.fmax(moved, 0.0) + y * own + call.arithmetic.smallest, 1.0)
+    error = y * own + call.arithmetic.smallest
+    if call.errs(0):
+        below, above = _from_largest(call, axes, -1), _from_largest(call, axes, 1)
+        least = 1.0 / (1.0 + _others(above, axes) * np.exp(-below))
+        most = 1.0 / (1.0 + _others(below, axes) * np.exp(-above))
+        error += np.fmax(np.fmax(most - y, y - least), 0.0)
+    return np.minimum(error, 1.0)
 
 
 def log_softmax(call: Call) -> Floats:

@@ -159,7 +159,6 @@ _OPS: tuple[type[OpRun], ...] = (
     Gelu,
     GlobalMaxPool,
     HardSwish,
-    LogSoftmax,
     MaxPool,
     Pad,
     Resize,
@@ -167,6 +166,7 @@ _OPS: tuple[type[OpRun], ...] = (
     Squeeze,
     Unsqueeze,
 )
+_ALONG_ONE_AXIS = (LogSoftmax,)
 _FLATTENING = (old_softmax.LogSoftmax, old_softmax.Softmax)
 
 
@@ -176,6 +176,4 @@ def reference_ops(opset: int) -> list[type[OpRun]]:
     Args:
         opset: Version of ONNX's own domain.
     """
-    if opset >= 13:
-        return list(_OPS)
-    return [*(op for op in _OPS if op is not LogSoftmax), *_FLATTENING]
+    return [*_OPS, *(_ALONG_ONE_AXIS if opset >= 13 else _FLATTENING)]

@@ -31,7 +31,20 @@ def write_plan(path: Path, bundle: PlanBundle) -> None:
     """
     _check_members(bundle)
     check_plan(bundle.plan)
-    text = plan_text(bundle.plan)
+    write_parts(path, plan_text(bundle.plan), bundle)
+
+
+def write_parts(path: Path, text: bytes, bundle: PlanBundle) -> None:
+    """Write a plan's text and what else a bundle holds, as they are: nothing is checked.
+
+    Args:
+        path: Of the file.
+        text: What becomes ``plan.json``.
+        bundle: Its weights, machine code and sources.
+
+    Raises:
+        OutputError: The file cannot be written.
+    """
     members = {
         PLAN: member_of(text),
         WEIGHTS: (

@@ -13,10 +13,9 @@ import numpy as np
 from fuzzing.damage import damaged
 from wpk.codec import FieldError, decode, encode
 from wpk.kernel_source import KernelSource
-from wpk.plans.container import DIGEST, PLAN, WEIGHTS, Writer, member_of, write_container
 from wpk.plans.plan import Choice, Kernel, Plan, PlanBundle, Step
-from wpk.plans.plan_file import digest_line
-from wpk.plans.weights_file import array_bytes, weights_bytes, write_weights
+from wpk.plans.plan_file import write_parts
+from wpk.plans.weights_file import array_bytes
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target
 
@@ -215,29 +214,15 @@ def _rearranged(random: Random, bundle: PlanBundle) -> tuple[PlanBundle, str]:
     return consistent(replace(plan, steps=tuple(steps)), bundle), f"rearranged in way {kind}"
 
 
-def write_unchecked(
-    path: Path, bundle: PlanBundle, text: bytes | None = None, *, fits: bool = True
-) -> None:
+def write_unchecked(path: Path, bundle: PlanBundle, text: bytes | None = None) -> None:
     """Write a plan without any of the checks that wpk makes.
 
     Args:
         path: The file.
         bundle: What it holds.
         text: In place of the bundle's ``plan.json``.
-        fits: Whether the digest of ``plan.json`` is right.
     """
     if text is None:
         said = json.dumps(encode(bundle.plan, Plan), indent=1, ensure_ascii=False)
         text = said.encode(errors="surrogatepass")
-    members: dict[str, Writer] = {
-        PLAN: member_of(text),
-        WEIGHTS: (
-            weights_bytes(bundle.weights),
-            lambda stream: write_weights(stream, bundle.weights),
-        ),
-    }
-    for digest in sorted(bundle.cubins):
-        members[f"kernels/{digest}.cubin"] = member_of(bundle.cubins[digest])
-        members[f"kernels/{digest}.cu"] = member_of(bundle.sources[digest].encode())
-    members[DIGEST] = member_of(digest_line(text))
-    write_container(path, members)
+    write_parts(path, text, bundle)

@@ -107,7 +107,7 @@ def _draw(random: Random, kind: str, base: Base, path: Path) -> tuple[str, Use]:
     elif kind == "fields":
         made, words = damaged(random, encode(base.bundle.plan, Plan))
         text = json.dumps(made).encode(errors="surrogatepass")
-        write_unchecked(path, base.bundle, text, fits=random.random() < 0.9)
+        write_unchecked(path, base.bundle, text)
     elif kind in ("forged", "sanitized"):
         bundle, words = forged(random, base.bundle)
         write_unchecked(path, bundle)
