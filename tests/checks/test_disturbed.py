@@ -145,3 +145,22 @@ def test_what_a_branch_reads_outside_is_there() -> None:
     right, y = moved(body, Precision.BF16)
     assert np.allclose(right, np.exp(X.astype(np.float64)), rtol=1e-15)
     assert not np.array_equal(right, y)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["y = InstanceNormalization(x, s, b)", "y = LayerNormalization<axis = 2>(x, t, u)"],
+)
+def test_a_mean_and_what_it_is_subtracted_from_round_apart(body: str) -> None:
+    """A row of one element: it and its mean move together, and their difference is 0 in either run."""
+    text = f"(float[16, 3, 1] x) => (float[16, 3, 1] y) {{ {body} }}"
+    s, b = np.array([-5, 0.5, 0], np.float32), np.zeros(3, np.float32)
+    given = {"s": s, "b": b, "t": s[:1], "u": b[:1]}
+    x = X[:, :3].reshape(16, 3, 1)
+    model = DisturbedModel(graph_text.flat(text, given), Precision.FP32, {"x": x})
+    assert not model.outputs()["y"].any()
+    made = np.abs(model.outputs(NOISE)["y"])
+    scale = s if "Instance" in body else s[:1]
+    size = np.abs(x[:, :, 0] * scale / np.sqrt(1e-5)) * 2.0**-24
+    assert (made[:, :, 0] <= 3 * size).all()
+    assert np.median(made[:, :2, 0] / size[:, :2]) > 0.5

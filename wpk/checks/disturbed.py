@@ -16,6 +16,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from wpk.checks.bounded import Floats
+from wpk.checks.centred import size_before_the_difference
 from wpk.checks.evaluation import Evaluation
 from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.rounding_operators import AROUND_ONE, EXACT, PARAMETERS, SHAPES, SUMS
@@ -92,6 +94,9 @@ class DisturbedModel:
         made = zip(node.output, self._nodes.run(node, given), strict=False)
         values = {name: array for name, array in made if name}
         if draw is not None:
+            size = size_before_the_difference(node, given)
+            if size is not None:
+                values[node.output[0]] = draw.difference(values[node.output[0]], size)
             for name in values.keys() - self._kept:
                 values[name] = draw.result(values[name], node.op_type, self._types.get(name))
         return values
@@ -128,6 +133,13 @@ class _Draw:
         smallest = _SMALLEST[dtype] if dtype is not None and own > _FP32 else self._smallest
         kept = dtype if dtype is not None and own > self._stored else self._type
         return self._moved(value, size, max(floor, smallest), kept)
+
+    def difference(self, value: Array, size: Floats) -> Array:
+        """What was computed as the difference of numbers of a size, in fp32 at least."""
+        drawn = self._rng.uniform(-self._strength, self._strength, value.shape)
+        with np.errstate(all="ignore"):
+            moved = np.add(value, drawn * (_IN_A_ROW * _FP32 * size))
+        return np.where(np.isfinite(moved), moved, value)
 
     def _in_a_row(self, roundoff: float) -> float:
         return roundoff * (_IN_A_ROW if roundoff <= _FP32 else 1.0)
