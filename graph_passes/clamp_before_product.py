@@ -8,10 +8,11 @@ the normalised tensor is never stored: the layers of a DenseNet and of other net
 before they multiply need one kernel less each.
 
 The product's weights and the limits are rounded here to what products will read, and the sum is of
-the rounded ones, so that channels below their limit give what they gave: nothing. That sum may be much larger than what
-is left of it, so in 16 bits what its rounding leaves is added apart. Only where nothing is padded,
-and where the producer of ``x`` could not compute the activation: it has other readers, or only
-moves data.
+the rounded ones, so that channels below their limit give what they gave: nothing. That sum may be
+much larger than what is left of it, so in 16 bits what its rounding leaves is added apart; and a
+channel that never leaves its limit, because of the operator that computes ``x``, gets weights of 0.
+Only where nothing is padded, and where the producer of ``x`` could not compute the activation: it has
+other readers, or only moves data.
 """
 
 from collections.abc import Callable
@@ -40,6 +41,14 @@ from wpk.graph_passes.query import (
 )
 
 Vector = NDArray[np.float64]
+
+_RANGES = {
+    **dict.fromkeys(("Abs", "Exp", "Relu", "Softplus", "Sqrt"), (0.0, np.inf)),
+    **dict.fromkeys(("HardSigmoid", "Sigmoid", "Softmax"), (0.0, 1.0)),
+    **dict.fromkeys(("Cos", "Erf", "Sin", "Softsign", "Tanh"), (-1.0, 1.0)),
+    "LogSoftmax": (-np.inf, 0.0),
+}
+"""What an operator gives lies between these, in any type."""
 
 
 @dataclass(frozen=True)
@@ -201,11 +210,19 @@ def _limits(found: _Activation, rounded: Callable[[Vector], Vector]) -> _Limits:
         top = rounded(np.where(constant, np.nan, (found.ceiling - shift) / scale))
     rises = scale > 0
     lower, upper = np.where(rises, zero, top), np.where(rises, top, zero)
-    never = constant | (lower == np.inf) | (upper == -np.inf)  # whatever x is, nothing changes
+    low, high = _range(found.source)
+    dead = np.where(rises, zero >= high, zero <= low)
+    never = constant | dead | (lower == np.inf) | (upper == -np.inf)
     rest = np.where(constant, np.clip(shift, 0.0, found.ceiling), np.where(never, 0.0, shift))
     lower, upper = np.where(never, -np.inf, lower), np.where(never, np.inf, upper)
     zero = np.where(never, np.nan, zero)
     return _Limits(lower, upper, np.where(never, 0.0, scale), zero, rest)
+
+
+def _range(source: gs.Tensor) -> tuple[float, float]:
+    """Between which numbers a tensor lies whatever the model is given."""
+    maker = producer(source)
+    return _RANGES.get("" if maker is None else maker.op, (-np.inf, np.inf))
 
 
 def _rounding(precision: Precision) -> Callable[[Vector], Vector]:

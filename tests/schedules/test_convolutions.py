@@ -223,3 +223,12 @@ def test_a_wider_input_is_converted_on_the_way(
     problem = convolution(c=c)
     problem = replace(problem, x=channels_last(DType.FP32, c, 9, 7, padding))
     check_convolution(checking_execution, MMA, problem, SCHEDULE)
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.TF32])
+def test_a_narrower_input_is_gathered_in_whole_groups(
+    precision: Precision, checking_execution: Any, check_convolution: Callable[..., None]
+) -> None:
+    problem = convolution(precision=precision)
+    problem = replace(problem, x=channels_last(DType.FP16, 16, 9, 7))
+    check_convolution(checking_execution, MMA, problem, replace(SCHEDULE, block_k=16))

@@ -166,3 +166,23 @@ def test_wider_operands_are_converted_on_the_way(
     a = row_major(DType.FP32, (1, 1, 21, k))
     b = row_major(DType.FP32, (1, 1, k, 24))
     check_matmul(checking_execution, MMA, replace(problem, a=a, b=b), SCHEDULE)
+
+
+@pytest.mark.parametrize("precision", [Precision.FP32, Precision.TF32])
+def test_narrower_operands_are_gathered_in_whole_groups(
+    precision: Precision, checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    problem = matmul(21, 24, 32, precision)
+    a = row_major(DType.FP16, (1, 1, 21, 32))
+    b = row_major(DType.FP16, (1, 1, 32, 24), transposed=True)
+    schedule = replace(SCHEDULE, block_k=16)
+    check_matmul(checking_execution, MMA, replace(problem, a=a, b=b), schedule)
+
+
+@pytest.mark.parametrize("dtype", [DType.FP16, DType.FP32])
+def test_of_a_reduction_of_one_element_no_neighbours_are_read(
+    dtype: DType, checking_execution: Any, check_matmul: Callable[..., None]
+) -> None:
+    """Rows lie one element apart, so a vector along k would begin anywhere."""
+    problem = replace(matmul(29, 24, 1, constant=True), a=Tensor(dtype, (0, 0, 1, 1)))
+    check_matmul(checking_execution, MMA, problem, SCHEDULE)

@@ -184,5 +184,4 @@ def _attribute_error(call: Call, name: str, opset: int) -> Floats | None:
     attribute.f = float(np.nextafter(np.float32(attribute.f), np.float32(np.inf)))
     moved = NodeEvaluator(node, {"": opset})([None if x is None else x.value for x in call.inputs])
     change = np.abs(np.asarray(moved[call.place], np.float64) - np.asarray(call.y, np.float64))
-    change[~np.isfinite(change)] = 0.0
-    return change
+    return np.where(np.isfinite(change), change, 0.0)

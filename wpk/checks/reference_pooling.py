@@ -68,7 +68,8 @@ class GlobalMaxPool(OpRun):
 class AveragePool(OpRun):
     """Average over windows. Attributes as ONNX's AveragePool.
 
-    What ceil mode adds behind the padding is never counted.
+    What ceil mode adds behind the padding is never counted. A window that lies all in padding which is
+    not counted either has 0, as in ONNX Runtime.
     """
 
     op_domain = ""
@@ -91,7 +92,7 @@ class AveragePool(OpRun):
         counts = np.ones((), x.dtype)
         for axis in axes:
             counts = np.multiply.outer(counts, axis.counted(padding=bool(count_include_pad)))
-        y /= counts
+        y /= np.maximum(counts, 1)
         return (y,)
 
 

@@ -92,12 +92,16 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
 
 
 def _view(problem: Convolution) -> ConvolutionView:
-    return ConvolutionView(problem, input_vector(problem), store_width=8)
+    return ConvolutionView(problem, _vector(problem), store_width=8)
+
+
+def _vector(problem: Convolution) -> int:
+    return input_vector(problem, mma_tiles.most_together(problem.precision))
 
 
 def _inputs(problem: Convolution) -> MmaInputs:
     """How the operands reach shared memory: mirrors convCopiesInput of the header."""
-    copy_bytes = input_vector(problem) * problem.x.dtype.bytes
+    copy_bytes = _vector(problem) * problem.x.dtype.bytes
     copied = problem.x.dtype is problem.precision.storage and copy_bytes >= 4
     return MmaInputs(
         precision=problem.precision,

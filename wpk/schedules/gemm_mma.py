@@ -29,7 +29,7 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
         """See `ScheduleTemplate.why_not`."""
         if not problem.y.dtype.is_float:
             return f"the output is {problem.y.dtype.value}; products are stored as floating point"
-        for dtype in (problem.a.dtype, MatmulView(problem).b_dtype):
+        for dtype in (problem.a.dtype, _view(problem).b_dtype):
             if (reason := mma_tiles.needs(dtype, problem.precision, target)) is not None:
                 return reason
         return why_too_large(problem)
@@ -40,7 +40,7 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
 
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
-        view = MatmulView(problem)
+        view = _view(problem)
         return (
             *mma_tiles.constraints(_inputs(problem), target),
             *split_constraints(lambda c: view.product(c, target), 1, target),
@@ -49,7 +49,7 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         costs = mma_tiles.costs(columns, _inputs(problem))
-        return MatmulView(problem).product(columns, target).work(columns, costs)
+        return _view(problem).product(columns, target).work(columns, costs)
 
     def shared_accesses(self, problem: Matmul, schedule: MmaSchedule) -> Sequence[SharedAccess]:
         """See `ScheduleTemplate.shared_accesses`."""
@@ -59,11 +59,11 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
     def packing(self, problem: Matmul, schedule: MmaSchedule) -> str | None:
         """See `MatmulView.packing`."""
         del schedule  # every schedule reads the same rows
-        return MatmulView(problem).packing
+        return _view(problem).packing
 
     def kernel(self, problem: Matmul, schedule: MmaSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
-        view = MatmulView(problem)
+        view = _view(problem)
         grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         return Kernel(
             members={
@@ -81,9 +81,13 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
         )
 
 
+def _view(problem: Matmul) -> MatmulView:
+    return MatmulView(problem, max_vector=mma_tiles.most_together(problem.precision))
+
+
 def _inputs(problem: Matmul) -> MmaInputs:
     """How the operands reach shared memory: mirrors Loading of the header."""
-    view, stored = MatmulView(problem), problem.precision.storage
+    view, stored = _view(problem), problem.precision.storage
     a_bytes = view.a_vector * problem.a.dtype.bytes
     a_copied = problem.a.dtype is stored and a_bytes >= _MIN_COPY_BYTES
     b_bytes = view.b_vector * view.b_dtype.bytes

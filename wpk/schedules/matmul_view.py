@@ -58,19 +58,19 @@ class MatmulView:
     @property
     def a_vector(self) -> int:
         """Neighbours of ``a`` along k in one access."""
-        return self._vector(self.problem.a, 3)
+        return self._vector(self.problem.a, 3, self.problem.k)
 
     @property
     def b_vector(self) -> int:
         """Neighbours of ``b`` along k in one access; packed columns are whole vectors."""
         if self.problem.b_constant:
             return min(self.max_vector, _VECTOR_BYTES // self.b_dtype.bytes)
-        return self._vector(self.problem.b, 2)
+        return self._vector(self.problem.b, 2, self.problem.k)
 
     @property
     def b_vector_across(self) -> int:
         """Neighbours of ``b`` along n in one access."""
-        return 1 if self.problem.b_constant else self._vector(self.problem.b, 3)
+        return 1 if self.problem.b_constant else self._vector(self.problem.b, 3, self.problem.n)
 
     @property
     def stored_columns(self) -> int:
@@ -143,5 +143,7 @@ class MatmulView:
             **epilogue_members(p, self.store_width),
         }
 
-    def _vector(self, tensor: Tensor, axis: int) -> int:
+    def _vector(self, tensor: Tensor, axis: int, extent: int) -> int:
+        if extent == 1:  # the next row may be the next element
+            return 1
         return min(tensor.vector(axis), self.max_vector, _VECTOR_BYTES // tensor.dtype.bytes)

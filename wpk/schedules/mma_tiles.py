@@ -31,6 +31,13 @@ MULTIPLY_TYPES = {
 }
 """The C++ type that names the multiplication."""
 
+_GROUP_BYTES = 16
+
+
+def most_together(precision: Precision) -> int:
+    """Elements that a thread puts into a tile at once: what it gathers together may not be more."""
+    return _GROUP_BYTES // precision.storage.bytes
+
 
 @dataclass(frozen=True)
 class MmaSchedule(Schedule):
