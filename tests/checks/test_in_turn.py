@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from silent_models import AMPLIFIES, save_silent
 
 import wpk.engine.bindings
+from wpk.checks.in_turn import executes_all
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import Verification, verify
@@ -16,7 +18,7 @@ from wpk.emulator.emulator import Emulator
 from wpk.lowering.memory import MemoryPlan
 from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
-from wpk.plans.plan import Check, Outcome
+from wpk.plans.plan import Check, LibraryChoice, Outcome
 from wpk.progress import silent
 
 RESIDUAL = AMPLIFIES.replace(
@@ -96,3 +98,21 @@ def test_an_operator_that_is_wrong_on_what_it_is_given_is_named(
     assert check.outcome is Outcome.FAILED
     third = bundle.plan.steps[2].operator.name
     assert check.detail.startswith(f"{third}: 1 of 16 elements: [")
+
+
+@pytest.mark.parametrize(
+    ("libraries", "on_cpu", "executed"),
+    [(0, False, True), (1, False, False), (1, True, True), (3, False, False)],
+)
+def test_a_library_may_add_in_another_order(
+    tmp_path: Path, libraries: int, on_cpu: bool, executed: bool
+) -> None:
+    path = save_silent(tmp_path / "model.onnx", AMPLIFIES)
+    bundle = optimize(path, path.with_suffix(".plan"), target="h200", check="off")
+    assert len(bundle.plan.steps) > 3
+    choice = LibraryChoice("cuDNN", "9.19.0", (), None, 0)
+    first = [replace(step, choice=choice) for step in bundle.plan.steps[:libraries]]
+    steps = (*first, *bundle.plan.steps[libraries:])
+    engine: Any = SimpleNamespace(device=SimpleNamespace(executes_source=on_cpu))
+    changed = replace(bundle, plan=replace(bundle.plan, steps=steps))
+    assert executes_all(changed, engine) is executed

@@ -71,6 +71,12 @@ def test_what_exceeds_l2_crosses_global_memory(make_work: Make) -> None:
     assert 1.2e-6 + 1e-3 <= seconds[0] < 1.001e-3 + 1.2e-6
 
 
+def test_what_fits_l2_does_not(make_work: Make) -> None:
+    nothing = estimate(make_work(), NOTHING, H200)
+    for held in (1, H200.l2_bytes):
+        assert estimate(make_work(), Bound(0.0, "L2", held, 0), H200) == nothing
+
+
 def test_conflicts_and_spent_registers_never_help(make_work: Make) -> None:
     work = make_work(thread_loads=np.full(32, 2e4), blocks=1000)
     assert (np.diff(estimate(work, NOTHING, H200, np.arange(1.0, 33.0))) >= 0).all()

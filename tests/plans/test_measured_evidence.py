@@ -187,6 +187,8 @@ def spoil_chosen(measured: Measurement, **fields: float) -> Measurement:
         (lambda m: spoil_chosen(m, median_seconds=1.0), r"lies outside of its band"),
         (lambda m: replace(m, others=(spoil_chosen(m, low_seconds=nan).chosen,)), r"others\[0\]"),
         (lambda m: replace(m, in_engine_seconds=-1e-9), r"in_engine_seconds: -1e-09 is no time"),
+        (lambda m: replace(m, in_engine_seconds=inf), r"in_engine_seconds: inf is no time"),
+        (lambda m: replace(m, in_engine_seconds=nan), r"in_engine_seconds: nan is no time"),
         (lambda m: replace(m, tallies=(Tally("a", {"ok": -1}),)), r"counts less than nothing"),
         (lambda m: replace(m, curves=(Curve("a", "", ((2, 1.0), (1, 1.0))),)), r"do not rise"),
         (lambda m: replace(m, curves=(Curve("a", "", ((1, 0.0),)),)), r"0.0 is no time"),

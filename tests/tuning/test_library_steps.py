@@ -25,6 +25,7 @@ from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.lowering.model import lower_model
 from wpk.plans.assembly import Setting, assemble
+from wpk.plans.fields import MAX_BYTES
 from wpk.plans.plan import LibraryChoice, PlanBundle
 from wpk.plans.plan_checks import check_plan
 from wpk.plans.plan_file import read_plan, write_plan
@@ -194,6 +195,7 @@ def test_wrong_weights_of_a_library_step_are_found(mixed: Found, bench: Bench) -
         ({"configuration": (("graph", 7), ("engine", 0))}, "choice.configuration: graph 7 of"),
         ({"layout": "kcrs"}, r"choice.layout: kcrs, the configuration says krsc"),
         ({"workspace_bytes": -1}, "choice.workspace_bytes"),
+        ({"workspace_bytes": MAX_BYTES + 1}, "choice.workspace_bytes"),
     ],
 )
 def test_a_plan_whose_library_step_is_damaged_is_refused(
