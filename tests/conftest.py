@@ -19,6 +19,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--record", type=Path, help="add what GPU tests measure to this JSON file")
     parser.addoption("--commit", help="commit of the sources, for the record")
+    parser.addoption("--deal", default="0/1", help="i/n: of n processes, this is number i")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """``--deal i/n`` leaves every ``n``-th of the chosen tests."""
+    place, of = map(int, config.getoption("--deal").split("/"))
+    items[:] = items[place::of]
 
 
 @pytest.fixture

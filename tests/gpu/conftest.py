@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.execution import Device, KernelImage
 from wpk.libraries.cudnn import Cudnn
-from wpk.lowering.model import lower_model
+from wpk.lowering.model import LoweredModel, lower_model
 from wpk.performance.bound import bound
 from wpk.plans.assembly import Setting, assemble
 from wpk.plans.binding import (
@@ -44,6 +45,8 @@ from wpk.targets.registry import find_target
 
 BATCH = 3
 """A size of the free dimension that tiles do not divide."""
+
+H200 = find_target("h200")
 
 _POISON = 0xFF
 _ALIGNMENT = 256
@@ -73,34 +76,34 @@ class Case:
         return f"{self.template} of {self.step.operator.name} in {model}: {schedule}"
 
 
-def build_cases(
-    precision: Precision, count: int, folder: Path, networks: tuple[str, ...]
-) -> list[Case]:
-    """Every problem of the hand-written networks with ``count`` schedules of every template."""
-    target = find_target("h200")
-    cases: list[Case] = []
-    seen: set[tuple[Problem, str, tuple[tuple[str, int], ...]]] = set()
-    with CompilePool(target.arch, cache=KernelCache(folder / "cache")) as pool:
-        for name in networks:
-            lowered = lower_model(handwritten.write(name, folder), {}, precision)
-            problems = list(dict.fromkeys(o.problem for o in lowered.program.operators))
-            picked = {p: _pick(prepare(p, TEMPLATES, target), count) for p in problems}
-            provenance = Provenance(name, "", lowered.opset, {}, ())
-            sources = [s for all_of in picked.values() for f in all_of for s in f.sources]
-            outcomes = {c.source.digest: c for c in pool.compile(sources)}
-            failed = [f"{c.source.text}: {c.error}" for c in outcomes.values() if c.error]
-            assert not failed, failed[0]
-            kernels = {d: c.kernel for d, c in outcomes.items() if c.kernel is not None}
-            for turn in range(max(map(len, picked.values()))):
-                choices = {p: _choice(p, f[turn % len(f)]) for p, f in picked.items()}
-                found = Found(choices, kernels)
-                bundle = assemble(lowered.program, found, Setting(target, precision, provenance))
-                for step in bundle.plan.steps:
-                    key = (step.operator.problem, step.choice.template, step.choice.schedule)
-                    if key not in seen:
-                        seen.add(key)
-                        cases.append(Case(bundle, step))
-    return cases
+def picked(
+    network: str, precision: Precision, count: int, folder: Path
+) -> tuple[LoweredModel, dict[Problem, list[Finalist]]]:
+    """A hand-written network, and ``count`` schedules of every template for each of its problems."""
+    lowered = lower_model(handwritten.write(network, folder), {}, precision)
+    problems = dict.fromkeys(operator.problem for operator in lowered.program.operators)
+    return lowered, {p: _pick(prepare(p, TEMPLATES, H200), count) for p in problems}
+
+
+def build_cases(network: str, precision: Precision, count: int, folder: Path) -> list[Case]:
+    """Every problem of a hand-written network with ``count`` schedules of every template."""
+    lowered, finalists = picked(network, precision, count, folder)
+    provenance = Provenance(network, "", lowered.opset, {}, ())
+    sources = [s for all_of in finalists.values() for each in all_of for s in each.sources]
+    with CompilePool(H200.arch, cache=KernelCache()) as pool:
+        outcomes = {c.source.digest: c for c in pool.compile(sources)}
+    failed = [f"{c.source.text}: {c.error}" for c in outcomes.values() if c.error]
+    assert not failed, failed[0]
+    kernels = {d: c.kernel for d, c in outcomes.items() if c.kernel is not None}
+    cases: dict[tuple[Problem, str, tuple[tuple[str, int], ...]], Case] = {}
+    for turn in range(max(map(len, finalists.values()))):
+        choices = {p: _choice(p, f[turn % len(f)]) for p, f in finalists.items()}
+        found = Found(choices, kernels)
+        bundle = assemble(lowered.program, found, Setting(H200, precision, provenance))
+        for step in bundle.plan.steps:
+            key = (step.operator.problem, step.choice.template, step.choice.schedule)
+            cases.setdefault(key, Case(bundle, step))
+    return list(cases.values())
 
 
 def _pick(prepared: Prepared, count: int) -> list[Finalist]:
@@ -133,7 +136,7 @@ def _pick(prepared: Prepared, count: int) -> list[Finalist]:
 
 
 def _choice(problem: Problem, finalist: Finalist) -> Choice:
-    limit = bound(problem, find_target("h200"))
+    limit = bound(problem, H200)
     return Choice(finalist, (), limit, SearchRecord((), (), ()))
 
 
@@ -224,16 +227,26 @@ def fixture_library(cuda: CudaDevice) -> Iterator[Cudnn]:
         yield library
 
 
-@pytest.fixture(name="cases", scope="session")
-def fixture_cases(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[Case]]:
-    """Cases by precision, number of schedules and networks."""
+@pytest.fixture(name="cases")
+def fixture_cases(tmp_path: Path) -> Callable[[str, Precision, int], list[Case]]:
+    """Cases by network, precision and number of schedules."""
+    return lambda network, precision, count: build_cases(network, precision, count, tmp_path)
 
-    def cases(
-        precision: Precision, count: int, networks: tuple[str, ...] = tuple(handwritten.TEXTS)
-    ) -> list[Case]:
-        return build_cases(precision, count, tmp_path_factory.mktemp("cases"), networks)
 
-    return cases
+@pytest.fixture(name="splits")
+def fixture_splits(tmp_path: Path) -> Callable[[str, Precision, int], set[str]]:
+    """Templates of those cases whose blocks share a reduction."""
+
+    def splits(network: str, precision: Precision, count: int) -> set[str]:
+        _, finalists = picked(network, precision, count, tmp_path)
+        return {
+            each.template.name
+            for all_of in finalists.values()
+            for each in all_of
+            if dict(each.scored.schedule.parameters()).get("split", 1) > 1
+        }
+
+    return splits
 
 
 @pytest.fixture(name="run_case")
@@ -250,14 +263,19 @@ def fixture_load_case() -> Callable[..., None]:
 
 @pytest.fixture(name="record")
 def fixture_record(request: pytest.FixtureRequest) -> Callable[[str, object], None]:
-    """Adds an entry to the JSON file given by ``--record``."""
+    """Adds an entry to the JSON file given by ``--record``; several processes may."""
     path: Path | None = request.config.getoption("--record")
 
     def record(name: str, entry: object) -> None:
-        if path is not None:
-            entries = json.loads(path.read_text()) if path.is_file() else {}
+        if path is None:
+            return
+        with path.open("a+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.seek(0)
+            entries = json.loads(file.read() or "{}")
             entries |= {"machine": _machine(request.config), name: entry}
-            path.write_text(json.dumps(entries, indent=1, sort_keys=True) + "\n")
+            file.truncate(0)
+            file.write(json.dumps(entries, indent=1, sort_keys=True) + "\n")
 
     return record
 
@@ -272,5 +290,5 @@ def _machine(config: pytest.Config) -> dict[str, str]:
             "nvrtc": ".".join(map(str, load_nvrtc().version)),
             "wpk": wpk.__version__,
             "commit": config.getoption("--commit") or "unknown",
-            "command": "scripts/gpu_tests --record FILE --commit HASH",
+            "command": "scripts/gpu_tests --processes N --record FILE --commit HASH",
         }

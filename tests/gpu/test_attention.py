@@ -87,6 +87,7 @@ def test_schedules_agree_with_float64(cuda: CudaDevice, name: str, precision: Pr
         assert worst <= 1, f"{case.template} {case.schedule}: {worst} times too far"
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("precision", list(Precision))
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_schedules_repeat_themselves_and_what_they_take(

@@ -80,6 +80,7 @@ def test_forks_and_joins_are_early_launches(
     assert all(EARLY_LAUNCH in work.attributes for work in bench.works)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16"])
 def test_an_engine_gives_what_its_steps_give_one_after_the_other(
     hopper: CudaDevice,

@@ -83,6 +83,7 @@ def test_without_its_wait_a_kernel_overtakes(hopper: CudaDevice, case: Case) -> 
     assert wrong
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("case", [*CASES, *LARGER], ids=_name)
 def test_what_early_launch_saves(
     hopper: CudaDevice, record: Callable[[str, object], None], case: Case

@@ -111,6 +111,7 @@ def test_bfloat16_goes_through_dlpack(cuda: CudaDevice, tmp_path: Path, torch: A
         assert torch.equal(y, torch.relu(x))
 
 
+@pytest.mark.timed
 def test_a_run_is_asynchronous_on_the_callers_stream(
     cuda: CudaDevice, plan: Path, torch: Any
 ) -> None:
@@ -333,6 +334,7 @@ def test_the_readmes_example_runs(tmp_path: Path, torch: Any) -> None:
     assert "MiB on the device" in done.stdout
 
 
+@pytest.mark.timed
 def test_running_costs_little_more_than_its_graph(
     cuda: CudaDevice, tmp_path: Path, torch: Any, record: Callable[[str, object], None]
 ) -> None:

@@ -58,6 +58,7 @@ def test_sizes_take_turns_and_each_is_right(cuda: CudaDevice, tmp_path: Path) ->
             assert np.abs(engine.run(inputs)["y"] - expected).max() < 1e-6  # probabilities
 
 
+@pytest.mark.timed
 def test_cold_operands_cost_more_than_those_in_l2(
     cuda: CudaDevice, tmp_path: Path, record: Callable[[str, object], None]
 ) -> None:
@@ -82,6 +83,7 @@ def test_cold_operands_cost_more_than_those_in_l2(
     assert times[Regime.COLD].median > weights.nbytes / 4.8e12
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("network", ["resnet18", "mobilenet_v2"])
 def test_a_run_costs_what_its_graph_costs(
     cuda: CudaDevice, tmp_path: Path, record: Callable[[str, object], None], network: str
@@ -106,6 +108,7 @@ def test_a_run_costs_what_its_graph_costs(
     )
 
 
+@pytest.mark.timed
 def test_bench_prints_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "free.onnx"
     onnx.save(onnx.parser.parse_model(FREE), model)

@@ -14,7 +14,7 @@ from wpk.trial import Regime, Status
 from wpk.tuning.gpu_lease import GpuLease
 from wpk.tuning.trials import TrialRunner
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.timed]
 
 EXPECTED = {
     "wrong": Status.WRONG_RESULT,

@@ -128,6 +128,7 @@ def test_schedules_repeat_themselves(cuda: CudaDevice, name: str, precision: Pre
             np.testing.assert_array_equal(layer.operands.result(), first)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.TF32, Precision.FP32])
 @pytest.mark.parametrize("form", ["as given", "half, channels last"])
 @pytest.mark.parametrize("name", LAYERS)

@@ -58,6 +58,7 @@ def test_a_captured_module_computes_what_it_is(
     assert next(module.parameters()).dtype == torch.float32
 
 
+@pytest.mark.timed
 def test_more_work_takes_longer_on_the_devices_stream(torch: Any, device: GpuDevice) -> None:
     module, inputs = network(torch)
     be_strict()

@@ -15,7 +15,7 @@ from wpk.engine.times import time_engine
 from wpk.libraries.gpu import GpuDevice
 from wpk.plans.plan_file import read_plan
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.timed]
 
 
 def optimize(model: Path, plan: Path, *options: str) -> float:
