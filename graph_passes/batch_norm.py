@@ -29,6 +29,9 @@ from wpk.graph_passes.query import floats, live_nodes, made_by, rank, why_shared
 # any other.
 _BESIDE = ("Conv", "ConvTranspose", "Gemm")
 
+_EPSILON = float(np.float32(1e-5))
+"""ONNX's default: attributes are fp32 numbers, which tells where the variance is small."""
+
 
 class FoldBatchNormAfter(GraphPass):
     """Replace ``BatchNormalization(L(x))`` by one linear operator."""
@@ -127,7 +130,7 @@ def _affine(norm: gs.Node) -> ChannelAffine | str:
             return f"statistic '{tensor.name}' is not a constant of floats"
         statistics.append(array)
     gamma, beta, mean, variance = statistics
-    widened = variance + float(norm.attrs.get("epsilon", 1e-5))
+    widened = variance + float(norm.attrs.get("epsilon", _EPSILON))
     if not bool((widened > 0.0).all()):
         return f"variance '{norm.inputs[4].name}' is negative or zero"
     scale = gamma / np.sqrt(widened)

@@ -12,6 +12,7 @@ from wpk.checks.evaluation import Opinions
 from wpk.checks.pass_check import PassComparison, compare_graphs
 from wpk.checks.reference_ops import reference_ops
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
+from wpk.graph_passes.batch_norm import BatchNormToAffine
 from wpk.graph_passes.exact import rounded_constant
 from wpk.graph_passes.inline_conditionals import InlineConditionals
 from wpk.lowering.flat_graph import flatten
@@ -70,6 +71,18 @@ def test_a_branch_reads_from_outside_and_computes_in_float64(branch: str, differ
     InlineConditionals()(changed)
     found = compare_graphs(original, flatten(changed), drawn())
     assert len(found.differences) == differ
+
+
+def test_an_epsilon_that_is_not_given_is_folded_as_the_fp32_number_that_it_is() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    m (float[2,3] x) => (float[2,3] y)
+    <float[3] s = {1, 2, 3}, float[3] t = {0, 1, 2}, float[3] m = {4, 5, 6}, float[3] v = {1e-6, 1e-7, 0}>
+    { y = BatchNormalization(x, s, t, m, v) }"""
+    changed = graph(text)
+    BatchNormToAffine()(changed)
+    found = compare_graphs(flatten(graph(text)), flatten(changed), drawn())
+    assert [each.op for each in changed.nodes] == ["Mul", "Add"]
+    assert found.differences == []
 
 
 def test_the_same_graph_is_equal_at_every_tensor() -> None:

@@ -9,7 +9,9 @@ import importlib
 import pkgutil
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,15 @@ def find_case(group: str, name: str) -> Case:
 
 @functools.cache
 def all_cases() -> dict[str, str]:
-    """The group of each test by its name."""
+    """The group of each test by its name.
+
+    A fresh process looks: which module makes a test shows only while it is imported for the first time.
+    """
+    with ProcessPoolExecutor(1, get_context("spawn")) as fresh:
+        return fresh.submit(_groups).result()
+
+
+def _groups() -> dict[str, str]:
     groups = {e.name: kind for kind in FOLDERS for e in loader.load_model_tests(kind=kind)}
     for module in _modules():
         _import(module)

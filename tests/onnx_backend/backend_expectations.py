@@ -2,8 +2,10 @@
 
 import fcntl
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from backend_cases import VERSION
 
@@ -52,11 +54,8 @@ def render(expectations: Mapping[tuple[str, str], str]) -> str:
 
 def update(group: str, name: str, outcome: str) -> None:
     """Write what a test gave, whatever other processes write at the same time."""
-    with PATH.open("r+", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        text = render({**read(), (group, name): outcome})
-        file.write(text)
-        file.truncate()
+    with _locked() as file:
+        _rewrite(file, {**read(), (group, name): outcome})
 
 
 def rename(groups: Mapping[str, str]) -> None:
@@ -65,9 +64,23 @@ def rename(groups: Mapping[str, str]) -> None:
     Args:
         groups: The group of each test by its name.
     """
-    known = {name: outcome for (_, name), outcome in read().items()} if PATH.is_file() else {}
-    fresh = {(group, name): known.get(name, UNKNOWN) for name, group in groups.items()}
-    PATH.write_text(render(fresh), encoding="utf-8")
+    with _locked() as file:
+        known = {name: outcome for (_, name), outcome in read().items()}
+        fresh = {(group, name): known.get(name, UNKNOWN) for name, group in groups.items()}
+        _rewrite(file, fresh)
+
+
+@contextmanager
+def _locked() -> Iterator[TextIO]:
+    """The file, which no other process writes meanwhile."""
+    with PATH.open("r+", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file
+
+
+def _rewrite(file: TextIO, expectations: Expectations) -> None:
+    file.write(render(expectations))
+    file.truncate()
 
 
 def _counted(outcome: str) -> str:
