@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from wpk.checks.limits import BLIND, LIMITS, ROUNDING_FACTOR, Limit, OutputError, allowed
-from wpk.checks.model_check import check_outputs
+from wpk.checks.model_check import check_outputs, output_error
 from wpk.checks.scope import Tolerance
 from wpk.dtypes import Precision
 from wpk.errors import LaunchError
@@ -33,6 +33,100 @@ def judged(y: object, right: object = RIGHT, **how: object) -> Check:
 
 def rounding(median: float, worst: float) -> dict[str, OutputError]:
     return {"y": OutputError(median, worst)}
+
+
+class Closer:
+    """Says of everything that it is undecided, and remembers of what."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, object]] = []
+
+    def floats(self, name: str, actual: object, right: object, limit: Limit) -> tuple[Outcome, str]:
+        self.asked.append((name, limit))
+        return Outcome.INCONCLUSIVE, "looked at"
+
+    def integers(self, name: str, actual: object, right: object) -> tuple[Outcome, str]:
+        return self.floats(name, actual, right, LIMITS[Precision.BF16])
+
+
+@pytest.mark.parametrize(
+    ("right", "y", "median", "worst"),
+    [
+        ([3.0, 4, 0, 0], [3.25, 3.5, 0.75, -1], 0.25, 0.4),  # an RMS of 2.5
+        ([0.5], [0.75], 0.5, 0.5),
+        (
+            [3.0, np.inf, 4, -np.inf, 0, np.nan, 0],
+            [3.25, np.inf, 3.5, -np.inf, 0, np.nan, 1],
+            0,
+            0.4,
+        ),
+        ([3.0, 4, 0, 0, np.inf], [3.25, 3.5, 0.75, -1, 7], 0.3, np.inf),
+        ([3.0, 4, 0, 0, np.inf], [3.25, 3.5, 0.75, -1, -np.inf], 0.3, np.inf),
+        ([3.0, 4, 0, 0, np.nan], [3.25, 3.5, 0.75, -1, np.inf], 0.3, np.inf),
+        ([3.0, 4, 0, 0, 0], [3, 4, 0, np.nan, 0], 0, np.inf),
+        ([np.inf, np.nan], [np.inf, np.nan], 0, 0),
+        ([0.0, 0, 0], [0, 0, 0], 0, 0),
+        ([0.0, 0, 0], [0, 0, 0.5], 0, np.inf),
+        ([1.0, 2], [[1.0, 2]], np.inf, np.inf),
+        ([], [], 0, 0),
+        ([[]], [], np.inf, np.inf),
+    ],
+)
+def test_errors_are_relative_to_the_root_mean_square_of_what_is_finite(
+    right: object, y: object, median: float, worst: float
+) -> None:
+    found = output_error(np.array(y), np.array(right))
+    assert found == OutputError(pytest.approx(median), pytest.approx(worst))
+
+
+def test_an_error_as_large_as_the_limit_is_allowed() -> None:
+    limit, right = LIMITS[Precision.FP32], np.array([2.0, 0, 0, 0])  # an RMS of 1
+    for median, worst in ((limit.median, limit.median), (0.0, limit.worst)):
+        assert judged([2, median, median, worst], right).outcome is Outcome.OK
+        assert judged([2, median, median, worst * 1.001], right).outcome is (
+            Outcome.OK if worst < limit.worst else Outcome.FAILED
+        )
+    more = limit.median * 1.001
+    assert judged([2, more, more, more], right).outcome is Outcome.FAILED
+
+
+def test_a_closer_look_decides_what_the_limits_refuse_or_cannot_see() -> None:
+    def asked(y: object, right: object = RIGHT, **how: object) -> list[tuple[str, object]]:
+        closer = Closer()
+        check = judged(y, right, closer=closer, **how)
+        assert (check.outcome is Outcome.INCONCLUSIVE) == ("looked at" in check.detail)
+        assert bool(closer.asked) == ("looked at" in check.detail)
+        return closer.asked
+
+    fp32 = [("y", LIMITS[Precision.FP32])]
+    integers = [("y", LIMITS[Precision.BF16])]
+    assert asked(RIGHT) == []
+    assert asked(RIGHT * np.float32(1.01)) == fp32
+    assert asked(RIGHT, rounded=rounding(0.0, BLIND.worst / ROUNDING_FACTOR)) == fp32
+    assert asked(RIGHT, rounded=rounding(0.0, 0.99 * BLIND.worst / ROUNDING_FACTOR)) == []
+    assert asked(np.arange(5), np.arange(5)) == []
+    assert asked(np.arange(5), np.arange(5)[::-1]) == integers
+    assert asked(np.array([True, False]), np.array([True, True])) == integers
+
+
+@pytest.mark.parametrize(
+    ("right", "y"),
+    [
+        ([1.0, 2, 3, 4], [1, np.inf, 3, 4]),
+        ([1.0, 2, np.inf, 4], [1, 2, -np.inf, 4]),
+        ([1.0, 2, np.nan, 4], [1.0, 2, 3, 4]),
+        ([1.0, np.nan, np.inf, 4], [1, np.nan, np.nan, 4]),
+    ],
+)
+def test_what_is_not_finite_must_be_the_same_unless_a_closer_look_knows_better(
+    right: object, y: object
+) -> None:
+    given = judged(np.array(y), np.array(right), rounded=rounding(1.0, 9.0))
+    assert given.outcome is Outcome.FAILED
+    assert "finite" in given.detail
+    closer = Closer()
+    assert judged(np.array(y), np.array(right), closer=closer).outcome is Outcome.INCONCLUSIVE
+    assert closer.asked == [("y", LIMITS[Precision.FP32])]
 
 
 @pytest.mark.parametrize("precision", list(Precision))
@@ -150,7 +244,7 @@ def test_the_worst_output_decides() -> None:
 
 
 def test_half_of_the_outputs_must_say_something() -> None:
-    right = dict.fromkeys("abc", RIGHT) | {"x": RIGHT}
+    right = dict.fromkeys("abcd", RIGHT) | {"x": RIGHT}
 
     def outcome(unmoved: str) -> Outcome:
         check = check_outputs(
@@ -158,7 +252,7 @@ def test_half_of_the_outputs_must_say_something() -> None:
         )
         return check.outcome
 
-    assert [outcome(unmoved) for unmoved in ("", "a", "ab", "abc")] == [
+    assert [outcome(unmoved) for unmoved in ("", "ab", "abc", "abcd")] == [
         Outcome.OK,
         Outcome.OK,
         Outcome.INCONCLUSIVE,

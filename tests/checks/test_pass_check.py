@@ -107,6 +107,74 @@ def test_a_change_of_one_rounding_of_fp32_is_found_where_it_is_made() -> None:
     assert not np.array_equal(found.outputs["y"], compared(lambda graph: None).outputs["y"])
 
 
+NUMBERS = """<ir_version: 8, opset_import: ["": 17]>
+m (float[2] x) => (float[2] y) <float[2] c = {0.5, 0.25}> { y = Add(x, c) }"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "bounded", "differ"),
+    [
+        ([2.0, 2.0], 0, ""),  # of an RMS of 2.2
+        ([0.0, -2.0], 0, ""),
+        ([0.75, 2.75], 1, ""),  # of 1 and 3
+        ([2.5, 2.5], 1, "1 of 2 elements differ; [0] is 1"),
+        ([-0.75, -3.25], 1, "1 of 2 elements differ; [1] is 3"),
+        ([4.0, -4.0], 1, "2 of 2 elements differ; [0] is 1"),
+    ],
+)
+def test_float64_is_equal_to_two_to_the_minus_40(
+    moved: list[float], bounded: int, differ: str
+) -> None:
+    changed = graph(NUMBERS)
+    c = np.array([0.5, 0.25]) + np.array(moved) * 2.0**-40
+    changed.nodes[0].inputs[1] = rounded_constant("other", c, np.float32)
+    x = {"x": np.array([0.5, 2.75], np.float32)}
+    found = compare_graphs(flatten(graph(NUMBERS)), flatten(changed), x)
+    assert (found.compared, found.bounded) == (1, bounded)
+    assert [each.detail[: len(differ)] for each in found.differences] == [differ] * bool(differ)
+
+
+def test_what_is_no_number_must_be_so_in_both() -> None:
+    original, changed = flatten(graph(NUMBERS)), graph(NUMBERS)
+    x = {"x": np.array([np.nan, 2.75], np.float32)}
+    assert compare_graphs(original, flatten(changed), x).differences == []
+    changed.nodes[0].inputs[1] = gs.Constant("other", np.array([0.5, np.nan], np.float32))
+    (found,) = compare_graphs(original, flatten(changed), x).differences
+    assert found.detail.startswith("1 of 2 elements differ; [1] is nan, the model's 3, ")
+
+
+INTEGERS = """<ir_version: 8, opset_import: ["": 17]>
+m (int64[3] i) => (int64[3] k) <int64[3] c = {1, 2, 3}> { k = Add(i, c) }"""
+
+
+def test_one_integer_that_differs_is_found() -> None:
+    changed = graph(INTEGERS)
+    changed.nodes[0].inputs[1] = gs.Constant("other", np.array([1, 2, 4]))
+    i = {"i": np.array([2**60, 2**60, 2**60])}
+    (found,) = compare_graphs(flatten(graph(INTEGERS)), flatten(changed), i).differences
+    assert found.detail.startswith("1 of 3 elements differ; [2] is")
+    assert compare_graphs(flatten(graph(INTEGERS)), flatten(graph(INTEGERS)), i).bounded == 0
+
+
+@pytest.mark.parametrize(("value", "differ"), [(0.375, []), (0.5, ["d"])])
+def test_a_constant_that_a_pass_computed_is_compared_and_stands_for_its_tensor(
+    value: float, differ: list[str]
+) -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    m (float[2] x) => (float[2] y) <float c = {1.5}, float h = {0.25}> { BODY }"""
+    original = graph(text.replace("BODY", "d = Mul(c, h)  y = Add(x, d)"))
+    folded = graph(
+        text.replace("float h = {0.25}", f"float d = {{{value}}}").replace("BODY", "y = Add(x, d)")
+    )
+    x = {"x": np.array([1, 2], np.float32)}
+    found = compare_graphs(flatten(original), flatten(folded), x)
+    assert [each.tensor for each in found.differences] == differ
+    assert all(
+        (each.operator, each.nodes) == ("a constant", ("Mul_0",)) for each in found.differences
+    )
+    assert found.compared == 2  # d and y
+
+
 def test_a_changed_constant_is_found_by_its_name() -> None:
     def change(graph: gs.Graph) -> None:
         old = node(graph, "Mul").inputs[1]

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 import pytest
 
+from wpk.checks import pass_proof
 from wpk.checks.pass_proof import prove_passes, proven
 from wpk.checks.scope import Scope
 from wpk.dtypes import Precision
@@ -91,6 +93,21 @@ def test_right_passes_are_proved_at_every_size(model: Path, quick: bool) -> None
     assert len(proof.checks) == len(sizes) + (not quick)  # the second evaluator
     for each, outputs in zip(proof.rounds, proof.unrounded, strict=True):
         assert {array.shape[0] for array in outputs.values()} == {each.dims["N"]}
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_kinds_of_nodes_are_judged_at_the_first_size_alone(
+    model: Path, quick: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, asked = pass_proof.compare_graphs, []
+
+    def compare(*given: Any) -> Any:
+        asked.append(given[3] is not None)
+        return right(*given)
+
+    monkeypatch.setattr(pass_proof, "compare_graphs", compare)
+    prove_passes(lower_model(model, {}, Precision.FP32), Scope(quick=quick), silent)
+    assert asked == ([False] if quick else [True, False, False])
 
 
 def test_a_large_model_is_not_checked_at_the_largest_size(

@@ -1,21 +1,30 @@
 """Verification: what passes, and that it can fail."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
-from wpk.checks.operator_check import StepRunner
+from wpk.checks import testimony, verification
+from wpk.checks.operator_check import OperatorCheck, StepRunner
 from wpk.checks.pass_proof import PassProof, prove_passes
 from wpk.checks.scope import Scope
-from wpk.checks.verification import Verification, checked, require_passed, verify
+from wpk.checks.verification import (
+    Verification,
+    checked,
+    require_passed,
+    require_same_operators,
+    verify,
+)
 from wpk.emulator.emulator import Emulator
-from wpk.errors import VerificationError
+from wpk.errors import EngineError, VerificationError
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.pipeline import optimize
-from wpk.plans.plan import Outcome, PlanBundle
+from wpk.plans.plan import Check, Outcome, PlanBundle
 from wpk.plans.plan_file import read_plan
 from wpk.plans.weights_file import array_digest
 from wpk.schedules.packings import pack
@@ -58,6 +67,29 @@ def test_a_right_plan_passes_and_carries_its_evidence(
     ]
     for step in plan.steps:
         assert [check.outcome for check in step.evidence.checks] == [Outcome.OK] * 3
+        assert all(c.detail.startswith("worst error ") for c in step.evidence.checks)
+
+
+def test_every_stage_is_told_from_its_begin_to_its_end(
+    bundle: PlanBundle, small_model: Path
+) -> None:
+    told: list[tuple[str, int, int]] = []
+
+    def tell(stage: str, done: int, total: int) -> None:
+        told.append((stage, done, total))
+
+    def stage(name: str, total: int) -> list[tuple[str, int, int]]:
+        return [(name, done, total) for done in range(total + 1)]
+
+    passes = prove_passes(lowered(bundle, small_model), Scope(), tell)
+    assert told == stage("checking graph passes", 3)
+    told.clear()
+    verify(bundle, passes, Emulator(), tell)
+    expected = []
+    for size, seeds in ((1, 3), (3, 1), (17, 1)):
+        expected += stage("checking operators", len(bundle.plan.steps))
+        expected += stage(f"comparing with ONNX Runtime, batch {size}", seeds)
+    assert told == expected
 
 
 def test_weights_of_another_seed_are_found(bundle: PlanBundle, other_model: Path) -> None:
@@ -67,13 +99,16 @@ def test_weights_of_another_seed_are_found(bundle: PlanBundle, other_model: Path
         require_passed(outcome)
 
 
-def test_one_disturbed_weight_tensor_is_found(bundle: PlanBundle, small_model: Path) -> None:
+def test_one_disturbed_weight_tensor_is_found(
+    bundle: PlanBundle, small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = next(n for n, w in bundle.plan.weights.items() if w.packing is not None)
     array = bundle.weights[name].copy()
     array[0, 0] += np.asarray(0.5).astype(array.dtype)
     weight = replace(bundle.plan.weights[name], digest=array_digest(array))
     plan = replace(bundle.plan, weights={**bundle.plan.weights, name: weight})
     disturbed = replace(bundle, plan=plan, weights={**bundle.weights, name: array})
+    monkeypatch.setattr(testimony.Testimony, "closer_look", None)  # what is wrong needs none
     outcome = run(disturbed, small_model)
     wrong = {each.name for each in outcome.operators if each.check.failed}
     readers = {step.operator.name for step in plan.steps if name in step.inputs}
@@ -85,6 +120,75 @@ def test_a_model_with_other_operators_is_refused(bundle: PlanBundle, small_model
     shorter = replace(model.program, operators=model.program.operators[:-1])
     with pytest.raises(VerificationError, match="not made from this model: it has"):
         verify(bundle, proof(replace(model, program=shorter)), Emulator(), silent)
+
+
+def test_a_model_with_another_operator_is_refused(bundle: PlanBundle, small_model: Path) -> None:
+    program = lowered(bundle, small_model).program
+    first, second, *rest = program.operators
+    renamed = replace(second, name="other")
+    for operators, what in (
+        (
+            (first, renamed, *rest),
+            f"operator '{second.name}' of the plan has operator 'other' there",
+        ),
+        (
+            (first, replace(second, problem=first.problem), *rest),
+            "has another problem in the model",
+        ),
+    ):
+        with pytest.raises(VerificationError, match=what):
+            require_same_operators(bundle.plan, replace(program, operators=operators))
+    require_same_operators(bundle.plan, program)
+
+
+def test_given_inputs_must_fit_the_plan(bundle: PlanBundle, small_model: Path) -> None:
+    passes = proof(lowered(bundle, small_model))
+    given = replace(passes.scope, given=[{"x": np.zeros((1, 3, 9, 6), np.float32)}])
+    with pytest.raises(EngineError, match="has shape"):
+        verify(bundle, replace(passes, scope=given), Emulator(), silent)
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (3, ""), (5, r" \(and 2 more\)")])
+def test_the_first_failures_are_said(count: int, more: str) -> None:
+    failed = [Check(f"c{i}", Outcome.FAILED, f"d{i}") for i in range(count)]
+    right = Check("right", Outcome.OK, "")
+    unsaid = Check("unsaid", Outcome.INCONCLUSIVE, "")
+    outcome = Verification(
+        (right, *failed[:1]),
+        tuple(OperatorCheck(each.name, each, 2.0) for each in (right, *failed[1:2])),
+        (unsaid, *failed[2:]),
+    )
+    shown = " | ".join(f"c{i}: d{i}" for i in range(min(count, 3)))
+    with pytest.raises(
+        VerificationError, match=f"^the numbers disagree: {re.escape(shown)}{more}$"
+    ):
+        require_passed(outcome)
+    require_passed(Verification((right,), (), (unsaid, right)))
+
+
+def test_operators_are_executed_in_turn_on_the_first_sample_in_doubt(
+    bundle: PlanBundle, small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = verification.check_outputs
+
+    def in_doubt(*given: Any, **how: Any) -> Check:
+        check = right(*given, **how)
+        doubted = check.name in ("ONNX Runtime, seed 1, batch 1", "ONNX Runtime, seed 2, batch 1")
+        return replace(check, outcome=Outcome.INCONCLUSIVE) if doubted else check
+
+    monkeypatch.setattr(verification, "check_outputs", in_doubt)
+    passes = prove_passes(lowered(bundle, small_model), Scope(), silent)
+    told: list[tuple[int, int]] = []
+
+    def tell(stage: str, done: int, total: int) -> None:
+        if stage == "executing operators in turn":
+            told.append((done, total))
+
+    found = verify(bundle, passes, Emulator(), tell)
+    in_turn = [check for check in found.whole if "in turn" in check.name]
+    assert [check.name for check in in_turn] == ["operators in turn, seed 1, batch 1"]
+    steps = len(bundle.plan.steps)
+    assert told == [(done, steps) for done in range(steps + 1)]
 
 
 class Sabotage(Emulator):

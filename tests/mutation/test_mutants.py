@@ -8,7 +8,7 @@ import pytest
 from mutating.coverage import modules, stages
 from mutating.main import ROOT, drawn
 from mutating.mutants import mutants_of
-from mutating.trial import Copy, Limits
+from mutating.trial import Limits, copied
 
 MODULE = '''"""A docstring with 1 + 1."""
 
@@ -76,6 +76,6 @@ def test_a_mutant_is_killed_by_the_tests_of_its_module_and_leaves_nothing_behind
     tmp_path: Path,
 ) -> None:
     mutant = next(m for m in mutants_of(ROOT, "wpk/plans/regions.py") if m.kind == "return")
-    copy, limits = Copy(ROOT, tmp_path), Limits()
+    (copy,), limits = copied(ROOT, tmp_path, 1), Limits()
     assert copy.tried(mutant, limits).killed
     assert copy.test(stages(ROOT, mutant.path)[0], None)[0] == 0

@@ -196,7 +196,9 @@ def _difference(value: Array, right: Array, allowed: Floats) -> str | None:
     with np.errstate(all="ignore"):
         same = (value == right) | (np.isnan(y) & np.isnan(ref))
         limit = allowed + (NEAR * np.abs(ref) if right.dtype.kind == "f" else 0.0)
-        wrong = ~same & ~(np.abs(y - ref) <= limit)
+        wrong = ~same & (
+            (limit == 0.0) | ~(np.abs(y - ref) <= limit)
+        )  # float64 has not all integers
     if not wrong.any():
         return None
     place = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))

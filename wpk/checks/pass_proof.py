@@ -114,7 +114,8 @@ def _first_wrong_pass(lowered: LoweredModel, sample: Sample, last: Difference) -
     def observe(name: str, graph: gs.Graph) -> None:
         if not wrong:
             found = compare_graphs(lowered.original, flatten(graph), sample.arrays)
-            wrong.extend(f"pass '{name}': {each}" for each in found.differences[:1])
+            if found.differences:
+                wrong.append(f"pass '{name}': {found.differences[0]}")
 
     replay_passes(lowered.source, observe)
     return wrong[0] if wrong else f"no single pass, but all together: {last}"

@@ -26,7 +26,7 @@ from typing import Any
 
 from mutating.coverage import modules
 from mutating.mutants import Mutant, mutants_of
-from mutating.trial import BrokenTestsError, Copy, Limits
+from mutating.trial import BrokenTestsError, Copy, Limits, copied
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -63,8 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _try_all(waiting: Sequence[Mutant], jobs: int, out: Path, *, wider: bool) -> None:
     limits, copies = Limits(), SimpleQueue[Copy]()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder, out.open("a") as file:
-        for number in range(min(jobs, len(waiting))):
-            copies.put(Copy(ROOT, Path(folder) / str(number)))
+        for copy in copied(ROOT, Path(folder), min(jobs, len(waiting))):
+            copies.put(copy)
 
         def tried(mutant: Mutant) -> dict[str, Any]:
             copy = copies.get()

@@ -67,21 +67,30 @@ class Limits:
             return _SLOWER * self.known[stage] + _MARGIN_SECONDS
 
 
+def copied(root: Path, folder: Path, count: int) -> list[Copy]:
+    """Copies of a checkout in a folder; the first is compiled, and the others are made from it."""
+    first = folder / "0"
+    tree, site = first / "tree", first / "site"
+    tree.mkdir(parents=True)
+    for each in root.iterdir():
+        if each.is_dir() and each.name not in _OF_THE_CHECKOUT:
+            shutil.copytree(each, tree / each.name, ignore=_GENERATED)
+        elif each.is_file():
+            shutil.copy2(each, tree)
+    for source, target in _PACKAGES.items():
+        shutil.copytree(root / source, site / target, ignore=_GENERATED)
+    compileall.compile_dir(site, quiet=2)
+    for number in range(1, count):
+        shutil.copytree(first, folder / str(number))
+    return [Copy(root, folder / str(number)) for number in range(count)]
+
+
 class Copy:
     """A copy of the checkout, with the package as it would be installed, for one mutant at a time."""
 
     def __init__(self, root: Path, folder: Path) -> None:
-        """Copy ``root`` into ``folder``."""
+        """Take a copy of ``root`` that lies in ``folder``: see `copied`."""
         self._root, self._tree, self._site = root, folder / "tree", folder / "site"
-        self._tree.mkdir(parents=True)
-        for each in root.iterdir():
-            if each.is_dir() and each.name not in _OF_THE_CHECKOUT:
-                shutil.copytree(each, self._tree / each.name, ignore=_GENERATED)
-            elif each.is_file():
-                shutil.copy2(each, self._tree)
-        for source, target in _PACKAGES.items():
-            shutil.copytree(root / source, self._site / target, ignore=_GENERATED)
-        compileall.compile_dir(self._site, quiet=2)
 
     def tried(self, mutant: Mutant, limits: Limits, *, wider: bool = True) -> Outcome:
         """Ask the mutant's tests, stage by stage, until one fails."""
