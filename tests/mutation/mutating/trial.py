@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,7 +50,9 @@ class Limits:
     """How long tests take without a mutant, found when they are first asked; threads may share it."""
 
     known: dict[Stage, float] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _locks: defaultdict[Stage, threading.Lock] = field(
+        default_factory=lambda: defaultdict(threading.Lock)
+    )
 
     def of(self, stage: Stage, copy: Copy) -> float:
         """Seconds after which a mutant counts as killed.
@@ -57,7 +60,7 @@ class Limits:
         Raises:
             BrokenTestsError: A test fails.
         """
-        with self._lock:
+        with self._locks[stage]:
             if stage not in self.known:
                 begin = time.monotonic()
                 status, said = copy.test(stage, None)
