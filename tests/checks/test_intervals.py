@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from wpk.checks.compare import units
+from wpk.checks.compare import compare, units
 from wpk.checks.intervals import accepted, ordered
 
 HALF, BFLOAT, SINGLE = np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)
@@ -133,3 +133,36 @@ def test_a_tolerance_is_broadcast() -> None:
     assert found[0].shape == (2, 3)
     assert (found[0] == 0.5).all()
     assert (found[1] == 1.5).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.bool_])
+@pytest.mark.parametrize("expected_type", [np.int64, np.float64])
+def test_every_integer_is_judged_as_by_the_comparison(dtype: type, expected_type: type) -> None:
+    least, most = (0, 1) if dtype is np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    values = [v for v in (-128, -7, -1, 0, 1, 5, 126, 127, 254, 255) if least <= v <= most]
+    pairs = [(v, t) for v in values for t in (0.0, 0.3, 1.0, 1.5, 2.0, 7.0, 1000.0, INF)]
+    expected = np.array([value for value, _ in pairs]).astype(expected_type)
+    tolerance = np.array([allowed for _, allowed in pairs])
+    found = accepted(expected, tolerance, np.dtype(dtype))
+    assert found is not None
+    for value, allowed, low, high in zip(expected, tolerance, *map(np.int64, found), strict=True):
+        for number in {low - 1, low, high, high + 1} & set(range(least, most + 1)):
+            right = compare(np.array([number]).astype(dtype), value[None], allowed[None]).passed
+            assert right is bool(low <= number <= high), (value, allowed, number)
+
+
+def test_an_integer_that_its_type_lacks_is_accepted_within_a_tolerance_alone() -> None:
+    expected, int8 = np.array([5, 300]), np.dtype(np.int8)
+    assert accepted(expected, np.zeros(2), int8) is None
+    found = accepted(expected, np.array([0.0, 200.0]), int8)
+    assert found is not None
+    assert [end.tolist() for end in found] == [[5, 100], [5, 127]]
+
+
+def test_many_of_what_is_no_number_are_accepted_and_no_number_is() -> None:
+    found = accepted(np.array([1.0, NAN, 2.0]), np.array([0.5, 0.5, 0.0]), SINGLE)
+    assert found is not None
+    low, high = (end.view(np.int32) for end in found)
+    assert (low[1], high[1]) == (0x7F800001, 0x7FFFFFFF)
+    assert found[0][[0, 2]].tolist() == [0.5, 2.0]
+    assert found[1][[0, 2]].tolist() == [1.5, 2.0]

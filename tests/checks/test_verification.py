@@ -1,6 +1,7 @@
 """Verification: what passes, and that it can fail."""
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,15 @@ def test_every_stage_is_told_from_its_begin_to_its_end(
     assert told == expected
 
 
+def test_onnx_runtime_must_be_there(
+    bundle: PlanBundle, small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = proof(lowered(bundle, small_model))
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(EngineError, match="verification needs onnxruntime"):
+        verify(bundle, passes, Emulator(), silent)
+
+
 def test_weights_of_another_seed_are_found(bundle: PlanBundle, other_model: Path) -> None:
     outcome = run(bundle, other_model)
     assert not outcome.passed
@@ -163,7 +173,10 @@ def test_the_first_failures_are_said(count: int, more: str) -> None:
         VerificationError, match=f"^the numbers disagree: {re.escape(shown)}{more}$"
     ):
         require_passed(outcome)
-    require_passed(Verification((right,), (), (unsaid, right)))
+    assert outcome.passed is False
+    fine = Verification((right,), (), (unsaid, right))
+    assert fine.passed is True
+    require_passed(fine)
 
 
 def test_operators_are_executed_in_turn_on_the_first_sample_in_doubt(

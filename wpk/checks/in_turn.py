@@ -43,17 +43,15 @@ def check_in_turn(
     steps = {step.operator.call: step for step in bundle.plan.steps if step.operator.call}
     runner = StepRunner(bundle, dims, engine.device)
     memory: dict[str, Array] = {}
-    done = 0
+    results = (each for each in reference.run(sample.arrays, memory) if each.node in steps)
     try:
-        for result in reference.run(sample.arrays, memory):
-            step = steps.get(result.node)
-            if step is not None:
-                progress("executing operators in turn", done, len(steps))
-                done += 1
-                wrong = _advance(runner, step, memory, result)
-                if wrong:
-                    return Check(name, Outcome.FAILED, f"{step.operator.name}: {wrong}")
-        progress("executing operators in turn", done, len(steps))
+        for done, result in enumerate(results):
+            progress("executing operators in turn", done, len(steps))
+            step = steps[result.node]
+            wrong = _advance(runner, step, memory, result)
+            if wrong:
+                return Check(name, Outcome.FAILED, f"{step.operator.name}: {wrong}")
+        progress("executing operators in turn", len(steps), len(steps))
         outputs = engine.run(sample.arrays)
     except LaunchError as failure:
         return Check(name, Outcome.FAILED, failure.what)

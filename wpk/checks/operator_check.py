@@ -4,7 +4,7 @@ What a kernel should not touch is checked too: its output is poisoned before, it
 counters must be zero and everything else in its buffers unchanged after.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -69,21 +69,20 @@ def check_operators(
         progress: Told of every step.
     """
     steps = bundle.plan.steps
-    by_call = {step.operator.call: step for step in steps if step.operator.call}
     runner = StepRunner(bundle, dims, device)
-    done = 0
-    for result in reference.run(inputs, memory):
-        step = by_call.get(result.node)
-        if step is not None:
-            progress("checking operators", done, len(steps))
-            yield runner.check(step, runner.prepare(step, memory, result))
-            done += 1
-    for step in steps:
-        if not step.operator.call:
-            progress("checking operators", done, len(steps))
-            yield runner.check(step, runner.prepare(step, memory, None))
-            done += 1
+    for done, (step, result) in enumerate(_in_order(steps, reference.run(inputs, memory))):
+        progress("checking operators", done, len(steps))
+        yield runner.check(step, runner.prepare(step, memory, result))
     progress("checking operators", len(steps), len(steps))
+
+
+def _in_order(
+    steps: Sequence[Step], results: Iterator[Reference]
+) -> Iterator[tuple[Step, Reference | None]]:
+    """Steps with what they should give as soon as that is known, then those that copy values."""
+    by_call = {step.operator.call: step for step in steps if step.operator.call}
+    yield from ((by_call[each.node], each) for each in results if each.node in by_call)
+    yield from ((step, None) for step in steps if not step.operator.call)
 
 
 @dataclass(frozen=True)
