@@ -7,6 +7,7 @@ import onnx
 import onnx_graphsurgeon as gs
 import pytest
 
+from wpk import blocks
 from wpk.checks import float64_nodes
 from wpk.checks.evaluation import Opinions
 from wpk.checks.pass_check import PassComparison, compare_graphs
@@ -141,6 +142,38 @@ def test_what_is_no_number_must_be_so_in_both() -> None:
     changed.nodes[0].inputs[1] = gs.Constant("other", np.array([0.5, np.nan], np.float32))
     (found,) = compare_graphs(original, flatten(changed), x).differences
     assert found.detail.startswith("1 of 2 elements differ; [1] is nan, the model's 3, ")
+
+
+def test_zeros_and_nothing_are_equal() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    m (float[2] x, float[N,0] e) => (float[2] y, float[N,0] z) { y = Neg(x)  z = Exp(e) }"""
+    inputs = {"x": np.zeros(2, np.float32), "e": np.zeros((3, 0), np.float32)}
+    found = compare_graphs(flatten(graph(text)), flatten(graph(text)), inputs)
+    assert (found.compared, found.bounded, found.differences) == (2, 0, [])
+
+
+@pytest.mark.parametrize("place", [0, 31, 57, 99])
+def test_one_element_of_many_is_found(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 8)
+    text = '<ir_version: 8, opset_import: ["": 17]> m (float[100] x) => (float[100] y)'
+    original, changed = graph(text + "{ y = Neg(x) }"), graph(text + "{ y = Mul(x, x) }")
+    factors = np.full(100, -1.0)
+    factors[place] -= 2.0**-30
+    changed.nodes[0].inputs[1] = rounded_constant("factors", factors, np.float32)
+    x = {"x": np.arange(1, 101, dtype=np.float32)}
+    (found,) = compare_graphs(flatten(original), flatten(changed), x).differences
+    assert found.detail.startswith(f"1 of 100 elements differ; [{place}] is ")
+
+
+def test_every_output_of_a_node_is_compared() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> m (float[4] x) => (float[2] y, float[2] z)
+    { a, z = Split(x)  b = Neg(a)  y = Neg(b) }"""
+    changed = graph(text)
+    changed.nodes[0].outputs[0].name = "another"
+    changed.nodes[0].inputs.append(gs.Constant("sizes", np.array([2, 2])))
+    x = {"x": np.arange(4, dtype=np.float32)}
+    found = compare_graphs(flatten(graph(text)), flatten(changed), x)
+    assert (found.compared, found.differences) == (3, [])  # z, b and y
 
 
 INTEGERS = """<ir_version: 8, opset_import: ["": 17]>

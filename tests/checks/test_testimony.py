@@ -87,6 +87,12 @@ def test_a_constant_among_the_outputs_is_right_or_wrong(save: Save) -> None:
     assert outcomes(found) == {Outcome.OK}
 
 
+def test_an_output_that_is_the_same_whatever_the_weights_are_is_right_or_wrong(save: Save) -> None:
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[2, 8] x) => (float[2, 8] y)'
+    found = verified(save(text + "{ a = MatMul(x, m)  b = Abs(a)  c = Neg(b)  y = Relu(c) }"))
+    assert outcomes(found) == {Outcome.OK}
+
+
 @pytest.mark.parametrize("operator", ["Div", "Mod"])
 def test_nothing_is_divided_by_a_drawn_zero(save: Save, operator: str) -> None:
     text = '<ir_version: 8, opset_import: ["" : 17]> g (uint8[64] x, uint8[64] z) => (uint8[64] y)'

@@ -107,6 +107,8 @@ def test_weights_of_another_seed_are_found(bundle: PlanBundle, other_model: Path
     assert not outcome.passed
     with pytest.raises(VerificationError, match="the numbers disagree"):
         require_passed(outcome)
+    with pytest.raises(VerificationError, match="the numbers disagree"):
+        checked(bundle, proof(lowered(bundle, other_model)), Emulator(), silent)
 
 
 def test_one_disturbed_weight_tensor_is_found(
