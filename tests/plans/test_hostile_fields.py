@@ -84,13 +84,43 @@ for _ in range(8):
         ([put(*PROBLEM, "expression", "arguments", 0, "index", to=-1)], "reads operand -1"),
         ([put(*PROBLEM, "expression", "arguments", 0, "index", to=1000)], "reads operand 1000"),
         ([put(*PROBLEM, "expression", "arguments", 0, to={"type": "Acc"})], "does not follow"),
+        ([put(*W, "dtype", to="fp16")], r"inputs\[1\]: is fp32, the problem has fp16"),
+        (
+            [put(*W, "strides", to=[8, 1])],
+            r"inputs\[1\]: the problem reaches 64 bytes far, 32 are there",
+        ),
         # Values and ports.
+        ([put("arch", to="sm90")], r"plan.arch: 'sm90' is no architecture"),
+        ([put("arch", to="sm_90a\n")], r"plan.arch: 'sm_90a\\n' is no architecture"),
+        ([put("values", "y", "buffer", to="none")], r"y.buffer: no buffer is called 'none'"),
+        ([put("values", "y", "padding", to=2**20)], r"values.y: ends at byte 4194368 of buffer"),
+        ([put("values", "y", "padding", to=2**20 + 1)], r"y.padding: 1048577 is not within 0"),
+        ([put("inputs", 0, "shape", to=["n", 9])], r"inputs\[0\].shape: \(2, 9\), its value has"),
+        ([put("inputs", 0, "dtype", to="int8")], r"inputs\[0\].dtype: int8, its value has fp32"),
+        ([put("inputs", 0, "name", to="z")], r"inputs\[0\].name: no value is called 'z'"),
+        (
+            [put("free", to={"n": 2, "m": 8}), put("inputs", 0, "shape", to=["n", "m"])],
+            r"inputs\[0\].shape: only the leading dimension may be free",
+        ),
+        (
+            [
+                put("values", "x", "offset", to=4),
+                put("buffers", "bx", "bytes", to=["sum", 4, ["prod", 32, "n"]]),
+            ],
+            r"inputs\[0\]: the problem counts on 16 bytes, 'x' begins at 4",
+        ),
         ([put("values", "y", "strides", to=[4, 1])], r"y.strides: \(4, 1\) let elements"),
         ([put("values", "y", "leading", "value", to=4)], r"y.leading: 4 is not 1 x 2"),
         ([put("outputs", to=[])], r"plan.outputs: is empty"),
         ([put("free", to={"n": 2, "m": 3})], r"plan.free.m: no input decides it"),
         ([put("inputs", to=[])], r"plan.free.n: no input decides it"),
         # Steps.
+        ([put(*STEP, "launches", to=[])], r"steps\[0\].launches: is empty"),
+        ([put(*STEP, "inputs", 0, to="z")], r"inputs\[0\]: no value or weight is called 'z'"),
+        ([put(*STEP, "inputs", to=["x"])], r"steps\[0\].inputs: 1 names, the problem has 2"),
+        ([put(*OPERATOR, "outputs", to=["z"])], r"operator.outputs: \('z',\) is not one value"),
+        ([put(*OPERATOR, "outputs", to=["y", "x"])], r"operator.outputs: \('y', 'x'\) is not one"),
+        ([put(*OPERATOR, "outputs", to=[])], r"operator.outputs: \(\) is not one value"),
         ([put("steps", to=[])], r"outputs\[0\]: 'y' is used before all of it was written"),
         ([put(*STEP, "inputs", to=["w", "x"])], r"inputs\[0\]: holds constant 'w', the operator"),
         ([put(*OPERATOR, "inputs", to=["x"])], r"operator.inputs: 1 names"),
@@ -122,6 +152,28 @@ def test_a_field_that_lies_is_named(
     check(bundle.plan)
     with pytest.raises(PlanError, match=message):
         check(bundle.plan, *changes)
+
+
+def test_no_weight_has_the_name_of_a_value(bundle: PlanBundle) -> None:
+    weight = replace(bundle.plan.weights["w"], name="y")
+    plan = replace(bundle.plan, weights={**bundle.plan.weights, "y": weight})
+    with pytest.raises(PlanError, match=r"plan.weights.y: a value has the same name"):
+        check_plan(plan)
+
+
+def test_a_single_element_needs_no_stride(bundle: PlanBundle) -> None:
+    """An output of one column, along which nothing moves."""
+    plan = bundle.plan
+    fields = encode(plan, Plan)
+    for name in ("x", "y"):
+        fields["values"][name] |= {"shape": [2, 1], "strides": [1, 0], "logical_shape": [2, 1]}
+    for port in (fields["inputs"][0], fields["outputs"][0]):
+        port["shape"] = ["n", 1]
+    problem = fields["steps"][0]["operator"]["problem"]
+    problem["shape"] = [2, 1]
+    for tensor in (*problem["inputs"], problem["y"]):
+        tensor |= {"strides": [1, 0], "alignment": 4}
+    check_plan(decode(fields, Plan, "plan"))
 
 
 def chained(bundle: PlanBundle) -> Plan:

@@ -192,6 +192,8 @@ def spoil_chosen(measured: Measurement, **fields: float) -> Measurement:
         (lambda m: replace(m, tallies=(Tally("a", {"ok": -1}),)), r"counts less than nothing"),
         (lambda m: replace(m, curves=(Curve("a", "", ((2, 1.0), (1, 1.0))),)), r"do not rise"),
         (lambda m: replace(m, curves=(Curve("a", "", ((1, 0.0),)),)), r"0.0 is no time"),
+        (lambda m: replace(m, curves=(Curve("a", "", ((0, 1.0),)),)), r"do not rise from 1"),
+        (lambda m: replace(m, curves=(Curve("a", "", ((1, 1.0), (1, 0.5))),)), r"do not rise"),
     ],
 )
 def test_a_plan_with_impossible_times_is_refused(
@@ -204,11 +206,25 @@ def test_a_plan_with_impossible_times_is_refused(
         check_plan(replace(plan, steps=(replace(step, evidence=evidence),)))
 
 
+def test_a_plan_may_have_counted_and_seen_nothing(bundle: PlanBundle, tuned: Tuned) -> None:
+    plan = measured_plan(bundle, tuned)
+    (step,) = plan.steps
+    tallies = (Tally("a", {}), Tally("b", {"ok": 0}))
+    curves = (Curve("a", "", ()), Curve("a", "", ((1, 1.0),)))
+    measured = replace(measured_with(tuned), tallies=tallies, curves=curves)
+    evidence = replace(step.evidence, measurement=measured)
+    check_plan(replace(plan, steps=(replace(step, evidence=evidence),)))
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
         ({"chosen": "fastest"}, "'fastest' is none"),
         ({"undone": ("nobody",)}, "no operator 'nobody'"),
+        (
+            {"variants": (EngineVariant("mixed", 4e-6, 1e-6, 3e-6, 0, 1),)},
+            r"variants\[0\].median_seconds: 4e-06 lies outside of its band",
+        ),
     ],
 )
 def test_a_plan_whose_engines_refer_to_nothing_is_refused(

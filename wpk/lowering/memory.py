@@ -104,9 +104,8 @@ def lay_out(sizes: Mapping[_Name, int], may_share: Callable[[_Name, _Name], bool
         )
         candidate = 0
         for start, end in taken:
-            if candidate + sizes[name] <= start:
-                break
-            candidate = max(candidate, end)
+            if candidate + sizes[name] > start:
+                candidate = max(candidate, end)
         offsets[name] = candidate
     end = max((offset + sizes[name] for name, offset in offsets.items()), default=0)
     return Layout(offsets, end)

@@ -26,10 +26,9 @@ MAX_DIGEST_BYTES = 256
 
 _NAME = re.compile(r"plan\.(json|sha256)|weights\.safetensors|kernels/[0-9a-f]{64}\.(cubin|cu)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_ZIP64_FROM = zipfile.ZIP64_LIMIT - 2**20
 
 Writer = tuple[int, Callable[[BinaryIO], None]]
-"""An upper bound of a member's bytes, and what writes them."""
+"""How many bytes a member has, and what writes them."""
 
 
 def write_container(path: Path, members: dict[str, Writer]) -> None:
@@ -39,11 +38,11 @@ def write_container(path: Path, members: dict[str, Writer]) -> None:
         OutputError: The file cannot be written.
     """
     with atomic_file(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
-        for name, (limit, write) in members.items():
+        for name, (size, write) in members.items():
             info = zipfile.ZipInfo(name, _EPOCH)
             info.create_system = 3
             info.external_attr = 0o644 << 16
-            with archive.open(info, "w", force_zip64=limit >= _ZIP64_FROM) as member:
+            with archive.open(info, "w", force_zip64=size > zipfile.ZIP64_LIMIT) as member:
                 write(member)  # type: ignore[arg-type]  # zipfile types its writer as IO[bytes]
 
 

@@ -64,12 +64,11 @@ def _local_header(info: zipfile.ZipInfo, large: bool) -> bytes:
 def _end(count: int, size: int, start: int) -> bytes:
     """What follows the directory of ``count`` members and ``size`` bytes that begins at ``start``."""
     end, limit = b"", zipfile.ZIP64_LIMIT
-    if start > limit or size > limit or count > zipfile.ZIP_FILECOUNT_LIMIT:
+    if start > limit or size > limit:  # of members there are never so many
         counted = (count, count, size, start)
         end += struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, _LARGE, _LARGE, 0, 0, *counted)
         end += struct.pack("<4sLQL", b"PK\x06\x07", 0, start + size, 1)
-    few = min(count, 0xFFFF)
-    last = (b"PK\x05\x06", 0, 0, few, few, min(size, _FULL), min(start, _FULL), 0)
+    last = (b"PK\x05\x06", 0, 0, count, count, min(size, _FULL), min(start, _FULL), 0)
     return end + struct.pack("<4s4H2LH", *last)
 
 

@@ -30,13 +30,13 @@ def _check_operator(measured: Measurement, path: str) -> None:
     if measured.in_engine_seconds is not None and not 0 <= measured.in_engine_seconds < inf:
         raise wrong(f"{path}.in_engine_seconds", f"{measured.in_engine_seconds!r} is no time")
     for index, tally in enumerate(measured.tallies):
-        if min(tally.statuses.values(), default=0) < 0:
+        if any(count < 0 for count in tally.statuses.values()):
             raise wrong(f"{path}.tallies[{index}].statuses", "counts less than nothing")
     for index, curve in enumerate(measured.curves):
         where = f"{path}.curves[{index}].points"
         _check_seconds([seconds for _, seconds in curve.points], where)
         trials = [trial for trial, _ in curve.points]
-        if trials != sorted(set(trials)) or min(trials, default=1) < 1:
+        if trials != sorted(set(trials)) or any(trial < 1 for trial in trials):
             raise wrong(where, "trials do not rise from 1")
 
 

@@ -41,14 +41,27 @@ _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 
 
 def write_weights(stream: BinaryIO, weights: Mapping[str, NDArray[np.generic]]) -> None:
-    """Write arrays; the same arrays give the same bytes whatever the mapping's order.
+    """Write arrays; the same arrays give the same bytes whatever the mapping's order."""
+    stream.write(_header(weights))
+    for name in _in_order(weights):
+        stream.write(array_bytes(weights[name]))
 
-    Larger element types come first, so that every array is aligned to its elements.
-    """
-    names = sorted(weights, key=lambda n: (-weights[n].itemsize, n))
+
+def weights_bytes(weights: Mapping[str, NDArray[np.generic]]) -> int:
+    """The bytes that `write_weights` writes."""
+    return len(_header(weights)) + sum(each.nbytes for each in weights.values())
+
+
+def _in_order(weights: Mapping[str, NDArray[np.generic]]) -> list[str]:
+    """Names, those of larger element types first, so that every array is aligned to its elements."""
+    return sorted(weights, key=lambda n: (-weights[n].itemsize, n))
+
+
+def _header(weights: Mapping[str, NDArray[np.generic]]) -> bytes:
+    """All in front of the arrays, its length included."""
     header: dict[str, Any] = {}
     offset = 0
-    for name in names:
+    for name in _in_order(weights):
         array = weights[name]
         dtype = from_numpy(array.dtype)
         if dtype is None:
@@ -61,10 +74,7 @@ def write_weights(stream: BinaryIO, weights: Mapping[str, NDArray[np.generic]]) 
         offset += array.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
-    stream.write(len(text).to_bytes(8, "little"))
-    stream.write(text)
-    for name in names:
-        stream.write(array_bytes(weights[name]))
+    return len(text).to_bytes(8, "little") + text
 
 
 def array_digest(array: NDArray[np.generic]) -> str:
@@ -75,11 +85,6 @@ def array_digest(array: NDArray[np.generic]) -> str:
 def array_bytes(array: NDArray[np.generic]) -> memoryview:
     """The bytes of an array in row-major order, without a copy where it lies so already."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def weights_bytes(weights: Mapping[str, NDArray[np.generic]]) -> int:
-    """An upper bound of the bytes that `write_weights` writes."""
-    return sum(each.nbytes + len(name) * 6 + 256 for name, each in weights.items()) + 256
 
 
 def read_weights(data: bytes) -> dict[str, NDArray[np.generic]]:
@@ -128,5 +133,6 @@ def _view(body: memoryview, entry: object, path: str) -> NDArray[np.generic]:
 
 def _are_sizes(data: object) -> bool:
     return isinstance(data, list) and all(
-        isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 2**48 for size in data
+        isinstance(size, int) and not isinstance(size, bool) and 0 <= size < _MAX_ELEMENTS
+        for size in data
     )
