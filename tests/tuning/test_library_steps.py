@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
 from wpk.device.presence import GpuFacts
 from wpk.device.rotation import Region
-from wpk.dtypes import Precision
+from wpk.dtypes import DType, Precision
 from wpk.engine.devices import open_for_checks
 from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
+from wpk.launch import Launch
 from wpk.lowering.model import lower_model
 from wpk.plans.assembly import Setting, assemble
 from wpk.plans.fields import MAX_BYTES
@@ -208,6 +210,25 @@ def test_a_plan_whose_library_step_is_damaged_is_refused(
     plan = replace(bundle.plan, steps=(*before, damaged))
     with pytest.raises(PlanError, match=field):
         check_plan(plan)
+
+
+def test_a_library_reads_a_weight_that_is_there_in_its_layout(mixed: Found, bench: Bench) -> None:
+    bundle = bench.plan(mixed)
+    *before, last = bundle.plan.steps
+    weight = bundle.plan.weights[last.inputs[1]]
+    first, *sizes = weight.shape
+    fewer = replace(weight, shape=(first - 1, *sizes))
+    for changed, said in (
+        (replace(weight, packing=None), f"{weight.dtype}, packing None; cuDNN reads"),
+        (replace(weight, dtype=DType.INT8), f"int8, packing {weight.packing}; cuDNN reads"),
+        (fewer, f"cuDNN reads {prod(weight.shape) * weight.dtype.bytes} bytes, "),
+    ):
+        weights = {**bundle.plan.weights, weight.name: changed}
+        with pytest.raises(PlanError, match=rf"inputs\[1\]: {said}"):
+            check_plan(replace(bundle.plan, weights=weights))
+    launch = Launch("ab" * 32, "wpk_none", (1, 1, 1), (32, 1, 1), 0, ())
+    with pytest.raises(PlanError, match=r"launches: 1, and cuDNN computes it"):
+        check_plan(replace(bundle.plan, steps=(*before, replace(last, launches=(launch,)))))
 
 
 def test_all_whole_engines_are_compared_and_the_fastest_is_kept(mixed: Found, bench: Bench) -> None:

@@ -134,11 +134,12 @@ def _check_tensor(tensor: Tensor, rank: int, path: str) -> None:
         raise wrong(f"{path}.strides", f"{tensor.strides} for {rank} axes")
     for stride in tensor.strides:
         within(f"{path}.strides", stride, 0, MAX_BYTES)
-        if stride > 1 and stride * tensor.dtype.bytes % max(tensor.alignment, 1):
-            raise wrong(f"{path}.alignment", f"{tensor.alignment} bytes, with a stride of {stride}")
     within(f"{path}.padding", tensor.padding, 0, MAX_PADDING)
     if tensor.alignment not in _ALIGNMENTS or tensor.alignment < tensor.dtype.bytes:
         raise wrong(f"{path}.alignment", f"{tensor.alignment} bytes for {tensor.dtype}")
+    for stride in tensor.strides:
+        if stride > 1 and stride * tensor.dtype.bytes % tensor.alignment:
+            raise wrong(f"{path}.alignment", f"{tensor.alignment} bytes, with a stride of {stride}")
 
 
 def _expressions(problem: Problem) -> Iterator[tuple[str, Expression, int, bool]]:

@@ -89,7 +89,7 @@ class Region:
             at = min(offset // step, count - 1)
             found.append(at)
             offset -= at * step
-        return None if offset != 0 or min(found, default=0) < 0 else found[::-1]
+        return None if offset != 0 or any(at < 0 for at in found) else found[::-1]
 
     def _add(self, reach: list[int], first: Sequence[int], axis: Axis) -> bool:
         """Note how far another region's axis reaches along these; False where it leaves them."""
