@@ -138,6 +138,15 @@ def test_an_epilogue_counts_its_operands_and_operations() -> None:
     assert fused.others == 3 * 64 * 56 * 56
 
 
+def test_a_product_counts_its_operands_and_operations() -> None:
+    bias, residual = Tensor(DType.FP16, (0, 0, 0, 1)), Tensor(DType.FP16, (0, 0, 48, 1))
+    expression = apply("Add", apply("Add", Acc(), Operand(0)), Operand(1))
+    epilogue = Epilogue(expression, (bias, residual))
+    found = traffic(_matmul(10, 48, 30, Precision.FP16, epilogue=epilogue))
+    assert found.bytes == 2 * (10 * 30 + 30 * 48 + 10 * 48 + 48 + 10 * 48)
+    assert (found.products, found.others) == (2 * 10 * 48 * 30, 2 * 10 * 48)
+
+
 def test_broadcast_axes_count_once_and_overlaps_only_once() -> None:
     assert tensor_bytes(Tensor(DType.FP32, (0, 5, 1)), (7, 3, 5)) == 4 * 15
     windows = Tensor(DType.FP32, (1, 1))  # row i starts at element i
