@@ -1,6 +1,7 @@
 """The weights' member: where its arrays lie, and how large it is."""
 
 import io
+import json
 
 import ml_dtypes
 import numpy as np
@@ -59,3 +60,14 @@ def test_a_header_may_fill_the_member(spare: int) -> None:
 def test_a_member_begins_with_eight_bytes(size: int) -> None:
     with pytest.raises(PlanError, match="its header"):
         read_weights(bytes(size))
+
+
+@pytest.mark.parametrize("shape", [[0, 2**47], [0, *[1] * 14, 2**40], [*[1] * 15, 0]])
+def test_nothing_may_have_up_to_16_axes(shape: list[int]) -> None:
+    header = json.dumps({"w": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+    assert read_weights(len(header).to_bytes(8, "little") + header)["w"].shape == tuple(shape)
+
+
+def test_what_no_model_has_is_not_written() -> None:
+    with pytest.raises(TypeError, match="weight 'w' has element type float64"):
+        written({"w": np.ones(3)})
