@@ -49,6 +49,20 @@ def test_a_member_claims_no_more_than_its_kind_may(
     if limit is not None:
         assert f"claims {limit + 1} bytes of at most {limit}" in claiming(limit + 1)
     assert "of at most" not in claiming(limit or 2**50)
+    assert limit is not None or "its members claim" in claiming(path.stat().st_size)
+
+
+def test_an_encrypted_member_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = zipfile.ZipFile.infolist
+
+    def infolist(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+        found = listed(archive)
+        found[-1].flag_bits |= 1
+        return found
+
+    monkeypatch.setattr(zipfile.ZipFile, "infolist", infolist)
+    with pytest.raises(PlanError, match="has an encrypted member 'plan.sha256'"):
+        read_container(path)
 
 
 @pytest.mark.parametrize(
