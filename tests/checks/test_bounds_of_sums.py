@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from wpk.checks.bounded import KERNELS, Bounded, Call
+from wpk.checks.bounded import Bounded, Call
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
 from wpk.checks.reference_resize import resampling
@@ -80,6 +80,39 @@ def test_sums_of_a_convolution(
     sizes = [Bounded(np.abs(each.value)) for each in (x, w)]
     magnitudes = bounded(node, sizes).value
     close(bounded(node, [x, w]), 4 * (U + U * np.sqrt(terms)) * magnitudes)
+
+
+@pytest.mark.parametrize(
+    ("given", "alpha", "beta"), [({}, 1, 1), ({"alpha": -0.5}, -0.5, 1), ({"beta": -2.0}, 1, -2)]
+)
+def test_factors_of_a_gemm_are_one_where_it_does_not_say(
+    given: dict[str, float], alpha: float, beta: float
+) -> None:
+    x, w, b = exact(3, 5), exact(5, 7), exact(3, 1)
+    result = bounded(helper.make_node("Gemm", ["x", "w", "b"], ["y"], **given), [x, w, b])
+    sizes = abs(alpha) * np.abs(x.value) @ np.abs(w.value) + abs(beta) * np.abs(b.value)
+    close(result, 4 * U * (1 + np.sqrt(5)) * sizes)
+
+
+def test_products_of_a_batch() -> None:
+    x, w = drawn(2, 3, 4, 6), drawn(3, 6, 5)
+    (ex, ew), size, weight = errors(x, w), np.abs(x.value), np.abs(w.value)
+    expected = 4 * U * (1 + np.sqrt(6)) * (size @ weight) + ex @ weight + (size + ex) @ ew
+    close(bounded(helper.make_node("MatMul", ["x", "w"], ["y"]), [x, w]), expected)
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_a_convolution_without_groups_and_with_a_bias(op: str) -> None:
+    x, b = exact(2, 4, 6, 5), drawn(3)
+    w, terms = (exact(3, 4, 2, 3), 4 * 6) if op == "Conv" else (exact(4, 3, 2, 3), 4 * 6)
+    node = helper.make_node(op, ["x", "w", "b"], ["y"])
+    sizes = bounded(node, [Bounded(np.abs(each.value)) for each in (x, w, b)]).value
+    expected = 4 * (U + U * np.sqrt(terms)) * sizes + errors(b)[0].reshape(3, 1, 1)
+    close(bounded(node, [x, w, b]), expected)
+    without = helper.make_node(op, ["x", "w", ""], ["y"])
+    same = bounded(helper.make_node(op, ["x", "w"], ["y"]), [x, w])
+    assert same.error is not None
+    close(bounded(without, [x, w, None]), same.error)
 
 
 ROWS = pytest.mark.parametrize("rows", [(5, 12), (1, 12), (5, 1)])
@@ -165,13 +198,26 @@ def test_a_sum_that_may_be_nothing_has_any_logarithm() -> None:
     assert np.isposinf(result.error).all()
 
 
-@pytest.mark.parametrize(("opset", "axes"), [(24, (1,)), (11, (1, 2))])
-def test_softmax_of_exact_values(opset: int, axes: tuple[int, ...]) -> None:
+OPSETS = pytest.mark.parametrize(
+    ("opset", "given", "axes"),
+    [
+        *((opset, {"axis": 1}, (1,)) for opset in (13, 24)),
+        *((opset, {"axis": 1}, (1, 2)) for opset in (11, 12)),
+        (13, {}, (2,)),
+        (12, {}, (1, 2)),
+        (24, {"axis": -3}, (0,)),
+        (11, {"axis": -1}, (2,)),
+    ],
+)
+
+
+@OPSETS
+def test_softmax_of_exact_values(opset: int, given: dict[str, int], axes: tuple[int, ...]) -> None:
     x = exact(4, 5, 6)
-    result = bounded(helper.make_node("Softmax", ["x"], ["y"], axis=1), [x], opset=opset)
+    result = bounded(helper.make_node("Softmax", ["x"], ["y"], **given), [x], opset=opset)
     count = np.prod([x.value.shape[axis] for axis in axes])
     depth = np.abs(x.value - x.value.max(axis=axes, keepdims=True))
-    expected = result.value * 4 * U * (np.sqrt(count) + depth + 4) + KERNELS.smallest
+    expected = result.value * 4 * U * (np.sqrt(count) + depth + 4) + 2.0**-149
     close(result, expected)
 
 
@@ -179,16 +225,70 @@ def test_an_exponential_may_vanish() -> None:
     x = Bounded(np.array([[0.0, -200.0]]))
     result = bounded(helper.make_node("Softmax", ["x"], ["y"], axis=1), [x])
     assert result.error is not None
-    assert result.error[0, 1] >= 2.0**-149
+    assert result.error[0, 1] == pytest.approx(2.0**-149)
 
 
-@pytest.mark.parametrize(("opset", "axes"), [(24, (1,)), (11, (1, 2))])
-def test_log_softmax_of_exact_values(opset: int, axes: tuple[int, ...]) -> None:
+def test_errors_move_a_softmax_to_the_ends_of_what_the_others_leave() -> None:
+    x = Bounded(np.array([[0.0, 1.0, 1.5], [2.0, -2.0, 0.0]]), np.array([[0.5, 0.0, 0.25]] * 2))
+    result = bounded(helper.make_node("Softmax", ["x"], ["y"], axis=1), [x])
+    (e,) = errors(x)
+    expected = np.zeros((2, 3))
+    for i, j in np.ndindex(2, 3):
+        ends = []
+        for side in (-1, 1):
+            row = x.value[i] - side * e[i]
+            row[j] += 2 * side * e[i, j]
+            ends.append(abs(np.exp(row[j]) / np.exp(row).sum() - result.value[i, j]))
+        expected[i, j] = max(ends)
+    assert result.error is not None
+    np.testing.assert_allclose(result.error, expected, atol=100 * U)
+
+
+def test_no_probability_is_off_by_more_than_one() -> None:
+    x = Bounded(np.array([[0.0, -30.0]]), np.full((1, 2), 25.0))
+    result = bounded(helper.make_node("Softmax", ["x"], ["y"], axis=1), [x])
+    assert result.error is not None
+    assert result.error[0, 0] == 1.0
+    assert result.error[0, 1] == pytest.approx(1.0)
+
+
+def test_errors_move_a_log_softmax_by_their_own_and_by_the_logarithm_of_the_sum() -> None:
+    x = Bounded(np.array([[0.0, 1.0, 1.5], [2.0, -2.0, 0.0]]), np.array([[0.5, 0.0, 0.25]] * 2))
+    result = bounded(helper.make_node("LogSoftmax", ["x"], ["y"], axis=1), [x])
+    (e,) = errors(x)
+    low, right, high = (
+        np.log(np.exp(x.value + side * e).sum(axis=1, keepdims=True)) for side in (-1, 0, 1)
+    )
+    assert result.error is not None
+    expected = e + np.maximum(high - right, right - low)
+    np.testing.assert_allclose(result.error, expected, atol=100 * U)
+
+
+@OPSETS
+def test_log_softmax_of_exact_values(
+    opset: int, given: dict[str, int], axes: tuple[int, ...]
+) -> None:
     x = exact(4, 5, 6)
-    result = bounded(helper.make_node("LogSoftmax", ["x"], ["y"], axis=1), [x], opset=opset)
+    result = bounded(helper.make_node("LogSoftmax", ["x"], ["y"], **given), [x], opset=opset)
     count = np.prod([x.value.shape[axis] for axis in axes])
     largest = np.abs(x.value.max(axis=axes, keepdims=True))
     close(result, 4 * U * (np.sqrt(count) + np.abs(result.value) + largest))
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("axis", [1, 2, -1])
+def test_a_layer_whose_rows_have_several_axes(axis: int, count: int) -> None:
+    """Scale alone errs, so what it multiplies shows; nothing says an epsilon."""
+    v = RNG.standard_normal((4, 5, 6))
+    shape = v.shape[axis:]
+    g = Bounded(RNG.standard_normal(shape), np.full(shape, 0.5))
+    node = helper.make_node("LayerNormalization", ["x", "g", "b"][:count], ["y"], axis=axis)
+    result = bounded(node, [Bounded(v * 1e-3), g, exact(*shape)][:count])
+    rows = (v * 1e-3).reshape(*v.shape[:axis], -1)
+    d = rows - rows.mean(-1, keepdims=True)
+    normal = np.abs(d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)).reshape(v.shape)
+    assert result.error is not None
+    np.testing.assert_allclose(result.error, normal * 0.5, atol=200 * U)
 
 
 @pytest.mark.parametrize("wrong", [(), (0,), (1,), (2,)])
@@ -236,3 +336,29 @@ def test_coordinates_of_a_resampling_are_moved_along_every_axis() -> None:
         ends = [np.abs(how(x.value, {axis: side * 4 * U}) - result.value) for side in (-1, 1)]
         expected = expected + np.maximum(*ends)
     close(result, expected)
+
+
+def test_a_resampling_by_sizes_and_one_that_repeats() -> None:
+    x = drawn(1, 2, 4, 5)
+    sizes = Bounded(np.array([1, 2, 8, 15]))
+    node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode="linear")
+    by_scales = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")
+    scales = Bounded(np.array([1.0, 1.0, 2.0, 3.0]))
+    same = bounded(by_scales, [x, None, scales])
+    found = bounded(node, [x, None, None, sizes])
+    assert same.error is not None
+    close(found, same.error)
+    repeated = bounded(helper.make_node("Upsample", ["x", "s"], ["y"]), [x, scales], opset=9)
+    exact, error = (
+        np.repeat(np.repeat(a, 2, axis=2), 3, axis=3) for a in (np.abs(x.value), errors(x)[0])
+    )
+    close(repeated, 4 * U * exact + error)
+
+
+def test_no_coordinate_of_another_resampling_is_moved() -> None:
+    x, scales = drawn(1, 1, 4, 5), Bounded(np.array([1.0, 1.0, 2.0, 3.0]))
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="cubic")
+    sizes, moved = (
+        bounded(node, [Bounded(a), None, scales]).value for a in (np.abs(x.value), errors(x)[0])
+    )
+    close(bounded(node, [x, None, scales]), 4 * U * sizes + moved)

@@ -82,6 +82,12 @@ CUT: dict[str, Case] = {
         {"x": _array(N, 4, 6), "k": _array(N, 4, 6), "v": _array(N, 4, 6)},
         {"m": _array(1, 1, 4, 4), "back": np.array([0, 4, -1])},
     ),
+    "a softmax that does not say its axis": (
+        [make_node("Softmax", ["x"], ["y"])],
+        {"x": _array(N, 8)},
+        {},
+    ),
+    "a vector that is transposed": ([make_node("Transpose", ["x"], ["y"])], {"x": _array(N)}, {}),
     "weights that are converted": (
         [
             make_node("Cast", ["w"], ["wide"], to=onnx.TensorProto.DOUBLE),
@@ -102,6 +108,36 @@ WHOLE: dict[str, Case] = {
         [make_node("Transpose", ["x"], ["y"], perm=[1, 0])],
         {"x": _array(N, 8)},
         {},
+    ),
+    "the batch moves where nothing says so": (
+        [make_node("Transpose", ["x"], ["y"])],
+        {"x": _array(N, 8)},
+        {},
+    ),
+    "a softmax over the batch, counted from the end": (
+        [make_node("Softmax", ["x"], ["y"], axis=-2)],
+        {"x": _array(N, 8)},
+        {},
+    ),
+    "weights that are transposed": (
+        [make_node("Transpose", ["w"], ["t"]), make_node("MatMul", ["x", "t"], ["y"])],
+        {"x": _array(N, 8)},
+        {"w": _array(3, 8)},
+    ),
+    "a vector times weights": (
+        [make_node("MatMul", ["x", "w"], ["y"])],
+        {"x": _array(N)},
+        {"w": _array(N, 3)},
+    ),
+    "rows times a vector": (
+        [make_node("MatMul", ["x", "w"], ["y"])],
+        {"x": _array(N, 8)},
+        {"w": _array(8)},
+    ),
+    "rows times several matrices": (
+        [make_node("MatMul", ["x", "w"], ["y"])],
+        {"x": _array(N, 8)},
+        {"w": _array(2, 8, 3)},
     ),
     "a softmax over the batch": (
         [make_node("Softmax", ["x"], ["y"], axis=0)],
@@ -151,6 +187,11 @@ WHOLE: dict[str, Case] = {
         {"x": _array(N, 0)},
         {},
     ),
+    "a reshape to nothing": (
+        [_target(N, 0), make_node("Reshape", ["x", "t"], ["y"], allowzero=1)],
+        {"x": _array(N, 0)},
+        {},
+    ),
     "samples beside what a reshape made of them": (
         [_target(N, 1, N), make_node("Reshape", ["x", "t"], ["r"]), make_node("Add", "xr", ["y"])],
         {"x": _array(N, N)},
@@ -163,6 +204,11 @@ WHOLE: dict[str, Case] = {
     ),
     "the batch is split": (
         [make_node("Split", ["x", "sizes"], ["y", "rest"], axis=0)],
+        {"x": _array(N, 8)},
+        {"sizes": np.array([2, N - 2])},
+    ),
+    "the batch is split where nothing says so": (
+        [make_node("Split", ["x", "sizes"], ["y", "rest"])],
         {"x": _array(N, 8)},
         {"sizes": np.array([2, N - 2])},
     ),
@@ -193,6 +239,14 @@ def test_is_cut_and_gives_what_the_whole_gives(case: str, monkeypatch: pytest.Mo
     assert parts.memory.shape == whole.memory.shape
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_two_samples_are_enough(count: int) -> None:
+    node = make_node("Relu", ["x"], ["y"])
+    assert samples([node], {"x": _array(count, 1)}, {}) == max(1, count)
+    assert samples([node], {"x": _array(count)}, {}) == max(1, count)
+    assert samples([node], {"x": _array()}, {}) == 1
+
+
 @pytest.mark.parametrize("case", WHOLE)
 def test_stays_whole(case: str) -> None:
     assert samples(*WHOLE[case]) == 1
@@ -204,6 +258,25 @@ def test_parts_that_are_exchanged_are_seen(monkeypatch: pytest.MonkeyPatch) -> N
     right = _stored(nodes, batched, fixed).value
     monkeypatch.setattr(body_module, "in_parts", lambda n, f: f(slice(None, None, -1)))
     assert not np.allclose(_stored(nodes, batched, fixed).value, right)
+
+
+@pytest.mark.parametrize(
+    ("cores", "count", "parts"),
+    [(3, 7, [(0, 2), (2, 4), (4, 7)]), (8, 2, [(0, 1), (1, 2)]), (1, 3, [(0, 3)])],
+)
+def test_a_core_has_a_part_and_no_part_is_empty(
+    cores: int, count: int, parts: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: range(cores) if pid == 0 else [])
+    seen: list[tuple[int, int]] = []
+
+    def evaluate(part: slice) -> list[Array]:
+        seen.append((part.start, part.stop))
+        return [np.arange(part.start, part.stop)]
+
+    (whole,) = in_parts(count, evaluate)
+    assert sorted(seen) == parts
+    assert whole.tolist() == list(range(count))
 
 
 def test_an_error_in_a_part_is_the_callers() -> None:

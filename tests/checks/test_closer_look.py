@@ -6,8 +6,8 @@ import pytest
 from numpy.typing import NDArray
 
 from wpk.checks.closer_look import CloserLook, distance
-from wpk.checks.disturbed import DisturbedModel
-from wpk.checks.limits import LIMITS, OutputError
+from wpk.checks.disturbed import DisturbedModel, Noise
+from wpk.checks.limits import LIMITS, Limit, OutputError
 from wpk.checks.model_check import check_outputs
 from wpk.dtypes import Precision
 from wpk.plans.plan import Check, Outcome
@@ -151,3 +151,146 @@ def test_distances_between_what_is_not_finite() -> None:
     a = np.array([1.0, np.nan, np.inf, np.nan, 1.0, np.inf])
     b = np.array([2.0, np.nan, np.inf, 1.0, np.inf, -np.inf])
     assert distance(a, b).tolist() == [1.0, 0.0, 0.0, np.inf, np.inf, np.inf]
+
+
+class Moved:
+    """A model whose output is moved in one run of several: by what weak or strong disturbances do."""
+
+    def __init__(self, right: NDArray[np.generic], weak: object, strong: object) -> None:
+        self._right, self._by = right, {1.0: weak, 8.0: strong}
+        self.asked: list[Noise] = []
+
+    def outputs(self, noise: Noise | None = None) -> dict[str, NDArray[np.generic]]:
+        if noise is None:
+            return {"y": self._right}
+        self.asked.append(noise)
+        return {"y": self._right + self._by[noise.strength] if noise.seed == 2 else self._right}
+
+
+WEAK_RUNS = [Noise(1.0, seed) for seed in range(5)]
+ALL_RUNS = [*WEAK_RUNS, *(Noise(8.0, seed) for seed in range(24))]
+RMS = 0.25
+MIXED = np.concatenate([np.zeros(30), np.full(10, 2 * RMS)])
+ZEROS, ONE = np.zeros(40), np.array([RMS])
+LITTLE = 2.0**-30
+
+
+def first(count: int, value: float, rest: float = 0.0) -> NDArray[np.float64]:
+    """Some of forty elements that have a value."""
+    return np.where(np.arange(40) < count, value, rest)
+
+
+def judged(
+    off: object,
+    weak: object,
+    strong: object = 0.0,
+    right: NDArray[np.float64] = MIXED,
+    limit: Limit = Limit(0.0, 0.0),  # noqa: B008 (it cannot be changed)
+) -> tuple[Outcome, str]:
+    """An output off by so much where disturbances move it by so much, in units of 0.25."""
+    model = Moved(right, np.multiply(weak, RMS), np.multiply(strong, RMS))
+    look = CloserLook(model)  # type: ignore[arg-type]
+    found = look.floats("y", right + np.multiply(off, RMS), right, limit)
+    assert model.asked in (WEAK_RUNS, ALL_RUNS)
+    return found
+
+
+OK = "no further than roundings at every node move it; {} undecided"
+DECIDED = "which says nothing: roundings at every node decide {} of 40 elements"
+HALF = "which says nothing: roundings at every node move half of it by {} of its RMS"
+FAR = "{} of 40 elements are further off than roundings at every node move them"
+
+
+@pytest.mark.parametrize(
+    ("off", "weak", "strong", "said"),
+    [
+        # Six times what an element, or most of them, was moved by.
+        (6 / 128, 1 / 128, 0.0, OK.format(0)),
+        (first(1, 6 / 128 + LITTLE), 1 / 128, 0.0, FAR.format(1)),
+        (first(1, 6 / 128), first(1, 0.0, 1 / 128), 0.0, FAR.format(1)),
+        (first(1, 6 / 130), first(1, 0.0, 1 / 128), 0.0, OK.format(0)),
+        (first(1, 6 / 16), first(1, 1 / 16), 0.0, OK.format(0)),
+        (first(2, 6 / 16), first(1, 1 / 16), 0.0, FAR.format(1)),
+        # Twice what strong disturbances do is a tie, but not that of half the elements.
+        (first(4, 1 / 8), 1 / 128, 1 / 16, OK.format(4)),
+        (first(5, 1 / 8), 1 / 128, 1 / 16, DECIDED.format(5)),
+        (first(1, 1 / 8 + LITTLE), 1 / 128, 1 / 16, FAR.format(1)),
+        (first(2, 1 / 8), 1 / 128, first(1, 1 / 16), FAR.format(1)),
+        (1 / 8, 1 / 128, 1 / 16, FAR.format(0)),
+        # Half of the RMS says nothing of an element, a twentieth for most of them nothing of all.
+        (0.0, first(4, 1 / 12), 0.0, OK.format(4)),
+        (0.0, first(5, 1 / 12), 0.0, DECIDED.format(5)),
+        (0.0, first(5, 1 / 12.1), 0.0, OK.format(0)),
+        (0.0, 0.049, 0.0, OK.format(0)),
+        (0.0, first(30, 0.05), 0.0, HALF.format("5.0e-02")),
+        (0.0, first(21, 0.05), 0.0, HALF.format("5.0e-02")),
+        (0.0, first(19, 0.05), 0.0, OK.format(0)),
+    ],
+)
+def test_how_far_elements_may_be_off(off: object, weak: object, strong: object, said: str) -> None:
+    assert judged(off, weak, strong)[1] == said
+
+
+@pytest.mark.parametrize(
+    ("off", "right", "fails"),
+    [
+        (first(1, 1 / 4), MIXED, False),
+        (first(1, 1 / 4 + LITTLE), MIXED, True),
+        (1 / 16, MIXED, False),
+        (1 / 16 + LITTLE, MIXED, True),
+        (first(19, 1 / 8), MIXED, False),
+        (1 / 16, ONE, False),
+        (1 / 16 + LITTLE, ONE, True),
+    ],
+)
+def test_limits_hold_where_roundings_do_less(
+    off: object, right: NDArray[np.float64], *, fails: bool
+) -> None:
+    outcome, _ = judged(off, 1 / 1024, right=right, limit=Limit(1 / 16, 1 / 4))
+    assert outcome is (Outcome.FAILED if fails else Outcome.OK)
+
+
+@pytest.mark.parametrize(
+    ("off", "weak", "strong", "said"),
+    [
+        (0.0, 0.0, 0.0, OK.format(0)),
+        (0.0, first(4, LITTLE), 0.0, OK.format(4)),
+        (0.0, 4 * LITTLE, 0.0, DECIDED.format(40)),
+        (0.0, 0.24, 0.0, HALF.format("6.0e-02")),  # of 1
+        (first(1, LITTLE), 0.0, 0.0, FAR.format(1)),
+        (LITTLE, 0.0, LITTLE, FAR.format(0)),
+    ],
+)
+def test_no_limit_holds_for_an_output_of_zeros(
+    off: object, weak: object, strong: object, said: str
+) -> None:
+    assert judged(off, weak, strong, right=ZEROS, limit=Limit(1.0, 1.0))[1] == said
+
+
+def test_what_is_not_finite_has_no_part_in_the_rms() -> None:
+    right = np.concatenate([MIXED, [np.inf, -np.inf, np.nan]])
+    limit = Limit(1 / 16, 1 / 4)
+    assert judged(1 / 16, 0.0, right=right, limit=limit)[0] is Outcome.OK
+    assert judged(1 / 16 + LITTLE, 0.0, right=right, limit=limit)[0] is Outcome.FAILED
+    assert judged(0.0, 0.0, right=np.full(3, np.nan))[1] == OK.format(0)
+
+
+@pytest.mark.parametrize(
+    ("flipped", "weak", "strong", "said"),
+    [
+        (0, 0, 0, OK.format(0)),
+        (0, first(4, 1), 0, OK.format(4)),
+        (1, first(1, 1), 1, OK.format(1)),
+        (4, first(2, 1), first(4, 1), OK.format(4)),
+        (5, first(2, 1), first(5, 1), DECIDED.format(5)),
+        (4, first(1, 1), first(3, 1), "1 of 40 elements that no rounding changes differ"),
+    ],
+)
+def test_integers_that_strong_disturbances_change_are_ties(
+    flipped: int, weak: object, strong: object, said: str
+) -> None:
+    right = np.arange(40)
+    model = Moved(right, np.asarray(weak, np.int64), np.asarray(strong, np.int64))
+    actual = right + first(flipped, 1).astype(np.int64)
+    assert CloserLook(model).integers("y", actual, right)[1] == said  # type: ignore[arg-type]
+    assert model.asked == (WEAK_RUNS if flipped < 2 else ALL_RUNS)

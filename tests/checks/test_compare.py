@@ -4,7 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from wpk.checks.compare import compare
+from wpk import blocks
+from wpk.checks.compare import Comparison, compare
 from wpk.checks.limits import LIMITS
 from wpk.checks.model_check import check_outputs, output_error
 from wpk.dtypes import Precision
@@ -30,6 +31,25 @@ def test_names_the_worst_element() -> None:
     assert found.example == "[0, 1] is 9.0, expected 2.0"
 
 
+@pytest.mark.parametrize("place", [0, 5, 17, 99])
+def test_the_worst_of_all_blocks_is_named(place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 8)
+    expected = np.arange(100.0)
+    actual = expected + 0.5
+    actual[place] -= 0.75
+    actual[50] = expected[50] + 0.25
+    found = compare(actual, expected, np.full(100, 0.125))
+    assert (found.wrong, found.total, found.worst) == (100, 100, 4.0)
+    actual[place] = expected[place] - 2
+    found = compare(actual, expected, np.full(100, 0.125))
+    assert (found.worst, found.example) == (16.0, f"[{place}] is {place - 2.0}, expected {place}.0")
+
+
+def test_nothing_is_right() -> None:
+    empty = np.zeros((2, 0), np.float32)
+    assert compare(empty, empty, None) == Comparison(0, 0, 0.0, "")
+
+
 @pytest.mark.parametrize(
     ("actual", "expected", "right"),
     [
@@ -52,6 +72,18 @@ def test_overflow_to_infinity_fits_a_value_beyond_the_type() -> None:
     assert not passes([-np.inf, 0, 0], [70000.0, 0, 0], np.float16)
     assert not passes([np.inf, 0, 0], [60000.0, 0, 0], np.float16)
     assert passes([60000.0, 0, 0], [60000.0, 0, 0], np.float16)
+    near = np.array([65000.0]), np.array([600.0])
+    assert compare(np.array([np.inf], np.float16), *near).passed  # 65600 rounds to it
+    assert compare(np.array([-np.inf], np.float16), -near[0], near[1]).passed
+    assert not compare(np.array([np.inf], np.float16), near[0], np.array([500.0])).passed
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_infinity_fits_where_the_tolerance_reaches_beyond_the_type(sign: float) -> None:
+    """65504 is the largest number of fp16, and from 65520 on all are rounded to infinity."""
+    written, expected = np.array([sign * np.inf], np.float16), np.array([sign * 65500.0])
+    assert compare(written, expected, np.array([21.0])).passed
+    assert not compare(written, expected, np.array([19.0])).passed
 
 
 def test_bf16_is_compared_as_numbers() -> None:
@@ -74,6 +106,42 @@ def test_a_boolean_may_be_either_where_it_is_undecided() -> None:
     right, allowed = np.array([True, False, True]), np.array([1.0, 1.0, 0.0])
     assert compare(~right, right, allowed).wrong == 1
     assert compare(np.array([False, True, True]), right, allowed).passed
+
+
+def test_a_byte_that_is_neither_0_nor_1_is_no_boolean() -> None:
+    written, right = np.array([0, 1, 2], np.uint8).view(np.bool_), np.array([False, True, True])
+    assert compare(written, right, None).wrong == 1
+    assert compare(written, right, np.ones(3)).wrong == 1
+    assert compare(written[:2], right[:2], None).passed
+
+
+@pytest.mark.parametrize(
+    ("values", "tolerance"),
+    [
+        (np.array([1.0, np.nan, np.inf, -np.inf], np.float32), np.full(4, 0.5)),
+        (np.array([1.0, -2.0], np.float32), np.zeros(2)),
+        (np.array([3, 2**60]), np.array([0.0, 1.0])),
+        (np.array([3, 4]), None),
+        (np.zeros((0, 3), np.float32), np.zeros((0, 3))),
+        (np.zeros(0, np.int64), None),
+    ],
+)
+def test_nothing_is_wrong_about_what_is_expected(
+    values: np.ndarray, tolerance: np.ndarray | None
+) -> None:
+    assert compare(values, values, tolerance) == Comparison(0, values.size, 0.0, "")
+
+
+def test_the_worst_of_many_elements_is_named_wherever_it_lies() -> None:
+    """More of them than are compared at a time."""
+    shape = (3, 70000)
+    for place in [(0, 7), (1, 3), (2, 69999)]:
+        written = np.zeros(shape, np.float32)
+        written[0, 5] = written[1, 69000] = written[2, 60000] = 0.25
+        written[place] = -0.5
+        found = compare(written, np.zeros(shape), np.full(shape, 0.125))
+        assert (found.wrong, found.total, found.worst) == (4, 210000, 4.0)
+        assert found.example == f"[{place[0]}, {place[1]}] is -0.5, expected 0.0"
 
 
 def test_errors_are_relative_to_the_rms() -> None:

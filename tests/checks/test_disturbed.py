@@ -1,8 +1,10 @@
 """Models in float64, disturbed by roundings: how much, where, and where not."""
 
+import tracemalloc
 from collections.abc import Mapping
 
 import graph_text
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -41,6 +43,71 @@ def test_a_product_is_moved_as_its_factors_are_rounded(precision: Precision) -> 
     error = np.sqrt(np.mean((y - right) ** 2)) / np.sqrt(np.mean(right**2))
     # Two factors, each moved uniformly by up to u (fp32: 2 u), and the result once more.
     assert 0.3 * ROUNDOFF[precision] < error < 6 * ROUNDOFF[precision]
+
+
+ZEROS = np.zeros((16, 64), np.float32)
+STORED = {**ROUNDOFF, Precision.TF32: 2.0**-24}
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize(
+    ("body", "value", "sizes"),
+    [("y = Exp(x)", 1.0, 1), ("y = Tanh(x)", 0.0, 1), ("y = Cos(x)", 1.0, 2)],
+)
+def test_a_result_is_moved_by_a_rounding_of_16_bits_or_two_of_fp32(
+    body: str, value: float, sizes: int, precision: Precision
+) -> None:
+    """Of its own size, or of that of 1, or of both; a strong disturbance hides that it is rounded."""
+    right, y = moved(body, precision, Noise(64.0, 0), ZEROS)
+    assert (right == value).all()
+    u = STORED[precision]
+    most = 64 * sizes * (2 * u if u == 2.0**-24 else u)
+    for side in (-1, 1):
+        assert 0.97 * most < (side * (y - right)).max() < 1.02 * most
+
+
+def test_zeros_are_moved_by_the_smallest_number_of_the_type() -> None:
+    _, y = moved("y = Neg(x)", Precision.FP16, x=ZEROS)
+    assert np.unique(np.abs(y)).tolist() == [0.0, 2.0**-24, 2.0**-23]  # the input, and once more
+    for precision in (Precision.FP32, Precision.BF16):
+        assert not moved("y = Neg(x)", precision, x=ZEROS)[1].any()
+
+
+@pytest.mark.parametrize(("to", "smallest"), [(10, 2.0**-24), (16, 2.0**-133)])
+def test_zeros_of_the_model_s_own_types_are_moved(to: int, smallest: float) -> None:
+    body = f"h = Cast<to = {to}>(x)  y = Cast<to = 1>(h)"
+    _, y = moved(body, Precision.FP32, x=ZEROS)
+    assert np.unique(y).tolist() == [-smallest, 0.0, smallest]
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "roundoff"),
+    [
+        ("float16", np.float16, 2.0**-11),
+        ("bfloat16", ml_dtypes.bfloat16, 2.0**-8),
+        ("float", np.float32, 0.0),
+        ("double", np.float64, 0.0),
+    ],
+)
+@pytest.mark.parametrize(
+    "body", ["y = Abs(x)", "c = Constant<value = bool {1}>()  y = Where(c, x, x)"]
+)
+def test_inputs_have_types_of_their_own(body: str, kind: str, dtype: type, roundoff: float) -> None:
+    x = np.ones((16, 64), dtype)
+    right, y = moved(body, Precision.FP32, Noise(16.0, 0), x, kind)
+    assert np.abs(y - right).max() == pytest.approx(16 * roundoff, rel=0.05)
+
+
+def test_what_nobody_reads_any_more_takes_no_memory() -> None:
+    body = "".join(f"h{i} = Neg({f'h{i - 1}' if i else 'x'})  " for i in range(30))
+    graph = graph_text.flat(f"(float[65536] x) => (float[65536] y) {{ {body} y = Exp(h29) }}")
+    model = DisturbedModel(graph, Precision.BF16, {"x": np.zeros(65536, np.float32)})
+    model.outputs(NOISE)
+    tracemalloc.start()
+    model.outputs(NOISE)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 12 * 65536 * 8
 
 
 def test_the_same_seed_moves_alike_and_nothing_is_moved_without() -> None:
@@ -159,7 +226,10 @@ def test_a_mean_and_what_it_is_subtracted_from_round_apart(body: str) -> None:
     x = X[:, :3].reshape(16, 3, 1)
     model = DisturbedModel(graph_text.flat(text, given), Precision.FP32, {"x": x})
     assert not model.outputs()["y"].any()
-    made = np.abs(model.outputs(NOISE)["y"])
+    drawn = model.outputs(NOISE)["y"]
+    assert (drawn[:, 0] > 0).any()
+    assert (drawn[:, 0] < 0).any()
+    made = np.abs(drawn)
     scale = s if "Instance" in body else s[:1]
     size = np.abs(x[:, :, 0] * scale / np.sqrt(1e-5)) * 2.0**-24
     assert (made[:, :, 0] <= 3 * size).all()

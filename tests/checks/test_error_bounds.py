@@ -1,12 +1,15 @@
 """Error bounds: they hold for fp32 arithmetic, they are not generous, and every operator has one."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.bounded import Bounded, Call, rounding
+from wpk.checks.bounded import FLOAT64, Bounded, Call, rounding
 from wpk.checks.error_bounds import RULES, bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
 from wpk.dtypes import DType
@@ -172,6 +175,21 @@ def test_errors_move_a_softmax_no_further_than_its_bound(op: str) -> None:
         assert (result.error <= error + error.max(axis=1, keepdims=True) + 2e-5).all()
 
 
+@pytest.mark.parametrize("size", [1.0, 20.0, 200.0])
+def test_errors_that_exchange_the_largest_move_a_softmax_no_further_than_its_bound(
+    size: float,
+) -> None:
+    rng = np.random.default_rng(1)
+    x, error = rng.standard_normal((60, 4)) * size, rng.uniform(0, 2 * size, (60, 4))
+    x[0], error[0] = [0, -50, -60, -70], size
+    text = "y = Softmax <axis = 1> (x)"
+    result = bounded(text, [Bounded(x, error)])
+    assert result.error is not None
+    for signs in np.ndindex(*(2,) * 4):
+        moved = bounded(text, [Bounded(x + error * (2 * np.array(signs) - 1))]).value
+        assert (np.abs(moved - result.value) <= result.error * (1 + 1e-12)).all()
+
+
 def test_a_comparison_near_its_threshold_may_flip() -> None:
     x = np.array([0.0, 1.0])
     inputs = [Bounded(x, np.full(2, 0.01)), Bounded(np.array([0.005, 0.005]))]
@@ -180,3 +198,71 @@ def test_a_comparison_near_its_threshold_may_flip() -> None:
     error = bound_error(Call(evaluate, inputs, outputs, U))
     assert error is not None
     assert error.tolist() == [1.0, 0.0]
+
+
+X, W = np.array([[-1.5], [0.75]]), np.array([0.5, -2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "inputs", "size"),
+    [
+        *(
+            (f"y = {op}(x, w)", (X, W), lambda y, x: abs(y))
+            for op in ("Add", "Sub", "Mul", "PRelu")
+        ),
+        ("y = Sum(x, w, x)", (X, W, X), lambda y, x: 2 * abs(x) + abs(W)),
+        *((f"y = {op}(x, w)", (X, W), lambda y, x: 8 * abs(y)) for op in ("Div", "Mod")),
+        ("y = Pow(x, w)", (X**2, W), lambda y, x: 8 * abs(y)),
+        *((f"y = {op}(x)", (X**2,), lambda y, x: 8 * abs(y)) for op in ("Sqrt", "Log")),
+        ("y = Swish(x)", (X,), lambda y, x: 8 * (abs(y) + abs(x))),
+    ],
+)
+def test_functions_err_by_roundings_of_their_size(
+    text: str, inputs: tuple[np.ndarray, ...], size: Callable[..., np.ndarray]
+) -> None:
+    if "Mod(" in text:
+        text = text.replace("(x", " <fmod = 1> (x")
+    result = bounded(text, [Bounded(each) for each in inputs])
+    np.testing.assert_allclose(result.error, U * size(result.value, inputs[0]), rtol=1e-12)
+
+
+def test_both_errors_remain_where_one_limits_the_other_in_another_form() -> None:
+    x = Bounded(np.array([[-1.0], [0.05], [2.0]]), np.array([[0.1], [0.1], [0.2]]))
+    y = Bounded(np.array([0.0, 1.5]), np.array([0.0, 0.3]))
+    evaluate = NodeEvaluator(node("y = Max(x, w)"), OPSETS)
+    outputs = evaluate([x.value, y.value])
+    forms = replace(FLOAT64, other_forms=True)
+    error = bound_error(Call(evaluate, [x, y], outputs, U, forms))
+    np.testing.assert_allclose(error, [[0.1, 0.3], [0.1, 0.3], [0.2, 0.3]], rtol=1e-12)
+
+
+def test_the_margin_of_a_padding_errs_as_its_value_does() -> None:
+    x, pads = Bounded(X, np.array([[0.1], [0.2]])), Bounded(np.array([0, 1, 0, 0]))
+    padded = bounded("y = Pad(x, w, b)", [x, pads, Bounded(np.array(5.0), np.array(0.3))])
+    assert padded.error is not None
+    assert padded.error.tolist() == [[0.3, 0.1], [0.3, 0.2]]
+    exact = bounded("y = Pad(x, w, b)", [Bounded(X), pads, Bounded(np.array(5.0), np.array(0.3))])
+    assert exact.error is not None
+    assert exact.error.tolist() == [[0.3, 0.0], [0.3, 0.0]]
+    plain = bounded("y = Pad(x, w)", [x, pads])
+    assert plain.error is not None
+    assert plain.error.tolist() == [[0.0, 0.1], [0.0, 0.2]]
+
+
+class Counted(NodeEvaluator):
+    """Counts how often it is evaluated."""
+
+    count = 0
+
+    def __call__(self, arrays: Sequence[np.ndarray | None]) -> list[np.ndarray]:
+        self.count += 1
+        return super().__call__(arrays)
+
+
+def test_what_no_kernel_computes_is_tried_four_times_upwards_and_downwards() -> None:
+    x, error = np.array([1.0, 5.0, 0.0]), np.array([0.5, 0.0, 0.25])
+    evaluate = Counted(node("y = Atan(x)"), OPSETS)
+    found = bound_error(Call(evaluate, [Bounded(x, error)], [np.arctan(x)], U))
+    most = np.arctan(1.0) - np.arctan(0.5 - 8 * U)  # upwards it is less
+    np.testing.assert_allclose(found, 4 * most + 8 * U * np.arctan(x), rtol=1e-9)
+    assert evaluate.count == 4

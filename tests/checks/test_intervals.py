@@ -125,6 +125,51 @@ def test_nothing_is_accepted_where_the_type_lacks_the_number() -> None:
     assert accepted(np.array([300]), None, np.dtype(np.int8)) is None
     assert accepted(np.array([1.0, 1 / 3]), np.zeros(2), HALF) is None
     assert accepted(np.array([NAN]), None, HALF) is None
+    assert accepted(np.array([1.0, 3.39617752923046e38]), np.array([0.5, NAN]), BFLOAT) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most"), [(np.int32, 2**31 - 1), (np.int64, 2**63 - 1024), (np.uint32, 2**32 - 1)]
+)
+def test_large_integers_stay_within_their_type(dtype: type, most: int) -> None:
+    expected = np.array([most, most - 2048, 9, 2**31 - 1], dtype)
+    found = accepted(expected, np.array([5.0, 1024.0, INF, 0.0]), np.dtype(dtype))
+    assert found is not None
+    low, high = (end.tolist() for end in found)
+    least = max(int(np.iinfo(dtype).min), -(2**63))
+    assert high == [most, most - 1024, most, 2**31 - 1]
+    assert low[1:] == [most - 3072, least, 2**31 - 1]
+    assert low[0] <= most
+
+
+@pytest.mark.parametrize("place", [0, 65535, 65536, 69999])
+@pytest.mark.parametrize(
+    ("tolerance", "dtype"), [(None, HALF), (0.0, HALF), (0.0, np.dtype(np.int16))]
+)
+def test_one_of_many_elements_that_the_type_lacks(
+    place: int, tolerance: float | None, dtype: np.dtype
+) -> None:
+    expected = np.arange(70000) % 1000
+    allowed = None if tolerance is None else np.full(expected.shape, tolerance)
+    found = accepted(
+        expected.reshape(2, -1), None if allowed is None else allowed.reshape(2, -1), dtype
+    )
+    assert found is not None
+    assert all(np.array_equal(end.reshape(-1), expected) for end in found)
+    expected[place] = 4097 if dtype == HALF else 100001
+    assert accepted(expected, allowed, dtype) is None
+
+
+def test_each_element_has_its_own_interval() -> None:
+    expected = np.array([0.0, 1.0, INF, -4.0, 70000.0])
+    tolerance = np.array([0.0, 0.25, 0.0, 2.0, 1.0])
+    found = accepted(expected, tolerance, HALF)
+    assert found is not None
+    low, high = found
+    assert np.signbit(low[0])
+    assert not np.signbit(high[0])
+    assert low.tolist()[1:] == [0.75, INF, -6.0, INF]
+    assert high.tolist()[1:] == [1.25, INF, -2.0, INF]
 
 
 def test_a_tolerance_is_broadcast() -> None:

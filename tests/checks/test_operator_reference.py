@@ -1,7 +1,9 @@
 """The reference of a graph: what its products may round."""
 
+import math
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
@@ -34,20 +36,87 @@ def test_samples_are_computed_by_themselves_where_only_weights_are_shared(
     np.testing.assert_allclose(found.outputs["y"], right)
 
 
-def test_products_of_tf32_round_an_operand_that_memory_did_not_round() -> None:
+SIXTEEN_BITS = {np.float16: "float16", ml_dtypes.bfloat16: "bfloat16"}
+EXACT, FP32, TF32 = 5.25, 9.0, 2.0**15 + 5.25
+"""Tolerances of a product of ones in units of 2^-24: of exact products, and of rounded operands."""
+
+OPERANDS = [
+    (np.float32, np.float32, FP32, TF32),
+    *((np.float32, each, EXACT, TF32) for each in SIXTEEN_BITS),
+    *((each, np.float32, EXACT, TF32) for each in SIXTEEN_BITS),
+    *((each, each, EXACT, EXACT) for each in SIXTEEN_BITS),
+]
+
+
+@pytest.mark.parametrize("precision", list(Precision))
+@pytest.mark.parametrize(("left", "right", "expected", "of_tf32"), OPERANDS)
+def test_products_round_operands_that_memory_did_not_round(
+    precision: Precision, left: type, right: type, expected: float, of_tf32: float
+) -> None:
     function = """<opset_import: ["" : 17], domain: "wpk"> product (a, b) => (y)
-    { l = Cast<to = 1>(a) y = MatMul(l, b) }"""
+    { l = Cast<to = 1>(a) r = Cast<to = 1>(b) y = MatMul(l, r) }"""
+    names = {np.float32: "float", **SIXTEEN_BITS}
     model = onnx.parser.parse_model(
-        """<ir_version: 8, opset_import: ["" : 17, "wpk" : 1]>
-        g (float16[1, 1] a, float[1, 1] b) => (float[1, 1] y) { y = wpk.product(a, b) }"""
+        f"""<ir_version: 8, opset_import: ["" : 17, "wpk" : 1]>
+        g ({names[left]}[1, 1] a, {names[right]}[1, 1] b) => (float[1, 1] y)
+        {{ y = wpk.product(a, b) }}"""
     )
     model.functions.append(onnx.parser.parse_function(function))
-    graph = gs.import_onnx(model)
-    inputs = {"a": np.ones((1, 1), np.float16), "b": np.ones((1, 1), np.float32)}
+    inputs = {"a": np.ones((1, 1), left), "b": np.ones((1, 1), right)}
+    (product,) = GraphReference(gs.import_onnx(model), precision).run(inputs, {})
+    found = float(product.tolerances["y"][0, 0]) * 2**24
+    assert found == pytest.approx(of_tf32 if precision is Precision.TF32 else expected, rel=1e-4)
 
-    def tolerance(precision: Precision) -> float:
-        (product,) = GraphReference(graph, precision).run(inputs, {})
-        return float(product.tolerances["y"][0, 0])
 
-    assert tolerance(Precision.TF32) == pytest.approx(4 * 2.0**-11, rel=0.01)
-    assert tolerance(Precision.FP32) < 2.0**-20
+@pytest.mark.parametrize("dtype", [np.float32, *SIXTEEN_BITS])
+def test_every_output_lies_in_memory_in_its_type(dtype: type) -> None:
+    name = {np.float32: "float", **SIXTEEN_BITS}[dtype]
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g ({name}[2, 3] x) => ({name}[2, 3] y, int64[2] s, {name}[2, 2] t, int64[2, 2] i)
+        <int64[1] two = {{2}}>
+        {{ y = Exp(x) s = Shape(x) t, i = TopK(y, two) }}"""
+    )
+    x = np.linspace(-1, 1, 6).reshape(2, 3).astype(dtype)
+    memory: dict[str, np.ndarray] = {}
+    found = list(GraphReference(gs.import_onnx(model), Precision.FP32).run({"x": x}, memory))
+    assert {key: each.dtype for key, each in memory.items()} == {
+        **dict.fromkeys(("x", "y", "t"), np.dtype(dtype)),
+        **dict.fromkeys(("s", "i", "two"), np.dtype(np.int64)),
+    }
+    exact = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(found[0].outputs["y"], exact, rtol=1e-14)
+    np.testing.assert_array_equal(memory["y"], exact.astype(dtype))
+    assert memory["s"].tolist() == [2, 3]
+    assert memory["i"].tolist() == [[2, 1], [2, 1]]
+    assert [list(each.tolerances) for each in found] == [["y"], [], ["t"]]
+
+
+def test_what_has_no_type_lies_in_memory_as_fp32() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[3] x) => (float[3] y) { h = Exp(x) y = Neg(h) }"""
+    )
+    memory: dict[str, np.ndarray] = {}
+    x = np.linspace(0, 1, 3).astype(np.float32)
+    first, _ = GraphReference(gs.import_onnx(model), Precision.FP16).run({"x": x}, memory)
+    assert memory["h"].dtype == np.float32
+    assert list(first.tolerances) == ["h"]
+
+
+def test_a_boolean_has_a_tolerance_where_it_is_undecided() -> None:
+    function = """<opset_import: ["" : 17], domain: "wpk"> less (a, b) => (y)
+    { e = Exp(a) y = Less(e, b) }"""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17, "wpk" : 1]>
+        g (float[3] a, float[3] b) => (bool[3] y, bool[3] z)
+        { y = wpk.less(a, b) z = Less(a, b) }"""
+    )
+    model.functions.append(onnx.parser.parse_function(function))
+    one = np.ones(3, np.float32)
+    inputs = {"a": one, "b": np.array([1.0, math.e, 3.0], np.float32)}
+    tied, exact = GraphReference(gs.import_onnx(model), Precision.FP32).run(inputs, {})
+    assert tied.tolerances["y"].tolist() == [0.0, 1.0, 0.0]
+    assert tied.outputs["y"].tolist()[::2] == [False, True]
+    assert exact.tolerances == {}
+    assert exact.outputs["z"].tolist() == [False, True, True]

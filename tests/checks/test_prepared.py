@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from wpk import blocks
 from wpk.blocks import BLOCK, by_blocks
-from wpk.checks.allowed import same
-from wpk.checks.prepared import Prepared
+from wpk.checks.allowed import allow, same
+from wpk.checks.operator_reference import Reference
+from wpk.checks.prepared import Prepared, prepare
 from wpk.checks.region import Region
 from wpk.dtypes import DType
 from wpk.execution import Bytes
 from wpk.extent import Extent
 from wpk.lowering.program import Value
+from wpk.pipeline import optimize
+from wpk.plans.plan import Buffer, Plan
+from wpk.plans.plan_file import read_plan
 from wpk.problems import Tensor
 
 N, C, H, W, PADDING, OFFSET, SIZE = 2, 5, 3, 4, 3, 64, 1027
@@ -165,6 +172,113 @@ def test_nan_is_right_where_nan_is_expected() -> None:
     Region(left["b"], given.output.value, given.output.access, {}).elements()[0, 0, 2, 0] = 1.0
     assert not given.fits(left)
     assert not passes_thoroughly(given, left)
+
+
+def test_a_copy_of_a_part_leaves_the_rest() -> None:
+    whole = prepared(DType.FP32, None, is_copy=True)
+    access = (Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
+    given = replace(
+        whole, output=replace(whole.output, access=access), expected=whole.expected[:, :2]
+    )
+    left = {name: image.copy() for name, image in given.images.items()}
+    Region(left["b"], given.output.value, access, {}).elements()[...] = given.expected
+    assert given.fits(left)
+    assert passes_thoroughly(given, left)
+    Region(left["b"], given.output.value, whole.output.access, {}).elements()[1, 2, 0, 0] = 0
+    assert not given.fits(left)
+    assert given.stray(left) == 4
+
+
+def test_where_a_step_computes_other_elements_the_thorough_check_decides() -> None:
+    whole = prepared(DType.FP32, 0.1)
+    access = (Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
+    given = replace(whole, output=replace(whole.output, access=access))
+    left = after(whole)
+    assert given.compare(left).passed
+    assert given.stray(left) > 0
+    assert not given.fits(left)
+
+
+def test_words_across_each_other_are_left_to_the_thorough_check() -> None:
+    given = prepared(DType.FP32, None)
+    value = replace(given.output.value, offset=OFFSET + 2)
+    given = replace(
+        given,
+        output=replace(given.output, value=value),
+        expected=given.expected.astype(np.float32).astype(np.float64),
+    )
+    given.output.poison()
+    left = after(given)
+    assert passes_thoroughly(given, left)
+    assert not given.fits(left)
+
+
+@pytest.mark.parametrize("dtype", [DType.FP16, DType.FP32, DType.INT8])
+def test_the_memory_that_it_takes_is_that_of_images_and_intervals(dtype: DType) -> None:
+    given = prepared(dtype, 0.1)
+    allowed = allow(
+        given.output, lambda image: replace(given.output, image=image).elements(),
+        given.expected, given.tolerance,
+    )  # fmt: skip
+    assert allowed is not None
+    held = sum(each.nbytes for each in given.images.values())
+    held += allowed.first.nbytes + allowed.span.nbytes
+    assert held <= given.bytes < held + 2 * dtype.bytes
+
+
+PLACES = {"p_last": 64, "a": 2048, "x": 4096, "y": 16}
+"""Offsets in one buffer: of what a step reads and writes, of another value, of one that is not known."""
+
+DIMS = {"batch": 2}
+
+
+@pytest.fixture
+def plan(small_model: Path, tmp_path: Path) -> Plan:
+    """The small network's, with some values in one buffer."""
+    optimize(small_model, tmp_path / "p", target="h200", precision="fp32", check="off")
+    plan = read_plan(tmp_path / "p").plan
+    values = {
+        name: replace(value, buffer="shared", offset=PLACES[name]) if name in PLACES else value
+        for name, value in plan.values.items()
+    }
+    return replace(plan, values=values, buffers={**plan.buffers, "shared": Buffer("shared", 8192)})
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_step_is_given_all_that_is_known_of_its_buffers(plan: Plan, copies: bool) -> None:
+    rng = np.random.default_rng(0)
+    memory = {
+        name: rng.standard_normal((2, *value.logical_shape[1:])).astype(np.float32)
+        for name, value in plan.values.items()
+        if name != "y"
+    }
+    right = Reference("", {"a": np.zeros((2, 6, 1, 1))}, {"a": np.full((2, 6, 1, 1), 0.5)})
+    step = next(each for each in plan.steps if each.operator.outputs == ("a",))
+    found = prepare(plan, step, DIMS, memory, None if copies else right)
+    image = np.zeros(8192, np.uint8)
+    for name in ("p_last", "x"):
+        data = memory[name].view(np.uint8).ravel()
+        image[PLACES[name] : PLACES[name] + data.size] = data
+    image[PLACES["a"] : PLACES["a"] + 2 * 6 * 4] = 0xFF
+    assert found.images.keys() == {"shared"}
+    np.testing.assert_array_equal(found.images["shared"], image)
+    assert found.output.image is found.images["shared"]
+    assert found.is_copy is copies
+    if copies:
+        assert found.expected.ravel().tolist() == memory["a"].ravel().tolist()
+        assert found.tolerance is None
+    else:
+        assert found.expected is right.outputs["a"]
+        assert found.tolerance is right.tolerances["a"]
+
+
+def test_every_buffer_of_a_step_has_an_image_and_its_weights_have_none(plan: Plan) -> None:
+    step = next(each for each in plan.steps if each.operator.outputs == ("r_last",))
+    right = Reference("", {"r_last": np.zeros((2, 9, 7, 6))}, {})
+    found = prepare(plan, step, DIMS, {}, right)
+    sizes = {name: image.size for name, image in found.images.items()}
+    assert sizes == {"shared": 8192, "r_last": 2 * 9 * 7 * 6 * 4}
+    assert found.tolerance is None
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 8 * BLOCK + 3, 40 * 8 * BLOCK + 5])

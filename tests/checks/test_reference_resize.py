@@ -11,6 +11,8 @@ from wpk.checks.bounded import KERNELS, Bounded, Call
 from wpk.checks.compare import compare
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
+from wpk.checks.reference_resize import resampling
+from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
 
 MODES = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
 
@@ -122,3 +124,89 @@ def test_a_tie_that_fp32_computes_exactly_is_decided() -> None:
     y, error = resized('coordinate_transformation_mode = "asymmetric"', x, floats(1, 2))
     assert y.tolist() == [[0.0, 0.0, 1.0, 1.0, 5.0, 5.0]]  # positions 0, 0.5, 1, 1.5, 2, 2.5
     assert error.max() < 1e-5
+
+
+LINEAR = {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}
+
+
+def test_moved_positions_are_off_where_fp32_rounds_them_and_along_their_axis_alone() -> None:
+    """The element of a ramp is its position."""
+    attributes = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+    how = resampling((2, 5, 4), None, [2, 13, 10], attributes)
+    assert how is not None
+    assert how.axes == [1, 2]
+    along = [np.arange(13) / 3, np.arange(10) / 3]
+    ramps = np.meshgrid(np.arange(5.0), 100 * np.arange(4.0), indexing="ij")
+    x = np.stack([sum(ramps), -sum(ramps)])
+    at = along[0][:, None] + 100 * along[1]
+    np.testing.assert_allclose(how(x), [at, -at], atol=1e-12)
+    for axis, unit in ((1, 1.0), (2, 100.0)):
+        for off in (-1e-3, 1e-3):
+            own = along[axis - 1]
+            moved = off * (own + 1) * (np.arange(own.size) % 3 != 0) * unit
+            expected = at + (moved[:, None] if axis == 1 else moved)
+            np.testing.assert_allclose(how(x, {axis: off}), [expected, -expected], atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("nearest", "expected"),
+    [
+        ("round_prefer_floor", [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2]),
+        ("round_prefer_ceil", [0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2]),
+        ("floor", [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]),
+        ("ceil", [0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2]),
+    ],
+)
+def test_the_nearest_of_quarters(nearest: str, expected: list[int]) -> None:
+    attributes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": nearest}
+    how = resampling((3, 2), np.array([4.0, 1.0]), None, attributes)
+    assert how is not None
+    x = np.array([[1.0, 2.0], [3.0, 5.0], [7.0, 11.0]])
+    np.testing.assert_array_equal(how(x), x[expected])
+
+
+@pytest.mark.parametrize("given", [{}, {"mode": None, "nearest_mode": None}])
+def test_what_is_not_given_is_the_nearest_by_half_pixels(given: dict[str, None]) -> None:
+    how = resampling((4,), np.zeros(0), [6], given)
+    assert how is not None
+    # positions -1/6, 1/2, 7/6, 11/6, 5/2, 19/6
+    assert how(np.arange(4.0)).tolist() == [0, 0, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize(
+    "special",
+    [
+        {"antialias": 1},
+        {"axes": [0, 1]},
+        {"keep_aspect_ratio_policy": "not_larger"},
+        {"mode": "cubic"},
+        {"coordinate_transformation_mode": "tf_crop_and_resize"},
+    ],
+)
+def test_what_lowering_does_not_carry_is_left_to_onnx(special: dict[str, object]) -> None:
+    attributes = {**LINEAR, "keep_aspect_ratio_policy": "stretch", "antialias": 0}
+    assert resampling((4, 5), None, [6, 7], attributes) is not None
+    assert resampling((4, 5), None, [6, 7], {**attributes, **special}) is None
+
+
+def test_cubic_is_what_onnx_runtime_gives() -> None:
+    x = np.random.default_rng(0).standard_normal((1, 1, 5, 6)).astype(np.float32)
+    case = NodeCase('Resize<mode = "cubic">(a, "", "", b)', (x, ints(1, 1, 8, 9)), (18,))
+    found = SecondOpinion({"": 18}).judge(
+        case.node(), case.inputs(), NodeEvaluator(case.node(), {"": 18})
+    )
+    assert found == Judgement(Verdict.AGREES)
+
+
+def test_an_axis_that_keeps_its_size_is_resampled_where_its_scale_is_not_one() -> None:
+    how = resampling((3, 3), np.array([1.25, 1.0], np.float32), None, LINEAR)
+    assert how is not None
+    assert how.axes == [0]
+    x = np.arange(9.0).reshape(3, 3)
+    np.testing.assert_allclose(how(x)[:, 0], [0.0, 2.4, 4.8])  # positions 0, 0.8, 1.6
+
+
+def test_sizes_are_products_of_fp32() -> None:
+    how = resampling((10,), np.array([0.7], np.float32), None, LINEAR)
+    assert how is not None
+    assert how(np.arange(10.0)).size == 7  # in float64 it were less than 7

@@ -76,14 +76,24 @@ def test_an_undecided_choice_may_be_either_branch() -> None:
     assert error == pytest.approx([0.1, 0.2, 2.3])
 
 
+def test_any_input_of_a_choice_may_err_alone() -> None:
+    c, x, y = Bounded(np.array([[True], [False]])), Bounded(np.ones(3)), Bounded(np.array(4.0))
+    off = Bounded(x.value, np.array([0.1, 0.2, 0.3]))
+    assert error_of("y = Where(c, x, y)", c, off, y) == [[0.1, 0.2, 0.3], [0.0] * 3]
+    far = Bounded(y.value, np.array(0.5))
+    assert error_of("y = Where(c, x, y)", c, x, far) == [[0.0] * 3, [0.5] * 3]
+    either = Bounded(c.value, np.array([[0.0], [1.0]]))
+    assert error_of("y = Where(c, x, y)", either, x, y) == [[0.0] * 3, [3.0] * 3]
+
+
 def test_the_same_infinity_in_both_branches_is_certain() -> None:
     both = Bounded(np.full(1, -np.inf))
     assert error_of("y = Where(c, x, y)", flags("t"), both, both) is None
 
 
 def test_a_cast_to_bool_is_undecided_near_zero() -> None:
-    x = near((0.0, 0.0), (0.0, 0.1), (0.05, 0.1), (0.2, 0.1))
-    assert error_of("y = Cast <to = 9> (x)", x) == [0.0, 1.0, 1.0, 0.0]
+    x = near((0.0, 0.0), (0.0, 0.1), (-0.05, 0.1), (0.2, 0.1), (-0.1, 0.1))
+    assert error_of("y = Cast <to = 9> (x)", x) == [0.0, 1.0, 1.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("to", [onnx.TensorProto.INT32, onnx.TensorProto.INT64])
@@ -132,6 +142,27 @@ def test_an_index_that_may_be_anything_chooses_anything() -> None:
     assert error_of("y = Gather(x, i)", Bounded(np.arange(3.0)), index) == [np.inf]
 
 
+def test_as_many_neighbours_of_an_index_are_looked_at_as_its_error_says() -> None:
+    x = Bounded(np.array([1.0, 2.0, 4.0, 8.0, 16.0, 0.0]), np.array([0.0, 0, 0, 0, 0.5, 0]))
+    index = Bounded(np.array([2, 2, 2, -2]), np.array([0.0, 1.0, 2.0, 1.0]))
+    assert error_of("y = Gather(x, i)", x, index) == [0.0, 4.0, 12.0 + 0.5, 16.0 + 0.5]
+
+
+@pytest.mark.parametrize(("reach", "far"), [(16.0, 16.0), (17.0, np.inf)])
+def test_an_index_is_looked_at_sixteen_steps_away(reach: float, far: float) -> None:
+    index = Bounded(np.array([3]), np.array([reach]))
+    assert error_of("y = Gather(x, i)", Bounded(np.arange(40.0)), index) == [far]
+
+
+def test_an_index_has_the_neighbours_of_its_axis() -> None:
+    x = Bounded(np.array([[0.0, 1.0, 3.0, 7.0], [0.0, 10.0, 30.0, 70.0]]))
+    index = Bounded(np.array([2, -1]), np.array([1.0, 1.0]))
+    assert error_of("y = Gather <axis = 1> (x, i)", x, index) == [[4.0, 4.0], [40.0, 40.0]]
+    assert error_of("y = Gather <axis = -1> (x, i)", x, index) == [[4.0, 4.0], [40.0, 40.0]]
+    row = Bounded(np.array(0), np.array(1.0))
+    assert error_of("y = Gather(x, i)", x, row) == [0.0, 9.0, 27.0, 63.0]
+
+
 def test_every_part_has_its_own_error() -> None:
     x = near((1.0, 0.1), (2.0, 0.2), (3.0, 0.3), (4.0, 0.4))
     text = "y, z = Split <num_outputs = 2> (x)"
@@ -168,10 +199,22 @@ def test_bounds_scale_with_the_arithmetic(text: str) -> None:
     np.testing.assert_allclose(fine, coarse * 2.0**-29, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("arithmetic", "least"), [(KERNELS, 2.0**-149), (FLOAT64, 2.0**-1074)])
+def test_what_is_less_than_the_smallest_number_may_be_nothing(
+    arithmetic: Arithmetic, least: float
+) -> None:
+    x = Bounded(np.array([0.0, -800.0]))
+    error = error_of("y = Softmax(x)", x, arithmetic=arithmetic)
+    assert error is not None
+    assert error[1] == least
+
+
 def test_float64_narrows_nowhere() -> None:
     x = Bounded(np.array([1.1]))
     assert error_of("y = Cast <to = 10> (x)", x) == pytest.approx([2**-11 * 1.1], rel=1e-3)
     assert error_of("y = Cast <to = 10> (x)", x, arithmetic=FLOAT64) is None
+    off = near((1.5, 0.25))
+    assert error_of("y = Cast <to = 10> (x)", off, arithmetic=FLOAT64) == [0.25]
 
 
 def stored(x: np.ndarray) -> Stored:

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from wpk.checks import unmoved
 from wpk.checks.unmoved import (
     INPUTS,
     moved_with_other_weights,
     moving_tensors,
     unmoved_outputs,
 )
+from wpk.dtypes import Precision
+from wpk.lowering.flat_graph import FlatGraph
 
 Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -60,6 +63,7 @@ def test_what_is_computed_from_the_elements_of_inputs_is_read_off_the_model() ->
         ("z = Sub(x, x)  y = Add(z, w)", False),
         ("a = Abs(x)  n = Neg(a)  y = Relu(n)", False),
         ("m = Identity(x)  y = Sub(x, m)", False),
+        ("a = Abs(x)  n = Neg(a)  y = Log(n)", False),  # no number for any weights
     ],
 )
 def test_an_output_is_silent_by_its_weights_or_by_its_architecture(
@@ -85,3 +89,42 @@ def test_other_weights_leave_shapes_as_they_are() -> None:
     model = graph_text.flat(text, constants)
     drawn = [{"x": np.full((1, 4), seed + 1, np.float32)} for seed in range(2)]
     assert moved_with_other_weights(model, drawn, {"y"}) == {"y"}
+
+
+def test_other_weights_are_quite_others_but_for_sign_and_kind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[Arrays] = []
+
+    class Model:
+        """Says what it should be executed with."""
+
+        def __init__(self, graph: FlatGraph, precision: Precision, inputs: Arrays) -> None:
+            drawn.append(graph.constants)
+
+        def outputs(self) -> Arrays:
+            return {"y": np.zeros(1)}
+
+    monkeypatch.setattr(unmoved, "DisturbedModel", Model)
+    size = 20000
+    constants = {
+        "variance": np.full(size, 0.01, np.float32),
+        "weights": np.tile(np.array([5, -5], np.float16), size // 2),
+        "zeros": np.zeros(size, np.float32),
+        "index": np.arange(3),
+    }
+    text = """(float[1] x) => (float[1] y) {
+        a = Add(variance, weights)  b = Add(a, zeros)  c = Gather(b, index)  y = Add(x, c) }"""
+    model = graph_text.flat(text, constants)
+    assert moved_with_other_weights(model, [{}, {}], {"y"}) == set()
+    first, again, second, _ = drawn  # twice, for two inputs each
+    assert first is again
+    for made in (first, second):
+        growth = np.log(made["variance"] / 0.01)  # no logarithm: a variance stays positive
+        assert np.median(np.abs(growth)) == pytest.approx(np.log(4), rel=0.05)
+        assert abs(np.median(growth)) < 0.1
+        assert np.std(made["weights"] / constants["weights"]) == pytest.approx(1.0, rel=0.02)
+        assert np.std(made["zeros"]) == pytest.approx(1.0, rel=0.02)
+        assert abs(np.mean(made["zeros"])) < 0.03
+        assert np.array_equal(made["index"], constants["index"])
+    assert not np.array_equal(first["zeros"], second["zeros"])

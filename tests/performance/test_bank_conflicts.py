@@ -74,17 +74,17 @@ def test_the_coefficient_weighs_accesses_by_their_count() -> None:
 
 
 def test_wide_accesses_take_passes_but_do_not_conflict() -> None:
-    accesses = tuple(SharedAccess(tuple(size * i for i in LANES), size) for size in (4, 8, 16))
+    accesses = tuple(SharedAccess(tuple(size * i for i in LANES), size, 1) for size in (4, 8, 16))
     assert shared_cost(accesses).coefficient == 1.0
     assert shared_cost(accesses).passes == pytest.approx((1 + 2 + 4) / 3)
 
 
 def test_phases_without_active_lanes_are_no_excuse() -> None:
     # Only the first quarter-warp is active, all its rows in the same four banks: 8 passes for 1.
-    access = SharedAccess(tuple(128 * i if i < 8 else -1 for i in LANES), 16)
+    access = SharedAccess(tuple(128 * i if i < 8 else -1 for i in LANES), 16, 1)
     assert shared_cost((access,)).coefficient == 8.0
 
 
 def test_nothing_loaded_means_no_conflicts() -> None:
-    assert shared_cost(()) == shared_cost((SharedAccess((-1,) * 32, 4),))
+    assert shared_cost(()) == shared_cost((SharedAccess((-1,) * 32, 4, 1),))
     assert shared_cost(()).coefficient == 1.0

@@ -117,12 +117,12 @@ def _walk(problem: Convolution) -> tuple[int, int, int]:
     ],
 )
 def test_convolutions_count_only_what_windows_reach(changes: dict[str, object]) -> None:
-    problem = _convolution(c=8, k=6, groups=2, **changes)
+    problem = _convolution(n=Extent(3), c=8, k=6, groups=2, **changes)
     problem = replace(problem, x=_nhwc(8, problem.h, problem.w), y=_nhwc(6, problem.p, problem.q))
     pairs, pixels, taps = _walk(problem)
     found = traffic(problem)
-    assert found.products == 2 * 6 * 4 * pairs
-    assert found.bytes == 2 * (8 * pixels + 6 * 4 * taps + 6 * problem.p * problem.q)
+    assert found.products == 2 * 3 * 6 * 4 * pairs
+    assert found.bytes == 2 * (3 * 8 * pixels + 6 * 4 * taps + 3 * 6 * problem.p * problem.q)
     assert found.products <= 2 * problem.macs
 
 
@@ -172,6 +172,12 @@ def test_a_precision_without_a_unit_is_bound_by_the_ordinary_cores() -> None:
     assert fastest_unit(Precision.BF16, find_target("rtx2080")) == ("ordinary cores", 10.1e12)
 
 
+def test_a_unit_that_is_as_fast_as_the_ordinary_cores_is_not_used() -> None:
+    for peak, unit in ((66.9e12, "ordinary cores"), (67e12, "tensor cores")):
+        target = replace(H200, peak_ordinary=66.9e12, peak_tensor=((Precision.FP16, peak),))
+        assert fastest_unit(Precision.FP16, target) == (unit, peak)
+
+
 def _copy(elements: int) -> Elementwise:
     tensor = Tensor(DType.FP32, (1,))
     return Elementwise(Extent(elements), (elements,), Operand(0), (tensor,), tensor)
@@ -184,6 +190,7 @@ def test_what_fits_l2_is_bound_by_l2_and_the_rest_by_global_memory() -> None:
     large = bound(_copy(1 << 28), H200)
     assert large.limiter == "global memory"
     assert large.seconds == pytest.approx(((2 << 30) - H200.l2_bytes) / 4.8e12)
+    assert (large.bytes, large.operations) == (2 << 30, 0)
 
 
 def test_the_bound_never_falls_when_a_problem_grows() -> None:
@@ -229,8 +236,9 @@ def test_attention_counts_its_products_and_no_scores_in_memory() -> None:
     assert found.bytes == 2 * 4 * 2 * 128 * 768 + 4 * 2 * 128
     assert found.products == 2 * 2 * 12 * 128 * 128 * (64 + 64)
     assert found.others == 2 * 12 * 128 * 128 * 12  # the mask's sum, and 11 of softmax
-    large = replace(attention, queries=8192, keys=8192)
-    assert bound(large, H200).limiter == "tensor cores"
+    large = bound(replace(attention, queries=8192, keys=8192), H200)
+    assert large.limiter == "tensor cores"
+    assert large.operations == 2 * 12 * 8192 * 8192 * (2 * (64 + 64) + 12)
 
 
 def _pooling(**changes: object) -> Pooling:
@@ -302,6 +310,7 @@ def test_rows_count_their_inputs_statistics_and_outputs() -> None:
         epilogue=Epilogue(),
     )
     assert (traffic(mean).bytes, traffic(mean).others) == (4 * (128 * 768 + 128), 128 * 768)
+    assert traffic(mean).products == 0
 
 
 def test_movement_counts_what_must_be_read() -> None:

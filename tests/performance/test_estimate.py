@@ -83,6 +83,35 @@ def test_conflicts_and_spent_registers_never_help(make_work: Make) -> None:
     assert estimate(make_work(registers=300), NOTHING, H200) == np.inf
 
 
+def test_loads_are_free_of_conflicts_where_nothing_is_said_of_them(make_work: Make) -> None:
+    work = make_work(thread_loads=2e4)
+    plain, twice = estimate(work, NOTHING, H200, 1.0), estimate(work, NOTHING, H200, 2.0)
+    assert estimate(work, NOTHING, H200) == plain < twice
+
+
+@pytest.mark.parametrize(
+    ("field", "nothing", "something"),
+    [
+        ("combined_bytes", 0.0, 4096.0),
+        ("in_cluster", False, True),
+        ("early", False, True),
+        ("thread_slots", 0.0, 500.0),
+        ("chain_cycles", 0.0, 500.0),
+        ("turns", 1.0, 2.0),
+        ("by_warpgroups", False, True),
+    ],
+)
+def test_what_is_not_said_of_schedules_they_do_not_do(
+    make_work: Make, field: str, nothing: float, something: float
+) -> None:
+    parts = {"combined_bytes": 4096.0} if field == "in_cluster" else {}
+    plain, none, some = (
+        estimate(make_work(**parts, **given), NOTHING, H200)
+        for given in ({}, {field: nothing}, {field: something})
+    )
+    assert plain == none != some
+
+
 def test_tensor_cores_are_faster(make_work: Make) -> None:
     plain = estimate(make_work(block_flops=1e9), NOTHING, H200)
     tensor = estimate(make_work(unit=Precision.FP16, block_flops=1e9), NOTHING, H200)

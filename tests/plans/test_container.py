@@ -61,7 +61,7 @@ def test_an_encrypted_member_is_refused(path: Path, monkeypatch: pytest.MonkeyPa
         return found
 
     monkeypatch.setattr(zipfile.ZipFile, "infolist", infolist)
-    with pytest.raises(PlanError, match="has an encrypted member 'plan.sha256'"):
+    with pytest.raises(PlanError, match=r"has an encrypted member 'plan\.sha256'"):
         read_container(path)
 
 

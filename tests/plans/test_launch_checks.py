@@ -141,6 +141,18 @@ def test_a_tensor_that_begins_between_aligned_places_is_refused(bundle: PlanBund
         check_plan(plan)
 
 
+def test_a_tensor_map_ends_where_the_buffer_does_in_which_its_value_lies(
+    bundle: PlanBundle,
+) -> None:
+    plan = bundle.plan
+    values = {**plan.values, "x": replace(plan.values["x"], offset=16)}
+    buffers = {**plan.buffers, "bx": replace(plan.buffers["bx"], bytes=16 + 64)}
+    plan = replace(plan, values=values, buffers=buffers)
+    check_plan(plan_with(plan, **reading(replace(X, shape=(8, 2)))))
+    with pytest.raises(PlanError, match=r"shape: reaches 96 bytes far, 64 are there"):
+        check_plan(plan_with(plan, **reading(replace(X, shape=(8, 3)))))
+
+
 @pytest.mark.parametrize(
     ("changes", "field"),
     [

@@ -53,7 +53,7 @@ def test_what_a_region_says_of_itself_and_of_others_is_true_of_its_bytes() -> No
 
 
 def test_a_tensor_that_overlaps_itself_has_no_region() -> None:
-    assert region(0, 4, (3, 3), (1, 2)) is None
+    assert region(0, 4, (3, 3), (1, 2), 0) is None
     assert region(0, 4, (3, 3), (3, 1), padding=1) is None
     assert region(0, 4, (3, 3), (4, 1), padding=1) is not None
 
@@ -114,8 +114,19 @@ def test_gaps_between_rows_are_no_part_of_a_tensor() -> None:
     assert made(0, (4, 6), (8, 1), padding=2).holds(made(0, (4, 8), (8, 1)))
 
 
-def test_every_fifth_element_of_rows_of_ten_is_two_columns() -> None:
-    whole = made(0, (5, 10), (10, 1))
+def test_what_is_between_two_parts_is_in_neither() -> None:
+    whole = made(0, (4, 10), (10, 1))
+    parts = Parts([whole])
+    assert not parts.cover(whole)
+    assert parts.add(made(0, (4, 4), (10, 1)))
+    assert parts.add(made(24, (4, 4), (10, 1)))
+    assert parts.cover(made(4, (4, 2), (10, 1)))
+    assert parts.cover(made(28, (4, 2), (10, 1)))
+    assert not parts.cover(made(16, (4, 2), (10, 1)))
+
+
+@pytest.mark.parametrize("whole", [made(0, (5, 10), (10, 1)), made(0, (3, 5, 10), (100, 10, 1))])
+def test_every_fifth_element_of_rows_of_ten_is_two_columns(whole: Region) -> None:
     columns = made(0, (10,), (5,))
     assert Parts([whole]).add(columns)
     for column in (6, 7, 8, 9):
@@ -177,3 +188,11 @@ def test_the_largest_regions_are_looked_at_as_wholes() -> None:
     parts = Parts([*small, whole])
     assert parts.add(made(0, (6, 4), (8, 1)))
     assert parts.add(made(16, (6, 4), (8, 1)))
+
+
+@pytest.mark.parametrize(("larger", "seen"), [(15, True), (16, False)])
+def test_of_sixteen_wholes_parts_are_told_apart(larger: int, seen: bool) -> None:
+    others = [made(4 * 100 * n, (6, 9), (9, 1)) for n in range(1, larger + 1)]
+    parts = Parts([made(0, (6, 8), (8, 1)), *others])
+    assert parts.add(made(0, (6, 4), (8, 1)))
+    assert parts.add(made(16, (6, 4), (8, 1))) is seen

@@ -114,10 +114,7 @@ class Call:
 
     def attribute(self, name: str, default: Any) -> Any:
         """An attribute's value."""
-        for attribute in self.node.attribute:
-            if attribute.name == name:
-                return onnx.helper.get_attribute_value(attribute)
-        return default
+        return attribute_of(self.node, name, default)
 
     def again(self, changed: Mapping[int, Array]) -> Floats:
         """The output for other inputs."""
@@ -135,7 +132,7 @@ class Call:
             return end
         wrong = np.broadcast_to(error, value.shape) > 0
         if value.dtype.kind == "b":
-            end = value | wrong if side > 0 else value & ~wrong
+            end = value | wrong if side == 1 else value & ~wrong
         else:
             ends = np.clip(value + side * error, *integer_limits(value.dtype))
             end = np.where(wrong, ends.astype(value.dtype), value)
@@ -153,6 +150,12 @@ class Call:
         return total
 
 
+def attribute_of(node: onnx.NodeProto, name: str, default: Any) -> Any:
+    """A node's attribute's value."""
+    values = (onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name)
+    return next(values, default)
+
+
 def _distance(fresh: Floats, y: Floats) -> Floats:
     """|fresh - y|, in the memory of the first."""
     fresh -= y
@@ -164,7 +167,12 @@ def integer_limits(dtype: np.dtype[np.generic]) -> tuple[float, float]:
     limits: Any = np.iinfo(dtype.name)
     largest = float(limits.max)
     fits = int(largest) <= limits.max
-    return float(limits.min), largest if fits else float(np.nextafter(largest, 0.0))
+    return float(limits.min), largest if fits else float(np.nextafter(largest, -np.inf))
+
+
+def float_type(dtype: np.dtype[np.generic]) -> DType | None:
+    """The floating point type that a NumPy dtype is; None where it is another, or float64."""
+    return next((each for each in DType if each.is_float and each.numpy == dtype), None)
 
 
 def rounding(value: Array, dtype: DType) -> Floats:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from wpk.checks.bounded import Call, Floats
+from wpk.checks.centred import EPSILON, row_axes, to_channels
 from wpk.checks.float64_nodes import Array
 from wpk.checks.reference_old_softmax import first_of_row
 from wpk.checks.reference_resize import resampling
@@ -40,12 +41,12 @@ def products(call: Call) -> Floats:
 
 def _scaled(call: Call, changed: dict[int, Array]) -> Floats:
     """The product of magnitudes; a Gemm's factors may have different signs, so by parts."""
-    alpha, beta = float(call.attribute("alpha", 1.0)), float(call.attribute("beta", 1.0))
-    if alpha * beta >= 0 or 2 not in changed:
+    if call.node.op_type != "Gemm" or 2 not in changed:
         product = call.again(changed)
         return np.abs(product, out=product)
     product = call.again({**changed, 2: np.zeros_like(changed[2])})
-    return np.abs(product) + abs(beta) * np.abs(np.asarray(changed[2], np.float64))
+    beta = abs(float(call.attribute("beta", 1.0)))
+    return np.abs(product) + beta * np.abs(np.asarray(changed[2], np.float64))
 
 
 def _reduction(call: Call) -> int:
@@ -66,7 +67,7 @@ def mean(call: Call) -> Floats:
 
 
 def average_pool(call: Call) -> Floats:
-    count = prod(call.attribute("kernel_shape", [1]))
+    count = prod(call.attribute("kernel_shape", ()))
     own = SAFETY * call.roundoff * sqrt(count) * call.again({0: np.abs(call.x)})
     return own + call.again({0: call.error(0)})
 
@@ -154,61 +155,51 @@ def _from_largest(call: Call, axes: tuple[int, ...], side: int) -> Floats:
 
 
 def _others(distances: Floats, axes: tuple[int, ...]) -> Floats:
-    """The sum of the exponentials of an element's row without its own."""
-    sizes = np.exp(distances)
-    others: Floats = np.maximum(sizes.sum(axis=axes, keepdims=True) - sizes, 0.0)
-    return others
+    """The sum of the exponentials of an element's row without its own, which may hide all others."""
+    last = range(-len(axes), 0)
+    moved = np.moveaxis(np.exp(distances), axes, last)
+    rows = moved.reshape(*moved.shape[: -len(axes)], prod(moved.shape[-len(axes) :]))
+    others = _before(rows) + _before(rows[..., ::-1])[..., ::-1]
+    return np.moveaxis(others.reshape(moved.shape), last, axes)
+
+
+def _before(rows: Floats) -> Floats:
+    """The sum of what stands before each element of its row."""
+    sums: Floats = np.cumsum(rows, axis=-1)
+    return np.concatenate([np.zeros_like(sums[..., :1]), sums[..., :-1]], axis=-1)
 
 
 def _count(x: Array, axes: tuple[int, ...]) -> int:
     return prod(x.shape[axis] for axis in axes)
 
 
-def _row_axes(call: Call) -> tuple[int, ...]:
-    rank = call.x.ndim
-    if call.node.op_type == "InstanceNormalization":
-        return tuple(range(2, rank))
-    return tuple(range(int(call.attribute("axis", -1)) % rank, rank))
-
-
 def normalised(call: Call) -> Floats:
     """Y = g (v - mean) / s + b to first order: errors of v, mean, s, and of the arithmetic."""
-    axes, x, e, u = _row_axes(call), np.asarray(call.x, np.float64), call.error(0), call.roundoff
+    x, e, u = np.asarray(call.x, np.float64), call.error(0), call.roundoff
+    axes = row_axes(call.node, x.ndim)
     n = _count(x, axes)
     keep: dict[str, Any] = {"axis": axes, "keepdims": True}
     centred = call.node.op_type != "RMSNormalization"
     mean = x.mean(**keep) if centred else np.zeros(())
     d = x - mean
-    scale = np.sqrt((d * d).mean(**keep) + float(call.attribute("epsilon", 1e-5)))
+    scale = np.sqrt((d * d).mean(**keep) + float(call.attribute("epsilon", EPSILON)))
     mean_error = e.mean(**keep) + u * sqrt(n) * np.abs(x).mean(**keep) if centred else 0.0
     d_error = e + mean_error + u * (np.abs(x) + np.abs(mean))
     scale_error = (np.abs(d) * d_error).mean(**keep) / scale + SAFETY * u * sqrt(n) * scale
     normal = np.abs(d) / scale
     relative = d_error / scale + normal * scale_error / scale + SAFETY * u * normal
-    gamma, beta = (np.abs(_broadcast(call, index)) for index in (1, 2))
-    gamma_error, beta_error = (_parameter_error(call, index) for index in (1, 2))
+    gamma, beta = (np.abs(_parameter(call, index)) for index in (1, 2))
+    gamma_error, beta_error = (to_channels(call.node, call.error(i), x.ndim) for i in (1, 2))
     own = SAFETY * u * (normal * gamma + beta)
     error: Floats = relative * gamma + own + normal * gamma_error + beta_error
     return error
 
 
-def _parameter_error(call: Call, index: int) -> Floats:
-    """Of scale or shift."""
-    return _to_channels(call, call.error(index)) if call.errs(index) else np.zeros(())
-
-
-def _broadcast(call: Call, index: int) -> Floats:
-    """Scale or shift with the shape of the input."""
+def _parameter(call: Call, index: int) -> Floats:
+    """Scale, or shift where there is one, to be broadcast."""
     if index >= len(call.inputs) or call.inputs[index] is None:
-        return np.asarray(1.0 if index == 1 else 0.0)
-    return _to_channels(call, np.asarray(call.value(index), np.float64))
-
-
-def _to_channels(call: Call, values: Floats) -> Floats:
-    """Instance normalisation has a parameter for each channel."""
-    if call.node.op_type == "InstanceNormalization":
-        return values.reshape(-1, *(1,) * (call.x.ndim - 2))
-    return values
+        return np.zeros(())
+    return to_channels(call.node, np.asarray(call.value(index), np.float64), call.x.ndim)
 
 
 def resize(call: Call) -> Floats:

@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import onnx
 from threadpoolctl import ThreadpoolController
 
+from wpk.checks.bounded import attribute_of
 from wpk.checks.float64_nodes import Array
 
 _ELEMENT_WISE = """Abs Add Cast Ceil Clip Div Elu Erf Exp Floor Gelu HardSigmoid HardSwish Identity IsNaN
@@ -98,7 +98,7 @@ class _Chain:
             if node.op_type not in _ELEMENT_WISE.split():
                 return False
             shapes = [self.whole[name].shape for name in node.input if name in self.whole]
-            self._add_whole(node, np.broadcast_to(np.float64(0), np.broadcast_shapes(*shapes)))
+            self._add_whole(node, np.broadcast_to(np.nan, np.broadcast_shapes(*shapes)))
             return True
         rank = self._rank(node)
         if rank is not None:
@@ -126,7 +126,7 @@ class _Chain:
             case "Split":
                 fits = alone and self._axis(node, 0) != 0
             case "Transpose":
-                fits = int(_attribute(node, "perm", [rank - 1])[0]) == 0
+                fits = int(attribute_of(node, "perm", [rank - 1])[0]) == 0
             case "MatMul" if alone:
                 fits = rank >= 2 and self.whole[others[0]].ndim == 2
             case "MatMul":
@@ -138,28 +138,22 @@ class _Chain:
         return rank if fits else None
 
     def _axis(self, node: onnx.NodeProto, default: int) -> int:
-        return int(_attribute(node, "axis", default)) % self.ranks[node.input[0]]
+        return int(attribute_of(node, "axis", default)) % self.ranks[node.input[0]]
 
     def _broadcast(self, node: onnx.NodeProto) -> int | None:
         """Samples meet samples, and what all of them have in common."""
-        ranks = {self.ranks[name] for name in node.input if name in self.ranks}
-        rank = max(ranks)
+        rank, *others = {self.ranks[name] for name in node.input if name in self.ranks}
         common = [self.whole[name].shape for name in node.input if name in self.whole]
         fits = all(len(shape) < rank or (len(shape) == rank and shape[0] == 1) for shape in common)
-        return rank if fits and len(ranks) == 1 and len(node.output) == 1 else None
+        return rank if fits and not others and len(node.output) == 1 else None
 
     def _reshaped(self, node: onnx.NodeProto) -> int | None:
         target = self.whole.get(node.input[1])
         if target is None or target.dtype != np.int64 or not target.size:
             return None
-        empty = _attribute(node, "allowzero", 0) and not target.all()
+        empty = attribute_of(node, "allowzero", 0) and not target.all()
         keeps = int(target[0]) == self.count or (int(target[0]) == 0 and not empty)
         return target.size if keeps and not empty else None
-
-
-def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
-    found = [a for a in node.attribute if a.name == name]
-    return onnx.helper.get_attribute_value(found[0]) if found else default
 
 
 def _constant(node: onnx.NodeProto) -> Array:

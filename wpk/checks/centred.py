@@ -11,10 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
-from onnx import helper
 
-from wpk.checks.bounded import Floats
+from wpk.checks.bounded import Floats, attribute_of
 from wpk.checks.float64_nodes import Array
+
+EPSILON = 1e-5
+"""Of a normalisation that does not say its own."""
 
 _CENTRED = ("InstanceNormalization", "LayerNormalization")
 
@@ -31,12 +33,22 @@ def size_before_the_difference(
     if node.op_type not in _CENTRED:
         return None
     x, scale = (np.asarray(each, np.float64) for each in given[:2])
-    attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
-    axis = attributes.get("axis", -1)
-    if node.op_type == "InstanceNormalization":
-        axis, scale = 2, scale.reshape(-1, *(1,) * (x.ndim - 2))
-    axes = tuple(range(axis % x.ndim, x.ndim))
+    epsilon = attribute_of(node, "epsilon", EPSILON)
     with np.errstate(all="ignore"):
-        variance = x.var(axis=axes, keepdims=True)
-        size: Floats = np.abs(scale * x / np.sqrt(variance + attributes.get("epsilon", 1e-5)))
-    return size
+        variance = x.var(axis=row_axes(node, x.ndim), keepdims=True)
+        size: Floats = to_channels(node, scale, x.ndim) * x / np.sqrt(variance + epsilon)
+    return np.abs(size)
+
+
+def row_axes(node: onnx.NodeProto, rank: int) -> tuple[int, ...]:
+    """Axes of the input over which a normalisation takes its mean."""
+    if node.op_type == "InstanceNormalization":
+        return tuple(range(2, rank))
+    return tuple(range(int(attribute_of(node, "axis", -1)) % rank, rank))
+
+
+def to_channels(node: onnx.NodeProto, values: Floats, rank: int) -> Floats:
+    """A normalisation's scale or shift, to be broadcast: instances have one for each channel."""
+    if node.op_type == "InstanceNormalization":
+        return np.expand_dims(values, tuple(range(1, rank - 1)))
+    return values

@@ -50,10 +50,7 @@ class CloserLook:
             right: What it should give.
             limit: What any element may differ by, relative to the RMS.
         """
-        finite = np.isfinite(right.astype(np.float64))
-        rms = (
-            float(np.sqrt(np.mean(right[finite].astype(np.float64) ** 2))) if finite.any() else 0.0
-        )
+        rms = _rms(right.astype(np.float64))
         scale, floor = (rms, limit) if rms > 0.0 else (1.0, Limit(0.0, 0.0))
         apart = distance(actual, right) / scale
         allowed = FACTOR * _at_least_typical(self._reach[name] / scale)
@@ -119,8 +116,13 @@ def _at_least_typical(reach: Floats) -> Floats:
     """What each element was moved by, or the rest in the mean, but for ties: few runs may miss one."""
     flat = np.sort(reach, axis=None)
     usual = flat[: flat.size - int(MOST_UNDECIDED * flat.size)]
-    usual = usual[np.isfinite(usual)]
-    return np.maximum(reach, float(np.sqrt(np.mean(usual**2))) if usual.size else 0.0)
+    return np.maximum(reach, _rms(usual))
+
+
+def _rms(values: Floats) -> float:
+    """Of the finite ones; 0 where there is none."""
+    finite = values[np.isfinite(values)]
+    return float(np.sqrt(np.sum(finite**2) / max(1, finite.size)))
 
 
 def _said(undecided: Array, typical: float) -> tuple[Outcome, str]:

@@ -47,8 +47,8 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
         tolerance: Allowed absolute difference, 1 for a boolean that may be either; None asks for
             equality.
     """
-    written, right = actual.reshape(-1), expected.reshape(-1)
-    allowed = None if tolerance is None else np.broadcast_to(tolerance, expected.shape).reshape(-1)
+    written, right = actual.ravel(), expected.ravel()
+    allowed = None if tolerance is None else np.broadcast_to(tolerance, expected.shape).ravel()
 
     def judge(block: slice) -> tuple[float, int, int]:
         if allowed is None:
@@ -63,8 +63,10 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
         return float(errors[at]), block.start + at, int(np.count_nonzero(errors > 1.0))
 
     judged = by_blocks(written.size, judge)
+    if not judged:
+        return Comparison(0, 0, 0.0, "")
     wrong = sum(count for _, _, count in judged)
-    worst, at, _ = max(judged, key=lambda block: block[0], default=(0.0, 0, 0))
+    worst, at, _ = max(judged, key=lambda block: block[0])
     example = _example(written, right, at, expected.shape) if wrong else ""
     return Comparison(wrong, written.size, worst, example)
 

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
-from wpk.checks.bounded import Floats
+from wpk.checks.bounded import Floats, float_type
 from wpk.checks.centred import size_before_the_difference
 from wpk.checks.evaluation import Evaluation
 from wpk.checks.float64_nodes import Array, widened
 from wpk.checks.rounding_operators import AROUND_ONE, EXACT, PARAMETERS, SHAPES, SUMS
-from wpk.dtypes import DType, Precision, from_numpy
+from wpk.dtypes import DType, Precision
 from wpk.lowering.flat_graph import FlatGraph, read_names
 
 _FP32 = DType.FP32.unit_roundoff
-_SMALLEST = {DType.FP16: 2.0**-24, DType.BF16: 2.0**-133, DType.FP32: 2.0**-149}
+_SMALLEST = {DType.FP16: 2.0**-24, DType.BF16: 2.0**-133}
 _IN_A_ROW = 2.0
 """Roundings of fp32 that one node may make, one after the other; 16 bits are rounded to once."""
 
@@ -74,7 +74,7 @@ class DisturbedModel:
         known = {name: widened(array) for name, array in self._given.items()}
         if draw is not None:
             for name in known.keys() - self._kept:
-                known[name] = draw.stored(known[name], self._types.get(name))
+                known[name] = draw.stored(known[name], self._type_of(name))
         for index, node in enumerate(self._graph.nodes):
             known |= self._made(node.proto, known, draw)
             for name in self._over.get(index, ()):
@@ -98,8 +98,12 @@ class DisturbedModel:
             if size is not None:
                 values[node.output[0]] = draw.difference(values[node.output[0]], size)
             for name in values.keys() - self._kept:
-                values[name] = draw.result(values[name], node.op_type, self._types.get(name))
+                values[name] = draw.result(values[name], node.op_type, self._type_of(name))
         return values
+
+    def _type_of(self, name: str) -> DType:
+        """Of what is in a tensor; fp32 is the finest that anything is held to."""
+        return self._types.get(name, DType.FP32)
 
 
 class _Draw:
@@ -113,9 +117,9 @@ class _Draw:
         self._factor = max(self._stored, precision.multiply_roundoff)
         self._smallest = _SMALLEST[DType.FP16] if precision is Precision.FP16 else 0.0
 
-    def stored(self, value: Array, dtype: DType | None) -> Array:
+    def stored(self, value: Array, dtype: DType) -> Array:
         """An input or a constant as an engine keeps it: fp32 is not rounded again."""
-        if max(self._stored, _roundoff(dtype)) <= _FP32:
+        if max(self._stored, dtype.unit_roundoff) <= _FP32:
             return value
         return self._moved(value, self._stored, self._smallest, self._type)
 
@@ -123,15 +127,14 @@ class _Draw:
         """A factor of products, or a term of a sum."""
         return self._moved(value, self._in_a_row(self._factor), 0.0, self._type)
 
-    def result(self, value: Array, op: str, dtype: DType | None) -> Array:
+    def result(self, value: Array, op: str, dtype: DType) -> Array:
         """What a node gave."""
-        own = _roundoff(dtype)
-        size = max(self._in_a_row(self._stored), own)
+        size = max(self._in_a_row(self._stored), dtype.unit_roundoff)
         floor = size if op in AROUND_ONE else 0.0
         if op in EXACT and size <= _IN_A_ROW * _FP32:
             return value
-        smallest = _SMALLEST[dtype] if dtype is not None and own > _FP32 else self._smallest
-        kept = dtype if dtype is not None and own > self._stored else self._type
+        smallest = _SMALLEST.get(dtype, self._smallest)
+        kept = max(self._type, dtype, key=lambda each: each.unit_roundoff)
         return self._moved(value, size, max(floor, smallest), kept)
 
     def difference(self, value: Array, size: Floats) -> Array:
@@ -147,17 +150,13 @@ class _Draw:
     def _moved(self, value: Array, relative: float, absolute: float, dtype: DType) -> Array:
         if value.dtype.kind != "f":
             return value
-        exact = value.astype(np.float64, copy=False)
+        exact = np.asarray(value, np.float64)
         drawn = self._rng.uniform(-self._strength, self._strength, value.shape)
         with np.errstate(all="ignore"):
             moved = exact + drawn * (relative * np.abs(exact) + absolute)
             rounded = moved.astype(dtype.numpy).astype(np.float64)
         moved = np.where(np.isfinite(rounded), rounded, moved)  # sums may be kept in wider types
         return np.where(np.isfinite(exact), moved, exact)
-
-
-def _roundoff(dtype: DType | None) -> float:
-    return _FP32 if dtype is None else dtype.unit_roundoff
 
 
 def parameters(graph: FlatGraph) -> frozenset[str]:
@@ -176,9 +175,10 @@ def _names(node: onnx.NodeProto) -> Iterator[str]:
 
 def _types(graph: FlatGraph, given: Mapping[str, Array]) -> dict[str, DType]:
     """The floating point type of each tensor: of its first such input, or what a Cast says."""
-    types = {name: dtype for name, array in given.items() if (dtype := _float(array)) is not None}
+    known = {name: float_type(array.dtype) for name, array in given.items()}
+    types = {name: dtype for name, dtype in known.items() if dtype is not None}
     for node in graph.nodes:
-        own = next(iter(_casts(node.proto)), None)
+        own = _cast(node.proto)
         if own is None:
             own = next((types[name] for name in read_names(node.proto) if name in types), None)
         if own is not None:
@@ -186,19 +186,11 @@ def _types(graph: FlatGraph, given: Mapping[str, Array]) -> dict[str, DType]:
     return types
 
 
-def _casts(node: onnx.NodeProto) -> Iterator[DType]:
-    named = {
+def _cast(node: onnx.NodeProto) -> DType | None:
+    """The floating point type that a Cast says."""
+    to = next((each.i for each in node.attribute if each.name == "to"), TensorProto.UNDEFINED)
+    return {
         TensorProto.FLOAT: DType.FP32,
         TensorProto.FLOAT16: DType.FP16,
         TensorProto.BFLOAT16: DType.BF16,
-    }
-    for attribute in node.attribute:
-        if node.op_type == "Cast" and attribute.name == "to":
-            target = helper.get_attribute_value(attribute)
-            if target in named:
-                yield named[target]
-
-
-def _float(array: Array) -> DType | None:
-    dtype = from_numpy(array.dtype)
-    return dtype if dtype is not None and dtype.is_float else None
+    }.get(to)

@@ -21,7 +21,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorP
 def widened(array: Array) -> Array:
     """Floating point as float64, the array itself where it is; anything else as it is."""
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
-        return array.astype(np.float64, copy=False)
+        return np.asarray(array, np.float64)
     return array
 
 
@@ -52,7 +52,7 @@ class NodeEvaluator:
         self._narrows = narrows
         self._names = read_names(node)
         self.inputs = [name for name in self._names if name]
-        self.opset = opsets.get("", opsets.get("ai.onnx", 1))
+        self.opset = opsets[""]
         self._evaluator = ReferenceEvaluator(
             _graph_of(self.node), opsets=dict(opsets), new_ops=reference_ops(self.opset)
         )
@@ -67,7 +67,7 @@ class NodeEvaluator:
         feed = {
             name: array
             for name, array in zip(self._names, arrays, strict=True)
-            if name and array is not None
+            if array is not None
         }
         with np.errstate(all="ignore"):
             outputs = self._evaluator.run(None, feed)
@@ -93,14 +93,9 @@ def cast_type(node: onnx.NodeProto) -> DType | None:
 
 
 def _graph_of(node: onnx.NodeProto) -> onnx.GraphProto:
-    names = dict.fromkeys(name for name in read_names(node) if name)
-    undefined = onnx.TypeProto()
-    return onnx.helper.make_graph(
-        [node],
-        "node",
-        [onnx.helper.make_value_info(name, undefined) for name in names],
-        [onnx.helper.make_value_info(name, undefined) for name in node.output if name],
-    )
+    """Its inputs need no types: they are fed by their names."""
+    results = [onnx.helper.make_value_info(n, onnx.TypeProto()) for n in node.output if n]
+    return onnx.helper.make_graph([node], "node", [], results)
 
 
 def _widened_node(node: onnx.NodeProto) -> onnx.NodeProto:

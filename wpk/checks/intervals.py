@@ -43,8 +43,8 @@ def accepted(
         The ends, in the shape of ``expected``; None where nothing is accepted for some element.
     """
     low, high = np.empty(expected.size, dtype), np.empty(expected.size, dtype)
-    wanted = expected.reshape(-1)
-    allowed = None if tolerance is None else np.broadcast_to(tolerance, expected.shape).reshape(-1)
+    wanted = expected.ravel()
+    allowed = None if tolerance is None else np.broadcast_to(tolerance, expected.shape).ravel()
 
     def fill(block: slice) -> bool:
         if allowed is None:
@@ -87,7 +87,7 @@ def _fill_whole(expected: Array, tolerance: Floats, low: Array, high: Array) -> 
     if not np.array_equal(low[~loose], expected[~loose]):
         return False
     middle, reach = expected[loose].astype(np.float64), tolerance[loose]
-    ends = (0.0, 1.0) if low.dtype.kind == "b" else integer_limits(low.dtype)
+    ends = (0.0, np.inf) if low.dtype.kind == "b" else integer_limits(low.dtype)
     low[loose] = np.clip(np.ceil(middle - reach), *ends).astype(low.dtype)
     high[loose] = np.clip(np.floor(middle + reach), *ends).astype(low.dtype)
     return True
@@ -119,10 +119,8 @@ def _widen(expected: Floats, low: Array, high: Array) -> None:
     bits, largest = np.dtype(f"i{low.itemsize}"), np.iinfo(f"i{low.itemsize}")
     low.view(bits)[low == 0] = largest.min
     high.view(bits)[high == 0] = 0
-    nan = np.isnan(expected)
-    if nan.any():
-        infinity = np.array(np.inf).astype(low.dtype).view(bits)
-        low.view(bits)[nan], high.view(bits)[nan] = infinity + 1, largest.max
+    nan, infinity = np.isnan(expected), np.array(np.inf).astype(low.dtype).view(bits)
+    low.view(bits)[nan], high.view(bits)[nan] = infinity + 1, largest.max
 
 
 def _order(numbers: Array) -> Words:

@@ -53,9 +53,7 @@ class GraphReference:
         self._constants = {
             each.name: numpy_helper.to_array(each) for each in model.graph.initializer
         }
-        self._dtypes = {
-            tensor.name: _dtype(tensor) for tensor in graph.tensors().values() if tensor.name
-        }
+        self._dtypes = {name: _dtype(tensor) for name, tensor in graph.tensors().items()}
 
     def run(self, inputs: Mapping[str, Array], memory: dict[str, Array]) -> Iterator[Reference]:
         """Yield the reference of each node in order.

@@ -10,11 +10,20 @@ from dataclasses import replace
 import numpy as np
 import onnx
 
-from wpk.checks.bounded import FLOAT64, KERNELS, Arithmetic, Bounded, Call, Floats, rounding
+from wpk.checks.bounded import (
+    FLOAT64,
+    KERNELS,
+    Arithmetic,
+    Bounded,
+    Call,
+    Floats,
+    float_type,
+    rounding,
+)
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.evaluation import Evaluation, Opinions
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
-from wpk.dtypes import DType, from_numpy
+from wpk.dtypes import DType
 from wpk.lowering.flat_graph import FlatGraph, FlatNode, read_names
 
 ALGEBRA = replace(FLOAT64, roundoff=64 * FLOAT64.roundoff, other_forms=True)
@@ -138,12 +147,9 @@ class OriginalValues:
 
 def constant_types(graph: FlatGraph) -> dict[str, DType]:
     """The floating point types of all tensors that depend on no input."""
-    types: dict[str, DType] = {}
     fixed = set(graph.constants)
-    for name, array in graph.constants.items():
-        dtype = from_numpy(array.dtype)
-        if dtype is not None and dtype.is_float:
-            types[name] = dtype
+    known = {name: float_type(array.dtype) for name, array in graph.constants.items()}
+    types = {name: dtype for name, dtype in known.items() if dtype is not None}
     for node in (each.proto for each in graph.nodes):
         by_shape = node.op_type in ("Shape", "Size")
         if not by_shape and not all(name in fixed for name in read_names(node) if name):
@@ -160,10 +166,9 @@ def _made_type(node: onnx.NodeProto) -> DType | None:
     made = [a.t.data_type if a.name.startswith("value") else a.i for a in node.attribute
             if a.name in ("to", "dtype", "value")]  # fmt: skip
     try:
-        dtype = from_numpy(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(made[0])))
+        return float_type(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(made[0])))
     except (IndexError, KeyError, TypeError):
         return None
-    return dtype if dtype is not None and dtype.is_float else None
 
 
 def _constant(value: Array, error: Floats | None, dtype: DType | None) -> Bounded:

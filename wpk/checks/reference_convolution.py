@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
+from numpy.lib.stride_tricks import sliding_window_view
 from onnx.reference.op_run import OpRun
 
 from wpk.blocks import BLOCK
@@ -24,12 +25,13 @@ class Conv(OpRun):
         x: Any,
         weight: Any,
         bias: Any = None,
-        auto_pad: str = "NOTSET",
-        dilations: Any = None,
-        group: int = 1,
-        kernel_shape: Any = None,
-        pads: Any = None,
-        strides: Any = None,
+        *,
+        auto_pad: str,
+        dilations: Any,
+        group: int,
+        kernel_shape: Any,
+        pads: Any,
+        strides: Any,
     ) -> tuple[Any]:
         del kernel_shape  # the weight has it
         rank, kernel = x.ndim - 2, weight.shape[2:]
@@ -45,20 +47,13 @@ class Conv(OpRun):
         counts = [count for count, _ in axes]
         extents = [(n - 1) * s + span for n, s, span in zip(counts, stride, spans, strict=True)]
         padded = _padded(x, extents, [begin for _, begin in axes])
-        windows = as_strided(
-            padded,
-            (*padded.shape[:2], *kernel, *counts),
-            (
-                *padded.strides[:2],
-                *(b * d for b, d in zip(padded.strides[2:], dilation, strict=True)),
-                *(b * s for b, s in zip(padded.strides[2:], stride, strict=True)),
-            ),
-            writeable=False,
-        )
+        everywhere: Any = sliding_window_view(padded, spans, tuple(range(2, x.ndim)))
+        chosen = everywhere[(..., *(slice(None, None, each) for each in (*stride, *dilation)))]
+        windows = chosen.transpose(0, 1, *range(x.ndim, x.ndim + rank), *range(2, x.ndim))
         by_channel = weight.shape[1] == 1 and group > 1
         y = _each_channel(windows, weight) if by_channel else _products(windows, weight, group)
         if bias is not None:
-            y += bias.reshape(-1, *(1,) * rank)
+            y += bias.reshape(bias.size, *(1,) * rank)
         return (y,)
 
 
@@ -87,12 +82,11 @@ def _products(windows: Any, weight: Any, group: int) -> Any:
         group: Groups of channels.
     """
     batch, places = len(windows), windows.shape[weight.ndim :]
-    matrices = weight.reshape(group, len(weight) // group, -1)
-    y = np.empty(
-        (batch, *matrices.shape[:2], int(np.prod(places))), np.result_type(windows, weight)
-    )
+    taps, count = prod(weight.shape[1:]), prod(places)
+    matrices = weight.reshape(group, len(weight) // group, taps)
+    y = np.empty((batch, *matrices.shape[:2], count), np.result_type(windows, weight))
     for sample, out in zip(windows, y, strict=True):
-        np.matmul(matrices, sample.reshape(group, matrices.shape[2], -1), out=out)
+        np.matmul(matrices, sample.reshape(group, taps, count), out=out)
     return y.reshape(batch, len(weight), *places)
 
 
@@ -105,9 +99,9 @@ def _each_channel(windows: Any, weight: Any) -> Any:
     """
     batch, channels = windows.shape[:2]
     kernel, places = weight.shape[2:], windows.shape[weight.ndim :]
-    factors = weight.reshape(channels, -1, *kernel)
+    factors = weight.reshape(channels, len(weight) // channels, *kernel)
     y = np.zeros((batch, *factors.shape[:2], *places), np.result_type(windows, weight))
-    step = max(1, BLOCK // max(1, y[0, 0].size))
+    step = 1 + BLOCK // prod(places)
     for sample, first in product(range(batch), range(0, channels, step)):
         some = slice(first, first + step)
         out = y[sample, some]

@@ -45,11 +45,10 @@ _FAR_Q = (
 
 def erf(x: NDArray[np.floating]) -> Floats:
     """The error function of every element, to a few units of float64's last place."""
-    y = np.empty(x.shape)
-    given, out = np.asarray(x, np.float64).reshape(-1), y.reshape(-1)
+    given, y = np.asarray(x, np.float64).ravel(), np.empty(x.size)
     for at in range(0, given.size, BLOCK):
-        out[at : at + BLOCK] = _erf(given[at : at + BLOCK])
-    return y
+        y[at : at + BLOCK] = _erf(given[at : at + BLOCK])
+    return y.reshape(x.shape)
 
 
 def _erf(x: Floats) -> Floats:
@@ -81,7 +80,7 @@ class Erf(OpRun):
     op_domain = ""
 
     def _run(self, x: Any) -> tuple[Any]:
-        return (erf(x).astype(x.dtype, copy=False),)
+        return (np.asarray(erf(x), x.dtype),)
 
 
 class Gelu(OpRun):
@@ -89,7 +88,7 @@ class Gelu(OpRun):
 
     op_domain = ""
 
-    def _run(self, x: Any, approximate: str = "none") -> tuple[Any]:
+    def _run(self, x: Any, approximate: str) -> tuple[Any]:
         if approximate == "tanh":
             inner = np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x * x * x))
         else:
@@ -97,4 +96,4 @@ class Gelu(OpRun):
         inner += 1.0
         inner *= x
         inner *= 0.5
-        return (inner.astype(x.dtype, copy=False),)
+        return (np.asarray(inner, x.dtype),)

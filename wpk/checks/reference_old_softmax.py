@@ -20,7 +20,7 @@ class Softmax(OpRun):
 
     op_domain = ""
 
-    def _run(self, x: Any, axis: int | None = None) -> tuple[Any]:
+    def _run(self, x: Any, axis: int) -> tuple[Any]:
         del axis  # where it is not given it is the default of the newest opset
         y = np.exp(_centred(x, first_of_row(self.onnx_node, x.ndim)))
         y /= y.sum(axis=1, keepdims=True)
@@ -32,7 +32,7 @@ class LogSoftmax(OpRun):
 
     op_domain = ""
 
-    def _run(self, x: Any, axis: int | None = None) -> tuple[Any]:
+    def _run(self, x: Any, axis: int) -> tuple[Any]:
         del axis
         y = _centred(x, first_of_row(self.onnx_node, x.ndim))
         y -= np.log(np.exp(y).sum(axis=1, keepdims=True))
@@ -41,5 +41,5 @@ class LogSoftmax(OpRun):
 
 def _centred(x: Any, first: int) -> Any:
     """Rows whose largest element is 0."""
-    rows = x.reshape(prod(x.shape[:first]), -1)
+    rows = x.reshape(prod(x.shape[:first]), prod(x.shape[first:]))
     return rows - rows.max(axis=1, keepdims=True)

@@ -28,14 +28,15 @@ class ConvTranspose(OpRun):
         x: Any,
         weight: Any,
         bias: Any = None,
-        auto_pad: str = "NOTSET",
-        dilations: Any = None,
-        group: int = 1,
-        kernel_shape: Any = None,
-        output_padding: Any = None,
-        output_shape: Any = None,
-        pads: Any = None,
-        strides: Any = None,
+        *,
+        auto_pad: str,
+        dilations: Any,
+        group: int,
+        kernel_shape: Any,
+        output_padding: Any,
+        output_shape: Any,
+        pads: Any,
+        strides: Any,
     ) -> tuple[Any]:
         del kernel_shape  # the weight has it
         rank = x.ndim - 2
@@ -66,7 +67,7 @@ class ConvTranspose(OpRun):
             y[(slice(None), outputs, *places)] += np.einsum("nc...,ck->nk...", part, matrix)
         kept = tuple(slice(b, b + n) for b, n in zip(begin, size, strict=True))
         y = y[(slice(None), slice(None), *kept)]
-        return (y if bias is None else y + bias.reshape(1, -1, *[1] * rank),)
+        return (y if bias is None else y + bias.reshape(bias.size, *[1] * rank),)
 
 
 def _crop(
@@ -95,10 +96,12 @@ class BatchNormalization(OpRun):
     ) -> tuple[Any]:
         if attributes.get("training_mode"):
             raise NotImplementedError("BatchNormalization in training mode")
-        by_channel = (-1, *(1,) * (x.ndim - 2))
-        scale, bias, mean, var = (each.reshape(by_channel) for each in (scale, bias, mean, var))
+        behind = (1,) * (x.ndim - 2)
+        scale, bias, mean, var = (
+            each.reshape(each.size, *behind) for each in (scale, bias, mean, var)
+        )
         y = (x - mean) / np.sqrt(var + attributes["epsilon"]) * scale + bias
-        return (y.astype(x.dtype, copy=False),)
+        return (np.asarray(y, x.dtype),)
 
 
 class Softsign(OpRun):
@@ -124,7 +127,7 @@ class LogSoftmax(OpRun):
 
     op_domain = ""
 
-    def _run(self, x: Any, axis: int = -1) -> tuple[Any]:
+    def _run(self, x: Any, axis: int) -> tuple[Any]:
         y = x - x.max(axis=axis, keepdims=True)
         y -= np.log(np.exp(y).sum(axis=axis, keepdims=True))
         return (y,)
@@ -136,7 +139,7 @@ class Squeeze(OpRun):
     op_domain = ""
 
     def _run(self, x: Any, given: Any = None, axes: Any = None) -> tuple[Any]:
-        places = axes if given is None else np.reshape(given, -1)
+        places = axes if given is None else np.ravel(given)
         return (np.squeeze(x, None if places is None else tuple(int(axis) for axis in places)),)
 
 
@@ -146,7 +149,7 @@ class Unsqueeze(OpRun):
     op_domain = ""
 
     def _run(self, x: Any, given: Any = None, axes: Any = None) -> tuple[Any]:
-        places = axes if given is None else np.reshape(given, -1)
+        places = axes if given is None else np.ravel(given)
         return (np.expand_dims(x, tuple(int(axis) for axis in places)),)
 
 

@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-_MODES = {"reflect": "reflect", "edge": "edge", "wrap": "wrap"}
-
 
 class Pad(OpRun):
     """Padding and cropping. Attributes and inputs as ONNX's Pad, from opset 11.
@@ -20,14 +18,9 @@ class Pad(OpRun):
     op_domain = ""
 
     def _run(
-        self,
-        x: Any,
-        pads: Any,
-        value: Any = None,
-        axes: Any = None,
-        mode: str = "constant",
+        self, x: Any, pads: Any, value: Any = None, axes: Any = None, *, mode: str
     ) -> tuple[Any]:
-        places = range(x.ndim) if axes is None else [int(a) % x.ndim for a in axes]
+        places = range(x.ndim) if axes is None else [int(a) for a in axes]
         widths = [(0, 0)] * x.ndim
         for axis, begin, end in zip(places, pads, pads[len(pads) // 2 :], strict=False):
             widths[axis] = int(begin), int(end)
@@ -37,5 +30,5 @@ class Pad(OpRun):
         added = [(max(0, b), max(0, e)) for b, e in widths]
         if mode == "constant":
             fill = 0 if value is None else np.asarray(value).reshape(())
-            return (np.pad(x[kept], added, constant_values=fill).astype(x.dtype, copy=False),)
-        return (np.pad(x[kept], added, mode=mode).astype(x.dtype, copy=False),)  # type: ignore[call-overload]
+            return (np.pad(x[kept], added, constant_values=fill),)
+        return (np.pad(x[kept], added, mode=mode),)  # type: ignore[call-overload]

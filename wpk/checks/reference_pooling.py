@@ -25,13 +25,13 @@ class MaxPool(OpRun):
     def _run(
         self,
         x: Any,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-        dilations: Any = None,
-        kernel_shape: Any = None,
-        pads: Any = None,
-        storage_order: int = 0,
-        strides: Any = None,
+        auto_pad: str,
+        ceil_mode: int,
+        dilations: Any,
+        kernel_shape: Any,
+        pads: Any,
+        storage_order: int,
+        strides: Any,
     ) -> tuple[Any, ...]:
         axes = _axes(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
         y: Any = np.full((*x.shape[:2], *(axis.count for axis in axes)), -np.inf, x.dtype)
@@ -45,7 +45,7 @@ class MaxPool(OpRun):
 
 
 def _places(x: Any, axes: Sequence[_Axis], y: Any, storage_order: int) -> Any:
-    """The flat index of each maximum, the first one of equals."""
+    """The flat index of each maximum, the first one of equals; -1 where a window has none."""
     space = x.shape[2:]
     flat = np.arange(np.prod(space)).reshape(space, order="F" if storage_order else "C")
     planes = np.arange(np.prod(x.shape[:2])).reshape(*x.shape[:2], *(1,) * len(space))
@@ -77,13 +77,13 @@ class AveragePool(OpRun):
     def _run(
         self,
         x: Any,
-        auto_pad: str = "NOTSET",
-        ceil_mode: int = 0,
-        count_include_pad: int = 0,
-        dilations: Any = None,
-        kernel_shape: Any = None,
-        pads: Any = None,
-        strides: Any = None,
+        auto_pad: str,
+        ceil_mode: int,
+        count_include_pad: int,
+        dilations: Any,
+        kernel_shape: Any,
+        pads: Any,
+        strides: Any,
     ) -> tuple[Any]:
         axes = _axes(x.shape[2:], kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
         y: Any = np.zeros((*x.shape[:2], *(axis.count for axis in axes)), x.dtype)
@@ -159,8 +159,8 @@ def _axes(
         count, begin = windows_along(
             size, span, stride, (before, behind), auto_pad, ceil=bool(ceil_mode)
         )
-        if auto_pad != "NOTSET":  # exactly what the windows need
-            behind = max(0, (count - 1) * stride + span - size - begin)
+        if auto_pad != "NOTSET":
+            behind = span  # no window reaches further
         found.append(_Axis(size, taps, stride, dilation, count, begin, behind))
     return found
 

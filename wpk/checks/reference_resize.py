@@ -33,7 +33,7 @@ class Resampling:
     """
 
     positions: tuple[Floats | None, ...]
-    rounded: tuple[NDArray[np.bool_] | None, ...]
+    rounded: tuple[NDArray[np.bool_], ...]
     mode: str
     nearest: str
 
@@ -47,7 +47,7 @@ class Resampling:
         """
         y: Any = x
         for axis, (exact, rounded) in enumerate(zip(self.positions, self.rounded, strict=True)):
-            if exact is not None and rounded is not None:
+            if exact is not None:
                 off = 0.0 if moved is None else moved.get(axis, 0.0)
                 y = self._along(y, axis, exact + off * (np.abs(exact) + 1.0) * rounded)
         return y
@@ -64,7 +64,8 @@ class Resampling:
             return np.take(x, rounded.astype(np.int64), axis)
         inside = np.clip(positions, 0, last)
         low = inside.astype(np.int64)
-        shape = [-1 if i == axis else 1 for i in range(x.ndim)]
+        shape = [1] * x.ndim
+        shape[axis] = low.size
         weight = (inside - low).reshape(shape)
         first, second = np.take(x, low, axis), np.take(x, np.minimum(low + 1, last), axis)
         return first * (1.0 - weight) + second * weight
@@ -103,14 +104,14 @@ def resampling(
         counts = [int(m) for m in sizes]
         factors = [m / n for m, n in zip(counts, shape, strict=True)]
     positions: list[Floats | None] = []
-    rounded: list[NDArray[np.bool_] | None] = []
+    rounded: list[NDArray[np.bool_]] = []
     for n, count, factor in zip(shape, counts, factors, strict=True):
         stays = count == n and factor == 1.0
         wide, narrow = (
             _positions(coordinates, n, count, f(factor)) for f in (np.float64, np.float32)
         )
         positions.append(None if stays else wide)
-        rounded.append(None if stays else wide != narrow)
+        rounded.append(wide != narrow)
     nearest = attributes.get("nearest_mode") or "round_prefer_floor"
     return Resampling(tuple(positions), tuple(rounded), mode, nearest)
 
@@ -138,5 +139,7 @@ class Resize(OnnxResize):
         self, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, **attributes: Any
     ) -> tuple[Any]:
         ours = resampling(x.shape, scales, sizes, attributes)
-        y: Any = super()._run(x, roi, scales, sizes, **attributes)[0] if ours is None else ours(x)
-        return (y,)
+        if ours is None:
+            found: tuple[Any] = super()._run(x, roi, scales, sizes, **attributes)
+            return found
+        return (ours(x),)

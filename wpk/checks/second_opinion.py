@@ -98,7 +98,7 @@ class SecondOpinion:
         return _compared(evaluate, narrow, found)
 
     def _execute(self, node: onnx.NodeProto, inputs: Sequence[Array | None]) -> list[Array]:
-        given = {n: a for n, a in zip(read_names(node), inputs, strict=True) if n and a is not None}
+        given = {n: a for n, a in zip(read_names(node), inputs, strict=True) if a is not None}
         graph = onnx.helper.make_graph(
             [node],
             "node",
@@ -123,7 +123,7 @@ class SecondOpinion:
 def _kind(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bytes:
     """The operator, its attributes, its inputs' types and shapes, and what are parameters among them."""
     bare = onnx.NodeProto(op_type=node.op_type, domain=node.domain, attribute=node.attribute)
-    digest = hashlib.sha256(bare.SerializeToString(deterministic=True))
+    digest = hashlib.sha256(bare.SerializeToString())
     for each in inputs:
         words = "none" if each is None else f"{each.dtype} {each.shape}"
         digest.update(words.encode())
@@ -139,10 +139,12 @@ def _narrowed(array: Array) -> Array:
 
 def _fp32_node(node: onnx.NodeProto) -> onnx.NodeProto:
     """The node with casts to other floating point types as casts to fp32."""
+    if node.op_type != "Cast":
+        return node
     narrow = onnx.NodeProto()
     narrow.CopyFrom(node)
     for attribute in narrow.attribute:
-        if node.op_type == "Cast" and attribute.name == "to" and attribute.i in _FLOATS:
+        if attribute.name == "to" and attribute.i in _FLOATS:
             attribute.i = onnx.TensorProto.FLOAT
     return narrow
 

@@ -100,7 +100,7 @@ def _gather(call: Call) -> Floats | None:
     index = np.where(given < 0, given + size, given)
     far, worst = np.zeros(call.y.shape), moved.copy()
     y = np.asarray(call.y, np.float64)
-    for step in range(1, int(min(error.max(), _MOST_INDICES)) + 1):
+    for step in range(int(min(error.max(), _MOST_INDICES)), 0, -1):
         for side in (-step, step):
             other = np.clip(index + np.where(error >= step, side, 0), 0, size - 1)
             np.maximum(far, np.abs(call.again({1: other}) - y), out=far)

@@ -83,5 +83,5 @@ def _redrawn(array: Array, rng: np.random.Generator) -> Array:
         return array
     value = array.astype(np.float64)
     if (value > 0.0).all():
-        return np.asarray(value * rng.lognormal(0.0, _SPREAD, value.shape))
+        return np.asarray(rng.lognormal(np.log(value), _SPREAD))
     return np.asarray(np.where(value == 0.0, 1.0, value) * rng.standard_normal(value.shape))

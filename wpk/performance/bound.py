@@ -50,7 +50,7 @@ def bound(problem: Problem, target: Target) -> Bound:
         unit, peak = fastest_unit(problem.precision, target)
     limits = [
         (needs.bytes / target.l2_bandwidth, "L2"),
-        (max(0, needs.bytes - target.l2_bytes) / target.global_bandwidth, "global memory"),
+        (max(0.0, (needs.bytes - target.l2_bytes) / target.global_bandwidth), "global memory"),
         (needs.products / peak, unit),
         (needs.others / target.peak_ordinary, "ordinary cores"),
     ]
@@ -60,7 +60,7 @@ def bound(problem: Problem, target: Target) -> Bound:
 
 def fastest_unit(precision: Precision, target: Target) -> tuple[str, float]:
     """The fastest unit that a precision may use, and its operations per second."""
-    tensor = tensor_peak(precision, target) or 0.0
-    if tensor > target.peak_ordinary:
+    tensor = tensor_peak(precision, target)
+    if tensor is not None and tensor > target.peak_ordinary:
         return "tensor cores", tensor
     return "ordinary cores", target.peak_ordinary

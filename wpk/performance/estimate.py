@@ -32,7 +32,7 @@ def estimate(work: Work, bound: Bound, target: Target, passes: Floats | float = 
         passes: Passes of a shared memory load (`SharedCost.passes`).
     """
     waves, l2 = grid_limits(work, target, passes)
-    beyond = max(0, bound.bytes - target.l2_bytes) / (target.global_bandwidth * ACHIEVED_GLOBAL)
-    seconds = overlapped(waves, l2, np.full(l2.shape, beyond))
+    beyond = (bound.bytes - target.l2_bytes) / (target.global_bandwidth * ACHIEVED_GLOBAL)
+    seconds = overlapped(waves, l2, np.full(l2.shape, max(0.0, beyond)))
     total: Floats = target.launch_seconds + np.maximum(seconds, bound.seconds)
     return total - np.where(work.early, EARLY_SECONDS, 0.0)

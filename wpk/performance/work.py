@@ -78,4 +78,4 @@ class SharedAccess:
 
     addresses: tuple[int, ...]
     bytes: int
-    count: int = 1
+    count: int

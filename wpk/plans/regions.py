@@ -94,17 +94,14 @@ class Region:
     def _add(self, reach: list[int], first: Sequence[int], axis: Axis) -> bool:
         """Note how far another region's axis reaches along these; False where it leaves them."""
         step, count = axis
-        for number in reversed(range(len(self.axes))):
-            own = self.axes[number]
-            if step % own.step or step < own.step:
-                continue
-            stride = step // own.step
-            room = own.places - 1 - first[number] - reach[number]
-            if (count - 1) * stride <= room:
-                reach[number] += (count - 1) * stride
-                return True
-            return self._carry(reach, first, number, Axis(stride, count))
-        return False
+        number = max(n for n, own in enumerate(self.axes) if step % own.step == 0)
+        own = self.axes[number]
+        stride = step // own.step
+        room = own.places - 1 - first[number] - reach[number]
+        if (count - 1) * stride <= room:
+            reach[number] += (count - 1) * stride
+            return True
+        return self._carry(reach, first, number, Axis(stride, count))
 
     def _carry(self, reach: list[int], first: Sequence[int], number: int, axis: Axis) -> bool:
         """The same for one that goes on along the next axis, which begins where this one ends."""
@@ -121,7 +118,7 @@ class Region:
 
 
 def region(
-    begin: int, item: int, extents: Sequence[int], strides: Sequence[int], padding: int = 0
+    begin: int, item: int, extents: Sequence[int], strides: Sequence[int], padding: int
 ) -> Region | None:
     """The bytes of a tensor.
 
