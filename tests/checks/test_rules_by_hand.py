@@ -165,6 +165,12 @@ def test_a_number_as_large_as_its_error_may_be_false() -> None:
     assert found.tolist() == [1.0, 1.0, 0.0, 0.0]
 
 
+def test_a_number_that_reaches_no_further_than_its_type_has_an_integer() -> None:
+    found = error_of("y = Cast <to = 2> (x)", errs([254.5, 255.5, 0.5, -0.5], 1, 1, 1, 1))
+    assert found is not None
+    assert found.tolist() == [1.0, np.inf, 1.0, np.inf]
+
+
 def test_what_errs_may_round_to_one_side_while_the_reference_rounds_to_the_other() -> None:
     found = error_of("y = Cast <to = 10> (x)", errs([1.5, -3.0], 0.01, 0.0))
     np.testing.assert_allclose(
