@@ -17,12 +17,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import wpk
 from wpk.search.store_key import StoreKey
 from wpk.search.store_record import Run, RunRequest, RunState, Stage, TrialRecord
 from wpk.search.store_rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
 from wpk.search.store_schema import StoreError, connect, damaged, guarded, transaction
 from wpk.trial import Regime, Status, Trial
+from wpk.version import VERSION
 
 MODELS = "models"
 """The searcher of what the models chose, which is measured before any search."""
@@ -85,7 +85,7 @@ class TuningStore:
         """Enter a run, under a name that is new to this and any other store."""
         started = time.time()
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(started))}-{secrets.token_hex(4)}"
-        run = Run(name, tuple(argv), seed, started, RunState.RUNNING, wpk.__version__, request)
+        run = Run(name, tuple(argv), seed, started, RunState.RUNNING, VERSION, request)
         with self.writing() as connection:
             insert_run(connection, run)
         return run

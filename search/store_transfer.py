@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar
 
-import wpk
 from wpk.codec import FieldError, decode, encode
 from wpk.search.store import TuningStore
 from wpk.search.store_key import canonical_json, json_digest
 from wpk.search.store_record import Run, RunState, TrialRecord
 from wpk.search.store_rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
 from wpk.search.store_schema import SCHEMA, StoreError
+from wpk.version import VERSION
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ def export_lines(store: TuningStore) -> Iterator[str]:
         problems = [StoredProblem(*row) for row in rows]
     targets = tuple(sorted({(each.target, each.arch) for each in trials}))
     counts = len(runs), len(problems), len(trials)
-    yield _line(encode(Header(SCHEMA, wpk.__version__, targets, *counts), Header))
+    yield _line(encode(Header(SCHEMA, VERSION, targets, *counts), Header))
     for run in runs:
         yield _line({"run": encode(run, Run)})
     for problem in problems:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-__version__ = "0.1.0"
+from wpk.version import VERSION
+
+__version__ = VERSION
 __all__ = ["__version__", "load", "optimize"]
 
 

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
 
-import wpk
 from wpk.cli import bench, cache, compare, inspect, optimize, report, run, targets, verify
 from wpk.cli.interrupts import INTERRUPTED, interrupts_end_the_process, is_interrupt
 from wpk.cli.say import PlainFormatter, complain
 from wpk.errors import WpkError
+from wpk.version import VERSION
+
+DESCRIPTION = "wpk: from an ONNX model to the fastest provably correct engine for an NVIDIA GPU."
 
 COMMANDS: dict[str, ModuleType] = {
     "optimize": optimize,
@@ -70,8 +72,8 @@ def entry_point() -> NoReturn:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="wpk", description=wpk.__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=f"wpk {wpk.__version__}")
+    parser = argparse.ArgumentParser(prog="wpk", description=DESCRIPTION, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"wpk {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, module in COMMANDS.items():
         text = (module.__doc__ or "").strip()

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-import wpk
 from wpk.errors import PlanError, ScheduleError
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
@@ -22,6 +21,7 @@ from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.template import Schedule, ScheduleTemplate
 from wpk.targets.largest import largest_target
 from wpk.targets.target import Target
+from wpk.version import VERSION
 
 _MAX_PARAMETER = 2**31 - 1
 
@@ -170,6 +170,6 @@ def _words(error: BaseException) -> str:
 
 def _differs(plan: Plan, path: str, what: str) -> PlanError:
     return PlanError(
-        f"plan field {path}: {what} (written by wpk {plan.wpk}, this is {wpk.__version__})",
+        f"plan field {path}: {what} (written by wpk {plan.wpk}, this is {VERSION})",
         fix="write the plan again with this version (wpk optimize), or install the one that wrote it",
     )

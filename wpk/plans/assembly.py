@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import wpk
 from wpk.build.compiled import CompiledKernel
 from wpk.build.nvrtc import compiler_here
 from wpk.build.tensor_cores import count_tensor_core_instructions
@@ -44,6 +43,7 @@ from wpk.search.model_search import Found
 from wpk.search.record import SearchRecord
 from wpk.search.static_search import Choice as Searched
 from wpk.targets.target import Target
+from wpk.version import VERSION
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def assemble(program: Program, found: Found, setting: Setting) -> PlanBundle:
     arena = plan_memory(program.buffers, program.values, order, pinned, program.free)
     plan = Plan(
         schema=SCHEMA,
-        wpk=wpk.__version__,
+        wpk=VERSION,
         target=setting.target.name,
         arch=setting.target.arch,
         precision=setting.precision,

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import wpk
 from wpk.build.nvrtc import compiler_here
 from wpk.codec import FieldError, decode, encode
 from wpk.dtypes import Precision
@@ -22,6 +21,7 @@ from wpk.plans.measurement import EngineMeasurement
 from wpk.plans.plan import Check, CheckMode, Choice, Evidence, LibraryChoice, Plan, Step
 from wpk.plans.plan_file import plan_text
 from wpk.search.store_key import problem_digest
+from wpk.version import VERSION
 
 _WIDTH = 180
 """Characters of a line within which values are not broken."""
@@ -169,7 +169,7 @@ def read_lock(path: Path) -> Lock:
         raise _damaged(path, "no lock file")
     if data["lock"] != SCHEMA:
         raise EngineError(
-            f"{path} has schema {str(data['lock'])[:40]}, this wpk {wpk.__version__} reads {SCHEMA} "
+            f"{path} has schema {str(data['lock'])[:40]}, this wpk {VERSION} reads {SCHEMA} "
             f"(written by wpk {str(data.get('wpk'))[:40]})",
             fix="use the version that wrote it, or write it again: wpk optimize --lock",
         )

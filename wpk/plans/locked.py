@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import wpk
 from wpk.build.compiled import CompiledKernel
 from wpk.build.nvrtc import compiler_here
 from wpk.errors import EngineError
@@ -21,6 +20,7 @@ from wpk.search.static_search import Choice as Searched
 from wpk.search.static_search import Finalist
 from wpk.search.store_key import problem_digest
 from wpk.targets.target import Target
+from wpk.version import VERSION
 
 _DIGEST = 12
 _NO_RECORD = SearchRecord((), (), ())
@@ -50,7 +50,7 @@ def require_fit(lock: Lock, asked: Asked) -> None:
             fix="give the model that was locked, and leave out what the lock says; or write another "
             "lock: wpk optimize --lock",
         )
-    here = wpk.__version__, compiler_here()
+    here = VERSION, compiler_here()
     if (lock.wpk, lock.compiler) != here:
         raise EngineError(
             f"the lock was written by wpk {lock.wpk} with {lock.compiler}, this is wpk {here[0]} "

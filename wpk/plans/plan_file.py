@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import wpk
 from wpk.codec import encode
 from wpk.errors import PlanError
 from wpk.plans.codec import decode, wrong
@@ -14,6 +13,7 @@ from wpk.plans.container import DIGEST, PLAN, WEIGHTS, member_of, read_container
 from wpk.plans.plan import SCHEMA, Plan, PlanBundle
 from wpk.plans.plan_checks import check_plan
 from wpk.plans.weights_file import array_digest, read_weights, weights_bytes, write_weights
+from wpk.version import VERSION
 
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 """An escape of a surrogate. Plans are UTF-8, which needs none; one by itself can be printed nowhere."""
@@ -113,7 +113,7 @@ def _check_schema(data: Any) -> None:
     seen = data.get("schema")
     if seen != SCHEMA:
         raise PlanError(
-            f"plan field plan.schema: {str(seen)[:40]}; this wpk {wpk.__version__} reads {SCHEMA} "
+            f"plan field plan.schema: {str(seen)[:40]}; this wpk {VERSION} reads {SCHEMA} "
             f"(written by wpk {str(data.get('wpk'))[:40]})",
             fix="read it with the version that wrote it, or write it again: wpk optimize",
         )

@@ -1,0 +1,3 @@
+"""Which wpk this is."""
+
+VERSION = "0.1.0"
