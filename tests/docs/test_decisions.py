@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "docs" / "decisions"
+FOLDER = Path(__file__).parents[2] / "docs" / "decisions"
 NOTES = sorted(FOLDER.glob("[0-9]*.md"))
 
 
