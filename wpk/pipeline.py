@@ -10,6 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.assembly.assemble import Setting, assemble
+from wpk.assembly.from_lock import Asked, find_locked, require_fit, require_target, with_evidence
+from wpk.assembly.lock import read_lock
+from wpk.assembly.origin import model_digest, provenance
+from wpk.assembly.ports import input_ports
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.offers import Offers
 from wpk.build.pool import CompilePool
 from wpk.checks.pass_proof import proven
 from wpk.checks.scope import require_inputs, scope_of
@@ -18,28 +25,21 @@ from wpk.dtypes import Precision
 from wpk.engine.devices import open_for_checks
 from wpk.execution import Device
 from wpk.lowering.model import lower_model
-from wpk.plans.assembly import Setting, assemble
-from wpk.plans.lock import read_lock
-from wpk.plans.locked import Asked, find_locked, require_fit, require_target, with_evidence
-from wpk.plans.origin import model_digest, provenance
-from wpk.plans.plan import CheckMode, PlanBundle
-from wpk.plans.plan_file import write_plan
-from wpk.plans.ports import input_ports
+from wpk.plan.plan import CheckMode, PlanBundle
+from wpk.plan.plan_file import write_plan
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.model_search import search_model
-from wpk.search.static_search import check_skips
-from wpk.search.store_record import Run
-from wpk.tuning.cache_folder import CacheFolder
-from wpk.tuning.confirmation import confirmed
-from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.measuring import plan_tuning
-from wpk.tuning.model_tuning import Means, tune_model
-from wpk.tuning.offers import Offers
-from wpk.tuning.preview import Preview, preview_of
-from wpk.tuning.runs import WhatToBuild, asked_of, entered, find_run, find_same_run
-from wpk.tuning.selection import require_measuring, selected_problems
-from wpk.tuning.target_choice import choose_target
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.loop.confirmation import confirmed
+from wpk.search.loop.measuring import plan_tuning
+from wpk.search.loop.model_tuning import Means, tune_model
+from wpk.search.loop.preview import Preview, preview_of
+from wpk.search.loop.runs import WhatToBuild, asked_of, entered, find_run, find_same_run
+from wpk.search.loop.selection import require_measuring, selected_problems
+from wpk.search.loop.target_choice import choose_target
+from wpk.search.models.model_search import search_model
+from wpk.search.models.static_search import check_skips
+from wpk.search.store.records import Run
 
 Paths = str | os.PathLike[str]
 
@@ -77,9 +77,9 @@ def optimize(
         skip_passes: Graph passes not to run.
         skip_templates: Schedule templates not to use.
         cache: Folder of compiled kernels and measured trials; the user's cache folder by default.
-        search: ``static`` chooses by models; a searcher (`wpk.search.registry`) by measuring on the
+        search: ``static`` chooses by models; a searcher (`wpk.search.searchers.registry`) by measuring on the
             GPU of this machine; ``auto`` measures where that GPU is the target.
-        effort: How thoroughly each problem is searched, 0 to 3 (`wpk.search.budget`).
+        effort: How thoroughly each problem is searched, 0 to 3 (`wpk.search.loop.budget`).
         budget: What measuring may cost, e.g. ``30m`` or ``400 trials``; by default what the effort
             says.
         seed: Fixes the search.

@@ -17,7 +17,7 @@ from wpk.checks.scope import Sample
 from wpk.engine.engine import Engine
 from wpk.engine.placement import from_memory
 from wpk.errors import LaunchError
-from wpk.plans.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
+from wpk.plan.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
 from wpk.progress import Progress
 
 

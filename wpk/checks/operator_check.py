@@ -15,15 +15,15 @@ from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.checks.prepared import Prepared, prepare
 from wpk.errors import LaunchError
 from wpk.execution import Bytes, Device, Work
-from wpk.plans.binding import (
+from wpk.plan.binding import (
     StepAddresses,
     bind_step,
     counter_bytes,
     element_bytes,
     workspace_bytes,
 )
-from wpk.plans.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
+from wpk.plan.weights_file import array_bytes
 
 _POISON = 0xFF  # NaN in every floating type, -1 in integers
 _ALIGNMENT = 256

@@ -16,8 +16,8 @@ from wpk.checks.region import Region
 from wpk.dims import evaluate
 from wpk.engine.placement import view
 from wpk.execution import Bytes
-from wpk.plans.footprint import accesses
-from wpk.plans.plan import Plan, Step
+from wpk.plan.footprint import accesses
+from wpk.plan.plan import Plan, Step
 
 
 @dataclass(frozen=True)

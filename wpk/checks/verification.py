@@ -18,7 +18,7 @@ from wpk.engine.engine import Engine
 from wpk.errors import VerificationError
 from wpk.execution import Device
 from wpk.lowering.program import Program
-from wpk.plans.plan import Check, Outcome, Plan, PlanBundle
+from wpk.plan.plan import Check, Outcome, Plan, PlanBundle
 from wpk.progress import Progress
 
 Arrays = Mapping[str, Array]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wpk.device.cuda import CudaDevice
     from wpk.engine.times import EngineTimes
-    from wpk.plans.plan import Plan
+    from wpk.plan.plan import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wpk.engine.machine_code import compare_machine_code, require_executable
     from wpk.engine.times import time_engine
     from wpk.libraries.gpu import GpuDevice
-    from wpk.plans.plan_file import read_plan
+    from wpk.plan.plan_file import read_plan
 
     bundle = read_plan(arguments.plan)
     with GpuDevice() as device:

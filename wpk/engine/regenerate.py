@@ -14,7 +14,7 @@ import numpy as np
 from wpk.errors import PlanError, ScheduleError
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
-from wpk.plans.plan import Choice, Plan, Step
+from wpk.plan.plan import Choice, Plan, Step
 from wpk.schedules.early import EARLY
 from wpk.schedules.packings import packed_shape
 from wpk.schedules.registry import TEMPLATE_OF

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from wpk.report.table import byte_size, format_table
 from wpk.report.visible import visible
-from wpk.search.store import TuningStore
-from wpk.search.store_record import Run
-from wpk.search.store_summary import Group, summarize
-from wpk.tuning.cache_folder import CacheFolder
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.store.records import Run
+from wpk.search.store.store import TuningStore
+from wpk.search.store.summary import Group, summarize
 
 RUNS_SHOWN = 20
 """The latest runs are listed, the others counted."""

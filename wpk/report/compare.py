@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wpk.errors import EngineError
-from wpk.plans.measurement import EngineMeasurement, Ratio
-from wpk.plans.plan import LibraryChoice, Plan, Step
+from wpk.plan.measurement import EngineMeasurement, Ratio
+from wpk.plan.plan import LibraryChoice, Plan, Step
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words
 from wpk.report.words import schedule_words

@@ -7,9 +7,9 @@ What was measured is kept as the plan has it, in seconds.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wpk.plans.measurement import EngineMeasurement, Measurement, Ratio
-from wpk.plans.plan import Check, CheckMode, Outcome
-from wpk.plans.provenance import PassSummary
+from wpk.plan.measurement import EngineMeasurement, Measurement, Ratio
+from wpk.plan.plan import Check, CheckMode, Outcome
+from wpk.plan.provenance import PassSummary
 from wpk.report.contest_facts import ContestFacts
 from wpk.report.problem_facts import ProblemFacts
 

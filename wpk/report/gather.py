@@ -8,10 +8,10 @@ from wpk.dtypes import DType
 from wpk.engine.regenerate import regenerate
 from wpk.errors import PlanError
 from wpk.launch import Launch
-from wpk.lowering.memory import lifetimes
-from wpk.lowering.order import Order
-from wpk.plans.binding import arena, order_of, pieces, workspace_bytes
-from wpk.plans.plan import LibraryChoice, Plan, PlanBundle, Port, Step
+from wpk.plan.binding import arena, order_of, pieces, workspace_bytes
+from wpk.plan.memory import lifetimes
+from wpk.plan.order import Order
+from wpk.plan.plan import LibraryChoice, Plan, PlanBundle, Port, Step
 from wpk.problems import Attention, Convolution, Matmul, Problem
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from wpk.plans.measurement import GENERATED, Curve, Measurement
+from wpk.plan.measurement import GENERATED, Curve, Measurement
 from wpk.report.contest import candidate_words, tally_words
 from wpk.report.measured import curve_name
 from wpk.report.page.markup import Html, joined, tag

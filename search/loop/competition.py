@@ -1,0 +1,100 @@
+"""Several templates for one problem: each has its searcher, and the trials are dealt out among them.
+
+Templates take turns, those that are expected to be slower less often: with the square of how much slower
+their best is, as measured, or as the models think before anything was. One that is far behind the others
+when it has had its probe of trials is not asked any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from wpk.schedules.template import Schedule
+from wpk.search.searchers.base import Searcher
+from wpk.trial import Trial
+
+PROBE = 16
+"""Trials after which a template is judged: as many as tell a good space from a bad one."""
+
+LAG = 2.0
+"""A template is dropped when its best takes this many times as long as the best of all."""
+
+
+@dataclass
+class _Entry:
+    searcher: Searcher[Any]
+    promise: float
+    dealt: int = 0  # schedules asked for, and outcomes of others
+    told: int = 0
+    best: float = inf
+    exhausted: bool = False
+
+    @property
+    def expected(self) -> float:
+        """Seconds of its best schedule."""
+        return self.best if self.best < inf else self.promise
+
+
+class Competition:
+    """The searchers of a problem's templates."""
+
+    def __init__(
+        self, searchers: Mapping[str, Searcher[Any]], promises: Mapping[str, float]
+    ) -> None:
+        """Begin with what the models think.
+
+        Args:
+            searchers: By the template's name; of two with equal claims the first is asked.
+            promises: Estimated seconds of each template's best schedule.
+        """
+        self._entries = {
+            name: _Entry(searcher, promises[name]) for name, searcher in searchers.items()
+        }
+        self._proposers: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
+
+    def ask(self, count: int) -> list[tuple[str, Schedule]]:
+        """As many schedules with their templates; fewer only where no more are worth trying."""
+        found: list[tuple[str, Schedule]] = []
+        while len(found) < count and (name := self._next()) is not None:
+            entry = self._entries[name]
+            schedules = entry.searcher.ask(1)
+            entry.exhausted = not schedules
+            entry.dealt += len(schedules)
+            found += [(name, schedule) for schedule in schedules]
+            for schedule in schedules:
+                self._proposers[name, schedule.parameters()] = entry.searcher.proposer
+        return found
+
+    def proposer(self, template: str, schedule: tuple[tuple[str, int], ...]) -> str:
+        """Who proposed a schedule that was asked for."""
+        return self._proposers[template, schedule]
+
+    def tell(self, template: str, trials: Sequence[Trial]) -> None:
+        """Outcomes of one template's schedules, asked for or not, failures included.
+
+        Raises:
+            ScheduleError: A schedule is not in the template's space; nothing is entered then.
+        """
+        entry = self._entries[template]
+        entry.searcher.tell(trials)
+        entry.dealt += sum((template, trial.schedule) not in self._proposers for trial in trials)
+        entry.told += len(trials)
+        entry.best = min([entry.best, *(trial.cost for trial in trials)])
+
+    def _next(self) -> str | None:
+        best = min(entry.best for entry in self._entries.values())
+        left = {
+            name: entry
+            for name, entry in self._entries.items()
+            if not entry.exhausted and not (entry.told >= PROBE and entry.best > LAG * best)
+        }
+        least = min((entry.expected for entry in left.values()), default=inf)
+
+        def turn(name: str) -> float:
+            entry = left[name]
+            return (entry.dealt + 1) * (entry.expected / least) ** 2
+
+        return min(left, key=turn, default=None)

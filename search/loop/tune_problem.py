@@ -1,0 +1,247 @@
+"""Tune one problem: what to ask for and to try, when to stop, and what to compare at the end.
+
+Schedules are asked for before the outcomes of those that they follow are known, so that they compile
+while others are measured. How many before is fixed: how long a compile takes changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import inf
+
+from wpk.errors import ScheduleError
+from wpk.search.loop.budget import Slice
+from wpk.search.loop.competition import Competition
+from wpk.search.loop.problem_trials import Name, ProblemTrials
+from wpk.search.loop.tune_record import Rival, Session, Stop, Task, Tried, Tuned
+from wpk.search.store.key import problem_digest
+from wpk.search.store.records import Stage
+from wpk.trial import Status
+
+NEAR_BOUND = 1.05
+"""A best so near to the bound and the floor of a launch is not improved further."""
+
+IMPROVEMENT = 0.99
+"""What counts as an improvement: beyond the noise that medians of one kernel show."""
+
+WINDOW = 16
+"""Schedules asked for whose outcomes are not known: enough to keep a dozen cores compiling, and no more
+than searchers can do without (docs/decisions/0024-compiling-ahead.md)."""
+
+LEAST_TRIALS = 8
+"""Schedules that each problem tries as long as the run has time, however little is to be won there:
+what a searcher begins with, the models' first choices."""
+
+LIBRARY_FINALISTS = 2
+"""Of the library's implementations, so many are compared with the best schedules."""
+
+
+class ProblemTuning:
+    """The tuning of one problem.
+
+    Attributes:
+        tried: One a schedule, in the order of trying, known ones first.
+        library: One of the library's implementations each, likewise.
+        known: How many of the schedules the store knew.
+        lookups: What it said, one a template or library.
+        best: Seconds of the best so far, infinite before the first that ran.
+    """
+
+    def __init__(self, task: Task, session: Session) -> None:
+        """Look up what is known; nothing is asked for or measured yet."""
+        self._task, self._session, self._limits = task, session, Slice()
+        self._rival, self._trials = task.rival, ProblemTrials(task, session)
+        self.lookups = self._trials.lookups
+        self.tried: list[Tried] = []
+        self.library: list[Tried] = []
+        self.best = inf
+        self._generated = self._reference = inf
+        self._stale = 0
+        for name in self._trials.known:
+            self._count(name)
+        self.known = len(self.tried)
+        self._asked: deque[Name] = deque()  # to be measured, in this order
+        self._hopeful: set[Name] = set()  # that were finalists when they had been tried
+        self._exhausted = False
+
+    @property
+    def measured(self) -> int:
+        """Schedules measured afresh."""
+        return len(self.tried) - self.known
+
+    def expect(self, limits: Slice) -> None:
+        """Have the first schedules compiled, if any will be tried within what may now be spent."""
+        self._limits = limits
+        if self._why_stop() is None:
+            self._ask()
+        self._expect_finalists()
+
+    def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
+        """Try the library, then schedules until there is a reason to stop."""
+        self.expect(limits)
+        if self._rival is not None:
+            self._try_library(self._rival)
+            after_trial()
+        while (stop := self._why_stop()) is None:
+            self._ask()
+            if self._asked:
+                self._try_next()
+                self._expect_finalists()
+                after_trial()
+        self._session.bench.drop(self._trials.requests(self._asked))
+        self._asked.clear()
+        return stop
+
+    def finish(self, stop: Stop) -> Tuned:
+        """Compare the best side by side, unless the store knows how that ends, and choose.
+
+        When the run's time is over, a problem of which nothing was measured now is not compared.
+        """
+        in_time = self._trials.fresh > 0 or self._session.clock() < self._limits.end
+        finalists = self._finalists()
+        while in_time and finalists and not self._trials.are_compared(finalists):
+            self._trials.compare(finalists)
+            finalists = self._finalists()  # without those that failed now
+        self._session.bench.drop(self._trials.requests(self._hopeful, Stage.FINAL))
+        chosen = tuple(self._trials.final(name) for name in finalists)
+        found = self._tuned(stop, finalists, chosen)
+        bests = [found.best_of(library=library) for library in (False, True)] if in_time else []
+        elsewhere = tuple(self._trials.elsewhere(each) for each in bests if each)
+        return replace(found, elsewhere=elsewhere)
+
+    def _tuned(self, stop: Stop, finalists: Sequence[Name], chosen: tuple[Tried, ...]) -> Tuned:
+        return Tuned(
+            problem=self._task.problem,
+            best=min(chosen, key=lambda each: each.trial.cost, default=None),
+            compared=bool(finalists) and self._trials.are_compared(finalists),
+            finalists=chosen,
+            tried=tuple(self.tried),
+            known=self.known,
+            stop=stop,
+            lookups=self.lookups,
+            library=tuple(self.library),
+            refusals=() if self._rival is None else self._rival.refusals,
+        )
+
+    @cached_property
+    def _competition(self) -> Competition:
+        """The searchers, begun when they are first asked, and told what is known."""
+        competition = Competition(
+            {
+                each.template: each.searcher(self._seed(each.template))
+                for each in self._task.contenders
+            },
+            {each.template: each.promise for each in self._task.contenders},
+        )
+        for (template, _), known in self._trials.known.items():
+            if self._is_rival(template):
+                continue
+            try:
+                competition.tell(template, [known.trial])
+            except ScheduleError:
+                continue  # found in a larger space: it counts, but teaches nothing here
+        return competition
+
+    def _seed(self, template: str) -> int:
+        """A seed of 32 bits for each problem and template, whatever the order of tuning."""
+        text = f"{self._session.run.seed}/{problem_digest(self._task.problem)}/{template}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+
+    def _why_stop(self) -> Stop | None:
+        effort, limits, now = self._session.effort, self._limits, self._session.clock()
+        if self.best <= NEAR_BOUND * (self._task.bound + self._task.floor):
+            return Stop.AT_BOUND
+        if len(self.tried) >= effort.trials:
+            return Stop.TRIALS_SPENT
+        if self._stale >= effort.patience:
+            return Stop.NO_IMPROVEMENT
+        if self._exhausted:
+            return Stop.EXHAUSTED
+        late = now >= limits.end or (now >= limits.until and len(self.tried) >= LEAST_TRIALS)
+        spent = late or self.measured >= limits.trials
+        return Stop.OUT_OF_BUDGET if spent and not self._has_only_failed else None
+
+    @property
+    def _has_only_failed(self) -> bool:
+        """Whether there is nothing to choose: then a budget does not end the search."""
+        return bool(self.tried) and self.best == inf
+
+    def _try_library(self, rival: Rival) -> None:
+        """Try the implementations that the library thinks best, but those that it never makes ready.
+
+        When the problem's time is over they are as few as are compared; when the run's is, one: no
+        problem is decided without its rival.
+        """
+        tried = 0
+        for configuration in rival.configurations:
+            name = rival.name, configuration
+            if tried >= self._library_trials():
+                return
+            if name not in self._trials.known:
+                self._trials.search(name)
+                self._count(name)
+            tried += self._trials.known[name].trial.status is not Status.REJECTED
+
+    def _library_trials(self) -> int:
+        """How many of the library's implementations may be tried, as late as it is now."""
+        most, now = self._session.effort.library, self._session.clock()
+        if now < self._limits.until:
+            return most
+        return min(most, LIBRARY_FINALISTS if now < self._limits.end else 1)
+
+    def _is_rival(self, template: str) -> bool:
+        return self._rival is not None and template == self._rival.name
+
+    def _ask(self) -> None:
+        """Ask for as many as may be on their way, and have them compiled."""
+        left = min(self._session.effort.trials - len(self.tried), WINDOW)
+        allowed = inf if self._has_only_failed else self._limits.trials - self.measured
+        most = int(min(left, allowed))
+        asked = self._competition.ask(most - len(self._asked))
+        fresh = [(template, schedule.parameters()) for template, schedule in asked]
+        self._asked += fresh
+        self._session.bench.expect(self._trials.requests(fresh))
+        self._exhausted = not self._asked
+
+    def _expect_finalists(self) -> None:
+        """Have made ready what would be compared if nothing better came."""
+        finalists = self._finalists()
+        fresh = [name for name in finalists if name not in self._hopeful]
+        if fresh and not self._trials.are_compared(finalists):
+            self._session.bench.expect(self._trials.requests(fresh, Stage.FINAL))
+            self._hopeful.update(fresh)
+
+    def _try_next(self) -> None:
+        """Measure what was asked for first, and tell who asked."""
+        name = self._asked.popleft()
+        template, schedule = name
+        trial = self._trials.search(name, self._competition.proposer(template, schedule))
+        self._count(name)
+        self._competition.tell(template, [trial])
+
+    def _count(self, name: Name) -> None:
+        """Count a trial. Before the first that runs there is nothing to be patient about."""
+        tried = self._trials.searched(name)
+        self.best = min(self.best, tried.trial.cost)
+        if self._is_rival(tried.template):
+            self.library.append(tried)
+            return
+        self.tried.append(tried)
+        self._generated = min(self._generated, tried.trial.cost)
+        if self._generated < IMPROVEMENT * self._reference:
+            self._reference, self._stale = self._generated, 0
+        elif self._generated < inf:
+            self._stale += 1
+
+    def _finalists(self) -> list[Name]:
+        """The best of all that ran, as the search measured them; of the library the best few."""
+        known = self._trials.known
+        ran = [name for name in known if self._trials.runs(name)]
+        ran.sort(key=lambda name: known[name].trial.cost)
+        generated = [name for name in ran if not self._is_rival(name[0])]
+        library = [name for name in ran if self._is_rival(name[0])]
+        return generated[: self._session.effort.finalists] + library[:LIBRARY_FINALISTS]
