@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from wpk.schedules.template import Schedule
+from wpk.candidate import Candidate, Maker
 from wpk.search.searchers.base import Searcher
 from wpk.trial import Trial
 
@@ -42,37 +42,37 @@ class Competition:
     """The searchers of a problem's templates."""
 
     def __init__(
-        self, searchers: Mapping[str, Searcher[Any]], promises: Mapping[str, float]
+        self, searchers: Mapping[Maker, Searcher[Any]], promises: Mapping[Maker, float]
     ) -> None:
         """Begin with what the models think.
 
         Args:
-            searchers: By the template's name; of two with equal claims the first is asked.
+            searchers: By template; of two with equal claims the first is asked.
             promises: Estimated seconds of each template's best schedule.
         """
         self._entries = {
-            name: _Entry(searcher, promises[name]) for name, searcher in searchers.items()
+            template: _Entry(searcher, promises[template])
+            for template, searcher in searchers.items()
         }
-        self._proposers: dict[tuple[str, tuple[tuple[str, int], ...]], str] = {}
+        self._proposers: dict[Candidate, str] = {}
 
-    def ask(self, count: int) -> list[tuple[str, Schedule]]:
-        """As many schedules with their templates; fewer only where no more are worth trying."""
-        found: list[tuple[str, Schedule]] = []
-        while len(found) < count and (name := self._next()) is not None:
-            entry = self._entries[name]
-            schedules = entry.searcher.ask(1)
-            entry.exhausted = not schedules
-            entry.dealt += len(schedules)
-            found += [(name, schedule) for schedule in schedules]
-            for schedule in schedules:
-                self._proposers[name, schedule.parameters()] = entry.searcher.proposer
-        return found
+    def ask(self, count: int) -> list[Candidate]:
+        """As many candidates; fewer only where no more are worth trying."""
+        asked: list[Candidate] = []
+        while len(asked) < count and (template := self._next()) is not None:
+            entry = self._entries[template]
+            proposed = [Candidate(template, s.parameters()) for s in entry.searcher.ask(1)]
+            entry.exhausted = not proposed
+            entry.dealt += len(proposed)
+            asked += proposed
+            self._proposers |= dict.fromkeys(proposed, entry.searcher.proposer)
+        return asked
 
-    def proposer(self, template: str, schedule: tuple[tuple[str, int], ...]) -> str:
-        """Who proposed a schedule that was asked for."""
-        return self._proposers[template, schedule]
+    def proposer(self, candidate: Candidate) -> str:
+        """Who proposed a candidate that was asked for."""
+        return self._proposers[candidate]
 
-    def tell(self, template: str, trials: Sequence[Trial]) -> None:
+    def tell(self, template: Maker, trials: Sequence[Trial]) -> None:
         """Outcomes of one template's schedules, asked for or not, failures included.
 
         Raises:
@@ -80,21 +80,21 @@ class Competition:
         """
         entry = self._entries[template]
         entry.searcher.tell(trials)
-        entry.dealt += sum((template, trial.schedule) not in self._proposers for trial in trials)
+        entry.dealt += sum(trial.candidate not in self._proposers for trial in trials)
         entry.told += len(trials)
         entry.best = min([entry.best, *(trial.cost for trial in trials)])
 
-    def _next(self) -> str | None:
+    def _next(self) -> Maker | None:
         best = min(entry.best for entry in self._entries.values())
         left = {
-            name: entry
-            for name, entry in self._entries.items()
+            template: entry
+            for template, entry in self._entries.items()
             if not entry.exhausted and not (entry.told >= PROBE and entry.best > LAG * best)
         }
         least = min((entry.expected for entry in left.values()), default=inf)
 
-        def turn(name: str) -> float:
-            entry = left[name]
+        def turn(template: Maker) -> float:
+            entry = left[template]
             return (entry.dealt + 1) * (entry.expected / least) ** 2
 
         return min(left, key=turn, default=None)

@@ -2,20 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from wpk.assembly.assemble import Setting, assemble
-from wpk.assembly.evidence import with_measurement
+from wpk.assembly.evidence import EvidenceBook
+from wpk.candidate import GENERATED
 from wpk.device.timing import Patience, noise_band, quantile
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.libraries.process import TrialProcess
 from wpk.lowering.program import Program
+from wpk.plan.binding import library_images
 from wpk.plan.measurement import EngineMeasurement, EngineVariant
-from wpk.plan.plan import LibraryChoice, PlanBundle
+from wpk.plan.plan import PlanBundle
 from wpk.problems import Problem
 from wpk.progress import Progress
-from wpk.search.models.model_search import Found
+from wpk.search.loop.choices import Choices, best_library
+from wpk.search.loop.evidence import evidence_of
 from wpk.trial import Regime
 
 ROUNDS = 3
@@ -29,25 +32,33 @@ _PATIENCE = Patience(least=5, most=21, noise=0.005, seconds=0.5)
 _LIMIT_SECONDS = 60.0
 
 
+@dataclass(frozen=True)
+class _Variant:
+    """A whole engine that is compared, and what it was assembled from."""
+
+    choices: Choices
+    bundle: PlanBundle
+
+
 def confirmed(
     program: Program,
-    static: PlanBundle,
-    found: Found,
+    static: Choices,
+    tuned: Choices,
     setting: Setting,
     gpu: TrialProcess,
     tell: Progress,
-) -> PlanBundle:
-    """The fastest whole engine; it says what it was compared with.
+) -> tuple[PlanBundle, EvidenceBook]:
+    """The fastest whole engine, and why it is what it is: it says what it was compared with.
 
     Engines take turns, one inference after another: what the models chose (``models``), generated
-    kernels only (``generated``), the library wherever it can (``library``), of each operator the
+    kernels only (``generated``), a library wherever one can (``library``), of each operator the
     fastest alone (``mixed``), and that with the weakest substitutions undone, a quarter at a time
     (``undone 1/4``, …): a kernel that is faster alone need not be so among its neighbours.
 
     Args:
         program: The model.
-        static: The plan that the models chose.
-        found: The outcome of tuning.
+        static: What the models chose.
+        tuned: The outcome of tuning.
         setting: What plans are written for.
         gpu: Executes all of them.
         tell: Told of the progress.
@@ -58,46 +69,49 @@ def confirmed(
     """
     stage = "comparing engines"
     tell(stage, 0, 1)
-    steps = tuple(with_measurement(step, found) for step in static.plan.steps)
-    plans = {"models": replace(static, plan=replace(static.plan, steps=steps))}
-    substituted = _weakest_first(found)
+    substituted = _weakest_first(tuned)
+    undone = {name: substituted[:count] for name, count in _undoing(substituted)}
+    libraries = tuned.libraries
     wanted = {
-        "generated": frozenset[Problem](),
-        "library": frozenset(found.library),
-        "mixed": found.picks,
-        **{name: found.picks | set(substituted[:count]) for name, count in _undoing(substituted)},
+        "models": replace(static, results=tuned.results, regime=tuned.regime),
+        "generated": tuned.by(dict.fromkeys(tuned.families, GENERATED)),
+        "library": tuned.by(libraries),
+        "mixed": tuned,
+        **{
+            name: tuned.by({p: libraries[p] for p in problems}) for name, problems in undone.items()
+        },
     }
-    for name, picks in wanted.items():
-        _add(plans, name, assemble(program, replace(found, picks=picks), setting))
+    variants: dict[str, _Variant] = {}
+    for name, choices in wanted.items():
+        if all(each.choices.candidates != choices.candidates for each in variants.values()):
+            bundle = assemble(program, choices.implementations, choices.kernels, setting)
+            variants[name] = _Variant(choices, bundle)
     gpu.limit_seconds = _LIMIT_SECONDS
+    plans = {name: variant.bundle for name, variant in variants.items()}
     samples = _side_by_side(gpu, plans)
     best = min(samples, key=lambda name: quantile(samples[name], 0.5))
-    variants = tuple(_variant(name, plans[name], samples[name]) for name in plans)
-    undone = _names(program, substituted[: dict(_undoing(substituted)).get(best, 0)])
-    chosen = _with_step_times(gpu, plans[best], quantile(samples[best], 0.5))
+    measurement = EngineMeasurement(
+        variants=tuple(_measured(name, plans[name], samples[name]) for name in plans),
+        chosen=best,
+        undone=_names(program, undone.get(best, ())),
+    )
+    times = _step_seconds(gpu, plans[best], quantile(samples[best], 0.5))
     tell(stage, 1, 1)
-    measurement = EngineMeasurement(variants, best, undone)
-    return replace(chosen, plan=replace(chosen.plan, measurement=measurement))
+    evidence = evidence_of(plans[best].plan, variants[best].choices, times)
+    return plans[best], EvidenceBook(evidence, measurement=measurement)
 
 
-def _add(plans: dict[str, PlanBundle], name: str, bundle: PlanBundle) -> None:
-    """Take a plan up, unless one is there that does the same."""
-    choices = [step.choice for step in bundle.plan.steps]
-    if all(choices != [step.choice for step in each.plan.steps] for each in plans.values()):
-        plans[name] = bundle
-
-
-def _weakest_first(found: Found) -> list[Problem]:
-    """Problems of which generated kernels took the library's place, least gain first."""
+def _weakest_first(tuned: Choices) -> list[Problem]:
+    """Problems of which generated kernels took a library's place, least gain first."""
 
     def gain(problem: Problem) -> float:
-        tuned = found.tuned[problem]
-        generated, library = tuned.best_of(library=False), tuned.best_of(library=True)
+        result = tuned.results[problem]
+        generated, library = result.best_of(GENERATED), best_library(result)
         if generated is None or library is None:
             raise ValueError("a substitution has both")
-        return library.trial.cost / generated.trial.cost
+        return library.cost / generated.cost
 
-    return sorted((p for p in found.library if p not in found.picks), key=gain)
+    return sorted((p for p in tuned.libraries if tuned.families[p] == GENERATED), key=gain)
 
 
 def _undoing(substituted: Sequence[Problem]) -> list[tuple[str, int]]:
@@ -138,22 +152,16 @@ def _ready(bundle: PlanBundle, gpu: TrialProcess) -> Engine:
     return engine
 
 
-def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
+def _measured(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
     low, high = noise_band(seconds)
-    library = sum(isinstance(step.choice, LibraryChoice) for step in bundle.plan.steps)
+    library = len(list(library_images(bundle.plan)))
     generated = len(bundle.plan.steps) - library
     return EngineVariant(name, quantile(seconds, 0.5), low, high, library, generated)
 
 
-def _with_step_times(gpu: TrialProcess, bundle: PlanBundle, whole: float) -> PlanBundle:
-    """The plan with each step's time in the engine; the marks between steps are taken out evenly."""
+def _step_seconds(gpu: TrialProcess, bundle: PlanBundle, whole: float) -> list[float]:
+    """Each step's time in the engine; the marks between steps are taken out evenly."""
     with _ready(bundle, gpu) as engine:
         times = gpu.step_seconds(engine.bind().steps)
     mark = max(0.0, sum(times) - whole) / len(times)
-    steps = []
-    for step, seconds in zip(bundle.plan.steps, times, strict=True):
-        measured = step.evidence.measurement
-        if measured is not None:
-            measured = replace(measured, in_engine_seconds=max(0.0, seconds - mark))
-        steps.append(replace(step, evidence=replace(step.evidence, measurement=measured)))
-    return replace(bundle, plan=replace(bundle.plan, steps=tuple(steps)))
+    return [max(0.0, seconds - mark) for seconds in times]

@@ -6,8 +6,9 @@ from pathlib import Path
 from wpk.device.facts import differences
 from wpk.device.presence import GpuFacts, read_gpu
 from wpk.errors import EngineError, LaunchError, TargetError
+from wpk.options import SearchOptions
 from wpk.search.loop.budget import effort_of, parse_budget
-from wpk.search.loop.model_tuning import Tuning
+from wpk.search.loop.tuning import Tuning
 from wpk.search.searchers.registry import find_searcher
 from wpk.targets.registry import find_target
 from wpk.targets.table import TARGETS
@@ -34,33 +35,30 @@ def target_here() -> Target:
     return _target_of(gpu)
 
 
-def plan_tuning(
-    target: Target,
-    search: str,
-    effort: int,
-    budget: str | None,
-    seed: int,
-    store: Path,
-    operators: tuple[str, ...] = (),
-) -> Tuning | None:
+def plan_tuning(target: Target, options: SearchOptions, store: Path) -> Tuning | None:
     """How to tune, or None to choose by models alone.
 
     Args:
         target: The GPU compiled for.
-        search: ``static``, ``auto``, or a searcher's name.
-        effort: Level of effort.
-        budget: As people write it.
-        seed: Fixes the search.
+        options: How candidates are to be found.
         store: The file of trials.
-        operators: Patterns of the operators to measure; empty for all.
 
     Raises:
         WpkError: There is no such searcher, effort or budget.
         EngineError: A searcher is asked for by name, and the target cannot be measured here.
     """
-    limits = effort_of(effort), None if budget is None else parse_budget(budget)
-    if search == STATIC:
+    effort = effort_of(options.effort)
+    budget = None if options.budget is None else parse_budget(options.budget)
+    gpu = None if options.search == STATIC else _gpu_of(target, options.search)
+    if gpu is None:
         return None
+    for difference in () if gpu.facts is None else differences(gpu.facts, target):
+        _log.warning("%s has %s as %s is known to have", gpu.name, difference, target.name)
+    return Tuning(options.search, effort, budget, options.seed, store, gpu, options.operators)
+
+
+def _gpu_of(target: Target, search: str) -> GpuFacts | None:
+    """The GPU of this machine, if it is the target; None where it need not be."""
     find_searcher(search)
     try:
         gpu = read_gpu()
@@ -68,17 +66,14 @@ def plan_tuning(
         if search == AUTO:
             return None
         raise
-    here = _is(gpu, target)
-    if not here and search != AUTO:
-        raise EngineError(
-            f"the GPU of this machine is {gpu.name}, and the plan is for {target.name}",
-            fix="choose --target auto to measure here, or --search static",
-        )
-    if not here:
+    if _is(gpu, target):
+        return gpu
+    if search == AUTO:
         return None
-    for difference in () if gpu.facts is None else differences(gpu.facts, target):
-        _log.warning("%s has %s as %s is known to have", gpu.name, difference, target.name)
-    return Tuning(search, *limits, seed, store, gpu, operators)
+    raise EngineError(
+        f"the GPU of this machine is {gpu.name}, and the plan is for {target.name}",
+        fix="choose --target auto to measure here, or --search static",
+    )
 
 
 def setup_here() -> tuple[str, str] | None:

@@ -10,9 +10,9 @@ from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop.budget import limits
-from wpk.search.loop.model_tuning import Tuning
 from wpk.search.loop.selection import selected_problems
-from wpk.search.models.static_search import Prepared, prepare
+from wpk.search.loop.tuning import Tuning
+from wpk.search.models.static_search import Shortlists, shortlist_all
 from wpk.search.store.key import Setup, StoreKey
 from wpk.search.store.store import TuningStore
 from wpk.targets.target import Target
@@ -21,13 +21,13 @@ STAGE = "scoring schedules"
 
 
 @dataclass(frozen=True)
-class PreviewedProblem:
+class ProblemPreview:
     """A distinct problem.
 
     Attributes:
         problem: What to compute.
         operators: Names of its operators.
-        prepared: What the models have to say of it.
+        shortlists: What the models have to say of it.
         measured: Whether it would be measured.
         known: Schedules of it that the tuning store has trials of.
         fresh: Schedules that would be measured at most, without comparing the best in the end.
@@ -36,7 +36,7 @@ class PreviewedProblem:
 
     problem: Problem
     operators: tuple[str, ...]
-    prepared: Prepared
+    shortlists: Shortlists
     measured: bool
     known: int
     fresh: int
@@ -57,7 +57,7 @@ class Preview:
     """
 
     target: Target
-    problems: tuple[PreviewedProblem, ...]
+    problems: tuple[ProblemPreview, ...]
     tuning: Tuning | None
     pace: float | None
     seconds: float | None
@@ -95,27 +95,26 @@ def preview_of(
     found = []
     for done, problem in enumerate(names):
         tell(STAGE, done, len(names))
-        prepared = prepare(problem, TEMPLATES, target, skip)
-        found.append((problem, prepared))
+        found.append((problem, shortlist_all(problem, TEMPLATES, target, skip)))
     tell(STAGE, len(names), len(names))
     known = _known([each for problem, each in found if problem in named], target, tuning)
     problems = tuple(
-        PreviewedProblem(
+        ProblemPreview(
             problem=problem,
             operators=tuple(names[problem]),
-            prepared=prepared,
+            shortlists=shortlists,
             measured=problem in named,
             known=known.get(problem, 0),
-            fresh=_fresh(prepared, known.get(problem, 0), tuning) if problem in named else 0,
+            fresh=_fresh(shortlists, known.get(problem, 0), tuning) if problem in named else 0,
             library=problem in named and why_not(problem) is None,
         )
-        for problem, prepared in found
+        for problem, shortlists in found
     )
     return _timed(problems, target, tuning)
 
 
 def _known(
-    prepared: Sequence[Prepared], target: Target, tuning: Tuning | None
+    problems: Sequence[Shortlists], target: Target, tuning: Tuning | None
 ) -> dict[Problem, int]:
     """How many schedules of each problem the store knows; it is not made where there is none."""
     if tuning is None or not tuning.store.is_file():
@@ -123,26 +122,22 @@ def _known(
     setup = Setup(target.name, target.arch, load_nvrtc().identity, tuning.gpu.driver)
     counts: dict[Problem, int] = {}
     with TuningStore(tuning.store) as store:
-        for each in prepared:
-            templates = [shortlist.template for shortlist in each.shortlists]
-            keys = [StoreKey(each.problem, t.name, str(t.version), setup) for t in templates]
-            schedules = {
-                (key.template, trial.schedule) for key in keys for trial in store.trials(key)
-            }
-            counts[each.problem] = len(schedules)
+        for each in problems:
+            makers = [shortlist.template.maker for shortlist in each.templates]
+            keys = [StoreKey(each.problem, maker, setup) for maker in makers]
+            candidates = {(key.maker, r.schedule) for key in keys for r in store.trials(key)}
+            counts[each.problem] = len(candidates)
     return counts
 
 
-def _fresh(prepared: Prepared, known: int, tuning: Tuning | None) -> int:
+def _fresh(shortlists: Shortlists, known: int, tuning: Tuning | None) -> int:
     if tuning is None:
         return 0
-    kept = sum(each.funnel.kept for each in prepared.shortlists)
+    kept = sum(each.counts.kept for each in shortlists.templates)
     return max(0, min(tuning.effort.trials, kept) - known)
 
 
-def _timed(
-    problems: tuple[PreviewedProblem, ...], target: Target, tuning: Tuning | None
-) -> Preview:
+def _timed(problems: tuple[ProblemPreview, ...], target: Target, tuning: Tuning | None) -> Preview:
     if tuning is None:
         return Preview(target, problems, None, None, None, None)
     pace = None

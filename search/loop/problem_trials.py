@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from wpk.search.loop.tune_record import Request, Session, Task, Tried
+from wpk.bench.request import Request
+from wpk.candidate import Candidate
+from wpk.search.loop.session import Session
+from wpk.search.loop.task import Task
 from wpk.search.store.key import StoreKey
-from wpk.search.store.lookup import Known, look_up
+from wpk.search.store.lookup import History, look_up
 from wpk.search.store.records import Stage
 from wpk.trial import Regime, Status, Trial
 
-Name = tuple[str, tuple[tuple[str, int], ...]]
-"""A template's or a library's name, and a schedule of it."""
-
 
 class ProblemTrials:
-    """What is known of a problem's schedules and of the library's implementations.
+    """What is known of a problem's candidates.
 
     Attributes:
         known: What is known of each, in the order of trying.
@@ -27,101 +27,93 @@ class ProblemTrials:
     def __init__(self, task: Task, session: Session) -> None:
         """Look up what is known; nothing is measured yet."""
         self._problem, self._session = task.problem, session
-        versions = {each.template: each.version for each in task.contenders}
-        if task.rival is not None and task.rival.version:
-            versions[task.rival.name] = task.rival.version
-        self._keys = {
-            template: StoreKey(task.problem, template, version, session.setup)
-            for template, version in versions.items()
-        }
-        found = {t: look_up(session.store, key, session.regime) for t, key in self._keys.items()}
-        self.lookups = tuple(each.why for each in found.values())
-        pairs = [(template, each) for template, hits in found.items() for each in hits.known]
-        self.fresh = 0
-        pairs.sort(key=lambda pair: pair[1].at)  # as they were tried: patience depends on it
-        self.known: dict[Name, Known] = {
-            (template, each.trial.schedule): each for template, each in pairs
-        }
-
-    def requests(self, names: Iterable[Name], stage: Stage = Stage.SEARCH) -> list[Request]:
-        """What the bench is asked, to measure these."""
-        return [
-            Request(self._problem, template, self._keys[template].version, schedule, stage)
-            for template, schedule in names
+        makers = [
+            *(each.template for each in task.contenders),
+            *(each.library for each in task.rivals if each.library.version),
         ]
+        self._keys = {maker: StoreKey(task.problem, maker, session.setup) for maker in makers}
+        answers = [look_up(session.store, key, session.regime) for key in self._keys.values()]
+        self.lookups = tuple(each.why for each in answers)
+        self.fresh = 0
+        histories = [history for answer in answers for history in answer.histories]
+        histories.sort(key=lambda each: each.at)  # as they were tried: patience depends on it
+        self.known: dict[Candidate, History] = {each.trial.candidate: each for each in histories}
 
-    def runs(self, name: Name) -> bool:
+    def requests(
+        self, candidates: Iterable[Candidate], stage: Stage = Stage.SEARCH
+    ) -> list[Request]:
+        """What the bench is asked, to measure these."""
+        return [Request(self._problem, candidate, stage) for candidate in candidates]
+
+    def runs(self, candidate: Candidate) -> bool:
         """Whether one that is known never failed."""
-        return self.known[name].trial.status is Status.OK
+        return self.known[candidate].trial.ran
 
-    def searched(self, name: Name) -> Tried:
-        """One that is known, as the search measured it."""
-        return self._tried(name, self.known[name].trial)
-
-    def final(self, name: Name) -> Tried:
+    def final(self, candidate: Candidate) -> Trial:
         """One that is known, as it was compared with others, or as the search measured it."""
-        known = self.known[name]
-        return self._tried(name, known.final or known.trial)
+        known = self.known[candidate]
+        return known.final or known.trial
 
-    def search(self, name: Name, searcher: str = "") -> Trial:
+    def search(self, candidate: Candidate, proposer: str = "") -> Trial:
         """Try one that is not known, proposed by a searcher."""
-        (trial,) = self._measured([name], Stage.SEARCH, searcher)
-        self.known[name] = Known(trial, searcher=searcher)
+        (trial,) = self._measured([candidate], Stage.SEARCH, proposer)
+        self.known[candidate] = History(trial)
         self.fresh += 1
         return trial
 
-    def are_compared(self, finalists: Sequence[Name]) -> bool:
+    def are_compared(self, finalists: Sequence[Candidate]) -> bool:
         """Whether one run has compared all of them, as many times as this effort asks."""
-        known = [self.known[name] for name in finalists]
+        known = [self.known[candidate] for candidate in finalists]
         enough = all(each.final_rounds >= self._session.effort.rounds for each in known)
         return enough and len({each.final_run for each in known}) == 1
 
-    def compare(self, finalists: Sequence[Name]) -> None:
+    def compare(self, finalists: Sequence[Candidate]) -> None:
         """Measure the finalists in rounds, each beginning with another one: no place is favoured."""
         rounds = self._session.effort.rounds
-        seconds: dict[Name, tuple[float, ...]] = dict.fromkeys(finalists, ())
+        seconds: dict[Candidate, tuple[float, ...]] = dict.fromkeys(finalists, ())
         for first in range(rounds):
-            alive = [name for name in finalists if self.runs(name)]
+            alive = [candidate for candidate in finalists if self.runs(candidate)]
             start = first % max(1, len(alive))
             turns = alive[start:] + alive[:start]
-            for name, trial in zip(turns, self._measured(turns, Stage.FINAL), strict=True):
-                if trial.status is not Status.OK:
-                    self.known[name] = Known(trial, searcher=self.known[name].searcher)
-                seconds[name] += trial.seconds
-        for name in finalists:
-            if self.runs(name):
-                final = Trial(name[1], Status.OK, seconds[name])
+            for candidate, trial in zip(turns, self._measured(turns, Stage.FINAL), strict=True):
+                if not trial.ran:
+                    self.known[candidate] = History(trial)
+                seconds[candidate] += trial.seconds
+        for candidate in finalists:
+            if self.runs(candidate):
+                known = self.known[candidate]
+                final = replace(
+                    known.trial, status=Status.OK, seconds=seconds[candidate], detail=""
+                )
                 run = self._session.run.id
-                self.known[name] = replace(
-                    self.known[name], final=final, final_run=run, final_rounds=rounds
+                self.known[candidate] = replace(
+                    known, final=final, final_run=run, final_rounds=rounds
                 )
 
-    def elsewhere(self, best: Tried) -> Tried:
+    def elsewhere(self, best: Trial) -> Trial:
         """What the other regime makes of one that ran; measured unless the store knows."""
-        session, key = self._session, self._keys[best.template]
+        session, key = self._session, self._keys[best.candidate.maker]
         other = Regime.COLD if session.regime is Regime.WARM else Regime.WARM
-        for known in look_up(session.store, key, other).known:
-            if known.trial.schedule == best.trial.schedule:
-                return replace(best, trial=known.trial)
-        schedule = best.trial.schedule
-        request = Request(self._problem, best.template, best.version, schedule, Stage.FINAL, other)
+        for history in look_up(session.store, key, other).histories:
+            if history.trial.candidate == best.candidate:
+                return history.trial
+        request = Request(self._problem, best.candidate, Stage.FINAL, other)
         (trial,) = session.bench.measure([request])
-        session.store.record(session.run.id, key, trial, other, Stage.FINAL, best.searcher)
-        return replace(best, trial=trial)
+        trial = replace(trial, proposer=best.proposer)
+        session.store.record(session.run.id, key, trial, other, Stage.FINAL)
+        return trial
 
-    def _measured(self, names: Sequence[Name], stage: Stage, searcher: str = "") -> Iterator[Trial]:
-        """Measure, and store every trial as it comes; the searcher proposed what is not known."""
+    def _measured(
+        self, candidates: Sequence[Candidate], stage: Stage, proposer: str = ""
+    ) -> Iterator[Trial]:
+        """Measure, and store every trial as it comes; the proposer is of what is not known."""
         session = self._session
-        trials = session.bench.measure(self.requests(names, stage))
-        for name, trial in zip(names, trials, strict=True):
-            template, schedule = name
-            if trial.schedule != schedule:
-                raise ValueError(f"asked to measure {schedule}, got a trial of {trial.schedule}")
-            key = self._keys[template]
-            proposer = self.known[name].searcher if name in self.known else searcher
-            session.store.record(session.run.id, key, trial, session.regime, stage, proposer)
+        trials = session.bench.measure(self.requests(candidates, stage))
+        for candidate, trial in zip(candidates, trials, strict=True):
+            if trial.candidate != candidate:
+                raise ValueError(f"asked to measure {candidate}, got a trial of {trial.candidate}")
+            known = self.known.get(candidate)
+            trial = replace(trial, proposer=known.trial.proposer if known else proposer)
+            key = self._keys[candidate.maker]
+            session.store.record(session.run.id, key, trial, session.regime, stage)
             yield trial
-
-    def _tried(self, name: Name, trial: Trial) -> Tried:
-        template, _ = name
-        return Tried(template, self._keys[template].version, trial, self.known[name].searcher)

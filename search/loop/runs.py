@@ -1,75 +1,33 @@
-"""Runs in the tuning store: enter one, or go on with an earlier one if it is about the same."""
+"""Runs in the tuning store: a run is its options, and lives as long as the block that it is entered for."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from wpk.assembly.origin import model_digest
-from wpk.dtypes import Precision
 from wpk.errors import EngineError
+from wpk.options import BuildOptions, SearchOptions, flag_of, keywords
 from wpk.search.loop.budget import Budget, limits
-from wpk.search.loop.model_tuning import Tuning
+from wpk.search.loop.tuning import Tuning
 from wpk.search.store.records import Run, RunRequest, RunState
 from wpk.search.store.store import TuningStore
 
 _DIGEST = 12
-_WORDS = {
-    "model_digest": "the model's digest",
-    "skipped_passes": "--skip-pass",
-    "skipped_templates": "--skip-template",
-    "searcher": "--search",
-    "operators": "--ops",
-}
-"""Fields of a request that are not called as their option is."""
 
 
-@dataclass(frozen=True)
-class WhatToBuild:
-    """What a plan is to be, and to be made of, however its schedules are found.
+def request_of(model: Path, build: BuildOptions, search: SearchOptions) -> RunRequest:
+    """What a run remembers of what it is asked to do.
 
-    Attributes:
-        model: The ONNX file.
-        target: Name of the GPU.
-        precision: What multiplications may use.
-        shapes: Shapes given, by input.
-        skipped_passes: Passes skipped on request.
-        skipped_templates: Schedule templates left out on request.
+    Raises:
+        GraphError: The model cannot be read.
     """
-
-    model: Path
-    target: str
-    precision: Precision
-    shapes: Mapping[str, Sequence[int]]
-    skipped_passes: Collection[str]
-    skipped_templates: Collection[str]
-
-    def request(
-        self, searcher: str, effort: int, budget: str | None, operators: Sequence[str]
-    ) -> RunRequest:
-        """The same with how it is to be searched, as a run remembers it.
-
-        Raises:
-            GraphError: The model cannot be read.
-        """
-        return RunRequest(
-            model=self.model.name,
-            model_digest=model_digest(self.model),
-            target=self.target,
-            precision=self.precision.value,
-            shapes={name: tuple(shape) for name, shape in self.shapes.items()},
-            skipped_passes=tuple(sorted(self.skipped_passes)),
-            skipped_templates=tuple(sorted(self.skipped_templates)),
-            searcher=searcher,
-            effort=effort,
-            budget=budget,
-            operators=tuple(operators),
-        )
+    return RunRequest(model.name, model_digest(model), build, search)
 
 
-def find_run(store: Path, name: str) -> Run:
-    """An earlier run, by the name that `TuningStore.find_run` takes.
+def find_run(store: Path, name: str) -> tuple[Run, RunRequest]:
+    """An earlier run with what it was asked to do, by the name that `TuningStore.find_run` takes.
 
     Raises:
         StoreError: There is no store, or no such run in it; names the latest.
@@ -87,37 +45,28 @@ def find_run(store: Path, name: str) -> Run:
             f"run {run.id} does not say what it was asked to do: wpk {run.wpk} entered it",
             fix="start anew without --resume: trials are found anyway",
         )
-    return run
+    return run, run.request
 
 
-def asked_of(run: Run) -> dict[str, Any]:
-    """What a run was asked to do, as keyword arguments of `wpk.optimize`."""
-    asked = run.request
-    if asked is None:
-        raise ValueError(f"run {run.id} has no request")
-    return {
-        "target": asked.target,
-        "precision": asked.precision,
-        "shapes": asked.shapes,
-        "skip_passes": asked.skipped_passes,
-        "skip_templates": asked.skipped_templates,
-        "search": asked.searcher,
-        "effort": asked.effort,
-        "budget": asked.budget,
-        "seed": run.seed,
-        "operators": asked.operators,
-    }
+def recall(store: Path, name: str) -> dict[str, Any]:
+    """What an earlier run was asked to do, as keyword arguments of `wpk.optimize`.
+
+    Raises:
+        StoreError: See `find_run`, as EngineError.
+    """
+    _, request = find_run(store, name)
+    return keywords(request.build, request.search)
 
 
-def find_same_run(store: Path, name: str, request: RunRequest, seed: int) -> Run:
+def find_same_run(store: Path, name: str, request: RunRequest) -> Run:
     """An earlier run that was asked for the same. The model's name may differ, its content may not.
 
     Raises:
         StoreError: See `find_run`.
         EngineError: See there; or they differ, and it says in what.
     """
-    run = find_run(store, name)
-    differences = list(_differences(run, request, seed))
+    run, earlier = find_run(store, name)
+    differences = list(_differences(earlier, request))
     if differences:
         raise EngineError(
             f"run {run.id} is about something else: {'; '.join(differences)}",
@@ -126,22 +75,18 @@ def find_same_run(store: Path, name: str, request: RunRequest, seed: int) -> Run
     return run
 
 
-def _differences(run: Run, request: RunRequest, seed: int) -> Iterator[str]:
-    stored = run.request
-    for field in fields(RunRequest):
-        if stored is None or field.name == "model":
-            continue
-        then, now = getattr(stored, field.name), getattr(request, field.name)
-        if then != now:
-            what = _WORDS.get(field.name, f"--{field.name}")
-            yield f"{what} is {_short(now)}, the run has {_short(then)}"
-    if run.seed != seed:
-        yield f"--seed is {seed}, the run has {run.seed}"
+def _differences(earlier: RunRequest, request: RunRequest) -> Iterator[str]:
+    if earlier.model_digest != request.model_digest:
+        then, now = earlier.model_digest[:_DIGEST], request.model_digest[:_DIGEST]
+        yield f"the model's digest is {now}…, the run has {then}…"
+    for before, after in ((earlier.build, request.build), (earlier.search, request.search)):
+        for option in fields(before):
+            was, is_now = getattr(before, option.name), getattr(after, option.name)
+            if was != is_now:
+                yield f"{flag_of(option)} is {_short(is_now)}, the run has {_short(was)}"
 
 
 def _short(value: object) -> str:
-    if isinstance(value, str) and len(value) == 64:
-        return f"{value[:_DIGEST]}…"
     return str(value) if isinstance(value, str | int) else repr(value)
 
 
@@ -151,10 +96,11 @@ def entered(
     request: RunRequest,
     earlier: Run | None = None,
     on_run: Callable[[Run], None] | None = None,
-) -> Iterator[Tuning]:
-    """The tuning within its run: a new one, or an earlier one with what is left of its budget.
+) -> Iterator[tuple[Tuning, Run]]:
+    """A run, begun or gone on with, and the tuning with what is left of its budget.
 
-    An error or an interrupt in the block is noted in the run, which can then be resumed.
+    What becomes of the block is noted in the run: it is finished, or was interrupted or failed, and can
+    then be resumed.
 
     Args:
         tuning: How to tune.
@@ -167,20 +113,23 @@ def entered(
     """
     with TuningStore(tuning.store) as store:
         if earlier is None:
-            run = store.begin_run(["wpk", "optimize", request.model], tuning.seed, request)
+            run = store.begin_run(request.search.seed, request)
         else:
             run = store.resume_run(earlier.id)
             left = _left(limits(tuning.effort, tuning.budget), *store.spent(run.id))
             tuning = replace(tuning, budget=left)
+    state = RunState.FAILED
     try:
         if on_run is not None:
             on_run(run)
-        yield replace(tuning, run=run)
-    except BaseException as error:
-        interrupted = isinstance(error, KeyboardInterrupt)
-        with TuningStore(tuning.store) as store:
-            store.end_run(run.id, RunState.INTERRUPTED if interrupted else RunState.FAILED)
+        yield tuning, run
+        state = RunState.FINISHED
+    except KeyboardInterrupt:
+        state = RunState.INTERRUPTED
         raise
+    finally:
+        with TuningStore(tuning.store) as store:
+            store.end_run(run.id, state)
 
 
 def _left(whole: Budget, trials: int, seconds: float) -> Budget:

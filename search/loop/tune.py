@@ -16,9 +16,10 @@ from statistics import mean
 
 from wpk.problems import Problem
 from wpk.search.loop.budget import Slice, limits, split
+from wpk.search.loop.result import TuningResult
+from wpk.search.loop.session import RunProgress, Session
+from wpk.search.loop.task import Task
 from wpk.search.loop.tune_problem import ProblemTuning
-from wpk.search.loop.tune_record import Progress, Session, Task, Tuned
-from wpk.search.store.records import RunState
 
 SEARCH_SHARE = 0.9
 """Part of a problem's time that its search may take; the rest is for comparing its finalists."""
@@ -28,8 +29,8 @@ LEAST_SHARE = 0.05
 
 
 def tune(
-    tasks: Sequence[Task], session: Session, progress: Callable[[Progress], None]
-) -> dict[Problem, Tuned]:
+    tasks: Sequence[Task], session: Session, progress: Callable[[RunProgress], None]
+) -> dict[Problem, TuningResult]:
     """Tune distinct problems. Every trial is stored before the next one is measured.
 
     Args:
@@ -41,23 +42,12 @@ def tune(
         The outcomes, in the order of tuning.
 
     Raises:
-        KeyboardInterrupt: As it came; the run is marked interrupted and can be resumed.
         StoreError: The store cannot be read or written.
         ValueError: Two tasks are of one problem.
     """
     if len({task.problem for task in tasks}) != len(tasks):
         raise ValueError("two tasks are of one problem")
-    store, run = session.store, session.run.id
-    try:
-        found = _Loop(tasks, session, progress).tune()
-    except KeyboardInterrupt:
-        store.end_run(run, RunState.INTERRUPTED)
-        raise
-    except BaseException:
-        store.end_run(run, RunState.FAILED)
-        raise
-    store.end_run(run, RunState.FINISHED)
-    return found
+    return _Loop(tasks, session, progress).tune()
 
 
 def in_order(tasks: Sequence[Task]) -> list[Task]:
@@ -90,7 +80,7 @@ class _Loop:
     """One pass over all problems."""
 
     def __init__(
-        self, tasks: Sequence[Task], session: Session, progress: Callable[[Progress], None]
+        self, tasks: Sequence[Task], session: Session, progress: Callable[[RunProgress], None]
     ) -> None:
         self._tasks = in_order(tasks)
         self._session = session
@@ -99,9 +89,10 @@ class _Loop:
         self._limits = limits(session.effort, session.budget)
         self._end = self._started + (inf if self._limits.seconds is None else self._limits.seconds)
         self._done: list[ProblemTuning] = []
+        self._finished = 0
 
-    def tune(self) -> dict[Problem, Tuned]:
-        found: dict[Problem, Tuned] = {}
+    def tune(self) -> dict[Problem, TuningResult]:
+        found: dict[Problem, TuningResult] = {}
         turns = map(self._expect, self._tasks, shares(self._tasks))
         following = next(turns, None)
         while following is not None:
@@ -111,6 +102,7 @@ class _Loop:
             self._tell(task, "; ".join(tuning.lookups))
             stop = tuning.search(self._slice(turn.share), partial(self._tell, task))
             found[task.problem] = tuning.finish(stop)
+            self._finished += 1
             self._tell(task, f"stopped: {stop}")
         return found
 
@@ -130,9 +122,9 @@ class _Loop:
 
     def _tell(self, task: Task, note: str = "") -> None:
         tuning = self._done[-1]
-        progress = Progress(
+        progress = RunProgress(
             problem=task.problem,
-            place=len(self._done),
+            finished=self._finished,
             problems=len(self._tasks),
             tried=len(tuning.tried),
             measured=sum(each.measured for each in self._done),

@@ -13,14 +13,17 @@ from dataclasses import replace
 from functools import cached_property
 from math import inf
 
+from wpk.candidate import GENERATED, Candidate, Maker
 from wpk.errors import ScheduleError
 from wpk.search.loop.budget import Slice
 from wpk.search.loop.competition import Competition
-from wpk.search.loop.problem_trials import Name, ProblemTrials
-from wpk.search.loop.tune_record import Rival, Session, Stop, Task, Tried, Tuned
+from wpk.search.loop.problem_trials import ProblemTrials
+from wpk.search.loop.result import Stop, TuningResult
+from wpk.search.loop.session import Session
+from wpk.search.loop.task import Rival, Task
 from wpk.search.store.key import problem_digest
 from wpk.search.store.records import Stage
-from wpk.trial import Status
+from wpk.trial import Status, Trial
 
 NEAR_BOUND = 1.05
 """A best so near to the bound and the floor of a launch is not improved further."""
@@ -45,7 +48,7 @@ class ProblemTuning:
 
     Attributes:
         tried: One a schedule, in the order of trying, known ones first.
-        library: One of the library's implementations each, likewise.
+        library: One a library's implementation, likewise.
         known: How many of the schedules the store knew.
         lookups: What it said, one a template or library.
         best: Seconds of the best so far, infinite before the first that ran.
@@ -54,18 +57,18 @@ class ProblemTuning:
     def __init__(self, task: Task, session: Session) -> None:
         """Look up what is known; nothing is asked for or measured yet."""
         self._task, self._session, self._limits = task, session, Slice()
-        self._rival, self._trials = task.rival, ProblemTrials(task, session)
+        self._trials = ProblemTrials(task, session)
         self.lookups = self._trials.lookups
-        self.tried: list[Tried] = []
-        self.library: list[Tried] = []
+        self.tried: list[Trial] = []
+        self.library: list[Trial] = []
         self.best = inf
         self._generated = self._reference = inf
         self._stale = 0
-        for name in self._trials.known:
-            self._count(name)
+        for history in self._trials.known.values():
+            self._count(history.trial)
         self.known = len(self.tried)
-        self._asked: deque[Name] = deque()  # to be measured, in this order
-        self._hopeful: set[Name] = set()  # that were finalists when they had been tried
+        self._asked: deque[Candidate] = deque()  # to be measured, in this order
+        self._hopeful: set[Candidate] = set()  # that were finalists when they had been tried
         self._exhausted = False
 
     @property
@@ -81,10 +84,10 @@ class ProblemTuning:
         self._expect_finalists()
 
     def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
-        """Try the library, then schedules until there is a reason to stop."""
+        """Try the libraries, then schedules until there is a reason to stop."""
         self.expect(limits)
-        if self._rival is not None:
-            self._try_library(self._rival)
+        for rival in self._task.rivals:
+            self._try_library(rival)
             after_trial()
         while (stop := self._why_stop()) is None:
             self._ask()
@@ -96,7 +99,7 @@ class ProblemTuning:
         self._asked.clear()
         return stop
 
-    def finish(self, stop: Stop) -> Tuned:
+    def finish(self, stop: Stop) -> TuningResult:
         """Compare the best side by side, unless the store knows how that ends, and choose.
 
         When the run's time is over, a problem of which nothing was measured now is not compared.
@@ -107,48 +110,44 @@ class ProblemTuning:
             self._trials.compare(finalists)
             finalists = self._finalists()  # without those that failed now
         self._session.bench.drop(self._trials.requests(self._hopeful, Stage.FINAL))
-        chosen = tuple(self._trials.final(name) for name in finalists)
-        found = self._tuned(stop, finalists, chosen)
-        bests = [found.best_of(library=library) for library in (False, True)] if in_time else []
-        elsewhere = tuple(self._trials.elsewhere(each) for each in bests if each)
-        return replace(found, elsewhere=elsewhere)
+        result = self._result(stop, finalists)
+        bests = result.best_of_each.values() if in_time else ()
+        return replace(result, elsewhere=tuple(map(self._trials.elsewhere, bests)))
 
-    def _tuned(self, stop: Stop, finalists: Sequence[Name], chosen: tuple[Tried, ...]) -> Tuned:
-        return Tuned(
+    def _result(self, stop: Stop, finalists: Sequence[Candidate]) -> TuningResult:
+        return TuningResult(
             problem=self._task.problem,
-            best=min(chosen, key=lambda each: each.trial.cost, default=None),
             compared=bool(finalists) and self._trials.are_compared(finalists),
-            finalists=chosen,
+            finalists=tuple(map(self._trials.final, finalists)),
             tried=tuple(self.tried),
             known=self.known,
             stop=stop,
             lookups=self.lookups,
             library=tuple(self.library),
-            refusals=() if self._rival is None else self._rival.refusals,
+            refusals=tuple(reason for rival in self._task.rivals for reason in rival.refusals),
         )
 
     @cached_property
     def _competition(self) -> Competition:
         """The searchers, begun when they are first asked, and told what is known."""
+        contenders = self._task.contenders
         competition = Competition(
-            {
-                each.template: each.searcher(self._seed(each.template))
-                for each in self._task.contenders
-            },
-            {each.template: each.promise for each in self._task.contenders},
+            {each.template: each.searcher(self._seed(each.template)) for each in contenders},
+            {each.template: each.promise for each in contenders},
         )
-        for (template, _), known in self._trials.known.items():
-            if self._is_rival(template):
+        templates = {each.template for each in contenders}
+        for candidate, history in self._trials.known.items():
+            if candidate.maker not in templates:
                 continue
             try:
-                competition.tell(template, [known.trial])
+                competition.tell(candidate.maker, [history.trial])
             except ScheduleError:
                 continue  # found in a larger space: it counts, but teaches nothing here
         return competition
 
-    def _seed(self, template: str) -> int:
+    def _seed(self, template: Maker) -> int:
         """A seed of 32 bits for each problem and template, whatever the order of tuning."""
-        text = f"{self._session.run.seed}/{problem_digest(self._task.problem)}/{template}"
+        text = f"{self._session.run.seed}/{problem_digest(self._task.problem)}/{template.name}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
 
     def _why_stop(self) -> Stop | None:
@@ -177,14 +176,12 @@ class ProblemTuning:
         problem is decided without its rival.
         """
         tried = 0
-        for configuration in rival.configurations:
-            name = rival.name, configuration
+        for candidate in rival.candidates:
             if tried >= self._library_trials():
                 return
-            if name not in self._trials.known:
-                self._trials.search(name)
-                self._count(name)
-            tried += self._trials.known[name].trial.status is not Status.REJECTED
+            if candidate not in self._trials.known:
+                self._count(self._trials.search(candidate))
+            tried += self._trials.known[candidate].trial.status is not Status.REJECTED
 
     def _library_trials(self) -> int:
         """How many of the library's implementations may be tried, as late as it is now."""
@@ -193,55 +190,53 @@ class ProblemTuning:
             return most
         return min(most, LIBRARY_FINALISTS if now < self._limits.end else 1)
 
-    def _is_rival(self, template: str) -> bool:
-        return self._rival is not None and template == self._rival.name
-
     def _ask(self) -> None:
         """Ask for as many as may be on their way, and have them compiled."""
         left = min(self._session.effort.trials - len(self.tried), WINDOW)
         allowed = inf if self._has_only_failed else self._limits.trials - self.measured
         most = int(min(left, allowed))
         asked = self._competition.ask(most - len(self._asked))
-        fresh = [(template, schedule.parameters()) for template, schedule in asked]
-        self._asked += fresh
-        self._session.bench.expect(self._trials.requests(fresh))
+        self._asked += asked
+        self._session.bench.expect(self._trials.requests(asked))
         self._exhausted = not self._asked
 
     def _expect_finalists(self) -> None:
         """Have made ready what would be compared if nothing better came."""
         finalists = self._finalists()
-        fresh = [name for name in finalists if name not in self._hopeful]
+        fresh = [candidate for candidate in finalists if candidate not in self._hopeful]
         if fresh and not self._trials.are_compared(finalists):
             self._session.bench.expect(self._trials.requests(fresh, Stage.FINAL))
             self._hopeful.update(fresh)
 
     def _try_next(self) -> None:
         """Measure what was asked for first, and tell who asked."""
-        name = self._asked.popleft()
-        template, schedule = name
-        trial = self._trials.search(name, self._competition.proposer(template, schedule))
-        self._count(name)
-        self._competition.tell(template, [trial])
+        candidate = self._asked.popleft()
+        trial = self._trials.search(candidate, self._competition.proposer(candidate))
+        self._count(trial)
+        self._competition.tell(candidate.maker, [trial])
 
-    def _count(self, name: Name) -> None:
+    def _count(self, trial: Trial) -> None:
         """Count a trial. Before the first that runs there is nothing to be patient about."""
-        tried = self._trials.searched(name)
-        self.best = min(self.best, tried.trial.cost)
-        if self._is_rival(tried.template):
-            self.library.append(tried)
+        self.best = min(self.best, trial.cost)
+        if trial.candidate.family != GENERATED:
+            self.library.append(trial)
             return
-        self.tried.append(tried)
-        self._generated = min(self._generated, tried.trial.cost)
+        self.tried.append(trial)
+        self._generated = min(self._generated, trial.cost)
         if self._generated < IMPROVEMENT * self._reference:
             self._reference, self._stale = self._generated, 0
         elif self._generated < inf:
             self._stale += 1
 
-    def _finalists(self) -> list[Name]:
-        """The best of all that ran, as the search measured them; of the library the best few."""
-        known = self._trials.known
-        ran = [name for name in known if self._trials.runs(name)]
-        ran.sort(key=lambda name: known[name].trial.cost)
-        generated = [name for name in ran if not self._is_rival(name[0])]
-        library = [name for name in ran if self._is_rival(name[0])]
-        return generated[: self._session.effort.finalists] + library[:LIBRARY_FINALISTS]
+    def _finalists(self) -> list[Candidate]:
+        """The best of all that ran, as the search measured them; of each library the best few."""
+        families: dict[str, list[Trial]] = {GENERATED: []}
+        for history in self._trials.known.values():
+            if history.trial.ran:
+                families.setdefault(history.trial.candidate.family, []).append(history.trial)
+        finalists: list[Candidate] = []
+        for family, ran in families.items():
+            count = self._session.effort.finalists if family == GENERATED else LIBRARY_FINALISTS
+            best = sorted(ran, key=lambda trial: trial.cost)[:count]
+            finalists += [trial.candidate for trial in best]
+        return finalists

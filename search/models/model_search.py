@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from wpk.build.compiled import CompiledKernel
 from wpk.build.pool import Compilation
 from wpk.build.resources import KernelResources
 from wpk.kernel_source import KernelSource
 from wpk.problems import Problem
-from wpk.search.loop.tune_record import Tuned
-from wpk.search.models.library_pick import LibraryPick
 from wpk.search.models.shortlist import Template
 from wpk.search.models.static_search import (
     FINALISTS,
-    Choice,
     Finalist,
-    Prepared,
+    KernelChoice,
+    Shortlists,
     choose,
     choose_spilling,
     no_choice,
-    prepare,
+    shortlist_all,
 )
 from wpk.targets.target import Target
-from wpk.trial import Regime
 
 Progress = Callable[[str, int, int], None]
 Compiler = Callable[[Sequence[KernelSource]], Iterable[Compilation]]
@@ -32,26 +29,18 @@ Compiler = Callable[[Sequence[KernelSource]], Iterable[Compilation]]
 
 
 @dataclass(frozen=True)
-class Found:
-    """The outcome of searching a model's problems.
+class StaticChoices:
+    """What the models choose for a model's problems.
 
     Attributes:
-        choices: One of the templates' a problem; none is needed where a library is picked.
-        kernels: Compiled kernels by source digest: at least those of the choices.
-        prepared: What the models had to say of each problem.
-        tuned: What measuring found, for the problems that were tuned.
-        regime: What the caches held when they were measured; None without measuring.
-        library: The library's best, for the problems that it computes correctly.
-        picks: Problems that the library is to compute.
+        kernels: The schedule of each problem.
+        compiled: Compiled kernels by source digest, those of the choices among them.
+        shortlists: What the models have to say of each problem.
     """
 
-    choices: dict[Problem, Choice]
-    kernels: dict[str, CompiledKernel]
-    prepared: dict[Problem, Prepared] = field(default_factory=dict)
-    tuned: dict[Problem, Tuned] = field(default_factory=dict)
-    regime: Regime | None = None
-    library: dict[Problem, LibraryPick] = field(default_factory=dict)
-    picks: frozenset[Problem] = frozenset()
+    kernels: dict[Problem, KernelChoice]
+    compiled: dict[str, CompiledKernel]
+    shortlists: dict[Problem, Shortlists]
 
 
 def search_model(
@@ -62,7 +51,7 @@ def search_model(
     progress: Progress,
     *,
     skip: Collection[str] = (),
-) -> Found:
+) -> StaticChoices:
     """Choose a schedule for each distinct problem.
 
     Every round compiles the next `FINALISTS` schedules of each problem that has none yet.
@@ -79,16 +68,16 @@ def search_model(
         ScheduleError: A problem has no schedule that compiles; says why of each.
     """
     distinct = list(dict.fromkeys(problems))
-    waiting: dict[Problem, Prepared] = {}
+    waiting: dict[Problem, Shortlists] = {}
     for done, problem in enumerate(distinct):
         progress("scoring schedules", done, len(distinct))
-        waiting[problem] = prepare(problem, templates, target, skip)
+        waiting[problem] = shortlist_all(problem, templates, target, skip)
     progress("scoring schedules", len(distinct), len(distinct))
-    prepared = dict(waiting)
+    shortlists = dict(waiting)
     finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(distinct, ())
     compiled: dict[str, KernelResources | str] = {}
     kernels: dict[str, CompiledKernel] = {}
-    choices: dict[Problem, Choice] = {}
+    choices: dict[Problem, KernelChoice] = {}
     while waiting:
         batches = {p: w.finalists(first=len(finalists[p])) for p, w in waiting.items()}
         sources = _fresh(batches.values(), compiled)
@@ -108,7 +97,7 @@ def search_model(
             if choice is not None:
                 choices[problem] = choice
                 del waiting[problem]
-    return Found(choices, kernels, prepared)
+    return StaticChoices(choices, kernels, shortlists)
 
 
 def _fresh(
@@ -119,16 +108,16 @@ def _fresh(
 
 
 def _settle(
-    prepared: Prepared,
+    shortlists: Shortlists,
     finalists: Sequence[Finalist],
     compiled: dict[str, KernelResources | str],
     *,
     last: bool,
-) -> Choice | None:
+) -> KernelChoice | None:
     """The choice, None to compile more; with nothing more to compile a spilling kernel will do."""
-    choice = choose(prepared, finalists, compiled)
+    choice = choose(shortlists, finalists, compiled)
     if choice is None and last:
-        choice = choose_spilling(prepared, finalists, compiled)
+        choice = choose_spilling(shortlists, finalists, compiled)
         if choice is None:
-            raise no_choice(prepared, finalists, compiled)
+            raise no_choice(shortlists, finalists, compiled)
     return choice

@@ -1,4 +1,4 @@
-"""What a search did, in numbers and reasons, as reports and plans show it."""
+"""What the models did with a problem's schedules, in numbers and reasons."""
 
 from __future__ import annotations
 
@@ -9,28 +9,24 @@ from wpk.schedules.template import Schedule
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A schedule that the score left.
+class Prediction:
+    """What the models say of a schedule.
 
     Attributes:
-        template: Name of its template.
         schedule: The schedule.
         score: Extended PUL with its bank conflicts counted, between 0 and 1.
-        pul: The paper's PUL, likewise.
         shared: What its shared memory loads cost: COEF_bc and passes a load.
         estimate: Predicted seconds.
     """
 
-    template: str
     schedule: Schedule
     score: float
-    pul: float
     shared: SharedCost
     estimate: float
 
 
 @dataclass(frozen=True)
-class Funnel:
+class SpaceCounts:
     """How many schedules of one template were left after each step.
 
     Attributes:
@@ -51,7 +47,7 @@ class Funnel:
 
 
 @dataclass(frozen=True)
-class Refusal:
+class TemplateRefusal:
     """Why a template or one of its schedules is no candidate.
 
     Attributes:
@@ -70,33 +66,13 @@ class SearchRecord:
     """A static search of one problem.
 
     Attributes:
-        funnels: One a template that can carry the problem.
+        spaces: One a template that can carry the problem.
         finalists: Template of each finalist handed to the compiler.
         refusals: Templates and compiled finalists that were refused.
         warning: What is wrong with the choice though nothing better was there; empty if nothing is.
     """
 
-    funnels: tuple[Funnel, ...]
+    spaces: tuple[SpaceCounts, ...]
     finalists: tuple[str, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[TemplateRefusal, ...]
     warning: str = ""
-
-    @property
-    def compiled(self) -> int:
-        """Finalists handed to the compiler."""
-        return len(self.finalists)
-
-    @property
-    def space(self) -> int:
-        """All combinations over all templates."""
-        return sum(funnel.space for funnel in self.funnels)
-
-    @property
-    def legal(self) -> int:
-        """Legal schedules over all templates."""
-        return sum(funnel.legal for funnel in self.funnels)
-
-    @property
-    def kept(self) -> int:
-        """Schedules that the score left, over all templates."""
-        return sum(funnel.kept for funnel in self.funnels)

@@ -19,11 +19,10 @@ from wpk.performance.bank_conflicts import SharedCost, shared_cost
 from wpk.performance.bound import Bound
 from wpk.performance.estimate import estimate
 from wpk.performance.extension import extended_pul
-from wpk.performance.pul import pul
 from wpk.performance.work import Columns, Floats, Work
 from wpk.problems import Problem
 from wpk.schedules.template import Schedule, ScheduleTemplate
-from wpk.search.models.record import Funnel, Scored
+from wpk.search.models.record import Prediction, SpaceCounts
 from wpk.targets.target import Target
 
 MOST_SCORED = 100_000
@@ -49,13 +48,13 @@ class Shortlist:
 
     Attributes:
         template: The template.
-        funnel: How many schedules each step left.
+        counts: How many schedules each step left.
         ranked: The kept schedules, smallest estimate first; ties in the order of the parameters.
     """
 
     template: Template
-    funnel: Funnel
-    ranked: tuple[Scored, ...]
+    counts: SpaceCounts
+    ranked: tuple[Prediction, ...]
 
 
 def shortlist(problem: Problem, template: Template, target: Target, bound: Bound) -> Shortlist:
@@ -70,12 +69,11 @@ def shortlist(problem: Problem, template: Template, target: Target, bound: Bound
     space, legal = template.space(problem, target)
     legal_count = _rows(legal)
     if legal_count == 0:
-        return Shortlist(template, Funnel(template.name, space, 0, 0, 0, 0), ())
+        return Shortlist(template, SpaceCounts(template.name, space, 0, 0, 0, 0), ())
     columns = _thin(legal)
     models = _Models(problem, template, target, bound, columns)
     kept, costs = _keep_of_each_family(models, legal_count)
-    scored = models.scored(kept, costs)
-    funnel = Funnel(
+    counts = SpaceCounts(
         template=template.name,
         space=space,
         legal=legal_count,
@@ -83,15 +81,15 @@ def shortlist(problem: Problem, template: Template, target: Target, bound: Bound
         counted=len(costs),
         kept=len(kept),
     )
-    return Shortlist(template, funnel, scored)
+    return Shortlist(template, counts, models.predictions(kept, costs))
 
 
-def score_one(
+def predict(
     problem: Problem, template: Template, schedule: Schedule, target: Target, bound: Bound
-) -> Scored:
+) -> Prediction:
     """What the models say of one legal schedule, kept or not."""
     models = _Models(problem, template, target, bound, schedule.columns())
-    return models.scored([0], models.costs([0]))[0]
+    return models.predictions([0], models.costs([0]))[0]
 
 
 def kept_count(legal: int) -> int:
@@ -138,20 +136,16 @@ class _Models:
         passes = np.asarray([costs[row].passes for row in rows])
         return extended_pul(work, self.bound.operations, self.target, passes).score
 
-    def scored(self, rows: list[int], costs: dict[int, SharedCost]) -> tuple[Scored, ...]:
+    def predictions(self, rows: list[int], costs: dict[int, SharedCost]) -> tuple[Prediction, ...]:
         work = select(self.work, np.asarray(rows))
         passes = np.asarray([costs[row].passes for row in rows])
-        coef_bc = np.asarray([costs[row].coefficient for row in rows])
         score = extended_pul(work, self.bound.operations, self.target, passes).score
-        paper = pul(work, self.target, coef_bc).score
         seconds = estimate(work, self.bound, self.target, passes)
         schedules = self.schedules(rows)
         return tuple(
-            Scored(
-                template=self.template.name,
+            Prediction(
                 schedule=schedules[i],
                 score=float(score[i]),
-                pul=float(paper[i]),
                 shared=costs[rows[i]],
                 estimate=float(seconds[i]),
             )

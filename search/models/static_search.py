@@ -3,18 +3,19 @@
     shortlists of all templates -> the best 8 by estimate -> compiled -> resources read -> choice
 
 Pure functions; compiling lies between them, so that a caller can compile the finalists of many
-problems together: `prepare`, `Prepared.finalists`, compile, `choose`.
+problems together: `shortlist_all`, `Shortlists.finalists`, compile, `choose`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
 from wpk.build.resources import KernelResources
+from wpk.candidate import Candidate
 from wpk.errors import ScheduleError
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
@@ -22,8 +23,9 @@ from wpk.performance.bound import Bound, bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Problem
 from wpk.problems.words import problem_words
-from wpk.search.models.record import Refusal, Scored, SearchRecord
-from wpk.search.models.shortlist import Shortlist, Template, shortlist
+from wpk.schedules.registry import TEMPLATE_OF
+from wpk.search.models.record import Prediction, SearchRecord, TemplateRefusal
+from wpk.search.models.shortlist import Shortlist, Template, predict, shortlist
 from wpk.targets.target import Target
 
 FINALISTS = 8
@@ -38,49 +40,81 @@ Compiled = Mapping[str, KernelResources | str]
 
 @dataclass(frozen=True)
 class Finalist:
-    """A schedule to compile: what it was scored, its kernels and their launches."""
+    """A schedule to compile.
 
-    scored: Scored
+    Attributes:
+        template: Whose schedule it is.
+        prediction: What the models say of it.
+        sources: Its kernels.
+        launches: How they are launched, in sequence.
+    """
+
     template: Template
+    prediction: Prediction
     sources: tuple[KernelSource, ...]
     launches: tuple[Launch, ...]
 
+    @property
+    def candidate(self) -> Candidate:
+        """The schedule as trials and plans name it."""
+        return Candidate(self.template.maker, self.prediction.schedule.parameters())
+
+    @property
+    def words(self) -> str:
+        """The schedule's parameters, as messages name it."""
+        return str(self.prediction.schedule)
+
+
+def finalist_of(problem: Problem, candidate: Candidate, target: Target) -> Finalist:
+    """A generated kernel as a finalist, whether the score would keep it or not.
+
+    Raises:
+        KeyError: There is no such template.
+        TypeError: The configuration is not one of its schedules.
+    """
+    template = TEMPLATE_OF[candidate.maker.name]
+    schedule = template.schedule_from(candidate.configuration)
+    prediction = predict(problem, template, schedule, target, bound(problem, target))
+    return _finalist(problem, template, prediction)
+
+
+def _finalist(problem: Problem, template: Template, prediction: Prediction) -> Finalist:
+    return Finalist(
+        template=template,
+        prediction=prediction,
+        sources=template.instantiate(problem, prediction.schedule),
+        launches=template.launches(problem, prediction.schedule),
+    )
+
 
 @dataclass(frozen=True)
-class Prepared:
+class Shortlists:
     """All that the models have to say about a problem.
 
     Attributes:
         problem: The problem.
         target: The GPU.
         bound: The problem's bound.
-        shortlists: One a template that carries the problem and has legal schedules for it.
+        templates: One shortlist a template that carries the problem and has legal schedules for it.
         refusals: The templates that do not, or were left out, with reasons.
     """
 
     problem: Problem
     target: Target
     bound: Bound
-    shortlists: tuple[Shortlist, ...]
-    refusals: tuple[Refusal, ...]
+    templates: tuple[Shortlist, ...]
+    refusals: tuple[TemplateRefusal, ...]
 
     def finalists(self, first: int = 0, count: int = FINALISTS) -> tuple[Finalist, ...]:
         """The schedules from place ``first`` on, best estimate first over all templates."""
-        entries = [(scored, each.template) for each in self.shortlists for scored in each.ranked]
-        entries.sort(key=lambda entry: entry[0].estimate)  # stable: templates' order breaks ties
-        return tuple(
-            Finalist(
-                scored=scored,
-                template=template,
-                sources=template.instantiate(self.problem, scored.schedule),
-                launches=template.launches(self.problem, scored.schedule),
-            )
-            for scored, template in entries[first : first + count]
-        )
+        entries = [(each.template, ranked) for each in self.templates for ranked in each.ranked]
+        entries.sort(key=lambda entry: entry[1].estimate)  # stable: templates' order breaks ties
+        chosen = entries[first : first + count]
+        return tuple(_finalist(self.problem, *entry) for entry in chosen)
 
 
 @dataclass(frozen=True)
-class Choice:
+class KernelChoice:
     """The schedule chosen for a problem.
 
     Attributes:
@@ -112,9 +146,9 @@ def check_skips(skip: Collection[str], templates: Iterable[Template]) -> None:
         )
 
 
-def prepare(
+def shortlist_all(
     problem: Problem, templates: Iterable[Template], target: Target, skip: Collection[str] = ()
-) -> Prepared:
+) -> Shortlists:
     """Shortlist every template that can carry the problem.
 
     Args:
@@ -132,7 +166,7 @@ def prepare(
         if not isinstance(problem, template.problem_type):
             continue
         if template.name in skip:
-            refusals.append(Refusal(template.name, "", LEFT_OUT))
+            refusals.append(TemplateRefusal(template.name, "", LEFT_OUT))
             continue
         reason = template.why_not(problem, target)
         if reason is None:
@@ -140,14 +174,16 @@ def prepare(
             if found.ranked:
                 shortlists.append(found)
                 continue
-            reason = f"none of its {found.funnel.space} schedules is legal"
-        refusals.append(Refusal(template.name, "", reason))
+            reason = f"none of its {found.counts.space} schedules is legal"
+        refusals.append(TemplateRefusal(template.name, "", reason))
     if not shortlists:
         raise _no_template(problem, target, refusals)
-    return Prepared(problem, target, limit, tuple(shortlists), tuple(refusals))
+    return Shortlists(problem, target, limit, tuple(shortlists), tuple(refusals))
 
 
-def _no_template(problem: Problem, target: Target, refusals: Sequence[Refusal]) -> ScheduleError:
+def _no_template(
+    problem: Problem, target: Target, refusals: Sequence[TemplateRefusal]
+) -> ScheduleError:
     reasons = "; ".join(f"{r.template}: {r.reason}" for r in refusals) or "none is of its kind"
     fix = "choose another target or precision, or leave this operator out of the model"
     if any(refusal.reason == LEFT_OUT for refusal in refusals):
@@ -158,84 +194,52 @@ def _no_template(problem: Problem, target: Target, refusals: Sequence[Refusal]) 
     )
 
 
-def choose(prepared: Prepared, finalists: Sequence[Finalist], compiled: Compiled) -> Choice | None:
+def choose(
+    shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Compiled
+) -> KernelChoice | None:
     """The best finalist that compiled without spilling, None if there is none.
 
     Estimates are redone with the registers that the compiler reports; ties keep their order.
 
     Args:
-        prepared: What the finalists come from.
+        shortlists: What the finalists come from.
         finalists: The compiled schedules; several rounds are passed together.
         compiled: Outcome of each of their kernels.
     """
-    return _choose(prepared, finalists, compiled, allow_spills=False)
+    return _choose(shortlists, finalists, compiled, allow_spills=False)
 
 
 def choose_spilling(
-    prepared: Prepared, finalists: Sequence[Finalist], compiled: Compiled
-) -> Choice | None:
-    """As `choose` for when that found none: spilling kernels count, and the record warns of them."""
-    return _choose(prepared, finalists, compiled, allow_spills=True)
-
-
-def static_search(
-    problem: Problem,
-    templates: Iterable[Template],
-    target: Target,
-    compile_all: Callable[[Sequence[KernelSource]], Compiled],
-) -> Choice:
-    """Search one problem without measuring.
-
-    Args:
-        problem: What to compute.
-        templates: Where schedules come from; those of other kinds of problem are passed over.
-        target: The GPU.
-        compile_all: Compiles kernels and tells their resources, or why they failed.
-
-    Raises:
-        ScheduleError: No template has a schedule that compiles; says why of each.
-    """
-    prepared = prepare(problem, templates, target)
-    finalists: tuple[Finalist, ...] = ()
-    compiled: dict[str, KernelResources | str] = {}
-    while batch := prepared.finalists(first=len(finalists)):
-        finalists += batch
-        sources = {source.digest: source for each in batch for source in each.sources}
-        fresh = [source for digest, source in sources.items() if digest not in compiled]
-        compiled |= compile_all(fresh)
-        choice = choose(prepared, finalists, compiled)
-        if choice is not None:
-            return choice
-    choice = choose_spilling(prepared, finalists, compiled)
-    if choice is not None:
-        return choice
-    raise no_choice(prepared, finalists, compiled)
+    shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Compiled
+) -> KernelChoice | None:
+    """The best finalist where `choose` gives none: spilling kernels count, and the record warns."""
+    return _choose(shortlists, finalists, compiled, allow_spills=True)
 
 
 def no_choice(
-    prepared: Prepared, finalists: Sequence[Finalist], compiled: Compiled
+    shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Compiled
 ) -> ScheduleError:
     """The error for a problem none of whose finalists can be used."""
-    reasons = [_why_refused(each, compiled, prepared, allow_spills=True) for each in finalists]
+    reasons = [_why_refused(each, compiled, shortlists, allow_spills=True) for each in finalists]
     seen = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
     return ScheduleError(
-        f"none of {len(finalists)} schedules for {problem_words(prepared.problem)} can be used: "
+        f"none of {len(finalists)} schedules for {problem_words(shortlists.problem)} can be used: "
         f"{seen}",
         fix="these schedules should have been illegal: see the constraints of their template",
     )
 
 
 def _choose(
-    prepared: Prepared, finalists: Sequence[Finalist], compiled: Compiled, *, allow_spills: bool
-) -> Choice | None:
-    refusals = list(prepared.refusals)
+    shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Compiled, *, allow_spills: bool
+) -> KernelChoice | None:
+    refusals = list(shortlists.refusals)
     best: tuple[float, Finalist] | None = None
     for each in finalists:
-        reason = _why_refused(each, compiled, prepared, allow_spills=allow_spills)
+        reason = _why_refused(each, compiled, shortlists, allow_spills=allow_spills)
         if reason is not None:
-            refusals.append(Refusal(each.template.name, str(each.scored.schedule), reason))
+            refusals.append(TemplateRefusal(each.template.name, each.words, reason))
             continue
-        seconds = _estimate_compiled(prepared, each, _resources(each, compiled))
+        seconds = _estimate_compiled(shortlists, each, _resources(each, compiled))
         if best is None or seconds < best[0]:
             best = (seconds, each)
     if best is None:
@@ -243,17 +247,17 @@ def _choose(
     seconds, finalist = best
     resources = _resources(finalist, compiled)
     record = SearchRecord(
-        funnels=tuple(each.funnel for each in prepared.shortlists),
+        spaces=tuple(each.counts for each in shortlists.templates),
         finalists=tuple(each.template.name for each in finalists),
         refusals=tuple(refusals),
         warning="; ".join(spill_words(r) for r in resources if r.spills),
     )
-    timed = replace(finalist, scored=replace(finalist.scored, estimate=seconds))
-    return Choice(timed, resources, prepared.bound, record)
+    timed = replace(finalist, prediction=replace(finalist.prediction, estimate=seconds))
+    return KernelChoice(timed, resources, shortlists.bound, record)
 
 
 def _why_refused(
-    finalist: Finalist, compiled: Compiled, prepared: Prepared, *, allow_spills: bool
+    finalist: Finalist, compiled: Compiled, shortlists: Shortlists, *, allow_spills: bool
 ) -> str | None:
     for source in finalist.sources:
         outcome = compiled.get(source.digest, "it was not compiled")
@@ -261,7 +265,7 @@ def _why_refused(
             return f"{source.entry} failed to compile: {outcome}"
         if outcome.spills and not allow_spills:
             return f"{source.entry} {spill_words(outcome)}"
-    if _estimate_compiled(prepared, finalist, _resources(finalist, compiled)) == inf:
+    if _estimate_compiled(shortlists, finalist, _resources(finalist, compiled)) == inf:
         return "with the registers that it needs, not one of its blocks fits an SM"
     return None
 
@@ -278,18 +282,18 @@ def _resources(finalist: Finalist, compiled: Compiled) -> tuple[KernelResources,
 
 
 def _estimate_compiled(
-    prepared: Prepared, finalist: Finalist, resources: tuple[KernelResources, ...]
+    shortlists: Shortlists, finalist: Finalist, resources: tuple[KernelResources, ...]
 ) -> float:
     """The estimate with the compiler's registers for the guessed ones, and every launch counted."""
-    parameters = finalist.scored.schedule.parameters()
+    parameters = finalist.prediction.schedule.parameters()
     columns = {name: np.asarray([value], np.int64) for name, value in parameters}
-    work = finalist.template.work(prepared.problem, columns, prepared.target)
+    work = finalist.template.work(shortlists.problem, columns, shortlists.target)
     used = np.asarray([float(max(r.registers for r in resources))])
     seconds = estimate(
         replace(work, registers=used),
-        prepared.bound,
-        prepared.target,
-        finalist.scored.shared.passes,
+        shortlists.bound,
+        shortlists.target,
+        finalist.prediction.shared.passes,
     )
-    further = (len(finalist.launches) - 1) * prepared.target.launch_seconds
+    further = (len(finalist.launches) - 1) * shortlists.target.launch_seconds
     return float(seconds[0]) + further

@@ -55,9 +55,9 @@ class Ledger:
         return rows
 
     def _row(self, trial: Trial) -> int:
-        row = self._space.row(trial.schedule)
+        row = self._space.row(trial.candidate.configuration)
         if row is None:
-            text = " ".join(f"{name}={value}" for name, value in trial.schedule)
+            text = " ".join(f"{name}={value}" for name, value in trial.candidate.configuration)
             raise ScheduleError(
                 f"a trial of '{text}' was told to a searcher whose space does not hold it",
                 fix="tell a searcher only trials of its own problem, template and rows",

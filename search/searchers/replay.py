@@ -20,6 +20,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from wpk.candidate import Candidate, Configuration, Maker
 from wpk.errors import ScheduleError
 from wpk.schedules.template import Schedule
 from wpk.search.searchers.base import Searcher
@@ -27,6 +28,9 @@ from wpk.search.searchers.space import SearchSpace
 from wpk.trial import Status, Trial
 
 COMPRESSED = ".xz"
+
+RECORDED = "recorded"
+"""The version of a recording's template: whichever it was then."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,9 @@ class Recording:
         Raises:
             ScheduleError: Nothing is recorded.
         """
-        table = np.asarray([[v for _, v in trial.schedule] for trial in self.trials], np.int64)
+        table = np.asarray(
+            [[v for _, v in trial.candidate.configuration] for trial in self.trials], np.int64
+        )
         table = table.reshape(-1, len(self.parameters))
         schedule_type = make_dataclass(
             "RecordedSchedule",
@@ -73,8 +79,8 @@ class Recording:
         return min((trial.cost for trial in self.trials), default=float("inf"))
 
     @cached_property
-    def _by_schedule(self) -> dict[tuple[tuple[str, int], ...], Trial]:
-        return {trial.schedule: trial for trial in self.trials}
+    def _by_schedule(self) -> dict[Configuration, Trial]:
+        return {trial.candidate.configuration: trial for trial in self.trials}
 
     def trial(self, schedule: Schedule) -> Trial:
         """What was recorded of a schedule of `space`."""
@@ -119,7 +125,7 @@ def write_recording(recording: Recording, path: Path) -> None:
     }
     lines = [json.dumps(header)]
     for trial in recording.trials:
-        row: dict[str, object] = {"schedule": [value for _, value in trial.schedule]}
+        row: dict[str, object] = {"schedule": [value for _, value in trial.candidate.configuration]}
         row |= {"seconds": list(trial.seconds), "status": trial.status.value}
         lines.append(json.dumps(row | ({"detail": trial.detail} if trial.detail else {})))
     data = ("\n".join(lines) + "\n").encode()
@@ -137,14 +143,15 @@ def read_recording(path: Path) -> Recording:
         with _opened(path) as file:
             header = json.loads(file.readline())
             names = tuple(str(name) for name in header["parameters"])
+            maker = Maker(str(header["template"]), RECORDED)
             trials = []
             for number, line in enumerate(file, 1):  # noqa: B007 - the error names it
-                trials.append(_trial(names, json.loads(line)))
+                trials.append(_trial(maker, names, json.loads(line)))
             return Recording(
                 device=str(header["device"]),
                 problem=str(header["problem"]["name"]),
                 features={str(k): float(v) for k, v in header["problem"]["features"].items()},
-                template=str(header["template"]),
+                template=maker.name,
                 parameters=names,
                 trials=tuple(trials),
             )
@@ -161,9 +168,10 @@ def _opened(path: Path) -> TextIO:
     return path.open(encoding="utf-8")
 
 
-def _trial(names: tuple[str, ...], row: dict[str, Any]) -> Trial:
+def _trial(maker: Maker, names: tuple[str, ...], row: dict[str, Any]) -> Trial:
+    values = (int(value) for value in row["schedule"])
     return Trial(
-        schedule=tuple(zip(names, (int(value) for value in row["schedule"]), strict=True)),
+        candidate=Candidate(maker, tuple(zip(names, values, strict=True))),
         status=Status(row["status"]),
         seconds=tuple(float(value) for value in row["seconds"]),
         detail=str(row.get("detail", "")),

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 
+from wpk.candidate import Maker
 from wpk.codec import encode
 from wpk.problems import Problem
 
@@ -34,14 +35,12 @@ class StoreKey:
 
     Attributes:
         problem: What is computed.
-        template: Name of the schedule template, or of a library.
-        version: A template's number or a library's version, as text.
+        maker: The schedule template or the library.
         setup: Where and with what it is measured.
     """
 
     problem: Problem
-    template: str
-    version: str
+    maker: Maker
     setup: Setup
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wpk.candidate import Candidate, Configuration
 from wpk.search.store.key import StoreKey
 from wpk.search.store.records import Stage, TrialRecord
 from wpk.search.store.store import TuningStore
@@ -14,10 +15,10 @@ _DIGEST_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Known:
-    """All trials of one schedule under one key, as one.
+class History:
+    """All trials of one candidate under one key, as one.
 
-    A schedule that failed once has failed, however often it ran: a kernel that is right only
+    A candidate that failed once has failed, however often it ran: a kernel that is right only
     sometimes must not win.
 
     Attributes:
@@ -26,7 +27,6 @@ class Known:
         final_run: That run; empty where none did.
         final_rounds: How many times it compared them.
         at: When the first of them was stored, in seconds since the epoch.
-        searcher: Who proposed the schedule first; empty where that is not known.
     """
 
     trial: Trial
@@ -34,7 +34,6 @@ class Known:
     final_run: str = ""
     final_rounds: int = 0
     at: float = 0.0
-    searcher: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,17 +41,17 @@ class Lookup:
     """The answer of the store.
 
     Attributes:
-        known: One a schedule, in the order in which they were first stored; empty in a miss.
+        histories: One a candidate, in the order in which they were first stored; empty in a miss.
         why: Why it is a hit or a miss, in words, beginning with which.
     """
 
-    known: tuple[Known, ...]
+    histories: tuple[History, ...]
     why: str
 
     @property
     def hit(self) -> bool:
         """Whether anything is known."""
-        return bool(self.known)
+        return bool(self.histories)
 
 
 def look_up(store: TuningStore, key: StoreKey, regime: Regime) -> Lookup:
@@ -65,50 +64,52 @@ def look_up(store: TuningStore, key: StoreKey, regime: Regime) -> Lookup:
     """
     records = store.trials(key)
     usable = [each for each in records if each.regime in (None, regime)]
-    known = tuple(_pool(group) for group in _by_schedule(usable))
-    if known:
-        return Lookup(known, _why_hit(key, known))
+    histories = tuple(
+        _history(Candidate(key.maker, configuration), group)
+        for configuration, group in _by_configuration(usable).items()
+    )
+    if histories:
+        return Lookup(histories, _why_hit(key, histories))
     if records:
         measured = records[0].regime
-        return Lookup((), f"miss: {key.template} was measured {measured} only, asked is {regime}")
+        return Lookup((), f"miss: {key.maker.name} was measured {measured} only, asked is {regime}")
     return Lookup((), _why_miss(store, key))
 
 
-def _by_schedule(records: Sequence[TrialRecord]) -> list[list[TrialRecord]]:
-    groups: dict[tuple[tuple[str, int], ...], list[TrialRecord]] = {}
+def _by_configuration(records: Sequence[TrialRecord]) -> dict[Configuration, list[TrialRecord]]:
+    groups: dict[Configuration, list[TrialRecord]] = {}
     for record in records:
         groups.setdefault(record.schedule, []).append(record)
-    return list(groups.values())
+    return groups
 
 
-def _pool(records: Sequence[TrialRecord]) -> Known:
+def _history(candidate: Candidate, records: Sequence[TrialRecord]) -> History:
     first = records[0]
     failed = [each for each in records if each.status is not Status.OK]
     if failed:
         last = failed[-1]
-        trial = Trial(last.schedule, last.status, last.seconds, last.detail)
-        return Known(trial, at=first.at, searcher=first.searcher)
+        trial = Trial(candidate, last.status, last.seconds, last.detail, first.searcher)
+        return History(trial, at=first.at)
+
+    def joined(group: Sequence[TrialRecord]) -> Trial:
+        seconds = tuple(each for record in group for each in record.seconds)
+        return Trial(candidate, Status.OK, seconds, proposer=first.searcher)
+
     finals = [each for each in records if each.stage is Stage.FINAL]
     searched = [each for each in records if each.stage is Stage.SEARCH]
     if not finals:
-        return Known(_joined(searched), at=first.at, searcher=first.searcher)
+        return History(joined(searched), at=first.at)
     run = finals[-1].run
     latest = [each for each in finals if each.run == run]
-    searched_first = _joined(searched or finals)
-    return Known(searched_first, _joined(latest), run, len(latest), first.at, first.searcher)
+    return History(joined(searched or finals), joined(latest), run, len(latest), first.at)
 
 
-def _joined(records: Sequence[TrialRecord]) -> Trial:
-    seconds = tuple(each for record in records for each in record.seconds)
-    return Trial(records[0].schedule, Status.OK, seconds)
-
-
-def _why_hit(key: StoreKey, known: Sequence[Known]) -> str:
-    costs = [(each.final or each.trial).cost for each in known]
-    ok = sum(each.trial.status is Status.OK for each in known)
+def _why_hit(key: StoreKey, histories: Sequence[History]) -> str:
+    costs = [(each.final or each.trial).cost for each in histories]
+    ok = sum(each.trial.ran for each in histories)
     best = f", best {min(costs) * 1e6:.2f} us" if ok else ""
     return (
-        f"hit: {_count(len(known), 'schedule')} of {key.template} version {key.version} on "
+        f"hit: {_count(len(histories), 'schedule')} of {key.maker.name} version {key.maker.version} on "
         f"{key.setup.target}, {ok} ok{best}"
     )
 
@@ -125,19 +126,19 @@ def _why_miss(store: TuningStore, key: StoreKey) -> str:
     if not rows:
         shown = key.digest[:_DIGEST_SHOWN]
         return f"miss: no trial of problem {shown} among {_count(problems, 'problem')}"
-    same = [row for row in rows if row[0] == key.template]
+    same = [row for row in rows if row[0] == key.maker.name]
     if not same:
         others = ", ".join(sorted({row[0] for row in rows}))
-        return f"miss: the problem is known for {others}, not for {key.template}"
+        return f"miss: the problem is known for {others}, not for {key.maker.name}"
     _, *stored, trials = min(same, key=lambda row: len(_differences(key, row[1:-1])))
     parts = "; ".join(_differences(key, stored))
-    return f"miss: {_count(trials, 'trial')} of {key.template} with another {parts}"
+    return f"miss: {_count(trials, 'trial')} of {key.maker.name} with another {parts}"
 
 
 def _differences(key: StoreKey, stored: Sequence[str]) -> list[str]:
     setup = key.setup
     names = ("target", "architecture", "template version", "compiler", "driver")
-    asked = (setup.target, setup.arch, key.version, setup.compiler, setup.driver)
+    asked = (setup.target, setup.arch, key.maker.version, setup.compiler, setup.driver)
     return [
         f"{name} (stored {there}, now {here})"
         for name, there, here in zip(names, stored, asked, strict=True)

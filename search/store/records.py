@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from wpk.options import BuildOptions, SearchOptions
 from wpk.trial import Regime, Status
 
 
@@ -32,28 +33,14 @@ class RunRequest:
     Attributes:
         model: File name of the model.
         model_digest: SHA-256 of the model file.
-        target: Name of the GPU.
-        precision: What multiplications may use.
-        shapes: Shapes given, by input.
-        skipped_passes: Passes skipped on request, sorted.
-        skipped_templates: Schedule templates left out on request, sorted.
-        searcher: Name of the searcher.
-        effort: Level of effort.
-        budget: As it was written; None for what the effort says.
-        operators: Patterns of the operators that are tuned; empty for all.
+        build: What plan it is for; the target by its name.
+        search: How candidates are found.
     """
 
     model: str
     model_digest: str
-    target: str
-    precision: str
-    shapes: dict[str, tuple[int, ...]]
-    skipped_passes: tuple[str, ...]
-    skipped_templates: tuple[str, ...]
-    searcher: str
-    effort: int
-    budget: str | None
-    operators: tuple[str, ...]
+    build: BuildOptions
+    search: SearchOptions
 
 
 @dataclass(frozen=True)
@@ -62,7 +49,6 @@ class Run:
 
     Attributes:
         id: Its name, to resume it by.
-        argv: The command that started it.
         seed: Fixes the search.
         started: Seconds since the epoch.
         state: What became of it.
@@ -71,7 +57,6 @@ class Run:
     """
 
     id: str
-    argv: tuple[str, ...]
     seed: int
     started: float
     state: RunState

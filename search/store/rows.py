@@ -21,7 +21,6 @@ _TRIAL_VALUES = ", ".join(f":{field.name}" for field in fields(TrialRecord))
 def insert_run(connection: sqlite3.Connection, run: Run) -> bool:
     """Enter a run; False where one of its name is there already, which stays as it is."""
     row = asdict(run) | {
-        "argv": canonical_json(run.argv),
         "state": run.state.value,
         "request": run.request and canonical_json(encode(run.request, RunRequest)),
     }
@@ -74,7 +73,6 @@ def _run(row: tuple[Any, ...]) -> Run:
     values = dict(zip((field.name for field in fields(Run)), row, strict=True))
     request = values["request"]
     changed = {
-        "argv": tuple(json.loads(values["argv"])),
         "state": RunState(values["state"]),
         "request": request and decode(json.loads(request), RunRequest, "runs.request"),
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wpk.errors import WpkError
 
-SCHEMA = 4
+SCHEMA = 5
 """Raised whenever the tables change, or what is written in them; `_MIGRATIONS` says how older ones become new."""
 
 APPLICATION = int.from_bytes(b"wpkt")
@@ -28,7 +28,6 @@ CREATE TABLE problems (
 );
 CREATE TABLE runs (
     id TEXT PRIMARY KEY,
-    argv TEXT NOT NULL,
     seed INTEGER NOT NULL,
     started REAL NOT NULL,
     state TEXT NOT NULL,
@@ -60,11 +59,29 @@ CREATE INDEX trials_of_run ON trials (run);
 """
 
 
+_OPTIONS = """
+UPDATE runs SET request = json_object(
+    'model', request -> '$.model', 'model_digest', request -> '$.model_digest',
+    'build', json_object(
+        'target', request -> '$.target', 'precision', request -> '$.precision',
+        'shapes', request -> '$.shapes', 'skip_passes', request -> '$.skipped_passes',
+        'skip_templates', request -> '$.skipped_templates'),
+    'search', json_object(
+        'search', request -> '$.searcher', 'effort', request -> '$.effort',
+        'budget', request -> '$.budget', 'seed', seed, 'operators', request -> '$.operators'))
+WHERE json_valid(request)
+"""
+
 _MIGRATIONS = {
-    1: "ALTER TABLE runs ADD COLUMN request TEXT",
-    2: "ALTER TABLE trials ADD COLUMN searcher TEXT NOT NULL DEFAULT ''",
-    3: "UPDATE runs SET request = json_set(request, '$.skipped_templates', json('[]'))"
-    " WHERE json_valid(request)",
+    1: ("ALTER TABLE runs ADD COLUMN request TEXT",),
+    2: ("ALTER TABLE trials ADD COLUMN searcher TEXT NOT NULL DEFAULT ''",),
+    3: (
+        (
+            "UPDATE runs SET request = json_set(request, '$.skipped_templates', json('[]'))"
+            " WHERE json_valid(request)"
+        ),
+    ),
+    4: (_OPTIONS, "ALTER TABLE runs DROP COLUMN argv"),
 }
 """What makes tables of a schema those of the next."""
 
@@ -210,7 +227,8 @@ def _migrate(connection: sqlite3.Connection) -> None:
         return
     with transaction(connection, writes=True):
         while (version := _version(connection)) in _MIGRATIONS:
-            connection.execute(_MIGRATIONS[version])
+            for statement in _MIGRATIONS[version]:
+                connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {version + 1}")
 
 

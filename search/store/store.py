@@ -10,7 +10,7 @@ import secrets
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -81,11 +81,11 @@ class TuningStore:
         with guarded(self.path), transaction(self._connection, writes=True):
             yield self._connection
 
-    def begin_run(self, argv: Sequence[str], seed: int, request: RunRequest | None = None) -> Run:
+    def begin_run(self, seed: int, request: RunRequest | None = None) -> Run:
         """Enter a run, under a name that is new to this and any other store."""
         started = time.time()
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(started))}-{secrets.token_hex(4)}"
-        run = Run(name, tuple(argv), seed, started, RunState.RUNNING, VERSION, request)
+        run = Run(name, seed, started, RunState.RUNNING, VERSION, request)
         with self.writing() as connection:
             insert_run(connection, run)
         return run
@@ -136,17 +136,15 @@ class TuningStore:
         trial: Trial,
         regime: Regime,
         stage: Stage = Stage.SEARCH,
-        searcher: str = "",
     ) -> None:
         """Store a trial; when this returns it stays.
 
         Args:
             run: Name of the run that measured it.
             key: What was measured, where and with what.
-            trial: The schedule and its outcome.
+            trial: A candidate of the key's maker, with its outcome.
             regime: State of the caches; not stored for a trial that failed, which fails in all.
             stage: What it was measured for.
-            searcher: Who proposed the schedule; empty for nobody in particular.
 
         Raises:
             ValueError: Seconds that are no durations, or an ok trial without any.
@@ -160,16 +158,16 @@ class TuningStore:
             arch=key.setup.arch,
             compiler=key.setup.compiler,
             driver=key.setup.driver,
-            template=key.template,
-            version=key.version,
-            schedule=trial.schedule,
+            template=key.maker.name,
+            version=key.maker.version,
+            schedule=trial.candidate.configuration,
             status=trial.status,
             regime=regime if trial.status is Status.OK else None,
             stage=stage,
             seconds=trial.seconds,
             detail=trial.detail,
             at=time.time(),
-            searcher=searcher,
+            searcher=trial.proposer,
         )
         with self.writing() as connection:
             insert_problem(connection, key.digest, key.problem_json)
@@ -181,8 +179,8 @@ class TuningStore:
             return read_trials(
                 connection,
                 problem=key.digest,
-                template=key.template,
-                version=key.version,
+                template=key.maker.name,
+                version=key.maker.version,
                 **asdict(key.setup),
             )
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NoReturn, TypeVar
 
 from wpk.codec import FieldError, decode, encode
+from wpk.options import BuildOptions, SearchOptions
 from wpk.search.store.key import canonical_json, json_digest
 from wpk.search.store.records import Run, RunState, TrialRecord
 from wpk.search.store.rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
@@ -30,6 +31,17 @@ _NAMES_SEARCHERS = 3
 
 _SKIPS_TEMPLATES = 4
 """The first schema whose runs say which schedule templates they left out; before, none could be."""
+
+_REMEMBERS_OPTIONS = 5
+"""The first schema whose runs hold options as `wpk.options` has them."""
+
+_OLDER_OPTIONS = {
+    **{name: name for name in ("target", "precision", "shapes", "effort", "budget", "operators")},
+    "skipped_passes": "skip_passes",
+    "skipped_templates": "skip_templates",
+    "searcher": "search",
+}
+"""Options as older schemas call them, and as they are called now."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,7 @@ class StoredProblem:
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportCounts:
     """What an import did.
 
     Attributes:
@@ -98,7 +110,7 @@ def export_lines(store: TuningStore) -> Iterator[str]:
 
 def import_lines(
     store: TuningStore, lines: Iterable[str], name: str, here: tuple[str, str] | None
-) -> Imported:
+) -> ImportCounts:
     """Add exported lines to a store: all of them, or in case of an error none.
 
     Args:
@@ -127,7 +139,7 @@ def import_lines(
             else:
                 added += insert_trial(connection, entry)
         reader.finish(header)
-    return Imported(added, header.trials - added)
+    return ImportCounts(added, header.trials - added)
 
 
 def _refuse_foreign(header: Header, name: str, here: tuple[str, str]) -> None:
@@ -189,11 +201,27 @@ class _Reader:
             data = {**data, "request": None}  # schema 2 added it
         request = data.get("request") if isinstance(data, dict) else None
         if self._schema < _SKIPS_TEMPLATES and isinstance(request, dict):
-            data = {**data, "request": {**request, "skipped_templates": []}}
+            request = {**request, "skipped_templates": []}
+        if self._schema < _REMEMBERS_OPTIONS and isinstance(data, dict):
+            data = {key: value for key, value in data.items() if key != "argv"}
+            if isinstance(request, dict):
+                data["request"] = self._options(request, data.get("seed"))
         run = self._decode(data, Run, "run")
         self._runs.add(run.id)
         # Wherever it was running, it is not running in this store.
         return replace(run, state=RunState.INTERRUPTED) if run.state is RunState.RUNNING else run
+
+    def _options(self, request: dict[str, Any], seed: Any) -> dict[str, Any]:
+        """A request of an older schema, whose options were called otherwise."""
+        missing = [name for name in _OLDER_OPTIONS if name not in request]
+        if missing:
+            self._wrong(f"run.request.{missing[0]}: missing")
+        renamed = {new: request[old] for old, new in _OLDER_OPTIONS.items()} | {"seed": seed}
+        return {
+            **{name: value for name, value in request.items() if name not in _OLDER_OPTIONS},
+            "build": {each.name: renamed[each.name] for each in fields(BuildOptions)},
+            "search": {each.name: renamed[each.name] for each in fields(SearchOptions)},
+        }
 
     def _problem(self, data: Any) -> StoredProblem:
         problem = self._decode(data, StoredProblem, "problem")

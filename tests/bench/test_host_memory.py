@@ -9,6 +9,7 @@ import onnx
 import pytest
 
 from wpk.assembly.assemble import Setting, assemble
+from wpk.bench import host_memory
 from wpk.bench.cases import make_cases
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
@@ -20,7 +21,6 @@ from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
-from wpk.bench import host_memory
 
 H200 = find_target("h200")
 MODEL = """

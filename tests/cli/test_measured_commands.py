@@ -16,12 +16,12 @@ from wpk.device.rotation import Region
 from wpk.execution import BoundLaunch, Work
 from wpk.plan.plan import LibraryChoice, Plan
 from wpk.plan.plan_file import read_plan
+from wpk.search.loop import measuring
 from wpk.search.loop.cache_folder import CacheFolder
 from wpk.search.models.static_search import LEFT_OUT
 from wpk.search.store.records import Run, RunState
 from wpk.search.store.store import TuningStore
 from wpk.search.store.summary import summarize
-from wpk.search.loop import measuring
 
 Command = Callable[..., Any]
 

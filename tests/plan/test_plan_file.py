@@ -18,12 +18,12 @@ from safetensors import deserialize
 from safetensors.numpy import save as save_safetensors
 
 from wpk.errors import PlanError
+from wpk.plan import container
 from wpk.plan.atomic_file import OutputError
 from wpk.plan.container import member_of, write_container
 from wpk.plan.plan import PlanBundle
 from wpk.plan.plan_file import read_plan, write_plan
 from wpk.plan.weights_file import read_weights, write_weights
-from wpk.plan import container
 
 
 @pytest.fixture

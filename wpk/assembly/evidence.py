@@ -1,129 +1,62 @@
-"""From the outcome of tuning a problem to what a plan keeps of it: small, and enough to understand."""
+"""Why a plan is what it is, collected while it is made and written into it once."""
 
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from __future__ import annotations
 
-from wpk.device.timing import noise_band
-from wpk.execution import Configuration
-from wpk.libraries.offer import CUDNN
-from wpk.plan.measurement import GENERATED, Contestant, Curve, Measurement, Tally
-from wpk.plan.plan import LibraryChoice, Step
-from wpk.search.loop.tune_record import Tried, Tuned
-from wpk.search.models.model_search import Found
-from wpk.trial import Regime, Status
+from dataclasses import dataclass, replace
+
+from wpk.plan.measurement import EngineMeasurement
+from wpk.plan.plan import Check, CheckMode, Evidence, Funnel, PlanBundle
+from wpk.search.models.static_search import KernelChoice
 
 
-def with_measurement(step: Step, found: Found) -> Step:
-    """The step with what was measured of its choice; as it is where nothing was."""
-    tuned = found.tuned.get(step.operator.problem)
-    if tuned is None or found.regime is None:
-        return step
-    choice = step.choice
-    if isinstance(choice, LibraryChoice):
-        measured = measurement_of(tuned, found.regime, choice.library, choice.configuration)
-    else:
-        measured = measurement_of(tuned, found.regime, choice.template, choice.schedule)
-    return replace(step, evidence=replace(step.evidence, measurement=measured))
+@dataclass(frozen=True)
+class EvidenceBook:
+    """All that a plan says beside what an engine needs.
 
-
-def measurement_of(
-    tuned: Tuned, regime: Regime, maker: str, configuration: Configuration
-) -> Measurement | None:
-    """What was measured of a problem whose operators execute one of its candidates.
-
-    Args:
-        tuned: The outcome of tuning.
-        regime: What the caches held.
-        maker: Template or library of the candidate that is executed.
-        configuration: Its schedule.
-
-    Returns:
-        The evidence; None where that candidate has no time.
+    Attributes:
+        steps: Why each step is what it is, in their order.
+        checks: Checks of the whole engine.
+        check_mode: How thoroughly everything was checked.
+        checked_on: Device that executed everything that was checked; empty where nothing was.
+        measurement: Of the whole engine; None where nothing was measured.
     """
-    contestants = _contestants(tuned)
-    named = {(each.maker, each.configuration): each for each in contestants}
-    chosen = named.get((maker, configuration)) or _searched(tuned, maker, configuration)
-    if chosen is None:
-        return None
-    return Measurement(
-        chosen=chosen,
-        others=tuple(each for each in contestants if each is not chosen),
-        regime=regime.value,
-        tallies=_tallies((*tuned.tried, *tuned.library)),
-        known=tuned.known,
-        stop=tuned.stop.value,
-        refusals=tuned.refusals,
-        lookups=tuned.lookups,
-        curves=_curves(tuned.tried),
+
+    steps: tuple[Evidence, ...]
+    checks: tuple[Check, ...] = ()
+    check_mode: CheckMode = CheckMode.OFF
+    checked_on: str = ""
+    measurement: EngineMeasurement | None = None
+
+
+def with_evidence(bundle: PlanBundle, book: EvidenceBook) -> PlanBundle:
+    """The plan with its evidence."""
+    steps = tuple(
+        replace(step, evidence=evidence)
+        for step, evidence in zip(bundle.plan.steps, book.steps, strict=True)
     )
-
-
-def _searched(tuned: Tuned, maker: str, configuration: Configuration) -> Contestant | None:
-    """A candidate that was no finalist, as the search saw it; None where it did not run."""
-    for each in (*tuned.tried, *tuned.library):
-        ran = each.trial.status is Status.OK
-        if ran and (each.template, each.trial.schedule) == (maker, configuration):
-            return _contestant(each, side_by_side=False)
-    return None
-
-
-def _is_library(tried: Tried) -> bool:
-    return tried.template == CUDNN
-
-
-def _contestants(tuned: Tuned) -> list[Contestant]:
-    """The finalists, and the best of a family that has none among them; the fastest first."""
-    ran = [each for each in tuned.finalists if each.trial.status is Status.OK]
-    elsewhere = {
-        (e.template, e.trial.schedule): e.trial.cost for e in tuned.elsewhere if e.trial.seconds
-    }
-    found = [
-        replace(
-            _contestant(each, side_by_side=tuned.compared),
-            elsewhere_seconds=elsewhere.get((each.template, each.trial.schedule)),
-        )
-        for each in ran
-    ]
-    for library in (False, True):
-        if not any(each.is_library is library for each in found):
-            tried = tuned.library if library else tuned.tried
-            best = min(tried, key=lambda each: each.trial.cost, default=None)
-            if best is not None and best.trial.status is Status.OK:
-                found.append(_contestant(best, side_by_side=False))
-    return sorted(found, key=lambda each: each.median_seconds)
-
-
-def _contestant(tried: Tried, *, side_by_side: bool) -> Contestant:
-    low, high = noise_band(tried.trial.seconds)
-    return Contestant(
-        maker=tried.template,
-        version=tried.version,
-        configuration=tried.trial.schedule,
-        is_library=_is_library(tried),
-        median_seconds=tried.trial.cost,
-        low_seconds=low,
-        high_seconds=high,
-        samples=len(tried.trial.seconds),
-        side_by_side=side_by_side,
+    plan = replace(
+        bundle.plan,
+        steps=steps,
+        checks=book.checks,
+        check_mode=book.check_mode,
+        checked_on=book.checked_on,
+        measurement=book.measurement,
     )
+    return replace(bundle, plan=plan)
 
 
-def _tallies(tried: Sequence[Tried]) -> tuple[Tally, ...]:
-    families: dict[str, Counter[str]] = {}
-    for each in tried:
-        family = each.template if _is_library(each) else GENERATED
-        families.setdefault(family, Counter())[each.trial.status.value] += 1
-    return tuple(Tally(name, dict(counts)) for name, counts in families.items())
-
-
-def _curves(tried: Sequence[Tried]) -> tuple[Curve, ...]:
-    points: dict[tuple[str, str], list[tuple[int, float]]] = {}
-    for number, each in enumerate(tried, start=1):
-        curve = points.setdefault((each.template, each.searcher), [])
-        cost = each.trial.cost
-        if each.trial.status is Status.OK and (not curve or cost < curve[-1][1]):
-            curve.append((number, cost))
-    return tuple(
-        Curve(maker, searcher, tuple(curve)) for (maker, searcher), curve in points.items() if curve
+def of_models(choice: KernelChoice) -> Evidence:
+    """What the models say of a problem, and of the schedule that is chosen for it."""
+    record, prediction = choice.record, choice.finalist.prediction
+    refused = {r.template: r.reason for r in record.refusals if not r.schedule}
+    asked = tuple(
+        Funnel(s.template, "", s.space, s.legal, s.kept, record.finalists.count(s.template))
+        for s in record.spaces
+    )
+    return Evidence(
+        bound_seconds=choice.bound.seconds,
+        bound_by=choice.bound.limiter,
+        estimate_seconds=prediction.estimate,
+        score=prediction.score,
+        funnels=(*asked, *(Funnel(name, why, 0, 0, 0, 0) for name, why in refused.items())),
     )

@@ -1,49 +1,42 @@
 """From a lock to the plan that it locks: refused where anything differs, else the same to the byte."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import fields
 
-from wpk.assembly.lock import Lock, LockedStep, plan_digest
+from wpk.assembly.implementation import Implementation, by_library, generated
+from wpk.assembly.lock import Lock, LockStep, plan_digest
 from wpk.build.compiled import CompiledKernel
 from wpk.build.nvrtc import compiler_here
+from wpk.candidate import Kind
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
-from wpk.performance.bound import bound
-from wpk.plan.plan import Choice, LibraryChoice, PlanBundle
+from wpk.options import BuildOptions, flag_of
+from wpk.plan.plan import Plan
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.search.models.library_pick import LibraryPick
-from wpk.search.models.model_search import Compiler, Found
-from wpk.search.models.record import SearchRecord
-from wpk.search.models.shortlist import score_one
-from wpk.search.models.static_search import Choice as Searched
-from wpk.search.models.static_search import Finalist
+from wpk.search.models.model_search import Compiler
+from wpk.search.models.static_search import finalist_of
 from wpk.search.store.key import problem_digest
 from wpk.targets.target import Target
 from wpk.version import VERSION
 
 _DIGEST = 12
-_NO_RECORD = SearchRecord((), (), ())
 _AGAIN = "write lock and plan again: wpk optimize --lock"
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a person asks for beside a lock; None where the lock decides."""
+def require_fit(lock: Lock, model: str, build: BuildOptions, given: Collection[str]) -> None:
+    """Refuse a lock of another model or precision, or of other versions.
 
-    model_digest: str
-    precision: str | None = None
-    shapes: Mapping[str, Sequence[int]] | None = None
-    skipped_passes: tuple[str, ...] | None = None
-
-
-def require_fit(lock: Lock, asked: Asked) -> None:
-    """Refuse a lock of another model, target or precision, or of other versions.
+    Args:
+        lock: The lock.
+        model: Digest of the model.
+        build: What a person asks for beside the lock.
+        given: Names of the options that were given; the lock decides the others.
 
     Raises:
         EngineError: Something differs; says what, naming both.
     """
-    differences = list(_differences(lock, asked))
+    differences = list(_differences(lock, model, build, given))
     if differences:
         raise EngineError(
             f"the lock is of another plan: {'; '.join(differences)}",
@@ -59,20 +52,19 @@ def require_fit(lock: Lock, asked: Asked) -> None:
         )
 
 
-def _differences(lock: Lock, asked: Asked) -> Iterator[str]:
-    if asked.model_digest != lock.model_digest:
+def _differences(
+    lock: Lock, model: str, build: BuildOptions, given: Collection[str]
+) -> Iterator[str]:
+    if model != lock.model_digest:
         yield (
-            f"the model's digest is {asked.model_digest[:_DIGEST]}…, locked is {lock.model} with "
+            f"the model's digest is {model[:_DIGEST]}…, locked is {lock.model} with "
             f"{lock.model_digest[:_DIGEST]}…"
         )
-    shapes = None if asked.shapes is None else {n: tuple(s) for n, s in asked.shapes.items()}
-    for option, now, locked in (
-        ("--precision", asked.precision, lock.precision.value),
-        ("--shapes", shapes, lock.shapes),
-        ("--skip-pass", asked.skipped_passes, lock.skipped_passes),
-    ):
-        if now is not None and now != locked:
-            yield f"{option} is {now}, locked is {locked}"
+    locked = lock.build
+    for option in fields(BuildOptions):
+        now, then = getattr(build, option.name), getattr(locked, option.name)
+        if option.name in given and option.name != "target" and now != then:
+            yield f"{flag_of(option)} is {now}, locked is {then}"
 
 
 def require_target(lock: Lock, target: Target) -> None:
@@ -88,32 +80,35 @@ def require_target(lock: Lock, target: Target) -> None:
         )
 
 
-def find_locked(lock: Lock, program: Program, target: Target, compiler: Compiler) -> Found:
-    """The locked choices, compiled; nothing is searched, and no library is needed.
+def implementations_of(
+    lock: Lock, program: Program, target: Target
+) -> dict[Problem, Implementation]:
+    """What is locked for each problem; nothing is searched, and no library is needed.
 
     Raises:
         EngineError: The model's operators, or the kernels that this installation generates for
             them, are not those that were locked.
     """
-    choices: dict[Problem, Searched] = {}
-    library: dict[Problem, LibraryPick] = {}
     names = [operator.name for operator in program.operators]
     if names != [step.operator for step in lock.steps]:
         raise _another("the model gives other operators than were locked")
+    implementations: dict[Problem, Implementation] = {}
     for operator, step in zip(program.operators, lock.steps, strict=True):
-        problem = operator.problem
-        if problem_digest(problem) != step.problem:
+        if problem_digest(operator.problem) != step.problem:
             raise _another(f"operator '{operator.name}' computes something else than was locked")
-        if isinstance(step.choice, LibraryChoice):
-            library[problem] = _pick(problem, step.choice, target)
-        else:
-            choices[problem] = _choice(problem, step, step.choice, target)
-    kernels = _compiled(choices.values(), compiler)
-    return Found(choices, kernels, library=library, picks=frozenset(library))
+        implementations[operator.problem] = _implementation(operator.problem, step, target)
+    return implementations
 
 
-def _compiled(choices: Iterable[Searched], compiler: Compiler) -> dict[str, CompiledKernel]:
-    sources = [source for each in choices for source in each.finalist.sources]
+def compile_locked(
+    implementations: Iterable[Implementation], compiler: Compiler
+) -> dict[str, CompiledKernel]:
+    """The kernels, by source digest.
+
+    Raises:
+        EngineError: One does not compile.
+    """
+    sources = [source for each in implementations for source in each.sources]
     kernels: dict[str, CompiledKernel] = {}
     for outcome in compiler(list(dict.fromkeys(sources))):
         if outcome.kernel is None:
@@ -122,64 +117,41 @@ def _compiled(choices: Iterable[Searched], compiler: Compiler) -> dict[str, Comp
     return kernels
 
 
-def _pick(problem: Problem, choice: LibraryChoice, target: Target) -> LibraryPick:
-    """The implementation as tuning would give it; its evidence is put in later, from the lock."""
-    return LibraryPick(
-        choice.image(problem), choice.workspace_bytes, bound(problem, target), _NO_RECORD
-    )
-
-
-def _choice(problem: Problem, step: LockedStep, choice: Choice, target: Target) -> Searched:
-    """The schedule as a search would give it, likewise."""
-    finalist = _finalist(problem, choice, step.operator, target)
+def _implementation(problem: Problem, step: LockStep, target: Target) -> Implementation:
+    candidate = step.candidate
+    if candidate.maker.kind is Kind.LIBRARY:
+        try:
+            return by_library(problem, candidate, step.workspace_bytes)
+        except ValueError as error:
+            raise _another(f"operator '{step.operator}': {error}") from error
+    maker = candidate.maker
+    template = TEMPLATE_OF.get(maker.name)
+    if template is None or not isinstance(problem, template.problem_type):
+        raise _another(f"operator '{step.operator}': template {maker.name!r} is unknown here")
+    if template.maker != maker:
+        raise _another(
+            f"operator '{step.operator}': {maker.name} {maker.version} was locked, installed is "
+            f"{template.version}"
+        )
+    try:
+        finalist = finalist_of(problem, candidate, target)
+    except TypeError as error:
+        raise _another(f"operator '{step.operator}': {error}") from error
     launched = tuple(launch.kernel for launch in finalist.launches)
     if launched != step.kernels:
         raise _another(
             f"operator '{step.operator}' has kernels {_short(step.kernels)}, this installation "
             f"generates {_short(launched)}"
         )
-    return Searched(finalist, (), bound(problem, target), _NO_RECORD)
+    return generated(problem, finalist)
 
 
-def _finalist(problem: Problem, choice: Choice, name: str, target: Target) -> Finalist:
-    template = TEMPLATE_OF.get(choice.template)
-    if template is None or not isinstance(problem, template.problem_type):
-        raise _another(f"operator '{name}': template {choice.template!r} is unknown here")
-    if template.version != choice.version:
-        raise _another(
-            f"operator '{name}': {choice.template} {choice.version} was locked, installed is "
-            f"{template.version}"
-        )
-    try:
-        schedule = template.schedule_from(choice.schedule)
-    except TypeError as error:
-        raise _another(f"operator '{name}': {error}") from error
-    return Finalist(
-        scored=score_one(problem, template, schedule, target, bound(problem, target)),
-        template=template,
-        sources=template.instantiate(problem, schedule),
-        launches=template.launches(problem, schedule),
-    )
-
-
-def with_evidence(bundle: PlanBundle, lock: Lock) -> PlanBundle:
-    """The plan with the evidence that was locked.
+def require_locked_plan(plan: Plan, lock: Lock) -> None:
+    """Refuse a plan, with its evidence, that is not the locked one.
 
     Raises:
-        EngineError: It is not the plan that was locked.
+        EngineError: It is another.
     """
-    steps = tuple(
-        replace(step, evidence=evidence)
-        for step, evidence in zip(bundle.plan.steps, lock.evidence, strict=True)
-    )
-    plan = replace(
-        bundle.plan,
-        steps=steps,
-        checks=lock.checks,
-        check_mode=lock.check_mode,
-        checked_on=lock.checked_on,
-        measurement=lock.measurement,
-    )
     seen = plan_digest(plan)
     if seen != lock.plan:
         raise _another(
@@ -187,7 +159,6 @@ def with_evidence(bundle: PlanBundle, lock: Lock) -> PlanBundle:
             "this installation is another of the same version, the model's external data are "
             "others, or the lock was changed"
         )
-    return replace(bundle, plan=plan)
 
 
 def _short(digests: Sequence[str]) -> str:

@@ -12,13 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wpk.assembly.evidence import EvidenceBook
 from wpk.build.nvrtc import compiler_here
+from wpk.candidate import Candidate
 from wpk.codec import FieldError, decode, encode
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
+from wpk.options import BuildOptions
 from wpk.plan.atomic_file import atomic_file
 from wpk.plan.measurement import EngineMeasurement
-from wpk.plan.plan import Check, CheckMode, Choice, Evidence, LibraryChoice, Plan, Step
+from wpk.plan.plan import Check, CheckMode, Evidence, Plan, Step
 from wpk.plan.plan_file import plan_text
 from wpk.search.store.key import problem_digest
 from wpk.version import VERSION
@@ -26,24 +29,26 @@ from wpk.version import VERSION
 _WIDTH = 180
 """Characters of a line within which values are not broken."""
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the file; raised whenever an older reader would misunderstand it."""
 
 
 @dataclass(frozen=True)
-class LockedStep:
+class LockStep:
     """What computes one operator.
 
     Attributes:
         operator: Its name.
         problem: Digest of its problem.
-        choice: What was chosen.
+        candidate: What was chosen.
+        workspace_bytes: Scratch memory that a library asks for.
         kernels: Digests of the kernels' sources, in the order of its launches.
     """
 
     operator: str
     problem: str
-    choice: Choice | LibraryChoice
+    candidate: Candidate
+    workspace_bytes: int
     kernels: tuple[str, ...]
 
 
@@ -82,12 +87,29 @@ class Lock:
     shapes: dict[str, tuple[int, ...]]
     skipped_passes: tuple[str, ...]
     plan: str
-    steps: tuple[LockedStep, ...]
+    steps: tuple[LockStep, ...]
     evidence: tuple[Evidence, ...]
     checks: tuple[Check, ...]
     check_mode: CheckMode
     checked_on: str
     measurement: EngineMeasurement | None
+
+    @property
+    def build(self) -> BuildOptions:
+        """What the plan was asked to be."""
+        return BuildOptions(
+            target=self.target,
+            precision=self.precision.value,
+            shapes=self.shapes,
+            skip_passes=self.skipped_passes,
+        )
+
+    @property
+    def book(self) -> EvidenceBook:
+        """The evidence that was locked."""
+        return EvidenceBook(
+            self.evidence, self.checks, self.check_mode, self.checked_on, self.measurement
+        )
 
 
 def lock_of(plan: Plan) -> Lock:
@@ -105,7 +127,7 @@ def lock_of(plan: Plan) -> Lock:
         shapes=origin.shapes,
         skipped_passes=origin.skipped_passes,
         plan=plan_digest(plan),
-        steps=tuple(map(locked_step, plan.steps)),
+        steps=tuple(map(lock_step, plan.steps)),
         evidence=tuple(step.evidence for step in plan.steps),
         checks=plan.checks,
         check_mode=plan.check_mode,
@@ -114,11 +136,11 @@ def lock_of(plan: Plan) -> Lock:
     )
 
 
-def locked_step(step: Step) -> LockedStep:
+def lock_step(step: Step) -> LockStep:
     """What a lock says of a step."""
     kernels = tuple(launch.kernel for launch in step.launches)
     digest = problem_digest(step.operator.problem)
-    return LockedStep(step.operator.name, digest, step.choice, kernels)
+    return LockStep(step.operator.name, digest, step.candidate, step.workspace_bytes, kernels)
 
 
 def plan_digest(plan: Plan) -> str:

@@ -3,22 +3,20 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from wpk.bench.compile_ahead import Built, CompileAhead, Wanted
-from wpk.bench.odd_shapes import OddShapes, Verdict
-from wpk.bench.trials import Candidate, TrialRunner, Way
-from wpk.build.pool import Compilation
-from wpk.execution import LibraryImage
-from wpk.schedules.registry import TEMPLATE_OF
-from wpk.search.loop.tune_record import Request, Tried, Tuned
-from wpk.search.models.library_pick import LibraryPick
-from wpk.search.models.model_search import Found
-from wpk.search.models.static_search import Choice, choose_spilling, spill_words
+from wpk.assembly.implementation import Implementation, generated
+from wpk.bench.compile_ahead import CompileAhead, Delivery, KernelOrder
+from wpk.bench.odd_shapes import OddShapes, OddVerdict
+from wpk.bench.request import Request
+from wpk.bench.trials import TrialRunner, Way
+from wpk.build.compiled import CompiledKernel
+from wpk.candidate import GENERATED
+from wpk.search.models.static_search import KernelChoice, Shortlists, choose_spilling, spill_words
 from wpk.search.store.records import Stage
 from wpk.trial import Status, Trial
 
 
 class Bench:
-    """Measures requests; afterwards it turns what won into choices."""
+    """Measures requests; afterwards it makes ready what won."""
 
     def __init__(self, ahead: CompileAhead, runner: TrialRunner, odd: OddShapes) -> None:
         """Take what compiles, what executes, and what judges on odd shapes."""
@@ -26,13 +24,13 @@ class Bench:
 
     def expect(self, requests: Sequence[Request]) -> None:
         """See `Workbench.expect`. What may be chosen is made ready for odd shapes."""
-        self._ahead.expect([_wanted(each) for each in requests if _is_searched(each)])
-        self._odd.expect([_wanted(each) for each in requests if _is_finalist(each)])
+        self._ahead.expect(_orders(requests, Stage.SEARCH))
+        self._odd.expect(_orders(requests, Stage.FINAL))
 
     def drop(self, requests: Sequence[Request]) -> None:
         """See `Workbench.drop`."""
-        self._ahead.drop([_wanted(each) for each in requests if _is_searched(each)])
-        self._odd.drop([_wanted(each) for each in requests if _is_finalist(each)])
+        self._ahead.drop(_orders(requests, Stage.SEARCH))
+        self._odd.drop(_orders(requests, Stage.FINAL))
 
     def measure(self, requests: Sequence[Request]) -> Iterator[Trial]:
         """See `Workbench.measure`.
@@ -40,83 +38,69 @@ class Bench:
         Before the first is measured, all schedules are compiled, and those that may be chosen are
         executed on odd shapes.
         """
-        built = iter(self._ahead.get([_wanted(each) for each in requests if _is_generated(each)]))
-        verdicts = self._verdicts([_wanted(each) for each in requests if _is_finalist(each)])
+        orders = _orders(requests)
+        deliveries = dict(zip(orders, self._ahead.get(orders), strict=True))
+        finalists = _orders(requests, Stage.FINAL)
+        self._odd.expect(finalists)
+        verdicts = {each: self._odd.verdict(each) for each in finalists}
         for request in requests:
             way = Way(request.stage is Stage.FINAL, request.regime)
-            if _is_generated(request):
-                verdict = verdicts.get(_wanted(request), Verdict())
-                yield self._trial(request, next(built), way, verdict)
+            order = KernelOrder(request.problem, request.candidate)
+            if order in deliveries:
+                verdict = verdicts.get(order, OddVerdict())
+                yield self._trial(order, deliveries[order], way, verdict)
             else:
-                yield self._runner.library_trial(_image(request), way)
+                yield self._runner.library_trial(request.problem, request.candidate, way)
 
-    def built(self) -> list[Compilation]:
-        """All kernels of the schedules that were measured."""
-        return self._ahead.built()
+    def kernels(self) -> dict[str, CompiledKernel]:
+        """All kernels of the schedules that were measured, by the digest of their source."""
+        return {e.source.digest: e.kernel for e in self._ahead.compilations() if e.kernel}
 
-    def pick(self, found: Found, tuned: Tuned, best: Tried) -> LibraryPick:
-        """A library's implementation that ran as a choice.
+    def library(self, trial: Trial, shortlists: Shortlists) -> Implementation:
+        """A library's implementation that ran, made ready.
 
         Raises:
             EngineError: The library does not make it ready any more.
         """
-        request = Request(tuned.problem, best.template, best.version, best.trial.schedule)
-        image, static = _image(request), found.choices[tuned.problem]
-        return LibraryPick(image, self._runner.prepare(image), static.bound, static.record)
+        return self._runner.prepare(shortlists.problem, trial.candidate)
 
-    def choice(self, found: Found, tuned: Tuned, best: Tried) -> Choice:
+    def choice(self, shortlists: Shortlists, trial: Trial) -> KernelChoice:
         """A schedule that ran as a choice, with what the compiler says of it."""
-        (built,) = self._ahead.get([Wanted(tuned.problem, best.template, best.trial.schedule)])
+        (delivery,) = self._ahead.get([KernelOrder(shortlists.problem, trial.candidate)])
         resources = {
             each.source.digest: each.kernel.resources
             if each.kernel is not None
             else str(each.error)
-            for each in built.outcomes
+            for each in delivery.outcomes
         }
-        chosen = choose_spilling(found.prepared[tuned.problem], [built.finalist], resources)
+        chosen = choose_spilling(shortlists, [delivery.finalist], resources)
         if chosen is None:
-            raise ValueError(f"{best.template} ran, and its resources are refused")
-        compiled = tuple(
-            each.template for each in tuned.tried if each.trial.status is not Status.COMPILE_FAILED
-        )
-        return replace(chosen, record=replace(chosen.record, finalists=compiled))
+            raise ValueError(f"{trial.candidate.maker.name} ran, and its resources are refused")
+        return chosen
 
-    def _verdicts(self, finalists: Sequence[Wanted]) -> dict[Wanted, Verdict]:
-        self._odd.expect(finalists)
-        return {each: self._odd.verdict(each) for each in finalists}
-
-    def _trial(self, request: Request, built: Built, way: Way, verdict: Verdict) -> Trial:
-        kernels = {}
-        for outcome in built.outcomes:
+    def _trial(
+        self, order: KernelOrder, delivery: Delivery, way: Way, verdict: OddVerdict
+    ) -> Trial:
+        candidate, kernels = order.candidate, {}
+        for outcome in delivery.outcomes:
             if outcome.kernel is None:
-                return Trial(request.schedule, outcome.status, (), str(outcome.error))
+                return Trial(candidate, outcome.status, (), str(outcome.error))
             if outcome.kernel.resources.spills:
                 reason = f"{outcome.source.entry} {spill_words(outcome.kernel.resources)}"
-                return Trial(request.schedule, Status.REJECTED, (), reason)
+                return Trial(candidate, Status.REJECTED, (), reason)
             kernels[outcome.source.digest] = outcome.kernel
         if verdict.wrong:
-            return Trial(request.schedule, Status.WRONG_RESULT, (), verdict.wrong)
-        trial = self._runner.trial(Candidate(request.problem, built.finalist, kernels), way)
+            return Trial(candidate, Status.WRONG_RESULT, (), verdict.wrong)
+        implementation = generated(order.problem, delivery.finalist)
+        trial = self._runner.trial(order.problem, implementation, kernels, way)
         return replace(trial, detail=trial.detail or verdict.unchecked)
 
 
-def _is_generated(request: Request) -> bool:
-    return request.template in TEMPLATE_OF
-
-
-def _is_searched(request: Request) -> bool:
-    """Whether it is a schedule that guides the search."""
-    return _is_generated(request) and request.stage is Stage.SEARCH
-
-
-def _is_finalist(request: Request) -> bool:
-    """Whether it is a schedule that may be chosen."""
-    return _is_generated(request) and request.stage is Stage.FINAL
-
-
-def _wanted(request: Request) -> Wanted:
-    return Wanted(request.problem, request.template, request.schedule)
-
-
-def _image(request: Request) -> LibraryImage:
-    return LibraryImage(request.template, request.version, request.problem, request.schedule)
+def _orders(requests: Sequence[Request], stage: Stage | None = None) -> list[KernelOrder]:
+    """The generated candidates among requests, of one stage or of all, each once."""
+    orders = (
+        KernelOrder(each.problem, each.candidate)
+        for each in requests
+        if each.candidate.family == GENERATED and stage in (None, each.stage)
+    )
+    return list(dict.fromkeys(orders))

@@ -5,18 +5,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from wpk.assembly.assemble import Setting, assemble
-from wpk.build.compiled import CompiledKernel
+from wpk.assembly.assemble import step_of
+from wpk.assembly.implementation import Implementation
+from wpk.assembly.weight_store import WeightStore
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.engine.inputs import random_inputs
 from wpk.lowering.model import LoweredModel
 from wpk.lowering.program import Operator, Program
-from wpk.plan.plan import Plan, PlanBundle
+from wpk.plan.plan import Plan, Step
+from wpk.plan.tensors import Tensors
 from wpk.problems import Problem
-from wpk.search.models.library_pick import LibraryPick
-from wpk.search.models.model_search import Found
-from wpk.search.models.static_search import Choice
 
 
 @dataclass(frozen=True)
@@ -25,27 +24,20 @@ class Case:
 
     Attributes:
         program: The model's program with this operator alone.
-        setting: What plans are written for.
         memory: Tensors in the buffers that the operator works on, as they lie in memory.
         result: What it should give; None for a copy, which should give its input's bytes.
     """
 
     program: Program
-    setting: Setting
     memory: dict[str, Array]
     result: Reference | None
 
-    def bundle(
-        self, choice: Choice | LibraryPick, kernels: Mapping[str, CompiledKernel]
-    ) -> PlanBundle:
-        """The plan whose one step computes the operator by this choice."""
-        (operator,) = self.program.operators
-        problem = operator.problem
-        if isinstance(choice, LibraryPick):
-            found = Found({}, {}, library={problem: choice}, picks=frozenset({problem}))
-        else:
-            found = Found({problem: choice}, dict(kernels))
-        return assemble(self.program, found, self.setting)
+    def step(self, implementation: Implementation) -> tuple[Step, Tensors]:
+        """The operator's step by an implementation, and what it works on."""
+        program, store = self.program, WeightStore(self.program.constants)
+        (operator,) = program.operators
+        step = step_of(operator, implementation, store)
+        return step, Tensors(program.values, program.buffers, store.weights, store.arrays)
 
 
 class Cases(Mapping[Problem, Case]):
@@ -89,9 +81,7 @@ def first_operators(program: Program) -> dict[Problem, Operator]:
     return first
 
 
-def make_cases(
-    lowered: LoweredModel, plan: Plan, setting: Setting, seed: int
-) -> dict[Problem, Case]:
+def make_cases(lowered: LoweredModel, plan: Plan, seed: int) -> dict[Problem, Case]:
     """A case for each distinct problem, by the first operator that is of it.
 
     The reference is the engine's own, float64 on the CPU, computed once for the whole model: every
@@ -101,7 +91,6 @@ def make_cases(
     Args:
         lowered: The model.
         plan: Any plan of it: its inputs and free dimensions.
-        setting: What candidates' plans are written for.
         seed: Of the model's random inputs.
     """
     first = first_operators(lowered.program)
@@ -112,17 +101,16 @@ def make_cases(
     for result in reference.run(random_inputs(plan, seed), memory):
         known = by_call.get(result.node)
         if known is not None:
-            cases[known.problem] = _case(lowered.program, known, setting, memory, result)
+            cases[known.problem] = _case(lowered.program, known, memory, result)
     for operator in first.values():
         if not operator.call:
-            cases[operator.problem] = _case(lowered.program, operator, setting, memory, None)
+            cases[operator.problem] = _case(lowered.program, operator, memory, None)
     return cases
 
 
 def _case(
     program: Program,
     operator: Operator,
-    setting: Setting,
     memory: Mapping[str, Array],
     result: Reference | None,
 ) -> Case:
@@ -136,4 +124,4 @@ def _case(
         for name, value in program.values.items()
         if value.buffer in touched and name in memory
     }
-    return Case(replace(program, operators=(operator,)), setting, held, result)
+    return Case(replace(program, operators=(operator,)), held, result)

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from wpk.build.pool import Compilation
+from wpk.candidate import Candidate
 from wpk.kernel_source import KernelSource
-from wpk.performance.bound import bound
 from wpk.problems import Problem
-from wpk.schedules.registry import TEMPLATE_OF
-from wpk.search.models.shortlist import score_one
-from wpk.search.models.static_search import Finalist
+from wpk.search.models.static_search import Finalist, finalist_of
 from wpk.targets.target import Target
 
 Submit = Callable[[KernelSource], Future[Compilation]]
@@ -25,25 +23,24 @@ Submit = Callable[[KernelSource], Future[Compilation]]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A schedule of a problem, by its template's name and its parameters."""
+class KernelOrder:
+    """A generated candidate of a problem, to be compiled."""
 
     problem: Problem
-    template: str
-    schedule: tuple[tuple[str, int], ...]
+    candidate: Candidate
 
 
 @dataclass(frozen=True)
-class Built:
-    """A schedule with the outcome of each of its kernels."""
+class Delivery:
+    """A candidate with the outcome of each of its kernels."""
 
     finalist: Finalist
     outcomes: tuple[Compilation, ...]
 
 
 @dataclass(frozen=True)
-class _Begun:
-    """A schedule whose kernels are waited for."""
+class _Work:
+    """A candidate whose kernels are waited for."""
 
     finalist: Finalist
     kernels: tuple[Future[Compilation], ...]
@@ -66,7 +63,7 @@ class CompileAhead:
     def __init__(self, target: Target, submit: Submit) -> None:
         """Begin with nothing expected."""
         self._target, self._submit = target, submit
-        self._begun: dict[Wanted, Future[_Begun]] = {}
+        self._works: dict[KernelOrder, Future[_Work]] = {}
         self._thread = ThreadPoolExecutor(1, "wpk-instantiate")
         self._kernels: dict[str, _Kernel] = {}  # by digest; only that thread uses it
 
@@ -76,53 +73,43 @@ class CompileAhead:
 
     def __exit__(self, *_error: object) -> None:
         """Drop all that has not begun."""
-        self.drop(tuple(self._begun))
+        self.drop(tuple(self._works))
         self._thread.shutdown()
 
-    def expect(self, wanted: Sequence[Wanted]) -> None:
+    def expect(self, orders: Sequence[KernelOrder]) -> None:
         """Begin with these after all that was expected before."""
-        for each in wanted:
-            if each not in self._begun:
-                self._begun[each] = self._thread.submit(self._begin, each)
+        for each in orders:
+            if each not in self._works:
+                self._works[each] = self._thread.submit(self._begin, each)
 
-    def drop(self, wanted: Sequence[Wanted]) -> None:
+    def drop(self, orders: Sequence[KernelOrder]) -> None:
         """Forget these; a kernel that has not begun to compile is not compiled if only they need it."""
-        for each in wanted:
-            begun = self._begun.pop(each, None)
-            if begun is not None and not begun.cancel():
-                self._thread.submit(self._end, begun)
+        for each in orders:
+            work = self._works.pop(each, None)
+            if work is not None and not work.cancel():
+                self._thread.submit(self._end, work)
 
-    def get(self, wanted: Sequence[Wanted]) -> list[Built]:
+    def get(self, orders: Sequence[KernelOrder]) -> list[Delivery]:
         """Each with its kernels; waits for them.
 
         Raises:
             CompileError: The compile cache cannot be read or written.
         """
-        self.expect(wanted)
-        found = [self._begun[each].result() for each in wanted]
+        self.expect(orders)
+        works = [self._works[each].result() for each in orders]
         return [
-            Built(each.finalist, tuple(kernel.result() for kernel in each.kernels))
-            for each in found
+            Delivery(each.finalist, tuple(kernel.result() for kernel in each.kernels))
+            for each in works
         ]
 
-    def built(self) -> list[Compilation]:
+    def compilations(self) -> list[Compilation]:
         """The kernels of all that was not dropped; waits for them."""
-        every = (outcome for each in self.get(tuple(self._begun)) for outcome in each.outcomes)
+        every = (outcome for each in self.get(tuple(self._works)) for outcome in each.outcomes)
         return list({outcome.source.digest: outcome for outcome in every}.values())
 
-    def _begin(self, wanted: Wanted) -> _Begun:
-        problem, template = wanted.problem, TEMPLATE_OF[wanted.template]
-        schedule = template.schedule_from(wanted.schedule)
-        sources = template.instantiate(problem, schedule)
-        kernels = [self._kernel(source) for source in sources]
-        limit = bound(problem, self._target)
-        finalist = Finalist(
-            scored=score_one(problem, template, schedule, self._target, limit),
-            template=template,
-            sources=sources,
-            launches=template.launches(problem, schedule),
-        )
-        return _Begun(finalist, tuple(kernels))
+    def _begin(self, order: KernelOrder) -> _Work:
+        finalist = finalist_of(order.problem, order.candidate, self._target)
+        return _Work(finalist, tuple(map(self._kernel, finalist.sources)))
 
     def _kernel(self, source: KernelSource) -> Future[Compilation]:
         kernel = self._kernels.get(source.digest)
@@ -131,8 +118,8 @@ class CompileAhead:
         kernel.users += 1
         return kernel.outcome
 
-    def _end(self, begun: Future[_Begun]) -> None:
-        for source in begun.result().finalist.sources:
+    def _end(self, work: Future[_Work]) -> None:
+        for source in work.result().finalist.sources:
             kernel = self._kernels[source.digest]
             kernel.users -= 1
             if kernel.users == 0 and kernel.outcome.cancel():

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from wpk.assembly.assemble import Setting
 from wpk.bench.cases import Case
 from wpk.checks.operator_reference import Reference
 from wpk.extent import Extent
@@ -14,7 +13,7 @@ _OUTPUT = "y"
 _SEED = 0
 
 
-def odd_case(problem: Known, setting: Setting) -> Case | None:
+def odd_case(problem: Known) -> Case | None:
     """A problem alone, as a program of one operator; None where the reference cannot judge a result.
 
     It cannot where the epilogue is not a number for random operands, or for those nearby.
@@ -45,7 +44,7 @@ def odd_case(problem: Known, setting: Setting) -> Case | None:
     )
     memory = {name: array for name, array in given.items() if name in values}
     result = Reference(_OUTPUT, {_OUTPUT: drawn.output}, {_OUTPUT: drawn.allowed})
-    return Case(program, setting, memory, result)
+    return Case(program, memory, result)
 
 
 def _value(name: str, access: Access, shape: tuple[int, ...], leading: Extent) -> Value:

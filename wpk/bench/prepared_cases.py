@@ -20,7 +20,7 @@ class PreparedCases:
         self._held: OrderedDict[int, tuple[Case, Prepared]] = OrderedDict()
 
     def of(self, case: Case, runner: StepRunner, step: Step) -> Prepared:
-        """A case prepared; ``step`` computes it in the plan of ``runner``."""
+        """A case prepared; ``step`` computes it on the tensors of ``runner``."""
         if id(case) not in self._held:
             prepared = runner.prepare(step, case.memory, case.result)
             self._held[id(case)] = case, prepared  # holding the case keeps its id its own

@@ -4,40 +4,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from wpk.assembly.implementation import Implementation, by_library
 from wpk.bench.cases import Case
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.prepared_cases import PreparedCases
 from wpk.build.compiled import CompiledKernel
+from wpk.candidate import Candidate
 from wpk.checks.operator_check import StepRunner
 from wpk.device.errors import GpuTimeoutError, TrampledError
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience
 from wpk.errors import EngineError, LaunchError
-from wpk.execution import Configuration, KernelImage, LibraryImage
+from wpk.execution import KernelImage, LibraryImage
 from wpk.libraries.process import TrialProcess
-from wpk.performance.bound import bound
-from wpk.plan.plan import Choice as PlannedChoice
-from wpk.plan.plan import LibraryChoice, PlanBundle
 from wpk.problems import Problem
-from wpk.search.models.library_pick import LibraryPick
-from wpk.search.models.record import SearchRecord
-from wpk.search.models.static_search import Choice, Finalist
 from wpk.trial import Regime, Status, Trial
-
-_NO_RECORD = SearchRecord((), (), ())
 
 
 class _NotReadyError(EngineError):
     """A library does not make an implementation ready."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A compiled schedule of a problem, with its kernels by digest."""
-
-    problem: Problem
-    finalist: Finalist
-    kernels: Mapping[str, CompiledKernel]
 
 
 @dataclass(frozen=True)
@@ -59,12 +44,12 @@ class Way:
 SEARCHING = Way()
 
 
-class _Checked(NamedTuple):
-    """What a check is about: a choice for a problem, with the machine code that computes it."""
+class _Subject(NamedTuple):
+    """What a check is about: a candidate for a problem, with the machine code that computes it."""
 
     problem: Problem
-    choice: PlannedChoice | LibraryChoice
-    cubins: frozenset[str]
+    candidate: Candidate
+    cubins: frozenset[bytes]
 
 
 class TrialRunner:
@@ -90,107 +75,111 @@ class TrialRunner:
         self._lease, self._cases, self._others = lease, cases, others
         self._regime, self._patience = regime, patience or Patience()
         self._prepared = PreparedCases()
-        self._right: set[_Checked] = set()  # at both seeds
+        self._right: set[_Subject] = set()  # at both seeds
 
-    def prepare(self, image: LibraryImage) -> int:
-        """Make a library's implementation ready; the bytes of scratch memory that it needs.
+    def prepare(self, problem: Problem, candidate: Candidate) -> Implementation:
+        """Make a library's implementation ready.
 
         Raises:
             EngineError: It cannot be made ready.
         """
-        return self._lease.process().prepare(image)
+        return _prepared(self._lease.process(), problem, candidate)
 
-    def trial(self, candidate: Candidate, way: Way = SEARCHING) -> Trial:
+    def trial(
+        self,
+        problem: Problem,
+        implementation: Implementation,
+        kernels: Mapping[str, CompiledKernel],
+        way: Way = SEARCHING,
+    ) -> Trial:
         """The outcome of one schedule.
 
         A candidate that is wrong, however it is, ends the process: what it may have left behind in
         memory cannot reach the next one.
 
+        Args:
+            problem: What it computes.
+            implementation: Its kernels and launches.
+            kernels: The same kernels compiled, by digest.
+            way: How it is tried.
+
         Raises:
             EngineError: The GPU cannot be used at all.
         """
-        case = self._cases[candidate.problem]
-        limit = bound(candidate.problem, case.setting.target)
-        choice = Choice(candidate.finalist, (), limit, _NO_RECORD)
-        parameters = candidate.finalist.scored.schedule.parameters()
 
-        def load(gpu: TrialProcess) -> PlanBundle:
-            bundle = case.bundle(choice, candidate.kernels)
-            for source in candidate.finalist.sources:
-                gpu.load(KernelImage(source.digest, source, bundle.cubins[source.digest]))
-            return bundle
+        def load(gpu: TrialProcess) -> Implementation:
+            for source in implementation.sources:
+                cubin = kernels[source.digest].cubin
+                gpu.load(KernelImage(source.digest, source, cubin))
+            return implementation
 
-        return self._guarded(case, parameters, load, way)
+        cubins = frozenset(kernels[source.digest].cubin for source in implementation.sources)
+        return self._guarded(_Subject(problem, implementation.candidate, cubins), load, way)
 
-    def library_trial(self, image: LibraryImage, way: Way = SEARCHING) -> Trial:
+    def library_trial(self, problem: Problem, candidate: Candidate, way: Way = SEARCHING) -> Trial:
         """The outcome of one of a library's implementations; likewise.
 
         Raises:
             EngineError: The GPU cannot be used at all.
         """
-        case = self._cases[image.problem]
-        limit = bound(image.problem, case.setting.target)
 
-        def load(gpu: TrialProcess) -> PlanBundle:
+        def load(gpu: TrialProcess) -> Implementation:
             try:
-                scratch = gpu.prepare(image)
+                return _prepared(gpu, problem, candidate)
             except EngineError as error:
                 raise _NotReadyError(error.what, fix=error.fix) from error
-            return case.bundle(LibraryPick(image, scratch, limit, _NO_RECORD), {})
 
-        return self._guarded(case, image.configuration, load, way)
+        return self._guarded(_Subject(problem, candidate, frozenset()), load, way)
 
     def _guarded(
-        self,
-        case: Case,
-        parameters: Configuration,
-        load: Callable[[TrialProcess], PlanBundle],
-        way: Way,
+        self, asked: _Subject, load: Callable[[TrialProcess], Implementation], way: Way
     ) -> Trial:
+        candidate = asked.candidate
         try:
             gpu = self._lease.process()
-            trial = self._checked_and_timed(gpu, case, parameters, load(gpu), way)
+            trial = self._checked_and_timed(gpu, asked, load(gpu), way)
         except _NotReadyError as error:
-            return Trial(parameters, Status.REJECTED, (), error.what)
+            return Trial(candidate, Status.REJECTED, (), error.what)
         except GpuTimeoutError as error:
-            trial = Trial(parameters, Status.TIMED_OUT, (), error.what)
+            trial = Trial(candidate, Status.TIMED_OUT, (), error.what)
         except TrampledError as error:
-            trial = Trial(parameters, Status.WRONG_RESULT, (), error.what)
+            trial = Trial(candidate, Status.WRONG_RESULT, (), error.what)
         except LaunchError as error:
-            trial = Trial(parameters, Status.LAUNCH_FAILED, (), error.what)
-        if trial.status is not Status.OK:
+            trial = Trial(candidate, Status.LAUNCH_FAILED, (), error.what)
+        if not trial.ran:
             self._lease.drop()
         return trial
 
-    def _cases_to_check(self, case: Case, checked: _Checked, way: Way) -> list[Case]:
+    def _cases_to_check(self, case: Case, asked: _Subject, way: Way) -> list[Case]:
         if not way.thorough or self._others is None:
             return [case]
-        return [] if checked in self._right else [case, self._others[checked.problem]]
+        return [] if asked in self._right else [case, self._others[asked.problem]]
 
     def _checked_and_timed(
-        self,
-        gpu: TrialProcess,
-        case: Case,
-        parameters: Configuration,
-        bundle: PlanBundle,
-        way: Way,
+        self, gpu: TrialProcess, asked: _Subject, implementation: Implementation, way: Way
     ) -> Trial:
-        (step,) = bundle.plan.steps
-        runner = StepRunner(bundle, bundle.plan.free, gpu)
-        checked = _Checked(step.operator.problem, step.choice, frozenset(bundle.cubins))
-        for each in self._cases_to_check(case, checked, way):
+        case, candidate = self._cases[asked.problem], asked.candidate
+        step, tensors = case.step(implementation)
+        runner = StepRunner(tensors, case.program.free, gpu)
+        for each in self._cases_to_check(case, asked, way):
             outcome = runner.check(step, self._prepared.of(each, runner, step), quick=True)
             if outcome.error is not None:
                 raise outcome.error
             if outcome.check.failed:
-                return Trial(parameters, Status.WRONG_RESULT, (), outcome.check.detail)
+                return Trial(candidate, Status.WRONG_RESULT, (), outcome.check.detail)
         if way.thorough:
-            self._right.add(checked)
+            self._right.add(asked)
         if not way.timed:
-            return Trial(parameters, Status.OK)
+            return Trial(candidate, Status.OK)
         regime = way.regime or self._regime
         images = self._prepared.of(case, runner, step).images
         with runner.placed(step, images) as placed:
             regions = [Region(address, size) for address, size in placed.allocations.items()]
             timing = gpu.measure(placed.works, regions, regime, self._patience)
-        return Trial(parameters, Status.OK, timing.seconds)
+        return Trial(candidate, Status.OK, timing.seconds)
+
+
+def _prepared(gpu: TrialProcess, problem: Problem, candidate: Candidate) -> Implementation:
+    maker = candidate.maker
+    image = LibraryImage(maker.name, maker.version, problem, candidate.configuration)
+    return by_library(problem, candidate, gpu.prepare(image))

@@ -25,7 +25,8 @@ from wpk.launch import (
 )
 from wpk.plan.memory import Layout, MemoryPlan, aligned, lay_out, plan_memory
 from wpk.plan.order import Order
-from wpk.plan.plan import LibraryChoice, Plan, Step
+from wpk.plan.plan import Plan, Step
+from wpk.plan.tensors import Tensors
 
 _COUNTER_BYTES = 4
 
@@ -51,9 +52,7 @@ class StepAddresses:
 
 def library_images(plan: Plan) -> Iterator[LibraryImage]:
     """What libraries must make ready for a plan."""
-    for step in plan.steps:
-        if isinstance(step.choice, LibraryChoice):
-            yield step.choice.image(step.operator.problem)
+    return (step.image for step in plan.steps if step.image is not None)
 
 
 def order_of(plan: Plan) -> Order:
@@ -85,20 +84,17 @@ def pieces(
     return lay_out(sizes, order.ordered)
 
 
-def element_bytes(plan: Plan, step: Step) -> tuple[int, ...]:
+def element_bytes(tensors: Tensors | Plan, step: Step) -> tuple[int, ...]:
     """Element sizes of a step's inputs."""
-    sources = (plan.weights.get(name) or plan.values[name] for name in step.inputs)
+    sources = (tensors.weights.get(name) or tensors.values[name] for name in step.inputs)
     return tuple(source.dtype.bytes for source in sources)
 
 
 def workspace_bytes(step: Step, dims: Mapping[str, int]) -> int:
     """Bytes of scratch memory that a step asks for: the most of its launches, or a library's."""
-    if isinstance(step.choice, LibraryChoice):
-        return step.choice.workspace_bytes
     asked = (a for launch in step.launches for a in launch.arguments)
-    return max(
-        (evaluate(a.bytes, dims) for a in asked if isinstance(a, WorkspaceArgument)), default=0
-    )
+    sizes = (evaluate(a.bytes, dims) for a in asked if isinstance(a, WorkspaceArgument))
+    return max(step.workspace_bytes, *sizes, 0)
 
 
 def counter_bytes(step: Step, dims: Mapping[str, int]) -> int:
@@ -110,10 +106,9 @@ def counter_bytes(step: Step, dims: Mapping[str, int]) -> int:
 
 def bind_step(step: Step, addresses: StepAddresses, dims: Mapping[str, int]) -> tuple[Work, ...]:
     """The launches of a step, or its call of a library, with everything evaluated."""
-    if isinstance(step.choice, LibraryChoice):
-        image = step.choice.image(step.operator.problem)
+    if step.image is not None:
         pointers = (*addresses.inputs, *addresses.outputs)
-        return (BoundCall(image.digest, pointers, addresses.workspace),)
+        return (BoundCall(step.image.digest, pointers, addresses.workspace),)
     return tuple(bind_launch(launch, addresses, dims) for launch in step.launches)
 
 

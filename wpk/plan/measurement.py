@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-GENERATED = "generated"
-"""What all kernels that wpk generates are called beside a library's name."""
+from wpk.candidate import GENERATED, Candidate
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,7 @@ class Contestant(Timed):
     """A candidate that ran correctly, with its time. Seconds.
 
     Attributes:
-        maker: Name of its template, or of the library.
-        version: Its version, as text.
-        configuration: Names and values of the schedule, or of the library's choices.
-        is_library: Whether a library computes it.
+        candidate: What was timed.
         median_seconds: Of the samples.
         low_seconds: The median lies above this, with a probability of 95 %.
         high_seconds: And below this.
@@ -67,10 +63,7 @@ class Contestant(Timed):
             there.
     """
 
-    maker: str
-    version: str
-    configuration: tuple[tuple[str, int], ...]
-    is_library: bool
+    candidate: Candidate
     median_seconds: float
     low_seconds: float
     high_seconds: float
@@ -139,6 +132,11 @@ class Measurement:
     in_engine_seconds: float | None = None
 
     @property
+    def is_generated(self) -> bool:
+        """Whether the step executes a generated kernel."""
+        return self.chosen.candidate.family == GENERATED
+
+    @property
     def median_seconds(self) -> float:
         """Of the choice."""
         return self.chosen.median_seconds
@@ -175,13 +173,17 @@ class Measurement:
 
     @property
     def library(self) -> Contestant | None:
-        """The library's best."""
-        return _fastest(each for each in (self.chosen, *self.others) if each.is_library)
+        """The best of the libraries."""
+        return _fastest(each for each in self._all if each.candidate.family != GENERATED)
 
     @property
     def generated(self) -> Contestant | None:
         """The best generated kernel."""
-        return _fastest(each for each in (self.chosen, *self.others) if not each.is_library)
+        return _fastest(each for each in self._all if each.candidate.family == GENERATED)
+
+    @property
+    def _all(self) -> tuple[Contestant, ...]:
+        return self.chosen, *self.others
 
 
 def _fastest(contestants: Iterator[Contestant]) -> Contestant | None:

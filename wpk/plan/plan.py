@@ -6,21 +6,22 @@ These are the types of ``plan.json``; `wpk.plan.plan_file` writes and reads them
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.build.resources import KernelResources
+from wpk.candidate import Candidate, Kind
 from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
-from wpk.execution import Configuration, LibraryImage
+from wpk.execution import LibraryImage
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Operator, Value
 from wpk.plan.measurement import EngineMeasurement, Measurement
 from wpk.plan.provenance import Provenance
-from wpk.problems import Problem
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 
@@ -90,39 +91,6 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The schedule that was chosen: enough to generate the kernels again."""
-
-    template: str
-    version: int
-    schedule: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class LibraryChoice:
-    """A library's implementation that was chosen: enough for the same version to make it again.
-
-    Attributes:
-        library: Its name, e.g. ``cuDNN``.
-        version: The version that was checked and measured, which alone may execute it.
-        configuration: Which of its implementations.
-        layout: How the constant operand is stored (`wpk.libraries.constant_layouts`); None where
-            there is none.
-        workspace_bytes: Scratch memory that it needs.
-    """
-
-    library: str
-    version: str
-    configuration: Configuration
-    layout: str | None
-    workspace_bytes: int
-
-    def image(self, problem: Problem) -> LibraryImage:
-        """What devices load."""
-        return LibraryImage(self.library, self.version, problem, self.configuration)
-
-
-@dataclass(frozen=True)
 class Funnel:
     """How one template's space was narrowed for a problem.
 
@@ -186,17 +154,17 @@ class Evidence:
     Attributes:
         bound_seconds: Roofline time that nothing can beat.
         bound_by: What limits it, e.g. ``hbm``.
-        estimate_seconds: Predicted time of the choice; 0 for a library's, which nothing predicts.
-        score: PUL of the choice, between 0 and 1; 0 for a library's.
+        estimate_seconds: Predicted time of the candidate; None for a library's, which nothing predicts.
+        score: Score of the candidate, between 0 and 1; None for a library's.
         funnels: One for each template asked.
         checks: What was checked, by whom.
-        measurement: Of the choice; None where it was chosen without measuring.
+        measurement: Of the candidate; None where it was chosen without measuring.
     """
 
-    bound_seconds: float
-    bound_by: str
-    estimate_seconds: float
-    score: float
+    bound_seconds: float = 0.0
+    bound_by: str = ""
+    estimate_seconds: float | None = None
+    score: float | None = None
     funnels: tuple[Funnel, ...] = ()
     checks: tuple[Check, ...] = ()
     measurement: Measurement | None = None
@@ -204,21 +172,32 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Step:
-    """One operator with its choice.
+    """One operator with the candidate that computes it.
 
     Attributes:
         operator: Names, nodes and problem, as lowering made them.
         inputs: Values and weights in the order of the operator's inputs.
-        choice: What computes it.
+        candidate: What computes it.
         launches: Its kernels in sequence; none where a library computes it.
+        workspace_bytes: Scratch memory that a library asks for; launches say themselves what they need.
         evidence: Why.
     """
 
     operator: Operator
     inputs: tuple[str, ...]
-    choice: Choice | LibraryChoice
+    candidate: Candidate
     launches: tuple[Launch, ...]
+    workspace_bytes: int
     evidence: Evidence
+
+    @cached_property
+    def image(self) -> LibraryImage | None:
+        """What a library must make ready; None where the step launches generated kernels."""
+        maker = self.candidate.maker
+        if maker.kind is not Kind.LIBRARY:
+            return None
+        problem, configuration = self.operator.problem, self.candidate.configuration
+        return LibraryImage(maker.name, maker.version, problem, configuration)
 
 
 @dataclass(frozen=True)

@@ -97,9 +97,17 @@ def _runs(runs: Sequence[tuple[Run, int]]) -> str:
 def _run(run: Run, trials: int) -> list[object]:
     asked = run.request
     started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
-    what = ["", "", "", ""] if asked is None else [asked.model, asked.target, asked.precision]
+    what = (
+        ["", "", "", ""]
+        if asked is None
+        else [
+            asked.model,
+            asked.build.target,
+            asked.build.precision,
+        ]
+    )
     if asked is not None:
-        what.append(f"{asked.searcher}, effort {asked.effort}")
+        what.append(f"{asked.search.search}, effort {asked.search.effort}")
     model, *others = what
     return [run.id, started, run.state.value, visible(model, _MODEL), *others, trials]
 

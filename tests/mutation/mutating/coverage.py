@@ -70,11 +70,13 @@ COVERED = (
             "footprint": ("regions", "hostile_fields"),
             "weights_file": ("plan_file",),
         },
-        (("tests/plan",), ("tests/fuzz/test_plans.py",), ("tests/engine", "tests/bench", "tests/search/loop")),
+        (
+            ("tests/plan",),
+            ("tests/fuzz/test_plans.py",),
+            ("tests/engine", "tests/bench", "tests/search/loop"),
+        ),
     ),
-    Covered(
-        "wpk", ("codec",), "tests/plan", {}, (("tests/plans",), ("tests/fuzz/test_plans.py",))
-    ),
+    Covered("wpk", ("codec",), "tests/plan", {}, (("tests/plans",), ("tests/fuzz/test_plans.py",))),
     Covered(
         "wpk/lowering",
         ("memory*",),

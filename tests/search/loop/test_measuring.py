@@ -11,10 +11,10 @@ import pytest
 from wpk.device.facts import DeviceFacts
 from wpk.device.presence import GpuFacts
 from wpk.errors import EngineError, TargetError, WpkError
+from wpk.search.loop import measuring
 from wpk.search.loop.budget import EFFORTS, Budget
 from wpk.search.loop.measuring import plan_tuning, target_here
 from wpk.targets.registry import find_target
-from wpk.search.loop import measuring
 
 H200 = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", 60 << 20)
 STORE = Path("trials.sqlite")

@@ -1,9 +1,10 @@
-"""What must hold of a step's choice: launches that CUDA can make, calls that a library knows."""
+"""What must hold of a step's candidate: launches that CUDA can make, calls that a library knows."""
 
 from collections.abc import Mapping
 from math import prod
 
 from wpk.dims import evaluate
+from wpk.execution import LibraryImage
 from wpk.launch import (
     CounterArgument,
     InputArgument,
@@ -17,7 +18,7 @@ from wpk.libraries.offer import constant_layout, constant_shape, constant_tensor
 from wpk.plan.checks.launches import check_extensions
 from wpk.plan.codec import wrong
 from wpk.plan.fields import MAX_BYTES, MAX_SIZE, within
-from wpk.plan.plan import LibraryChoice, Plan, Step
+from wpk.plan.plan import Plan, Step
 
 # CUDA C++ programming guide, "Technical specifications per compute capability": 5.0 to 12.x.
 _MAX_GRID = (MAX_SIZE, 65535, 65535)
@@ -26,15 +27,19 @@ _MAX_THREADS = 1024
 _MAX_SHARED_BYTES = 227 * 1024
 
 
-def check_choice(plan: Plan, step: Step, dims: Mapping[str, int], path: str) -> None:
+def check_candidate(plan: Plan, step: Step, dims: Mapping[str, int], path: str) -> None:
     """Check what computes a step, for one assignment of the free dimensions.
 
     Raises:
         PlanError: Naming the field.
     """
-    if isinstance(step.choice, LibraryChoice):
-        _check_call(plan, step, step.choice, path)
+    if step.image is not None:
+        _check_call(plan, step, step.image, path)
         return
+    if step.workspace_bytes:
+        raise wrong(
+            f"{path}.workspace_bytes", f"{step.workspace_bytes}, and no library asks for it"
+        )
     if not step.launches:
         raise wrong(f"{path}.launches", "is empty")
     rooms = [_room(plan, name, dims) for name in step.inputs]
@@ -44,31 +49,28 @@ def check_choice(plan: Plan, step: Step, dims: Mapping[str, int], path: str) -> 
         check_extensions(plan, step, launch, rooms, dims, field)
 
 
-def _check_call(plan: Plan, step: Step, choice: LibraryChoice, path: str) -> None:
+def _check_call(plan: Plan, step: Step, image: LibraryImage, path: str) -> None:
     """A library's call; the library itself checks the rest when it is loaded."""
     if step.launches:
-        raise wrong(f"{path}.launches", f"{len(step.launches)}, and {choice.library} computes it")
-    within(f"{path}.choice.workspace_bytes", choice.workspace_bytes, 0, MAX_BYTES)
-    problem = step.operator.problem
+        raise wrong(f"{path}.launches", f"{len(step.launches)}, and {image.library} computes it")
+    within(f"{path}.workspace_bytes", step.workspace_bytes, 0, MAX_BYTES)
     try:
-        layout = constant_layout(problem, choice.configuration)
+        layout = constant_layout(image.problem, image.configuration)
     except ValueError as error:
-        raise wrong(f"{path}.choice.configuration", str(error)) from error
-    if layout != choice.layout:
-        raise wrong(f"{path}.choice.layout", f"{choice.layout}, the configuration says {layout}")
+        raise wrong(f"{path}.candidate.configuration", str(error)) from error
     if layout is not None:
-        tensor = constant_tensor(problem, layout)
+        tensor = constant_tensor(image.problem, layout)
         weight = plan.weights.get(step.inputs[1])
         seen = "no weight" if weight is None else f"{weight.dtype}, packing {weight.packing}"
         if weight is None or (weight.dtype, weight.packing) != (tensor.dtype, layout):
             raise wrong(
-                f"{path}.inputs[1]", f"{seen}; {choice.library} reads {tensor.dtype} {layout}"
+                f"{path}.inputs[1]", f"{seen}; {image.library} reads {tensor.dtype} {layout}"
             )
-        needed = prod(constant_shape(problem)) * tensor.dtype.bytes
+        needed = prod(constant_shape(image.problem)) * tensor.dtype.bytes
         room = _room(plan, weight.name, {})
         if needed > room:
             raise wrong(
-                f"{path}.inputs[1]", f"{choice.library} reads {needed} bytes, {room} are there"
+                f"{path}.inputs[1]", f"{image.library} reads {needed} bytes, {room} are there"
             )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from wpk.dims import evaluate
 from wpk.errors import EngineError
-from wpk.plan.checks.choices import check_choice
+from wpk.plan.checks.choices import check_candidate
 from wpk.plan.checks.flow import check_flow
 from wpk.plan.checks.measurements import check_measurements
 from wpk.plan.checks.operands import check_operands
@@ -57,7 +57,7 @@ def check_sizes(plan: Plan, dims: Mapping[str, int]) -> None:
             field = f"plan.steps[{index}]"
             touches.append(check_operands(plan, step, regions, dims, field))
             check_work(step.operator.problem, dims, f"{field}.operator.problem")
-            check_choice(plan, step, dims, field)
+            check_candidate(plan, step, dims, field)
         check_flow(plan, regions, touches)
     except EngineError as error:
         raise wrong("plan", error.what) from error
