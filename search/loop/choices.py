@@ -67,7 +67,8 @@ def of_models(static: StaticChoices) -> Choices:
         problem: {GENERATED: generated(problem, choice.finalist)}
         for problem, choice in static.kernels.items()
     }
-    return Choices(options, dict.fromkeys(options, GENERATED), static.kernels, static.compiled)
+    families = dict.fromkeys(options, GENERATED)
+    return Choices(options, families, dict(static.kernels), static.compiled)
 
 
 def after_tuning(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from processes import children, interrupt, start_program
 
-from wpk.bench.compile_ahead import CompileAhead, Wanted
+from wpk.bench.compile_ahead import CompileAhead, KernelOrder
 from wpk.build.pool import Compilation
 from wpk.dtypes import DType, Precision
 from wpk.errors import CompileError
@@ -19,7 +19,7 @@ from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
 from wpk.problems import Epilogue, Matmul, Problem, Tensor
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.models.static_search import prepare
+from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
 from wpk.trial import Status
 
@@ -75,15 +75,13 @@ def ahead(compiler: Compiler) -> Iterator[CompileAhead]:
 
 
 @pytest.fixture(scope="module")
-def wanted() -> list[Wanted]:
+def wanted() -> list[KernelOrder]:
     """Schedules of one kernel each, all different."""
     problem = make_product()
-    finalists = prepare(problem, TEMPLATES, TARGET).finalists(count=64)
+    finalists = shortlist_all(problem, TEMPLATES, TARGET).finalists(count=64)
     singles = [each for each in finalists if len(each.sources) == 1][:8]
     assert len({each.sources[0].digest for each in singles}) == 8
-    return [
-        Wanted(problem, each.template.name, each.scored.schedule.parameters()) for each in singles
-    ]
+    return [KernelOrder(problem, each.candidate) for each in singles]
 
 
 def _until(condition: Callable[[], bool]) -> None:
@@ -94,23 +92,21 @@ def _until(condition: Callable[[], bool]) -> None:
 
 
 def test_what_is_expected_compiles_once_and_in_order(
-    ahead: CompileAhead, compiler: Compiler, wanted: list[Wanted]
+    ahead: CompileAhead, compiler: Compiler, wanted: list[KernelOrder]
 ) -> None:
     ahead.expect(wanted[:3])
     ahead.expect(wanted[2:5])
     _until(lambda: len(compiler.sources) == 5)
     compiler.finish()
     built = ahead.get([wanted[4], wanted[0]])
-    assert [each.finalist.scored.schedule.parameters() for each in built] == [
-        wanted[4].schedule,
-        wanted[0].schedule,
-    ]
+    candidates = [each.finalist.candidate for each in built]
+    assert candidates == [wanted[4].candidate, wanted[0].candidate]
     assert [each.outcomes[0].source for each in built] == [compiler.sources[4], compiler.sources[0]]
     assert len(compiler.sources) == len({source.digest for source in compiler.sources}) == 5
 
 
 def test_what_nobody_expected_compiles_when_it_is_needed(
-    ahead: CompileAhead, compiler: Compiler, wanted: list[Wanted]
+    ahead: CompileAhead, compiler: Compiler, wanted: list[KernelOrder]
 ) -> None:
     with ThreadPoolExecutor(1) as other:
         getting = other.submit(ahead.get, wanted[:1])
@@ -118,11 +114,11 @@ def test_what_nobody_expected_compiles_when_it_is_needed(
         compiler.finish()
         (built,) = getting.result()
     assert built.outcomes == (compiler.futures[0].result(),)
-    assert ahead.built() == list(built.outcomes)
+    assert ahead.compilations() == list(built.outcomes)
 
 
 def test_what_is_dropped_is_cancelled_and_not_among_the_built(
-    ahead: CompileAhead, compiler: Compiler, wanted: list[Wanted]
+    ahead: CompileAhead, compiler: Compiler, wanted: list[KernelOrder]
 ) -> None:
     ahead.expect(wanted[:4])
     _until(lambda: len(compiler.sources) == 4)
@@ -134,11 +130,14 @@ def test_what_is_dropped_is_cancelled_and_not_among_the_built(
         compiler.futures[place].set_result(
             Compilation(compiler.sources[place], Status.OK, None, None, 0.1, cached=False)
         )
-    assert {each.source for each in ahead.built()} == {compiler.sources[0], compiler.sources[3]}
+    assert {each.source for each in ahead.compilations()} == {
+        compiler.sources[0],
+        compiler.sources[3],
+    }
 
 
 def test_what_was_dropped_can_be_expected_again(
-    ahead: CompileAhead, compiler: Compiler, wanted: list[Wanted]
+    ahead: CompileAhead, compiler: Compiler, wanted: list[KernelOrder]
 ) -> None:
     ahead.expect(wanted[:1])
     _until(lambda: len(compiler.sources) == 1)
@@ -150,7 +149,7 @@ def test_what_was_dropped_can_be_expected_again(
 
 
 def test_an_error_of_the_cache_is_raised_where_the_kernel_is_needed(
-    ahead: CompileAhead, compiler: Compiler, wanted: list[Wanted]
+    ahead: CompileAhead, compiler: Compiler, wanted: list[KernelOrder]
 ) -> None:
     ahead.expect(wanted[:2])
     _until(lambda: len(compiler.sources) == 2)
@@ -161,7 +160,9 @@ def test_an_error_of_the_cache_is_raised_where_the_kernel_is_needed(
         ahead.get(wanted[1:2])
 
 
-def test_leaving_drops_all_that_has_not_begun(compiler: Compiler, wanted: list[Wanted]) -> None:
+def test_leaving_drops_all_that_has_not_begun(
+    compiler: Compiler, wanted: list[KernelOrder]
+) -> None:
     with CompileAhead(TARGET, compiler) as ahead:
         ahead.expect(wanted)
         _until(lambda: len(compiler.sources) >= 3)
@@ -172,18 +173,19 @@ PROGRAM = """
 from pathlib import Path
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
+from wpk.candidate import Candidate
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.models.static_search import prepare
+from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
-from wpk.bench.compile_ahead import CompileAhead, Wanted
+from wpk.bench.compile_ahead import CompileAhead, KernelOrder
 from test_compile_ahead import make_product
 
 target, problem = find_target("h200"), make_product()
-offers = prepare(problem, TEMPLATES, target).shortlists
+offers = shortlist_all(problem, TEMPLATES, target).templates
 wanted = [
-    Wanted(problem, offer.template.name, scored.schedule.parameters())
+    KernelOrder(problem, Candidate(offer.template.maker, prediction.schedule.parameters()))
     for offer in offers
-    for scored in offer.ranked
+    for prediction in offer.ranked
 ]
 with CompilePool("sm_90a", cache=KernelCache(Path(FOLDER)), workers=2) as pool:
     with CompileAhead(target, pool.submit) as ahead:

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from candidates import library_call
 from dummy_gpu import DummyGpu, is_library
 
 from wpk.assembly.assemble import Setting, assemble
+from wpk.assembly.evidence import EvidenceBook, with_evidence
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
+from wpk.candidate import GENERATED, Kind, Maker
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
@@ -29,17 +32,23 @@ from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.launch import Launch
 from wpk.lowering.model import lower_model
+from wpk.options import BuildOptions, SearchOptions
 from wpk.plan.checks.whole_plan import check_plan
 from wpk.plan.fields import MAX_BYTES
-from wpk.plan.plan import LibraryChoice, PlanBundle
+from wpk.plan.plan import PlanBundle
 from wpk.plan.plan_file import read_plan, write_plan
 from wpk.plan.provenance import Provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop.budget import Effort
+from wpk.search.loop.choices import Choices, of_models
 from wpk.search.loop.confirmation import ROUNDS, confirmed
-from wpk.search.loop.model_tuning import Means, Tuning, tune_model
-from wpk.search.models.model_search import Found, search_model
+from wpk.search.loop.evidence import evidence_of
+from wpk.search.loop.model_tuning import tune_model
+from wpk.search.loop.runs import entered
+from wpk.search.loop.tuning import Equipment, Tuning
+from wpk.search.models.model_search import search_model
+from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target
 from wpk.trial import Status
 
@@ -67,7 +76,8 @@ class Bench:
         problems = [operator.problem for operator in self.lowered.program.operators]
         with self.pool:
             self.found = search_model(problems, TEMPLATES, TARGET, self.pool.compile, silent)
-        self.static = assemble(self.lowered.program, self.found, self.setting)
+        self.choices = of_models(self.found)
+        self.static = self.plan(self.choices)
 
     def open(self, times: Times, engines: int = 2) -> Callable[[], Any]:
         def clock(works: Sequence[Work], regions: Sequence[Region]) -> tuple[float, ...]:
@@ -77,16 +87,24 @@ class Bench:
 
         return lambda: DummyGpu(clock, engines=engines)
 
-    def tune(self, open_gpu: Callable[[], Any], store: Path) -> Found:
+    def tune(self, open_gpu: Callable[[], Any], store: Path) -> Choices:
         gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
         tuning = Tuning("random", EFFORT, None, 0, store / "trials.sqlite", gpu)
-        given = self.lowered, self.static.plan, self.found, self.setting
-        with self.pool, GpuLease(open_gpu) as lease, Offers(lease, self.found.choices) as offers:
-            means = Means(self.pool.submit, lease, offers)
-            return tune_model(*given, means, tuning, silent)
+        given = self.lowered, self.static.plan, self.found, TARGET
+        request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
+        with (
+            self.pool,
+            GpuLease(open_gpu) as lease,
+            Offers(lease, self.found.kernels) as offers,
+            entered(tuning, request) as (limited, run),
+        ):
+            equipment = Equipment(self.pool.submit, lease, offers)
+            return tune_model(*given, equipment, limited, run, silent)
 
-    def plan(self, found: Found) -> PlanBundle:
-        return assemble(self.lowered.program, found, self.setting)
+    def plan(self, choices: Choices) -> PlanBundle:
+        program, made = self.lowered.program, choices.implementations
+        bundle = assemble(program, made, choices.kernels, self.setting)
+        return with_evidence(bundle, EvidenceBook(evidence_of(bundle.plan, choices)))
 
 
 def _with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -110,18 +128,16 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 
 
 @pytest.fixture(scope="module")
-def mixed(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Found:
+def mixed(bench: Bench, tmp_path_factory: pytest.TempPathFactory) -> Choices:
     return bench.tune(bench.open(_each(5e-6)), tmp_path_factory.mktemp("mixed"))
 
 
-def test_the_library_computes_what_it_is_faster_at(mixed: Found, bench: Bench) -> None:
+def test_the_library_computes_what_it_is_faster_at(mixed: Choices, bench: Bench) -> None:
     plan = bench.plan(mixed).plan
-    assert [type(step.choice) for step in plan.steps] == [LibraryChoice] * 2
     for step in plan.steps:
-        choice, measured = step.choice, step.evidence.measurement
-        assert isinstance(choice, LibraryChoice)
-        assert (choice.library, choice.version) == ("cuDNN", "9.19.0")
-        assert choice.workspace_bytes == DummyGpu.scratch
+        measured = step.evidence.measurement
+        assert step.candidate.maker == Maker("cuDNN", "9.19.0", Kind.LIBRARY)
+        assert step.workspace_bytes == DummyGpu.scratch
         assert step.launches == ()
         assert measured is not None
         assert measured.library is not None
@@ -135,8 +151,8 @@ def test_generated_kernels_stay_where_it_is_not(
     bench: Bench, library: float, tmp_path: Path
 ) -> None:
     found = bench.tune(bench.open(_each(library)), tmp_path)
-    assert found.picks == frozenset()
-    assert set(found.library) == set(found.tuned)
+    assert set(found.families.values()) == {GENERATED}
+    assert set(found.libraries) == set(found.results)
     for step in bench.plan(found).plan.steps:
         measured = step.evidence.measurement
         assert measured is not None
@@ -152,10 +168,10 @@ def test_one_that_is_not_made_ready_is_rejected_and_the_next_one_tried(
 
     fast = _each(5e-6)
     found = bench.tune(lambda: Broken(lambda works, _: (fast(works),), engines=2), tmp_path)
-    for tuned in found.tuned.values():
-        assert [each.trial.status for each in tuned.library] == [Status.REJECTED, Status.OK]
-        assert "not made ready" in tuned.library[0].trial.detail
-        assert dict(found.library[tuned.problem].image.configuration)["engine"] == 1
+    for tuned in found.results.values():
+        assert [each.status for each in tuned.library] == [Status.REJECTED, Status.OK]
+        assert "not made ready" in tuned.library[0].detail
+        assert dict(found.options[tuned.problem]["cuDNN"].candidate.configuration)["engine"] == 1
 
 
 def test_without_a_library_the_plan_says_why(bench: Bench, tmp_path: Path) -> None:
@@ -169,7 +185,7 @@ def test_without_a_library_the_plan_says_why(bench: Bench, tmp_path: Path) -> No
 
 
 def test_a_plan_with_library_steps_is_written_read_and_right_on_the_cpu(
-    mixed: Found, bench: Bench, tmp_path: Path
+    mixed: Choices, bench: Bench, tmp_path: Path
 ) -> None:
     bundle = bench.plan(mixed)
     write_plan(tmp_path / "mixed.plan", bundle)
@@ -181,7 +197,7 @@ def test_a_plan_with_library_steps_is_written_read_and_right_on_the_cpu(
     assert all("cuDNN 9.19.0 is not executed here" in o.check.detail for o in outcome.operators)
 
 
-def test_wrong_weights_of_a_library_step_are_found(mixed: Found, bench: Bench) -> None:
+def test_wrong_weights_of_a_library_step_are_found(mixed: Choices, bench: Bench) -> None:
     bundle = bench.plan(mixed)
     name = bundle.plan.steps[0].inputs[1]
     spoiled = {**bundle.weights, name: np.multiply(bundle.weights[name], np.float32(1.02))}
@@ -194,25 +210,23 @@ def test_wrong_weights_of_a_library_step_are_found(mixed: Found, bench: Bench) -
 @pytest.mark.parametrize(
     ("change", "field"),
     [
-        ({"configuration": (("graph", 7), ("engine", 0))}, "choice.configuration: graph 7 of"),
-        ({"layout": "kcrs"}, r"choice.layout: kcrs, the configuration says krsc"),
-        ({"workspace_bytes": -1}, "choice.workspace_bytes"),
-        ({"workspace_bytes": MAX_BYTES + 1}, "choice.workspace_bytes"),
+        ({"candidate": library_call((("graph", 7),))}, "candidate.configuration: graph 7 of"),
+        ({"workspace_bytes": -1}, "workspace_bytes"),
+        ({"workspace_bytes": MAX_BYTES + 1}, "workspace_bytes"),
     ],
 )
 def test_a_plan_whose_library_step_is_damaged_is_refused(
-    mixed: Found, bench: Bench, change: dict[str, Any], field: str
+    mixed: Choices, bench: Bench, change: dict[str, Any], field: str
 ) -> None:
     bundle = bench.plan(mixed)
     *before, last = bundle.plan.steps
-    assert isinstance(last.choice, LibraryChoice)
-    damaged = replace(last, choice=replace(last.choice, **change))
+    damaged = replace(last, **change)
     plan = replace(bundle.plan, steps=(*before, damaged))
     with pytest.raises(PlanError, match=field):
         check_plan(plan)
 
 
-def test_a_library_reads_a_weight_that_is_there_in_its_layout(mixed: Found, bench: Bench) -> None:
+def test_a_library_reads_a_weight_that_is_there_in_its_layout(mixed: Choices, bench: Bench) -> None:
     bundle = bench.plan(mixed)
     *before, last = bundle.plan.steps
     weight = bundle.plan.weights[last.inputs[1]]
@@ -231,7 +245,9 @@ def test_a_library_reads_a_weight_that_is_there_in_its_layout(mixed: Found, benc
         check_plan(replace(bundle.plan, steps=(*before, replace(last, launches=(launch,)))))
 
 
-def test_all_whole_engines_are_compared_and_the_fastest_is_kept(mixed: Found, bench: Bench) -> None:
+def test_all_whole_engines_are_compared_and_the_fastest_is_kept(
+    mixed: Choices, bench: Bench
+) -> None:
     chosen = _confirm(bench, mixed, _each(5e-6))
     measured = chosen.plan.measurement
     assert measured is not None
@@ -261,7 +277,7 @@ def test_substitutions_that_do_not_pay_in_the_engine_are_undone_weakest_first(
             return super().prepare(image)
 
     found = bench.tune(lambda: Known(lambda works, _: (alone(works),), engines=1), tmp_path)
-    assert found.picks == frozenset()
+    assert set(found.families.values()) == {GENERATED}
 
     def together(works: Sequence[Work]) -> float:
         """The best engine has the library at the first operator only."""
@@ -274,10 +290,12 @@ def test_substitutions_that_do_not_pay_in_the_engine_are_undone_weakest_first(
     assert [each.name for each in measured.variants] == ["models", "library", "undone 2/4"]
     assert measured.chosen == "undone 2/4"
     assert measured.undone == (first.name,)
-    assert [isinstance(step.choice, LibraryChoice) for step in plan.steps] == [True, False]
+    assert [step.image is not None for step in plan.steps] == [True, False]
 
 
-def test_the_models_choice_is_kept_where_nothing_else_is_faster(mixed: Found, bench: Bench) -> None:
+def test_the_models_choice_is_kept_where_nothing_else_is_faster(
+    mixed: Choices, bench: Bench
+) -> None:
     measured = _confirm(bench, mixed, _each(2e-5)).plan.measurement
     assert measured is not None
     assert measured.chosen == "models"
@@ -286,7 +304,7 @@ def test_the_models_choice_is_kept_where_nothing_else_is_faster(mixed: Found, be
 
 @pytest.mark.parametrize(("library", "turns"), [(1.04e-5, 2 * ROUNDS), (1.1e-5, ROUNDS + 1)])
 def test_engines_far_behind_have_one_turn(
-    mixed: Found, bench: Bench, library: float, turns: int
+    mixed: Choices, bench: Bench, library: float, turns: int
 ) -> None:
     measured: list[float] = []
 
@@ -301,7 +319,7 @@ def test_engines_far_behind_have_one_turn(
     assert len(measured) == turns + steps_in_the_engine
 
 
-def _confirm(bench: Bench, found: Found, times: Times) -> PlanBundle:
-    program, static = bench.lowered.program, bench.static
+def _confirm(bench: Bench, found: Choices, times: Times) -> PlanBundle:
+    program, static = bench.lowered.program, bench.choices
     with bench.open(times)() as gpu:
-        return confirmed(program, static, found, bench.setting, gpu, silent)
+        return with_evidence(*confirmed(program, static, found, bench.setting, gpu, silent))

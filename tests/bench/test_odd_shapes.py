@@ -9,38 +9,39 @@ from typing import Any
 import attention_problems
 import numpy as np
 import pytest
+from candidates import kernel
 from dummy_gpu import DummyGpu
 from fused_convolutions import channels_last, fused_convolution
 from planted import plant
 
-from wpk.assembly.assemble import Setting
+from wpk.assembly.implementation import generated
 from wpk.bench.bench import Bench
-from wpk.bench.compile_ahead import CompileAhead, Wanted
+from wpk.bench.compile_ahead import CompileAhead, KernelOrder
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.odd_case import odd_case
-from wpk.bench.odd_shapes import OddShapes, Verdict, sibling_of
-from wpk.bench.trials import Candidate, TrialRunner, Way
+from wpk.bench.odd_shapes import OddShapes, OddVerdict, sibling_of
+from wpk.bench.request import Request
+from wpk.bench.trials import TrialRunner, Way
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
+from wpk.candidate import Candidate
 from wpk.dtypes import DType, Precision
 from wpk.emulator.mode import CHECKING
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.lowering.program import Operator
-from wpk.plan.provenance import Provenance
-from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Pooling, Tensor
+from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Pooling, Problem, Tensor
 from wpk.problems.pooling import PoolKind
 from wpk.schedules.attention_mma import AttentionMmaSchedule
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.simt_tiles import SimtSchedule
-from wpk.search.loop.tune_record import Request
+from wpk.schedules.template import Schedule
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status
 
 H200 = find_target("h200")
-SETTING = Setting(H200, Precision.FP16, Provenance("none.onnx", "", 17, {}, ()))
 MMA = MmaSchedule(block_m=32, block_n=32, block_k=32, warps_m=1, warps_n=1, stages=2)
 SIMT = SimtSchedule(
     block_m=32, block_n=32, block_k=16, thread_m=4, thread_n=4, row_major=0, padding=4, prefetch=1
@@ -64,23 +65,23 @@ class Bed:
     submitted: list[str]
 
     def odd(self) -> OddShapes:
-        return OddShapes(SETTING, self.lease, self.ahead)
+        return OddShapes(H200, self.lease, self.ahead)
 
-    def bench(self, wanted: Wanted) -> Bench:
-        case = odd_case(wanted.problem, SETTING)  # type: ignore[arg-type]
+    def bench(self, wanted: KernelOrder) -> Bench:
+        case = odd_case(wanted.problem)  # type: ignore[arg-type]
         assert case is not None
         runner = TrialRunner(self.lease, {wanted.problem: case}, Regime.WARM)
         return Bench(self.ahead, runner, self.odd())
 
-    def on_itself(self, wanted: Wanted) -> Status:
+    def on_itself(self, wanted: KernelOrder) -> Status:
         """What becomes of the schedule on the problem itself."""
-        case = odd_case(wanted.problem, SETTING)  # type: ignore[arg-type]
+        case = odd_case(wanted.problem)  # type: ignore[arg-type]
         assert case is not None
         (built,) = self.ahead.get([wanted])
         kernels = {o.source.digest: o.kernel for o in built.outcomes if o.kernel is not None}
         runner = TrialRunner(self.lease, {wanted.problem: case}, Regime.WARM)
-        candidate = Candidate(wanted.problem, built.finalist, kernels)
-        return runner.trial(candidate, Way(timed=False)).status
+        implementation = generated(wanted.problem, built.finalist)
+        return runner.trial(wanted.problem, implementation, kernels, Way(timed=False)).status
 
 
 @pytest.fixture(scope="module")
@@ -124,18 +125,20 @@ def _first_layer() -> Convolution:
 
 SMALL = {"c": 32, "k": 32, "h": 8, "w": 8, "p": 8, "q": 8}
 BIAS = apply("Relu", apply("Add", Acc(), Operand(0)))
-RIGHT: dict[str, Wanted] = {
-    "convolution": Wanted(
-        fused_convolution(expression=BIAS, **SMALL), "conv_mma", MMA.parameters()
-    ),
-    "clamped": Wanted(_clamped(), "conv_mma", MMA.parameters()),
-    "first layer": Wanted(_first_layer(), "conv_simt", SIMT.parameters()),
-    "product": Wanted(_matmul(), "gemm_simt", SIMT.parameters()),
-    "attention": Wanted(
-        attention_problems.attention(64, 64, 32), "attention_mma", ATTENTION.parameters()
-    ),
+
+
+def _order(problem: Problem, template: str, schedule: Schedule) -> KernelOrder:
+    return KernelOrder(problem, Candidate(TEMPLATE_OF[template].maker, schedule.parameters()))
+
+
+RIGHT: dict[str, KernelOrder] = {
+    "convolution": _order(fused_convolution(expression=BIAS, **SMALL), "conv_mma", MMA),
+    "clamped": _order(_clamped(), "conv_mma", MMA),
+    "first layer": _order(_first_layer(), "conv_simt", SIMT),
+    "product": _order(_matmul(), "gemm_simt", SIMT),
+    "attention": _order(attention_problems.attention(64, 64, 32), "attention_mma", ATTENTION),
 }
-FAULTS: dict[str, tuple[Wanted, str, str]] = {
+FAULTS: dict[str, tuple[KernelOrder, str, str]] = {
     "the end of a sum counts the next row's elements": (
         *(RIGHT["product"], "row.exists && column < Columns"),
         "row.exists",
@@ -153,7 +156,7 @@ FAULTS: dict[str, tuple[Wanted, str, str]] = {
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_right_on_its_sibling(name: str, bed: Bed) -> None:
-    assert bed.odd().verdict(RIGHT[name]) == Verdict()
+    assert bed.odd().verdict(RIGHT[name]) == OddVerdict()
     assert len(opened) == 1
     assert opened[0].is_alive
 
@@ -163,8 +166,8 @@ def test_a_fault_that_even_sizes_hide_is_found(
     name: str, bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted, old, new = FAULTS[name]
-    faulty = plant(TEMPLATE_OF[wanted.template], old, new)
-    monkeypatch.setitem(TEMPLATE_OF, wanted.template, faulty)
+    faulty = plant(TEMPLATE_OF[wanted.candidate.maker.name], old, new)
+    monkeypatch.setitem(TEMPLATE_OF, wanted.candidate.maker.name, faulty)
     assert bed.on_itself(wanted) is Status.OK
     verdict = bed.odd().verdict(wanted)
     assert verdict.wrong.startswith("on the odd shape ")
@@ -172,16 +175,19 @@ def test_a_fault_that_even_sizes_hide_is_found(
     assert not opened[-1].is_alive  # nothing of the wrong one is left
 
 
-def _request(wanted: Wanted, stage: Stage) -> Request:
-    version = str(TEMPLATE_OF[wanted.template].version)
-    return Request(wanted.problem, wanted.template, version, wanted.schedule, stage)
+def _request(wanted: KernelOrder, stage: Stage) -> Request:
+    return Request(wanted.problem, wanted.candidate, stage)
 
 
 def test_the_bench_refuses_what_may_be_chosen_and_lets_the_search_go_on(
     bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted, old, new = FAULTS["keys behind the last one count"]
-    monkeypatch.setitem(TEMPLATE_OF, wanted.template, plant(TEMPLATE_OF[wanted.template], old, new))
+    monkeypatch.setitem(
+        TEMPLATE_OF,
+        wanted.candidate.maker.name,
+        plant(TEMPLATE_OF[wanted.candidate.maker.name], old, new),
+    )
     bench = bed.bench(wanted)
     (searched,) = bench.measure([_request(wanted, Stage.SEARCH)])
     assert searched.status is Status.OK
@@ -189,7 +195,7 @@ def test_the_bench_refuses_what_may_be_chosen_and_lets_the_search_go_on(
     assert final.status is Status.WRONG_RESULT
     assert "on the odd shape attention" in final.detail
     assert not final.seconds
-    others = [o.source.text for o in bench.built()]
+    others = list(bench.kernels())
     assert len(others) == 1  # of what was measured; nothing of the sibling
 
 
@@ -212,7 +218,7 @@ def test_a_schedule_is_compiled_and_executed_once(bed: Bed) -> None:
     assert odd.verdict(wanted) is odd.verdict(wanted)
     odd.expect([wanted])
     assert len(bed.submitted) == 1
-    assert bed.ahead.built() == []  # nothing is made of the sibling's kernel
+    assert bed.ahead.compilations() == []  # nothing is made of the sibling's kernel
 
 
 def test_what_is_expected_compiles_before_it_is_asked_and_what_is_dropped_is_forgotten(
@@ -224,8 +230,8 @@ def test_what_is_expected_compiles_before_it_is_asked_and_what_is_dropped_is_for
     compiled = len(bed.submitted)
     odd.drop([wanted])
     odd.drop([wanted])
-    assert bed.ahead.built() == []
-    assert odd.verdict(wanted) == Verdict()
+    assert bed.ahead.compilations() == []
+    assert odd.verdict(wanted) == OddVerdict()
     assert len(bed.submitted) == compiled
 
 
@@ -235,29 +241,29 @@ def test_what_has_no_reference_is_said_to_be_unchecked(bed: Bed) -> None:
     y = channels_last(DType.FP16, 8, 2, 2)
     sizes = (PoolKind.MAX, Extent(1), 8, 4, 4, 2, 2)
     pooling = Pooling(*sizes, *window, image, y, Epilogue())
-    verdict = bed.odd().verdict(Wanted(pooling, "pooling", ()))
+    verdict = bed.odd().verdict(KernelOrder(pooling, kernel("pooling", ())))
     assert verdict.unchecked.startswith("not checked on an odd shape: there is no reference for")
     assert not bed.submitted
 
 
 def test_what_is_not_a_number_at_random_operands_is_not_judged(bed: Bed) -> None:
     problem = replace(_matmul(), epilogue=Epilogue(apply("Sqrt", Acc())))
-    verdict = bed.odd().verdict(Wanted(problem, "gemm_simt", SIMT.parameters()))
+    verdict = bed.odd().verdict(_order(problem, "gemm_simt", SIMT))
     assert "is not a number everywhere" in verdict.unchecked
     assert not opened
 
 
 def test_a_schedule_without_a_legal_sibling_says_why() -> None:
     huge = replace(MMA, block_m=8192)
-    sibling = sibling_of(replace(RIGHT["convolution"], schedule=huge.parameters()), H200)
+    sibling = sibling_of(_order(RIGHT["convolution"].problem, "conv_mma", huge), H200)
     assert isinstance(sibling, str)
     assert sibling.startswith("the schedule is legal for none, at last: ")
 
 
 def test_the_case_of_a_problem_is_of_its_sizes() -> None:
     wanted = sibling_of(RIGHT["attention"], H200)
-    assert isinstance(wanted, Wanted)
-    case = odd_case(wanted.problem, SETTING)  # type: ignore[arg-type]
+    assert isinstance(wanted, KernelOrder)
+    case = odd_case(wanted.problem)  # type: ignore[arg-type]
     assert case is not None
     assert case.result is not None
     (operator,) = case.program.operators

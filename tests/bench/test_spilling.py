@@ -6,29 +6,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from candidates import kernel
 from dummy_gpu import DummyGpu
 from fused_convolutions import fused_convolution
 
-from wpk.assembly.assemble import Setting
 from wpk.bench.bench import Bench
 from wpk.bench.compile_ahead import CompileAhead
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.odd_case import odd_case
 from wpk.bench.odd_shapes import OddShapes
+from wpk.bench.request import Request
 from wpk.bench.trials import TrialRunner
 from wpk.build.cache import KernelCache
 from wpk.build.pool import Compilation, CompilePool
-from wpk.dtypes import Precision
 from wpk.kernel_source import KernelSource
-from wpk.plan.provenance import Provenance
 from wpk.schedules.mma_tiles import MmaSchedule
-from wpk.search.loop.tune_record import Request
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status, Trial
 
 H200 = find_target("h200")
-SETTING = Setting(H200, Precision.FP16, Provenance("none.onnx", "", 17, {}, ()))
 MMA = MmaSchedule(block_m=32, block_n=32, block_k=32, warps_m=1, warps_n=1, stages=2)
 
 
@@ -55,13 +52,13 @@ def pool(tmp_path: Path) -> Iterator[CompilePool]:
 
 def measured(pool: CompilePool, stored: int) -> Trial:
     problem = fused_convolution(c=32, k=32, h=8, w=8, p=8, q=8)
-    case = odd_case(problem, SETTING)
+    case = odd_case(problem)
     assert case is not None
-    request = Request(problem, "conv_mma", "1", MMA.parameters(), Stage.SEARCH, Regime.WARM)
+    request = Request(problem, kernel("conv_mma", MMA.parameters()), Stage.SEARCH, Regime.WARM)
     lease = GpuLease(lambda: DummyGpu(lambda *_: (1e-6,)))  # type: ignore[arg-type, return-value]
     with CompileAhead(H200, Spilling(pool, stored).submit) as ahead, lease:
         runner = TrialRunner(lease, {problem: case}, Regime.WARM)
-        (trial,) = Bench(ahead, runner, OddShapes(SETTING, lease, ahead)).measure([request])
+        (trial,) = Bench(ahead, runner, OddShapes(H200, lease, ahead)).measure([request])
     return trial
 
 

@@ -58,10 +58,10 @@ def runner(kit: Kit, lease: GpuLease) -> TrialRunner:
 
 
 def test_a_right_candidate_is_timed(kit: Kit, runner: TrialRunner) -> None:
-    trials = [runner.trial(kit.good) for _ in range(2)]
+    trials = [kit.good.by(runner) for _ in range(2)]
     assert [trial.status for trial in trials] == [Status.OK] * 2
     assert trials[0].cost == 2e-6
-    assert trials[0].schedule == kit.good.finalist.scored.schedule.parameters()
+    assert trials[0].candidate == kit.good.implementation.candidate
     assert len(opened) == 1
 
 
@@ -69,8 +69,8 @@ def test_a_right_candidate_is_timed(kit: Kit, runner: TrialRunner) -> None:
 def test_a_wrong_candidate_is_not_timed_and_the_next_one_is_untouched(
     kit: Kit, runner: TrialRunner, fault: str
 ) -> None:
-    trial = runner.trial(kit.with_statement(AFTER[fault]))
-    after = runner.trial(kit.good)
+    trial = kit.with_statement(AFTER[fault]).by(runner)
+    after = kit.good.by(runner)
     assert trial.status in (Status.WRONG_RESULT, Status.LAUNCH_FAILED), trial
     assert trial.cost == float("inf")
     assert trial.detail
@@ -79,7 +79,7 @@ def test_a_wrong_candidate_is_not_timed_and_the_next_one_is_untouched(
 
 
 def test_a_kernel_that_does_nothing_is_wrong_everywhere(kit: Kit, runner: TrialRunner) -> None:
-    trial = runner.trial(kit.doing_nothing())
+    trial = kit.doing_nothing().by(runner)
     assert trial.status is Status.WRONG_RESULT
     total = faulty_kernels.ELEMENTS
     assert f"{total} of {total} elements are wrong" in trial.detail
@@ -90,10 +90,10 @@ def test_what_may_be_chosen_is_checked_at_a_second_seed(kit: Kit, lease: GpuLeas
     others = {problem: replace(case, result=None)}  # another truth: it cannot be met as well
     thorough = Way(thorough=True)
     runner = TrialRunner(lease, kit.cases(), Regime.WARM, others)
-    assert runner.trial(kit.good).status is Status.OK
-    assert runner.trial(kit.good, thorough).status is Status.WRONG_RESULT
+    assert kit.good.by(runner).status is Status.OK
+    assert kit.good.by(runner, thorough).status is Status.WRONG_RESULT
     runner = TrialRunner(lease, kit.cases(), Regime.WARM, kit.cases())
-    assert runner.trial(kit.good, thorough).status is Status.OK
+    assert kit.good.by(runner, thorough).status is Status.OK
 
 
 def test_what_may_be_chosen_is_checked_once_however_often_it_is_timed(
@@ -109,11 +109,11 @@ def test_what_may_be_chosen_is_checked_once_however_often_it_is_timed(
     monkeypatch.setattr(StepRunner, "check", counted)
     thorough = Way(thorough=True)
     runner = TrialRunner(lease, kit.cases(), Regime.WARM, kit.cases())
-    assert [runner.trial(kit.good, thorough).cost for _ in range(3)] == [2e-6] * 3
+    assert [kit.good.by(runner, thorough).cost for _ in range(3)] == [2e-6] * 3
     assert len(checked) == 2
     # Other machine code for the same schedule has not been checked.
-    wrong = runner.trial(kit.doing_nothing(), thorough)
+    wrong = kit.doing_nothing().by(runner, thorough)
     assert wrong.status is Status.WRONG_RESULT
     # What only guides a search is checked each time: nothing is known of it at the other seed.
-    assert [runner.trial(kit.good).cost for _ in range(2)] == [2e-6] * 2
+    assert [kit.good.by(runner).cost for _ in range(2)] == [2e-6] * 2
     assert len(checked) == 5

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from candidates import kernel, library_call
 from rows.base import RowError
 from rows.convolution_models import RESNET18, WOODPECKER, write_model
 from rows.convolutions import TABLES, figures_of, judge
@@ -75,9 +76,9 @@ def test_without_cudnn_there_is_no_table() -> None:
 
 
 def contestant(median: float, *, is_library: bool) -> Contestant:
-    maker = "cuDNN" if is_library else "conv_mma"
+    candidate = library_call(()) if is_library else kernel("conv_mma", ())
     low, high = 0.9 * median, 1.1 * median
-    return Contestant(maker, "1", (), is_library, median, low, high, 11, side_by_side=True)
+    return Contestant(candidate, median, low, high, 11, side_by_side=True)
 
 
 def test_a_speedup_is_the_librarys_time_over_ours() -> None:

@@ -73,7 +73,7 @@ def verified(bundle: PlanBundle, model: Path, device: Emulator) -> Verification:
 
 def test_both_steps_split_and_ask_for_memory_that_grows_with_the_batch(bundle: PlanBundle) -> None:
     steps = counting(bundle)
-    assert [dict(step.choice.schedule)["split"] > 1 for step in steps] == [True, True]
+    assert [dict(step.candidate.configuration)["split"] > 1 for step in steps] == [True, True]
     (name,) = bundle.plan.free
     for step in steps:
         assert workspace_bytes(step, {name: 40}) > workspace_bytes(step, {name: 1}) > 0

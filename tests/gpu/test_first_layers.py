@@ -22,7 +22,7 @@ from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings
 from wpk.schedules.conv_patch import ConvPatchTemplate, PatchSchedule
-from wpk.search.models.static_search import prepare
+from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
 
 pytestmark = pytest.mark.gpu
@@ -144,7 +144,7 @@ def test_the_likeliest_schedules_are_right_and_what_they_take(
         if precision is not Precision.FP16:
             pytest.skip("images with 16 bits belong to products of 16 bits")
         problem = replace(problem, x=channels_last(DType.FP16, 3, problem.h, problem.w, 5))
-    (shortlist,) = prepare(problem, (TEMPLATE,), H200).shortlists
+    (shortlist,) = shortlist_all(problem, (TEMPLATE,), H200).templates
     rows = []
     with placed(cuda, problem) as layer:
         for scored in shortlist.ranked[:LIKELIEST]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from wpk.candidate import Configuration
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience, Timing
 from wpk.errors import EngineError
-from wpk.execution import BoundCall, Configuration, LibraryImage, Work
+from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.libraries.cpu import CpuProcess
 from wpk.libraries.cudnn_problems import describe, why_not
 from wpk.libraries.offer import CUDNN, LibraryOffer

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
+from candidates import kernel
+
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.performance.bound import bound
@@ -38,7 +40,9 @@ PROBLEM = Matmul(
     y=_MATRIX,
     epilogue=Epilogue(),
 )
-KEY = StoreKey(PROBLEM, "gemm_simt", "1", Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65"))
+KEY = StoreKey(
+    PROBLEM, kernel("gemm_simt").maker, Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65")
+)
 
 
 def write_trials(
@@ -47,9 +51,11 @@ def write_trials(
     """One run with a trial for each multiple of the bound, each of a schedule of its own."""
     limit = bound(PROBLEM, find_target("h200")).seconds
     with TuningStore(path) as store:
-        run = store.begin_run(["wpk", "optimize"], seed=0)
+        run = store.begin_run(seed=0)
         for number, multiple in zip(count(), multiples, strict=False):
-            trial = Trial((("block_m", number),), Status.OK, (multiple * limit,))
+            trial = Trial(
+                kernel("gemm_simt", (("block_m", number),)), Status.OK, (multiple * limit,)
+            )
             store.record(run.id, KEY, trial, Regime.WARM, stage)
             time.sleep(pause)
         store.end_run(run.id, RunState.FINISHED)

@@ -12,7 +12,7 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
-from wpk.search.models.static_search import prepare
+from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")
@@ -37,7 +37,7 @@ def product(precision: Precision, m: int, n: int, k: int) -> Matmul:
 
 def chosen_split(problem: Convolution | Matmul) -> int:
     """Parts in the schedule that all templates' estimates put first."""
-    ranked = [each for s in prepare(problem, TEMPLATES, H200).shortlists for each in s.ranked]
+    ranked = [each for s in shortlist_all(problem, TEMPLATES, H200).templates for each in s.ranked]
     best = min(ranked, key=lambda each: each.estimate)
     return dict(best.schedule.parameters()).get("split", 1)
 

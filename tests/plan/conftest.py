@@ -4,6 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
+from candidates import kernel
 
 from wpk.build.resources import KernelResources
 from wpk.dtypes import DType, Precision
@@ -14,7 +15,6 @@ from wpk.lowering.program import Buffer, Operator, Value
 from wpk.plan.plan import (
     SCHEMA,
     Check,
-    Choice,
     Evidence,
     Funnel,
     Kernel,
@@ -47,8 +47,9 @@ def _step() -> Step:
     return Step(
         Operator("add_0", ("Add_0",), problem, ("x", "w"), ("y",), "add_0"),
         ("x", "w"),
-        Choice("elementwise", 1, (("vector", 4),)),
+        kernel("elementwise", (("vector", 4),)),
         (Launch(KERNEL, "wpk_elementwise", ("n", 1, 1), (32, 1, 1), 0, arguments),),
+        0,
         Evidence(1e-6, "hbm", 2e-6, 0.5, (Funnel("elementwise", "", 8, 6, 4, 2),)),
     )
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from candidates import library_call
 
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError
@@ -13,11 +14,11 @@ from wpk.extent import Extent
 from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Value
 from wpk.plan.checks.whole_plan import check_plan
-from wpk.plan.plan import LibraryChoice, Plan, PlanBundle, Port, Weight
+from wpk.plan.plan import Plan, PlanBundle, Port, Weight
 from wpk.problems import Elementwise, Epilogue, Matmul, Tensor
 
 ROWS = Extent(2)
-CALL = LibraryChoice("cuDNN", "9.19.0", (("graph", 0), ("engine", 3)), "kn", 4096)
+CALL = library_call((("graph", 0), ("engine", 3)), version="9.19.0")
 PRODUCT = Matmul(
     precision=Precision.FP32, batch=(Extent(1), 1), m=ROWS, n=16, k=8,
     a=Tensor(DType.FP32, (0, 0, 8, 1)), b=Tensor(DType.FP32, (0, 0, 16, 1)), b_constant=True,
@@ -31,7 +32,8 @@ def plan(bundle: PlanBundle) -> Plan:
     x = Value("x", DType.FP32, ROWS, (2, 8), (8, 1), 0, "bx", 0, (2, 8))
     y = Value("y", DType.FP32, ROWS, (2, 16), (16, 1), 0, "by", 0, (2, 16))
     (step,) = bundle.plan.steps
-    step = replace(step, operator=replace(step.operator, problem=PRODUCT), choice=CALL, launches=())
+    operator = replace(step.operator, problem=PRODUCT)
+    step = replace(step, operator=operator, candidate=CALL, launches=(), workspace_bytes=4096)
     return replace(
         bundle.plan,
         free={},
@@ -47,8 +49,10 @@ def plan(bundle: PlanBundle) -> Plan:
 
 def calling(plan: Plan, **fields: Any) -> Plan:
     (step,) = plan.steps
-    assert isinstance(step.choice, LibraryChoice)
-    return replace(plan, steps=(replace(step, choice=replace(step.choice, **fields)),))
+    configuration = fields.pop("configuration", None)
+    if configuration is not None:
+        fields["candidate"] = replace(step.candidate, configuration=configuration)
+    return replace(plan, steps=(replace(step, **fields),))
 
 
 def weighing(plan: Plan, **fields: Any) -> Plan:
@@ -57,7 +61,7 @@ def weighing(plan: Plan, **fields: Any) -> Plan:
 
 def test_a_call_of_a_library_is_taken_with_either_layout(plan: Plan) -> None:
     check_plan(plan)
-    other = calling(plan, configuration=(("graph", 1),), layout="nk")
+    other = calling(plan, configuration=(("graph", 1),))
     check_plan(weighing(other, packing="nk"))
     for workspace in (0, 2**40):
         check_plan(calling(plan, workspace_bytes=workspace))
@@ -68,16 +72,15 @@ def test_a_call_of_a_library_is_taken_with_either_layout(plan: Plan) -> None:
     [
         ({"workspace_bytes": -1}, "workspace_bytes: -1 is not within 0"),
         ({"workspace_bytes": 2**40 + 1}, "workspace_bytes: 1099511627777 is not within"),
-        ({"configuration": (("graph", 2),)}, "configuration: graph 2 of 2"),
-        ({"configuration": ()}, "configuration: graph -1 of 2"),
-        ({"configuration": (("graph", 1),)}, "layout: kn, the configuration says nk"),
-        ({"layout": None}, "layout: None, the configuration says kn"),
+        ({"configuration": (("graph", 2),)}, "candidate.configuration: graph 2 of 2"),
+        ({"configuration": ()}, "candidate.configuration: graph -1 of 2"),
+        ({"configuration": (("graph", 1),)}, "inputs.1.: fp32, packing kn; cuDNN reads fp32 nk"),
     ],
 )
 def test_a_call_that_no_library_knows_is_refused(
     plan: Plan, fields: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(PlanError, match=rf"steps\[0\].choice.{message}"):
+    with pytest.raises(PlanError, match=rf"steps\[0\].{message}"):
         check_plan(calling(plan, **fields))
 
 
@@ -108,9 +111,9 @@ def test_a_library_and_a_kernel_do_not_both_compute_a_step(plan: Plan) -> None:
 def test_a_library_computes_problems_of_one_size(bundle: PlanBundle) -> None:
     """Without a constant there is no layout, and nothing is asked of weights."""
     (step,) = bundle.plan.steps
-    choice = replace(CALL, layout=None)
-    called = replace(bundle.plan, steps=(replace(step, choice=choice, launches=()),), kernels={})
-    with pytest.raises(PlanError, match=r"choice.configuration: its size n is free"):
+    step = replace(step, candidate=CALL, launches=())
+    called = replace(bundle.plan, steps=(step,), kernels={})
+    with pytest.raises(PlanError, match=r"candidate.configuration: its size n is free"):
         check_plan(called)
     fixed = {name: replace(value, leading=ROWS) for name, value in called.values.items()}
     ports = {
@@ -123,3 +126,9 @@ def test_a_library_computes_problems_of_one_size(bundle: PlanBundle) -> None:
     whole = {name: Buffer(name, 64) for name in called.buffers}
     steps = (replace(called.steps[0], operator=operator),)
     check_plan(replace(called, free={}, values=fixed, buffers=whole, steps=steps, **ports))
+
+
+def test_a_kernels_scratch_memory_is_what_its_launches_say(bundle: PlanBundle) -> None:
+    (step,) = bundle.plan.steps
+    with pytest.raises(PlanError, match=r"workspace_bytes: 4096, and no library asks for it"):
+        check_plan(replace(bundle.plan, steps=(replace(step, workspace_bytes=4096),)))

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from wpk.build.compiled import CompiledKernel
+from wpk.build.pool import Compilation
 from wpk.build.resources import KernelResources
 from wpk.dtypes import DType, Precision
+from wpk.errors import CompileError
 from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
 from wpk.launch import InputArgument, Launch, OutputArgument
@@ -15,6 +18,7 @@ from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems import Epilogue, Matmul, Tensor
 from wpk.schedules.template import Constraint, Schedule, ScheduleTemplate
 from wpk.targets.target import Target
+from wpk.trial import Status
 
 
 @dataclass(frozen=True)
@@ -149,9 +153,17 @@ class DummyCompiler:
     def __post_init__(self) -> None:
         self.rounds: list[list[str]] = []
 
-    def __call__(self, sources: Sequence[KernelSource]) -> dict[str, KernelResources | str]:
+    def compile(self, sources: Sequence[KernelSource]) -> list[Compilation]:
         self.rounds.append([source.text for source in sources])
-        return {source.digest: self.rule(source.text) for source in sources}
+        return [self._compilation(source) for source in sources]
+
+    def _compilation(self, source: KernelSource) -> Compilation:
+        answer = self.rule(source.text)
+        if isinstance(answer, str):
+            error = CompileError(answer, fix="")
+            return Compilation(source, Status.COMPILE_FAILED, None, error, 0.0, cached=False)
+        kernel = CompiledKernel(source.digest, source.entry, "sm_90a", "none", b"", answer, "")
+        return Compilation(source, Status.OK, kernel, None, 0.0, cached=False)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from wpk.emulator.mode import GUARDED
 from wpk.execution import Device
 from wpk.kernel_source import KernelSource
 from wpk.libraries.cpu import CpuProcess
-from wpk.search.models.static_search import Prepared
+from wpk.search.models.static_search import Shortlists
 from wpk.trial import Status
 
 LAUNCH_SECONDS = 60.0
@@ -45,16 +45,16 @@ class Warm:
 
     def __enter__(self) -> "Warm":
         """Change the pipeline."""
-        ranked = Prepared.finalists
+        ranked = Shortlists.finalists
 
-        def few(self: Prepared, first: int = 0, count: int = self._finalists) -> object:
+        def few(self: Shortlists, first: int = 0, count: int = self._finalists) -> object:
             return ranked(self, first, count)
 
         self._patches = [
             patch.object(wpk.pipeline, "CompilePool", self._compile_pool),
             patch.object(wpk.pipeline, "open_for_checks", lambda _: nullcontext(self.device())),
             patch.object(model_search, "FINALISTS", self._finalists),
-            patch.object(Prepared, "finalists", few),
+            patch.object(Shortlists, "finalists", few),
         ]
         for each in self._patches:
             each.start()

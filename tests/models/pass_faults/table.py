@@ -28,6 +28,7 @@ from wpk.emulator.child import EmulatorProcess
 from wpk.lowering.model import lower_model
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
+from wpk.search.loop.choices import of_models
 from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
 
@@ -41,9 +42,10 @@ def found_by(fault: Fault, folder: Path) -> tuple[bool, bool, bool]:
         lowered = lower_model(path, {}, fault.precision)
         proof = prove_passes(lowered, Scope(), silent)
         problems = [operator.problem for operator in lowered.program.operators]
-        found = search_model(problems, TEMPLATES, target, pool.compile, silent)
+        choices = of_models(search_model(problems, TEMPLATES, target, pool.compile, silent))
         setting = Setting(target, fault.precision, provenance(path, lowered, {}, ()))
-        outcome = verify(assemble(lowered.program, found, setting), proof, device, silent)
+        kernels = choices.implementations, choices.kernels
+        outcome = verify(assemble(lowered.program, *kernels, setting), proof, device, silent)
     return (
         any(check.failed for check in outcome.passes),
         any(each.check.failed for each in outcome.operators),

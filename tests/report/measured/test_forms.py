@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from candidates import kernel
 
 from wpk.errors import EngineError
 from wpk.plan.codec import decode
@@ -30,7 +31,7 @@ from wpk.report.markdown import markdown_text
 from wpk.report.measured import curve_name
 from wpk.report.terminal import operator_source, summary
 
-CHOSEN = Contestant("conv_mma", "1", (("stages", 3),), False, 7.125e-6, 7.0e-6, 7.2e-6, 33, True)
+CHOSEN = Contestant(kernel("conv_mma", (("stages", 3),)), 7.125e-6, 7.0e-6, 7.2e-6, 33, True)
 MEASURED = Measurement(
     CHOSEN,
     (),
@@ -107,7 +108,7 @@ def test_json_holds_every_measured_fact(measured_facts: ReportFacts) -> None:
 def test_a_library_step_has_no_launches_registers_or_source(
     measured: PlanBundle, measured_facts: ReportFacts
 ) -> None:
-    (operator,) = (each for each in measured_facts.operators if each.is_library)
+    (operator,) = (each for each in measured_facts.operators if not each.launches)
     lines = summary(measured.plan).splitlines()
     line = next(each for each in lines if each.startswith(operator.name))
     assert line.split().count(DASH) == 6  # estimate, registers, shared, runs, source, CPU

@@ -11,6 +11,7 @@ import pytest
 from wpk.device.facts import DeviceFacts
 from wpk.device.presence import GpuFacts
 from wpk.errors import EngineError, TargetError, WpkError
+from wpk.options import SearchOptions
 from wpk.search.loop import measuring
 from wpk.search.loop.budget import EFFORTS, Budget
 from wpk.search.loop.measuring import plan_tuning, target_here
@@ -37,7 +38,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Callable[[GpuFacts | None], None]:
 
 def test_auto_measures_where_the_target_is_here(here: Callable[..., None]) -> None:
     here(H200)
-    tuning = plan_tuning(find_target("h200"), "auto", 2, "30m", 7, STORE)
+    tuning = plan_tuning(find_target("h200"), SearchOptions("auto", 2, "30m", 7), STORE)
     assert tuning is not None
     assert (tuning.searcher, tuning.effort, tuning.seed) == ("auto", EFFORTS[2], 7)
     assert tuning.budget == Budget(seconds=1800.0)
@@ -46,17 +47,17 @@ def test_auto_measures_where_the_target_is_here(here: Callable[..., None]) -> No
 @pytest.mark.parametrize("target", ["h100", "a100"])
 def test_auto_does_not_measure_for_another_gpu(here: Callable[..., None], target: str) -> None:
     here(H200)
-    assert plan_tuning(find_target(target), "auto", 1, None, 0, STORE) is None
+    assert plan_tuning(find_target(target), SearchOptions("auto", 1, None, 0), STORE) is None
 
 
 def test_a_searcher_by_name_needs_the_gpu(here: Callable[..., None]) -> None:
     here(H200)
     with pytest.raises(EngineError, match=r"is NVIDIA H200 .* and the plan is for a100"):
-        plan_tuning(find_target("a100"), "genetic", 1, None, 0, STORE)
+        plan_tuning(find_target("a100"), SearchOptions("genetic", 1, None, 0), STORE)
     here(None)
     with pytest.raises(EngineError, match="there is none"):
-        plan_tuning(find_target("h200"), "genetic", 1, None, 0, STORE)
-    assert plan_tuning(find_target("h200"), "auto", 1, None, 0, STORE) is None
+        plan_tuning(find_target("h200"), SearchOptions("genetic", 1, None, 0), STORE)
+    assert plan_tuning(find_target("h200"), SearchOptions("auto", 1, None, 0), STORE) is None
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_refuses_what_it_cannot_understand(
 ) -> None:
     here(H200)
     with pytest.raises(WpkError, match=what):
-        plan_tuning(find_target("h200"), search, effort, budget, 0, STORE)
+        plan_tuning(find_target("h200"), SearchOptions(search, effort, budget), STORE)
 
 
 def test_the_target_here_is_the_one_of_that_name(here: Callable[..., None]) -> None:
@@ -95,6 +96,6 @@ def test_a_gpu_that_is_not_what_the_table_says_is_named(
     for facts, said in [(same, []), (replace(same, l2_bytes=30 << 20), ["31457280 bytes of L2"])]:
         caplog.clear()
         here(replace(H200, facts=facts))
-        plan_tuning(target, "auto", 1, None, 0, STORE)
+        plan_tuning(target, SearchOptions("auto", 1, None, 0), STORE)
         assert len(caplog.messages) == len(said)
         assert all(words in caplog.text for words in said)

@@ -12,6 +12,7 @@ import pytest
 from dummy_gpu import DummyGpu
 
 from wpk.assembly.assemble import Setting, assemble
+from wpk.assembly.evidence import EvidenceBook, with_evidence
 from wpk.bench.cases import Case, Cases
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
@@ -23,6 +24,7 @@ from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.execution import BoundLaunch, Work
 from wpk.lowering.model import LoweredModel, lower_model
+from wpk.options import BuildOptions, SearchOptions
 from wpk.plan.plan import PlanBundle
 from wpk.plan.plan_file import read_plan, write_plan
 from wpk.plan.provenance import Provenance
@@ -30,14 +32,17 @@ from wpk.problems import Problem
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop.budget import Effort
+from wpk.search.loop.choices import Choices, of_models
+from wpk.search.loop.evidence import evidence_of
 from wpk.search.loop.model_tuning import (
-    Means,
-    Tuning,
     clock_without,
     deciding_regime,
     tune_model,
 )
-from wpk.search.models.model_search import Found, search_model
+from wpk.search.loop.runs import entered
+from wpk.search.loop.tuning import Equipment, Tuning
+from wpk.search.models.model_search import search_model
+from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target
 from wpk.trial import Regime
 
@@ -74,34 +79,41 @@ class Bench:
         problems = [operator.problem for operator in self.lowered.program.operators]
         with self.pool:
             self.found = search_model(problems, TEMPLATES, TARGET, self.pool.compile, silent)
-        self.static = assemble(self.lowered.program, self.found, self.setting)
+        self.static = self.plan(of_models(self.found))
 
-    def tune(self, tell: Progress = silent, **changes: object) -> tuple[Found, PlanBundle]:
+    def plan(self, choices: Choices) -> PlanBundle:
+        program, made = self.lowered.program, choices.implementations
+        bundle = assemble(program, made, choices.kernels, self.setting)
+        return with_evidence(bundle, EvidenceBook(evidence_of(bundle.plan, choices)))
+
+    def tune(self, tell: Progress = silent, **changes: object) -> tuple[Choices, PlanBundle]:
         gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
         tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
         measured.clear()
         problems = [step.operator.problem for step in self.static.plan.steps]
+        how = replace(tuning, **changes)  # type: ignore[arg-type]
+        request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
         with (
             self.pool,
             GpuLease(lambda: DummyGpu(_clock)) as lease,  # type: ignore[arg-type,return-value]
             Offers(lease, problems) as offers,
+            entered(how, request) as (limited, run),
         ):
-            means = Means(self.pool.submit, lease, offers)
-            how = replace(tuning, **changes)  # type: ignore[arg-type]
-            given = self.lowered, self.static.plan, self.found, self.setting
-            found = tune_model(*given, means, how, tell)
-        return found, assemble(self.lowered.program, found, self.setting)
+            equipment = Equipment(self.pool.submit, lease, offers)
+            given = self.lowered, self.static.plan, self.found, TARGET
+            choices = tune_model(*given, equipment, limited, run, tell)
+        return choices, self.plan(choices)
 
 
 def test_only_the_operators_that_are_named_are_measured(bench: Bench, tmp_path: Path) -> None:
     first, other = bench.lowered.program.operators
     found, bundle = bench.tune(operators=(f"{first.name[:-1]}?",), store=tmp_path / "t.sqlite")
-    assert set(found.tuned) == {first.problem}
+    assert set(found.results) == {first.problem}
     named, left = bundle.plan.steps
     assert named.evidence.measurement is not None
     assert left.evidence.measurement is None
-    assert left.choice == bench.static.plan.steps[1].choice
-    assert found.choices[other.problem] is bench.found.choices[other.problem]
+    assert left.candidate == bench.static.plan.steps[1].candidate
+    assert found.schedules[other.problem] is bench.found.kernels[other.problem]
 
 
 def test_a_pattern_that_matches_no_operator_is_refused_naming_them(bench: Bench) -> None:
@@ -148,16 +160,16 @@ def test_the_fastest_that_was_measured_is_chosen_and_the_plan_says_so(
     bench: Bench, tmp_path: Path
 ) -> None:
     found, bundle = bench.tune()
-    assert set(found.tuned) == {step.operator.problem for step in bundle.plan.steps}
+    assert set(found.results) == {step.operator.problem for step in bundle.plan.steps}
     for step in bundle.plan.steps:
-        tuned, measured = found.tuned[step.operator.problem], step.evidence.measurement
+        tuned, measured = found.results[step.operator.problem], step.evidence.measurement
         assert measured is not None
         assert measured.trials == EFFORT.trials
         assert measured.failed == 0
-        costs = [each.trial.cost for each in tuned.tried]
+        costs = [each.cost for each in tuned.tried]
         assert measured.median_seconds == min(costs)
-        static = bench.found.choices[step.operator.problem].finalist
-        assert any(t.trial.schedule == static.scored.schedule.parameters() for t in tuned.tried)
+        static = bench.found.kernels[step.operator.problem].finalist
+        assert any(trial.candidate == static.candidate for trial in tuned.tried)
         assert measured.regime == "warm"
     write_plan(tmp_path / "tuned.plan", bundle)
     assert read_plan(tmp_path / "tuned.plan").plan == bundle.plan
@@ -168,7 +180,7 @@ def test_the_same_again_measures_nothing_and_chooses_the_same(bench: Bench) -> N
     _, first = bench.tune()
     _, second = bench.tune()
     assert not measured
-    assert [s.choice for s in second.plan.steps] == [s.choice for s in first.plan.steps]
+    assert [s.candidate for s in second.plan.steps] == [s.candidate for s in first.plan.steps]
     assert [s.evidence for s in second.plan.steps] == [s.evidence for s in first.plan.steps]
 
 

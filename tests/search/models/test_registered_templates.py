@@ -29,7 +29,7 @@ from wpk.problems.normalisation import NormKind
 from wpk.problems.pooling import PoolKind
 from wpk.problems.reduction import ReduceKind
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.models.static_search import prepare
+from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")
@@ -225,10 +225,10 @@ CARRIED = [
 @pytest.mark.parametrize("problem", CARRIED)
 def test_a_problem_is_prepared_in_time_with_scores_between_0_and_1(problem: Any) -> None:
     start = time.perf_counter()
-    prepared = prepare(problem, TEMPLATES, H200)
+    prepared = shortlist_all(problem, TEMPLATES, H200)
     seconds = time.perf_counter() - start
-    for each in prepared.shortlists:
-        assert all(0 < scored.score <= 1 and 0 <= scored.pul <= 1 for scored in each.ranked)
+    for each in prepared.templates:
+        assert all(0 < scored.score <= 1 for scored in each.ranked)
     assert seconds < 3  # 0.3 s is the goal on an idle machine; this one may be busy
 
 
@@ -239,7 +239,7 @@ def test_the_score_keeps_a_schedule_near_the_best_estimate(problem: Any, templat
     _, columns = template.space(problem, H200)
     limit = bound(problem, H200)
     best = estimate(template.work(problem, columns, H200), limit, H200).min()
-    (mine,) = (s for s in prepare(problem, [template], H200).shortlists)
+    (mine,) = (s for s in shortlist_all(problem, [template], H200).templates)
     assert mine.ranked[0].estimate <= 4 / 3 * best * _wide_loads(mine)
 
 

@@ -14,6 +14,7 @@ from wpk.search.store.store import TuningStore
 WRITER = """
 import sys
 from pathlib import Path
+from wpk.candidate import Candidate, Maker
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.problems import Epilogue, Matmul, Tensor
@@ -27,13 +28,14 @@ problem = Matmul(
     a=Tensor(DType.FP32, (0, 0, 8, 1)), b=Tensor(DType.FP32, (0, 0, 8, 1)), b_constant=True,
     y=Tensor(DType.FP32, (0, 0, 8, 1)), epilogue=Epilogue(),
 )
-key = StoreKey(problem, "tiled", "1", Setup("h200", "sm_90a", "nvrtc", "580"))
+key = StoreKey(problem, Maker("tiled", "1"), Setup("h200", "sm_90a", "nvrtc", "580"))
 with TuningStore(path) as store:
-    run = store.begin_run(["writer", str(writer)], seed=writer)
+    run = store.begin_run(seed=writer)
     print("ready", flush=True)
     sys.stdin.readline()
     for number in range(count):
-        trial = Trial((("writer", writer), ("number", number)), Status.OK, (1e-6,))
+        candidate = Candidate(key.maker, (("writer", writer), ("number", number)))
+        trial = Trial(candidate, Status.OK, (1e-6,))
         store.record(run.id, key, trial, Regime.COLD)
         print(number, flush=True)  # from here on it must not be lost
 """

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from candidates import kernel
 
+from wpk.options import BuildOptions, SearchOptions
 from wpk.problems import Matmul
 from wpk.search.store.key import Setup, StoreKey
 from wpk.search.store.lookup import look_up
@@ -15,7 +17,7 @@ from wpk.search.store.records import RunRequest, RunState, Stage
 from wpk.search.store.schema import StoreError
 from wpk.search.store.store import TuningStore
 from wpk.search.store.summary import summarize
-from wpk.search.store.transfer import Imported, export_lines, import_lines
+from wpk.search.store.transfer import ImportCounts, export_lines, import_lines
 from wpk.trial import Regime, Status, Trial
 
 SETUP = Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65")
@@ -24,17 +26,33 @@ HERE = ("h200", "sm_90a")
 
 @pytest.fixture
 def key(make_product: Callable[[int, int, int], Matmul]) -> StoreKey:
-    return StoreKey(make_product(64, 32, 16), "tiled", "1", SETUP)
+    return StoreKey(make_product(64, 32, 16), kernel("tiled", version="1").maker, SETUP)
 
 
 @pytest.fixture
 def lines(tmp_path: Path, key: StoreKey) -> list[str]:
     """An export: a run, a problem, three trials."""
     with TuningStore(tmp_path / "source.sqlite") as store:
-        run = store.begin_run(["wpk", "optimize", "größe.onnx"], seed=1)
-        store.record(run.id, key, Trial((("m", 8),), Status.OK, (0.1 + 0.2, 1e-7)), Regime.COLD)
-        store.record(run.id, key, Trial((("m", 8),), Status.OK, (0.3,)), Regime.WARM, Stage.FINAL)
-        store.record(run.id, key, Trial((("m", 9),), Status.TIMED_OUT, (), "5 s"), Regime.COLD)
+        run = store.begin_run(seed=1)
+        store.record(
+            run.id,
+            key,
+            Trial(kernel("tiled", (("m", 8),)), Status.OK, (0.1 + 0.2, 1e-7)),
+            Regime.COLD,
+        )
+        store.record(
+            run.id,
+            key,
+            Trial(kernel("tiled", (("m", 8),)), Status.OK, (0.3,)),
+            Regime.WARM,
+            Stage.FINAL,
+        )
+        store.record(
+            run.id,
+            key,
+            Trial(kernel("tiled", (("m", 9),)), Status.TIMED_OUT, (), "5 s"),
+            Regime.COLD,
+        )
         return list(export_lines(store))
 
 
@@ -47,8 +65,8 @@ def store(tmp_path: Path) -> Iterator[TuningStore]:
 def test_an_import_holds_what_was_exported(
     store: TuningStore, lines: list[str], key: StoreKey
 ) -> None:
-    assert import_lines(store, lines, "t.jsonl", HERE) == Imported(3, 0)
-    assert look_up(store, key, Regime.COLD).known[0].trial.seconds == (0.1 + 0.2, 1e-7)
+    assert import_lines(store, lines, "t.jsonl", HERE) == ImportCounts(3, 0)
+    assert look_up(store, key, Regime.COLD).histories[0].trial.seconds == (0.1 + 0.2, 1e-7)
     (run,) = store.runs()
     assert run.state is RunState.INTERRUPTED  # it runs, but not here
     assert list(export_lines(store))[2:] == lines[2:]
@@ -56,12 +74,12 @@ def test_an_import_holds_what_was_exported(
 
 def test_importing_again_adds_nothing(store: TuningStore, lines: list[str]) -> None:
     import_lines(store, lines, "t.jsonl", HERE)
-    assert import_lines(store, lines, "t.jsonl", HERE) == Imported(0, 3)
+    assert import_lines(store, lines, "t.jsonl", HERE) == ImportCounts(0, 3)
 
 
 def test_the_header_tells_schema_version_and_targets(lines: list[str]) -> None:
     header = json.loads(lines[0])
-    assert header["tuning_store"] == 4
+    assert header["tuning_store"] == 5
     assert header["targets"] == [["h200", "sm_90a"]]
     assert (header["runs"], header["problems"], header["trials"]) == (1, 1, 3)
 
@@ -69,33 +87,53 @@ def test_the_header_tells_schema_version_and_targets(lines: list[str]) -> None:
 def test_lines_of_the_first_schema_are_imported(lines: list[str], tmp_path: Path) -> None:
     header, run = json.loads(lines[0]), json.loads(lines[1])
     del run["run"]["request"]
+    run["run"]["argv"] = ["wpk", "optimize"]
     trials = [json.loads(line) for line in lines[3:]]
     for each in trials:
         del each["trial"]["searcher"]
     old = [json.dumps({**header, "tuning_store": 1}), json.dumps(run), lines[2]]
     old += map(json.dumps, trials)
     with TuningStore(tmp_path / "other.sqlite") as other:
-        assert import_lines(other, old, "old.jsonl", HERE) == Imported(3, 0)
+        assert import_lines(other, old, "old.jsonl", HERE) == ImportCounts(3, 0)
         assert other.runs()[0].request is None
 
 
 def test_runs_of_the_third_schema_left_no_template_out(store: TuningStore, tmp_path: Path) -> None:
-    request = RunRequest("m.onnx", "0" * 64, "h200", "fp16", {}, (), (), "ppo", 1, None, ())
-    store.begin_run(["wpk"], 0, request)
+    build = BuildOptions("h200", "fp16", skip_passes=("layout",))
+    request = RunRequest("m.onnx", "0" * 64, build, SearchOptions("ppo", seed=5))
+    store.begin_run(5, request)
     header, run = map(json.loads, export_lines(store))
-    del run["run"]["request"]["skipped_templates"]
-    old = [json.dumps({**header, "tuning_store": 3}), json.dumps(run)]
+    run["run"] |= {
+        "argv": ["wpk", "optimize", "m.onnx"],
+        "request": {
+            "model": "m.onnx",
+            "model_digest": "0" * 64,
+            "target": "h200",
+            "precision": "fp16",
+            "shapes": {},
+            "skipped_passes": ["layout"],
+            "searcher": "ppo",
+            "effort": 1,
+            "budget": None,
+            "operators": [],
+        },
+    }
+
+    def lines_of(schema: int) -> list[str]:
+        return [json.dumps({**header, "tuning_store": schema}), json.dumps(run)]
+
     with TuningStore(tmp_path / "other.sqlite") as other:
-        import_lines(other, old, "old.jsonl", HERE)
+        import_lines(other, lines_of(3), "old.jsonl", HERE)
         assert other.runs()[0].request == request
-        now = [json.dumps(header), json.dumps(run)]
         with pytest.raises(StoreError, match=r"run\.request\.skipped_templates: missing"):
-            import_lines(other, now, "now.jsonl", HERE)
+            import_lines(other, lines_of(4), "older.jsonl", HERE)
+        with pytest.raises(StoreError, match=r"run\.argv: unknown field"):
+            import_lines(other, lines_of(5), "now.jsonl", HERE)
 
 
 def test_an_empty_store_is_exported_and_imported(store: TuningStore, tmp_path: Path) -> None:
     with TuningStore(tmp_path / "other.sqlite") as other:
-        assert import_lines(other, export_lines(store), "t.jsonl", HERE) == Imported(0, 0)
+        assert import_lines(other, export_lines(store), "t.jsonl", HERE) == ImportCounts(0, 0)
 
 
 def test_another_device_is_refused_naming_both(store: TuningStore, lines: list[str]) -> None:
@@ -127,7 +165,7 @@ def _edited(line: str, path: tuple[str, ...], value: Any) -> str:
 @pytest.mark.parametrize(
     ("number", "path", "value", "words"),
     [
-        (0, ("tuning_store",), 5, "has schema 5, this wpk reads 1 to 4"),
+        (0, ("tuning_store",), 6, "has schema 6, this wpk reads 1 to 5"),
         (0, ("trials",), 4, "line 6: is the last: 1 runs, 1 problems and 3 trials were read"),
         (0, ("targets",), [], "'h200', 'sm_90a'. is in no line before"),
         (1, ("run", "seed"), "1", "line 2: run.seed: expected int"),

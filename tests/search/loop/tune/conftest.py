@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from wpk.bench.request import Request
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Matmul
 from wpk.search.loop.budget import Effort
+from wpk.search.loop.result import TuningResult
+from wpk.search.loop.session import RunProgress, Session
+from wpk.search.loop.task import Contender, Task
 from wpk.search.loop.tune import tune
-from wpk.search.loop.tune_record import Contender, Progress, Request, Session, Task, Tuned
 from wpk.search.searchers.random_search import RandomSearch
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.store.key import Setup
@@ -78,10 +81,11 @@ class DummyRunner:
             yield self.spoil(request) or self.trial(request)
 
     def trial(self, request: Request) -> Trial:
-        columns = {name: np.asarray([value]) for name, value in request.schedule}
-        work = self._templates[request.template].work(request.problem, columns, TARGET)
+        columns = {n: np.asarray([value]) for n, value in request.candidate.configuration}
+        template = self._templates[request.candidate.maker.name]
+        work = template.work(request.problem, columns, TARGET)
         (seconds,) = estimate(work, bound(request.problem, TARGET), TARGET)
-        return Trial(request.schedule, Status.OK, (float(seconds), float(seconds)))
+        return Trial(request.candidate, Status.OK, (float(seconds), float(seconds)))
 
 
 class Bench:
@@ -91,7 +95,7 @@ class Bench:
         self.store, self.templates = store, templates
         self.clock = DummyClock()
         self.runner = DummyRunner(self.clock, templates)
-        self.progress: list[Progress] = []
+        self.progress: list[RunProgress] = []
         self.searchers = 0
         self.setup = Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65")
         self.effort = Effort(
@@ -110,10 +114,10 @@ class Bench:
             self.searchers += 1
             return RandomSearch(SearchSpace.of(problem, template, TARGET), seed)
 
-        return Contender(name, str(template.version), 1.0, search)
+        return Contender(template.maker, 1.0, search)
 
     def session(self, seed: int = 1, run: str = "", **changes: Any) -> Session:
-        entry = self.store.resume_run(run) if run else self.store.begin_run(["wpk"], seed)
+        entry = self.store.resume_run(run) if run else self.store.begin_run(seed)
         session = Session(
             self.store, entry, self.setup, Regime.COLD, self.effort, None, self.runner, self.clock
         )
@@ -131,7 +135,7 @@ class Bench:
             ).fetchone()
         return int(count)
 
-    def tune(self, tasks: Sequence[Task], **changes: Any) -> list[Tuned]:
+    def tune(self, tasks: Sequence[Task], **changes: Any) -> list[TuningResult]:
         return list(tune(tasks, self.session(**changes), self.progress.append).values())
 
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from wpk.bench.request import Request
+from wpk.candidate import Candidate
 from wpk.problems import Matmul
 from wpk.search.loop.budget import Budget
-from wpk.search.loop.problem_trials import Name
+from wpk.search.loop.result import Stop
+from wpk.search.loop.task import Contender, Task
 from wpk.search.loop.tune import in_order
 from wpk.search.loop.tune_problem import WINDOW
-from wpk.search.loop.tune_record import Contender, Request, Stop, Task
 from wpk.search.searchers.registry import SEARCHERS
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.store.records import Stage
@@ -59,7 +61,7 @@ def test_what_was_expected_of_a_problem_that_stops_is_dropped_and_counts_for_not
     make_bench: MakeBench, make_product: MakeProduct
 ) -> None:
     bench = make_bench()
-    bench.runner.spoil = lambda r: Trial(r.schedule, Status.OK, (1.0,))
+    bench.runner.spoil = lambda r: Trial(r.candidate, Status.OK, (1.0,))
     effort = replace(bench.effort, patience=5)
     (tuned,) = bench.tune([bench.task(make_product(512, 512, 512))], effort=effort)
     assert tuned.stop is Stop.NO_IMPROVEMENT
@@ -91,20 +93,20 @@ def test_what_would_be_compared_is_made_ready_and_dropped_where_it_is_overtaken(
     make_bench: MakeBench, make_product: MakeProduct
 ) -> None:
     bench = make_bench()
-    ready: dict[int, set[Name]] = {}  # before each final
+    ready: dict[int, set[Candidate]] = {}  # before each final
     costs = iter([9.0, 8.0, 7.0, 6.0, 5.0])
 
     def spoil(request: Request) -> Trial | None:
         if request.stage is Stage.FINAL:
-            ready[len(ready)] = {(r.template, r.schedule) for r in bench.runner.finals}
+            ready[len(ready)] = {r.candidate for r in bench.runner.finals}
             return None
-        return Trial(request.schedule, Status.OK, (next(costs),))
+        return Trial(request.candidate, Status.OK, (next(costs),))
 
     bench.runner.spoil = spoil
     task = bench.task(make_product(512, 512, 512))
     (tuned,) = bench.tune([task], budget=Budget(trials=5))
-    tried = [(each.template, each.trial.schedule) for each in tuned.tried]
-    assert [(r.template, r.schedule) for r in bench.runner.finals] == tried
+    tried = [each.candidate for each in tuned.tried]
+    assert [r.candidate for r in bench.runner.finals] == tried
     assert ready[0] == set(tried)  # each was among the best three when it had been tried
     assert bench.runner.waiting == []
 
@@ -195,7 +197,7 @@ def test_how_long_compiles_take_changes_nothing(
         slow = _Sleeping(bench.runner, 3, compiling, 0.0)
         bench.tune(tasks, bench=slow)
         slow.threads.shutdown()
-        asked = [(r.problem, r.template, r.schedule) for r in bench.runner.expected]
+        asked = [(r.problem, r.candidate) for r in bench.runner.expected]
         assert len(set(asked)) == len(asked)
         measured: list[Request] = bench.runner.requests
         return measured
@@ -207,7 +209,7 @@ def _searched(task: Task, bench: Any, name: str) -> Task:
     """The task, its spaces searched by a searcher of this name."""
 
     def begin(contender: Contender) -> Contender:
-        template = bench.templates[contender.template]
+        template = bench.templates[contender.template.name]
         space = SearchSpace.of(task.problem, template, find_target("h200"))
         return replace(contender, searcher=lambda seed: SEARCHERS[name](space, seed))
 

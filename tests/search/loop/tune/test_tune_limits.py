@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from wpk.bench.request import Request
 from wpk.problems import Matmul
 from wpk.search.loop.budget import Budget
+from wpk.search.loop.result import Stop
 from wpk.search.loop.tune import in_order, shares
-from wpk.search.loop.tune_record import Request, Stop
 from wpk.search.searchers.space import SearchSpace
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
@@ -23,7 +24,7 @@ def test_stops_near_the_bound_and_the_floor_of_a_launch(
 ) -> None:
     bench = make_bench()
     task = bench.task(make_product(512, 512, 512))
-    best = min(each.trial.cost for each in bench.tune([task])[0].tried)
+    best = min(each.cost for each in bench.tune([task])[0].tried)
     for floor, stop in ((best / 1.049, Stop.AT_BOUND), (best / 1.051, Stop.TRIALS_SPENT)):
         fresh = make_bench()
         (tuned,) = fresh.tune([replace(task, bound=0.0, floor=floor)])
@@ -34,7 +35,7 @@ def test_stops_near_the_bound_and_the_floor_of_a_launch(
 def test_stops_when_nothing_improves(make_bench: MakeBench, make_product: MakeProduct) -> None:
     bench = make_bench()
     times = iter([5.0, 4.0, *[3.99] * 100])  # the third is better by less than counts
-    bench.runner.spoil = lambda r: Trial(r.schedule, Status.OK, (next(times),))
+    bench.runner.spoil = lambda r: Trial(r.candidate, Status.OK, (next(times),))
     task = bench.task(make_product(512, 512, 512))
     (tuned,) = bench.tune([task], effort=replace(bench.effort, patience=14))
     assert tuned.stop is Stop.NO_IMPROVEMENT
@@ -44,7 +45,7 @@ def test_stops_when_nothing_improves(make_bench: MakeBench, make_product: MakePr
 def test_small_improvements_add_up(make_bench: MakeBench, make_product: MakeProduct) -> None:
     bench = make_bench()
     times = (5.0 * 0.996**number for number in range(1000))
-    bench.runner.spoil = lambda r: Trial(r.schedule, Status.OK, (next(times),))
+    bench.runner.spoil = lambda r: Trial(r.candidate, Status.OK, (next(times),))
     task = bench.task(make_product(512, 512, 512))
     (tuned,) = bench.tune([task], effort=replace(bench.effort, patience=4))
     assert tuned.stop is Stop.TRIALS_SPENT
@@ -58,7 +59,7 @@ def test_a_space_smaller_than_the_effort_is_exhausted(
     size = SearchSpace.of(problem, bench.templates["tiled"], find_target("h200")).size
     (tuned,) = bench.tune([bench.task(problem)], effort=replace(bench.effort, trials=1000))
     assert tuned.stop is Stop.EXHAUSTED
-    assert len({each.trial.schedule for each in tuned.tried}) == len(tuned.tried) == size
+    assert len({each.candidate.configuration for each in tuned.tried}) == len(tuned.tried) == size
 
 
 def test_problems_come_by_what_is_to_be_won(
@@ -130,7 +131,7 @@ def test_when_the_time_is_over_what_is_known_is_used(
     assert [each.compared for each in found] == [True, False]
     assert len(found[1].tried) == 20
     assert found[1].best is not None
-    assert found[1].best.trial.cost == min(each.trial.cost for each in found[1].tried)
+    assert found[1].best.cost == min(each.cost for each in found[1].tried)
 
 
 @pytest.mark.parametrize("budget", [Budget(seconds=5.0), Budget(trials=5)], ids=["time", "trials"])
@@ -146,7 +147,7 @@ def test_a_problem_of_which_all_failed_is_searched_until_something_runs(
         if request.problem != second.problem or len(wrong) == 12:
             return None
         wrong.append(request)
-        return Trial(request.schedule, Status.WRONG_RESULT)
+        return Trial(request.candidate, Status.WRONG_RESULT)
 
     bench.runner.spoil = spoil
     bench.runner.break_after = 1
@@ -165,10 +166,10 @@ def test_progress_tells_place_best_and_time_left(
     bench = make_bench()
     tasks = [bench.task(make_product(m, 512, 512)) for m in (512, 256)]
     bench.tune(tasks, budget=Budget(seconds=1000.0))
-    assert [(p.place, p.problems, p.tried, p.measured) for p in bench.progress] == [
-        *((1, 2, tried, tried) for tried in range(25)),
+    assert [(p.finished, p.problems, p.tried, p.measured) for p in bench.progress] == [
+        *((0, 2, tried, tried) for tried in range(25)),
         (1, 2, 24, 24),
-        *((2, 2, tried, 24 + tried) for tried in range(25)),
+        *((1, 2, tried, 24 + tried) for tried in range(25)),
         (2, 2, 24, 48),
     ]
     etas = [p.eta for p in bench.progress]

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from candidates import kernel, library_call
 
-from wpk.assembly.evidence import measurement_of
+from wpk.candidate import GENERATED, Candidate
 from wpk.errors import PlanError
 from wpk.plan.checks.whole_plan import check_plan
 from wpk.plan.measurement import (
-    GENERATED,
     Curve,
     EngineMeasurement,
     EngineVariant,
@@ -24,17 +24,22 @@ from wpk.plan.measurement import (
 )
 from wpk.plan.plan import Plan, PlanBundle
 from wpk.plan.plan_file import read_plan, write_plan
-from wpk.search.loop.tune_record import Stop, Tried, Tuned
+from wpk.search.loop.evidence import measurement_of
+from wpk.search.loop.result import Stop, TuningResult
 from wpk.trial import Regime, Status, Trial
 
 
-def ran(maker: str, number: int, *microseconds: float, searcher: str = "") -> Tried:
+def made_by(maker: str, number: int) -> Candidate:
+    return library_call(number) if maker == "cuDNN" else kernel(maker, number)
+
+
+def ran(maker: str, number: int, *microseconds: float, searcher: str = "") -> Trial:
     seconds = tuple(each / 1e6 for each in microseconds)
-    return Tried(maker, "1", Trial((("n", number),), Status.OK, seconds), searcher)
+    return Trial(made_by(maker, number), Status.OK, seconds, proposer=searcher)
 
 
-def failed(maker: str, number: int) -> Tried:
-    return Tried(maker, "1", Trial((("n", number),), Status.TIMED_OUT, (), "hangs"))
+def failed(maker: str, number: int) -> Trial:
+    return Trial(made_by(maker, number), Status.TIMED_OUT, (), "hangs")
 
 
 TRIED = (
@@ -51,10 +56,9 @@ FINALISTS = (ran("a", 7, 7.0, 7.2, 7.4), ran("a", 2, 7.8, 8.0, 8.2), ran("cuDNN"
 
 
 @pytest.fixture
-def tuned(bundle: PlanBundle) -> Tuned:
-    return Tuned(
+def tuned(bundle: PlanBundle) -> TuningResult:
+    return TuningResult(
         problem=bundle.plan.steps[0].operator.problem,
-        best=FINALISTS[0],
         compared=True,
         finalists=FINALISTS,
         tried=TRIED,
@@ -66,66 +70,68 @@ def tuned(bundle: PlanBundle) -> Tuned:
     )
 
 
-def measured_with(tuned: Tuned, maker: str = "a", number: int = 7) -> Measurement:
-    found = measurement_of(tuned, Regime.WARM, maker, (("n", number),))
+def measured_with(tuned: TuningResult, maker: str = "a", number: int = 7) -> Measurement:
+    found = measurement_of(tuned, Regime.WARM, made_by(maker, number))
     assert found is not None
     return found
 
 
-def test_the_choice_has_its_time_of_the_last_comparison(tuned: Tuned) -> None:
+def test_the_choice_has_its_time_of_the_last_comparison(tuned: TuningResult) -> None:
     measured = measured_with(tuned)
     chosen = measured.chosen
-    assert (chosen.maker, chosen.configuration, chosen.samples) == ("a", (("n", 7),), 3)
+    assert (chosen.candidate, chosen.samples) == (kernel("a", 7), 3)
     band = (chosen.low_seconds, chosen.median_seconds, chosen.high_seconds)
     assert band == pytest.approx((7e-6, 7.2e-6, 7.4e-6))
     assert chosen.side_by_side
-    assert not chosen.is_library
+    assert measured.is_generated
     assert measured.runner_up == measured.library
     assert measured.generated == chosen
     assert measured.library is not None
-    assert measured.library.is_library
+    assert measured.library.candidate == library_call(1)
     assert (measured.regime, measured.known) == ("warm", 2)
     assert measured.stop == "nothing improved for long"
     assert measured.lookups == tuned.lookups
     assert measured.refusals == tuned.refusals
 
 
-def test_another_candidate_than_the_fastest_may_be_the_choice(tuned: Tuned) -> None:
+def test_another_candidate_than_the_fastest_may_be_the_choice(tuned: TuningResult) -> None:
     measured = measured_with(tuned, "cuDNN", 1)
-    assert measured.chosen.is_library
+    assert not measured.is_generated
     assert measured.runner_up == measured.generated == measured_with(tuned).chosen
 
 
-def test_a_choice_that_was_no_finalist_has_the_time_that_the_search_saw(tuned: Tuned) -> None:
+def test_a_choice_that_was_no_finalist_has_the_time_that_the_search_saw(
+    tuned: TuningResult,
+) -> None:
     measured = measured_with(tuned, "b", 4)
     assert measured.chosen.median_seconds == 9.5e-6
     assert not measured.chosen.side_by_side
     assert len(measured.others) == 3
 
 
-def test_a_choice_that_was_never_timed_has_no_evidence(tuned: Tuned) -> None:
+def test_a_choice_that_was_never_timed_has_no_evidence(tuned: TuningResult) -> None:
     for maker, number in (("a", 3), ("a", 8), ("c", 7)):
-        assert measurement_of(tuned, Regime.WARM, maker, (("n", number),)) is None
+        assert measurement_of(tuned, Regime.WARM, made_by(maker, number)) is None
     nothing = replace(tuned, finalists=(), tried=(failed("a", 7),), library=())
-    assert measurement_of(nothing, Regime.WARM, "a", (("n", 7),)) is None
+    assert measurement_of(nothing, Regime.WARM, kernel("a", 7)) is None
 
 
-def test_a_family_without_a_finalist_shows_what_the_search_saw(tuned: Tuned) -> None:
+def test_a_family_without_a_finalist_shows_what_the_search_saw(tuned: TuningResult) -> None:
     measured = measured_with(replace(tuned, finalists=FINALISTS[:2]))
     assert measured.library is not None
     assert measured.library.median_seconds == 7.5e-6
     assert not measured.library.side_by_side
     own = measured_with(replace(tuned, finalists=FINALISTS[2:]), "cuDNN", 1)
     assert own.generated is not None
-    assert own.generated.configuration == (("n", 7),)
+    assert own.generated.candidate == kernel("a", 7)
     assert not own.generated.side_by_side
 
 
-def test_finalists_that_were_not_compared_say_so(tuned: Tuned) -> None:
+def test_finalists_that_were_not_compared_say_so(tuned: TuningResult) -> None:
     assert not measured_with(replace(tuned, compared=False)).chosen.side_by_side
 
 
-def test_trials_are_counted_by_family_and_status(tuned: Tuned) -> None:
+def test_trials_are_counted_by_family_and_status(tuned: TuningResult) -> None:
     measured = measured_with(tuned)
     assert measured.tallies == (
         Tally(GENERATED, {"ok": 6, "timed_out": 1}),
@@ -134,7 +140,7 @@ def test_trials_are_counted_by_family_and_status(tuned: Tuned) -> None:
     assert (measured.trials, measured.failed) == (10, 2)
 
 
-def test_curves_hold_improvements_of_each_template_and_searcher(tuned: Tuned) -> None:
+def test_curves_hold_improvements_of_each_template_and_searcher(tuned: TuningResult) -> None:
     points = {(c.maker, c.searcher): c.points for c in measured_with(tuned).curves}
     assert points == {
         ("a", "genetic"): ((1, 9e-6), (5, 8.5e-6), (7, 7e-6)),
@@ -143,7 +149,7 @@ def test_curves_hold_improvements_of_each_template_and_searcher(tuned: Tuned) ->
     }
 
 
-def test_a_speedup_has_the_band_that_both_medians_allow(tuned: Tuned) -> None:
+def test_a_speedup_has_the_band_that_both_medians_allow(tuned: TuningResult) -> None:
     measured = measured_with(tuned)
     assert measured.library is not None
     ratio = measured.chosen.speedup_over(measured.library)
@@ -159,7 +165,7 @@ def test_a_band_around_1_tells_nothing_apart(low: float, high: float, apart: boo
     assert Ratio((low + high) / 2, low, high).beyond_noise is apart
 
 
-def measured_plan(bundle: PlanBundle, tuned: Tuned) -> Plan:
+def measured_plan(bundle: PlanBundle, tuned: TuningResult) -> Plan:
     first, *rest = bundle.plan.steps
     measured = replace(measured_with(tuned), in_engine_seconds=0.0)
     evidence = replace(first.evidence, measurement=measured)
@@ -169,7 +175,9 @@ def measured_plan(bundle: PlanBundle, tuned: Tuned) -> Plan:
     return replace(bundle.plan, steps=steps, measurement=engine)
 
 
-def test_measurements_survive_the_file(bundle: PlanBundle, tuned: Tuned, tmp_path: Path) -> None:
+def test_measurements_survive_the_file(
+    bundle: PlanBundle, tuned: TuningResult, tmp_path: Path
+) -> None:
     plan = measured_plan(bundle, tuned)
     write_plan(tmp_path / "measured.plan", replace(bundle, plan=plan))
     assert read_plan(tmp_path / "measured.plan").plan == plan
@@ -197,7 +205,10 @@ def spoil_chosen(measured: Measurement, **fields: float) -> Measurement:
     ],
 )
 def test_a_plan_with_impossible_times_is_refused(
-    bundle: PlanBundle, tuned: Tuned, change: Callable[[Measurement], Measurement], words: str
+    bundle: PlanBundle,
+    tuned: TuningResult,
+    change: Callable[[Measurement], Measurement],
+    words: str,
 ) -> None:
     plan = measured_plan(bundle, tuned)
     (step,) = plan.steps
@@ -206,7 +217,7 @@ def test_a_plan_with_impossible_times_is_refused(
         check_plan(replace(plan, steps=(replace(step, evidence=evidence),)))
 
 
-def test_a_plan_may_have_counted_and_seen_nothing(bundle: PlanBundle, tuned: Tuned) -> None:
+def test_a_plan_may_have_counted_and_seen_nothing(bundle: PlanBundle, tuned: TuningResult) -> None:
     plan = measured_plan(bundle, tuned)
     (step,) = plan.steps
     tallies = (Tally("a", {}), Tally("b", {"ok": 0}))
@@ -228,7 +239,7 @@ def test_a_plan_may_have_counted_and_seen_nothing(bundle: PlanBundle, tuned: Tun
     ],
 )
 def test_a_plan_whose_engines_refer_to_nothing_is_refused(
-    bundle: PlanBundle, tuned: Tuned, fields: dict[str, Any], words: str
+    bundle: PlanBundle, tuned: TuningResult, fields: dict[str, Any], words: str
 ) -> None:
     plan = measured_plan(bundle, tuned)
     assert plan.measurement is not None
