@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from silent_models import AMPLIFIES, save_silent
+from support.networks.silent_models import AMPLIFIES, save_silent
 
 import wpk.engine.bindings
 from wpk.checks.in_turn import executes_all

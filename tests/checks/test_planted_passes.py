@@ -12,10 +12,10 @@ import onnx
 import onnx_graphsurgeon as gs
 import onnxruntime
 import pytest
-from faulty_passes import Fault, planted
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
-from pass_faults.kit import KIT
+from support.faults.faulty_passes import Fault, planted
+from support.faults.graph_passes.kit import KIT
 
 from wpk.dtypes import Precision
 from wpk.errors import VerificationError

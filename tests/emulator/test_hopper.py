@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from hopper_example import Example, run
-from hopper_examples import examples
-from hopper_products import gemms
+from support.hopper.catalogue import examples
+from support.hopper.example import Example, run
+from support.hopper.products import gemms
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.emulator.emulator import Emulator

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hopper_example import Example, run
-from hopper_examples import examples
-from hopper_products import gemms, shared_gemms
+from support.hopper.catalogue import examples
+from support.hopper.example import Example, run
+from support.hopper.products import gemms, shared_gemms
 
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cudnn_candidates import make_ready
-from fused_convolutions import BIAS, CONVOLUTIONS, RESIDUAL, fused_convolution
+from support.problems.cudnn_candidates import make_ready
+from support.problems.fused_convolutions import BIAS, CONVOLUTIONS, RESIDUAL, fused_convolution
 
 from wpk.device.cuda import CudaDevice
 from wpk.dtypes import DType, Precision

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from early_chains import Bench
-from early_kernels import CASES, LARGER, Case, Fault, Faulty, schedule
+from support.launches.early_chains import Bench
+from support.launches.early_kernels import CASES, LARGER, Case, Fault, Faulty, schedule
 
 from wpk.device.cuda import CudaDevice
 from wpk.schedules.registry import TEMPLATE_OF

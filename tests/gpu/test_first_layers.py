@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from first_layers import CASES, channels_last, first_layer
+from support.problems.first_layers import CASES, channels_last, first_layer
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.device.cuda import CudaDevice

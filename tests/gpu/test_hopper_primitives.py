@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from hopper_example import Array, Edits, Example, run
-from hopper_examples import examples
-from hopper_on_gpu import OtherProcess
+from support.hopper.catalogue import examples
+from support.hopper.example import Array, Edits, Example, run
+from support.hopper.on_gpu import OtherProcess
 
 from wpk.device.cuda import CudaDevice
 from wpk.emulator.emulator import Emulator

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fp32_operands import OPERANDS, OWN, activations, errors, fused_chain, leaning
-from warpgroup_layers import limited
-from warpgroup_steps import Step, Tile, operands, operands_of, template
+from support.launches.warpgroup_steps import Step, Tile, operands, operands_of, template
+from support.numbers.fp32_operands import OPERANDS, OWN, activations, errors, fused_chain, leaning
+from support.problems.warpgroup_layers import limited
 
 from wpk.device.cuda import CudaDevice
 from wpk.dtypes import DType, Precision

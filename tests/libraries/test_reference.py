@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pytest
-from attention_problems import attention
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
+from support.problems.attentions import attention
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, Scalar, apply

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compiled_units import assert_compiles_as_modelled
-from warpgroup_layers import BIAS, TAPS, convolution, image, limited
+from support.machine_code.compiled_units import assert_compiles_as_modelled
+from support.problems.warpgroup_layers import BIAS, TAPS, convolution, image, limited
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
 from wpk.dtypes import DType, Precision

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from disassembly import listing
-from planted import plant
-from products_in_flight import products_from_registers, touched_in_flight
-from warpgroup_layers import convolution, image
+from support.faults.planted import plant
+from support.machine_code.disassembly import listing
+from support.machine_code.products_in_flight import products_from_registers, touched_in_flight
+from support.problems.warpgroup_layers import convolution, image
 
 from wpk.build.compiled import CompiledKernel
 from wpk.build.nvrtc import load_nvrtc

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from disassembly import listing
-from planted import plant
+from support.faults.planted import plant
+from support.machine_code.disassembly import listing
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
 from wpk.dtypes import DType, Precision

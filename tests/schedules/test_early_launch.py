@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from early_kernels import CASES, Case, Fault, Faulty, operands, schedule
 from numpy.typing import NDArray
+from support.launches.early_kernels import CASES, Case, Fault, Faulty, operands, schedule
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
 from wpk.emulator.errors import EmulatorError

@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_layers import BIAS, TAIL, TAPS, across, at, convolution, image, matmul
+from support.problems.warpgroup_layers import (
+    BIAS,
+    TAIL,
+    TAPS,
+    across,
+    at,
+    convolution,
+    image,
+    matmul,
+)
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, Scalar, apply

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fp32_operands import OPERANDS, OWN, SIZE, Array, errors, fused_chain, normal
-from warpgroup_steps import Step, operands_of
+from support.launches.warpgroup_steps import Step, operands_of
+from support.numbers.fp32_operands import OPERANDS, OWN, SIZE, Array, errors, fused_chain, normal
 
 from wpk.dtypes import DType, Precision
 from wpk.emulator.emulator import Emulator

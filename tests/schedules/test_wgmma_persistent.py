@@ -6,8 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_layers import across, at, convolution, image, in_precisions, limited, matmul
-from warpgroup_problems import dense, resnet
+from support.problems.network_layers import dense, resnet
+from support.problems.warpgroup_layers import (
+    across,
+    at,
+    convolution,
+    image,
+    in_precisions,
+    limited,
+    matmul,
+)
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.dims import evaluate

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from warpgroup_problems import dense, image, resnet
+from support.problems.network_layers import dense, image, resnet
 
 from wpk.dtypes import DType, Precision
 from wpk.problems import Tensor

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_problems import dense, resnet
+from support.problems.network_layers import dense, resnet
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
 from wpk.build.tensor_cores import count_tensor_core_instructions

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from processes import children, interrupt, start_program
+from support.devices.processes import children, interrupt, start_program
 
 from wpk.build.pool import Compilation
 from wpk.dtypes import DType, Precision
@@ -205,9 +205,8 @@ with CompilePool("sm_90a", cache=KernelCache(Path(FOLDER)), workers=2) as pool:
 def test_whatever_ends_it_ends_every_process_at_once(
     tmp_path: Path, happens: str, said: str
 ) -> None:
-    here = Path(__file__).parent
     program = PROGRAM.replace("FOLDER", repr(str(tmp_path))).replace("HAPPENS", happens)
-    folders = here, here.parent / "models"
+    folders = Path(__file__).parents[:2]
     running = start_program(program, PYTHONPATH=os.pathsep.join(map(str, folders)))
     if said == "KeyboardInterrupt":
         _until(lambda: len(children(running.pid)) == 2)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from dummy_gpu import DummyGpu, is_library
+from support.devices.dummy_gpu import DummyGpu, is_library
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool

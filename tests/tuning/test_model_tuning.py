@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from dummy_gpu import DummyGpu
+from support.devices.dummy_gpu import DummyGpu
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import attention_problems
 import numpy as np
 import pytest
-from dummy_gpu import DummyGpu
-from fused_convolutions import channels_last, fused_convolution
-from planted import plant
+from support.devices.dummy_gpu import DummyGpu
+from support.faults.planted import plant
+from support.problems import attentions
+from support.problems.fused_convolutions import channels_last, fused_convolution
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
@@ -131,9 +131,7 @@ RIGHT: dict[str, Wanted] = {
     "clamped": Wanted(_clamped(), "conv_mma", MMA.parameters()),
     "first layer": Wanted(_first_layer(), "conv_simt", SIMT.parameters()),
     "product": Wanted(_matmul(), "gemm_simt", SIMT.parameters()),
-    "attention": Wanted(
-        attention_problems.attention(64, 64, 32), "attention_mma", ATTENTION.parameters()
-    ),
+    "attention": Wanted(attentions.attention(64, 64, 32), "attention_mma", ATTENTION.parameters()),
 }
 FAULTS: dict[str, tuple[Wanted, str, str]] = {
     "the end of a sum counts the next row's elements": (

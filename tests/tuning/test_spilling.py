@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dummy_gpu import DummyGpu
-from fused_convolutions import fused_convolution
+from support.devices.dummy_gpu import DummyGpu
+from support.problems.fused_convolutions import fused_convolution
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import Compilation, CompilePool
