@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.faults.planted import plant
+from support.faults.planter import Fault, change, plant
 from support.networks import handwritten
 from support.problems import attentions
 
@@ -81,8 +81,8 @@ def test_keys_behind_the_last_one_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "attention_mma"
-    fault = "i % 2 >= Problem::keys", "i % 2 >= Shape::keys * 99"
-    monkeypatch.setitem(TEMPLATE_OF, name, plant(TEMPLATE_OF[name], *fault))
+    fault = Fault("", change("last_key", "Problem::keys", "Shape::keys * 99"))
+    monkeypatch.setitem(TEMPLATE_OF, name, plant(TEMPLATE_OF[name], fault))
     schedule = AttentionMmaSchedule(warps_m=2, warps_n=2, block_n=16, stages=2)
     problem = attentions.attention(64, 64, 32)
     with _odd(Precision.FP16, tmp_path) as odd:

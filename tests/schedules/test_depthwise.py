@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.faults.planted import plant
+from support.faults.planter import Fault, change, drop, plant
 from support.machine_code.disassembly import listing
 
 from wpk.build.nvrtc import NvrtcError, load_nvrtc
@@ -210,27 +210,27 @@ def test_tiles_of_rows_agree_with_float64(
     check_convolution(checking_execution, TEMPLATE, problem, replace(schedule, early=1))
 
 
-FAULTS = {
-    "a row above the image": ("begins = at >= Pad ||", "begins = true ||"),
-    "a row below the image": ("at < Inputs || input(first, at) < Inputs", "at < Inputs || true"),
-    "a row taken for its neighbour": ("inputs[next % slots]", "inputs[(next + 1) % slots]"),
-    "a row stored too early": ("const int done = step - (", "const int done = step + 1 - ("),
-    "rows that are none": ("Outputs % Count == 0 || first", "true || first"),
-    "zeros forgotten": ("values[i] = {};", ""),
-    "the first pixel's residual": ("q + pixel, Problem::q - 1", "q, Problem::q - 1"),
-}
+FAULTS = [
+    Fault("a row above the image", change("above", "at >= Pad ||", "true ||")),
+    Fault("a row below the image", change("below", "input(first, at) < Inputs", "true")),
+    Fault(
+        "a row taken for its neighbour", change("row_loaded", "next % slots", "(next + 1) % slots")
+    ),
+    Fault("a row stored too early", change("row_completed", "step - (", "step + 1 - (")),
+    Fault("rows that are none", change("is_output", "Outputs % Count == 0 ||", "true ||")),
+    Fault("zeros forgotten", drop("zeros")),
+    Fault("the first pixel's residual", change("pixel_operands", "q + pixel", "q")),
+]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_planted_fault_is_seen(
-    fault: str, checking_execution: Any, check_convolution: Callable[..., None]
+    fault: Fault, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     given, schedule = TILES["3x3"]
     problem = _with_operands(depthwise(**given))
-    faulty = plant(TEMPLATE, *FAULTS[fault])
-    assert faulty.instantiate(problem, schedule)
     with pytest.raises((AssertionError, EmulatorError)):
-        check_convolution(checking_execution, faulty, problem, schedule)
+        check_convolution(checking_execution, plant(TEMPLATE, fault), problem, schedule)
 
 
 def mobile(n: int = 64, stride: int = 1, precision: Precision = Precision.FP16) -> Convolution:

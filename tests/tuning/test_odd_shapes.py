@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.devices.dummy_gpu import DummyGpu
-from support.faults.planted import plant
+from support.faults.planter import Fault, change, plant, put
 from support.problems import attentions
 from support.problems.fused_convolutions import channels_last, fused_convolution
 
@@ -133,19 +133,31 @@ RIGHT: dict[str, Wanted] = {
     "product": Wanted(_matmul(), "gemm_simt", SIMT.parameters()),
     "attention": Wanted(attentions.attention(64, 64, 32), "attention_mma", ATTENTION.parameters()),
 }
-FAULTS: dict[str, tuple[Wanted, str, str]] = {
-    "the end of a sum counts the next row's elements": (
-        *(RIGHT["product"], "row.exists && column < Columns"),
-        "row.exists",
-    ),
-    "rows of an image are as long as it is high": (
-        *(RIGHT["convolution"], "p = pixel / P::q, q = pixel % P::q"),
-        "p = pixel / P::p, q = pixel % P::p",
-    ),
-    "keys behind the last one count": (
-        *(RIGHT["attention"], "i % 2 >= Problem::keys"),
-        "i % 2 >= Shape::keys * 99",
-    ),
+FAULTS = {
+    fault.name: (wanted, fault)
+    for wanted, fault in (
+        (
+            RIGHT["product"],
+            Fault(
+                "the end of a sum counts the next row's elements",
+                change("end_of_row", "row.exists && column < Columns", "row.exists"),
+            ),
+        ),
+        (
+            RIGHT["convolution"],
+            Fault(
+                "rows of an image are as long as it is high",
+                put("pixel_of_row", "const int p = pixel / P::p, q = pixel % P::p;"),
+            ),
+        ),
+        (
+            RIGHT["attention"],
+            Fault(
+                "keys behind the last one count",
+                change("last_key", "Problem::keys", "Shape::keys * 99"),
+            ),
+        ),
+    )
 }
 
 
@@ -160,8 +172,8 @@ def test_what_is_right_is_right_on_its_sibling(name: str, bed: Bed) -> None:
 def test_a_fault_that_even_sizes_hide_is_found(
     name: str, bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted, old, new = FAULTS[name]
-    faulty = plant(TEMPLATE_OF[wanted.template], old, new)
+    wanted, fault = FAULTS[name]
+    faulty = plant(TEMPLATE_OF[wanted.template], fault)
     monkeypatch.setitem(TEMPLATE_OF, wanted.template, faulty)
     assert bed.on_itself(wanted) is Status.OK
     verdict = bed.odd().verdict(wanted)
@@ -178,8 +190,8 @@ def _request(wanted: Wanted, stage: Stage) -> Request:
 def test_the_bench_refuses_what_may_be_chosen_and_lets_the_search_go_on(
     bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted, old, new = FAULTS["keys behind the last one count"]
-    monkeypatch.setitem(TEMPLATE_OF, wanted.template, plant(TEMPLATE_OF[wanted.template], old, new))
+    wanted, fault = FAULTS["keys behind the last one count"]
+    monkeypatch.setitem(TEMPLATE_OF, wanted.template, plant(TEMPLATE_OF[wanted.template], fault))
     bench = bed.bench(wanted)
     (searched,) = bench.measure([_request(wanted, Stage.SEARCH)])
     assert searched.status is Status.OK

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ from numpy.typing import NDArray
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.kernel_source import KernelSource
-from wpk.launch import Launch
 from wpk.problems import (
     Attention,
     Convolution,
@@ -344,43 +341,3 @@ def _laid_out(tensor: Tensor, values: NDArray[Any]) -> NDArray[Any]:
     strides = tuple(s * memory.itemsize for s in tensor.strides)
     np.lib.stride_tricks.as_strided(memory, values.shape, strides)[...] = values
     return memory
-
-
-_TILES = ("kernels/tile_simt.cuh", "kernels/tile_mma.cuh")
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong in a template's header, or in one that it includes, and what the emulator says."""
-
-    name: str
-    template: str
-    old: str
-    new: str
-    message: str
-
-
-class Faulty:
-    """A template with other text in its headers."""
-
-    def __init__(self, fault: Fault) -> None:
-        self._fault, self._template = fault, TEMPLATE_OF[fault.template]
-
-    def packing(self, problem: Any, schedule: Any) -> str | None:
-        return self._template.packing(problem, schedule)
-
-    def instantiate(self, problem: Any, schedule: Any) -> tuple[KernelSource, ...]:
-        (source,) = self._template.instantiate(problem, schedule)
-        text, planted = source.text, 0
-        for name in (f"schedules/{self._fault.template}.cuh", *_TILES):
-            header = files("wpk").joinpath(name).read_text(encoding="utf-8")
-            planted += header.count(self._fault.old)
-            header = header.replace(self._fault.old, self._fault.new).replace("#pragma once", "")
-            text = text.replace(f"#include <wpk/{name}>", header)
-        assert planted == 1, "a fault is planted once"
-        return (KernelSource(source.entry, text),)
-
-    def launches(self, problem: Any, schedule: Any) -> tuple[Launch, ...]:
-        (source,) = self.instantiate(problem, schedule)
-        (launch,) = self._template.launches(problem, schedule)
-        return (replace(launch, kernel=source.digest),)

@@ -1,0 +1,84 @@
+"""Faults are planted where they are said to be, or nowhere; and no header names a point for nothing."""
+
+import re
+from pathlib import Path
+
+import pytest
+from support.faults.planter import (
+    Edit,
+    PlantError,
+    before,
+    behind,
+    change,
+    drop,
+    move,
+    put,
+    together,
+)
+
+ROOT = Path(__file__).parents[1]
+TEXT = """
+    wait(a); // @waits, and says why
+    if (x < 3 && y) // @guard
+        stop(x,
+            y);
+    // @sum: of all
+    total += f(1,
+        2);
+    loop { // @walk
+"""
+
+
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().split("\n")]
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        (drop("waits"), [";", *lines(TEXT)[1:]]),
+        (put("sum", "total = 0;"), [*lines(TEXT)[:4], "total = 0;", lines(TEXT)[7]]),
+        (change("guard", "< 3 ", "< 4 "), ["if (x < 4 && y)", "stop(x,", "y);"]),
+        (change("sum", "2", "3"), ["total += f(1,", "3);"]),
+        (before("waits", "first();"), ["first();", "wait(a);"]),
+        (behind("waits", "second();"), ["wait(a);", "second();"]),
+        (move("sum", before="waits"), ["total += f(1,", "2);", "wait(a);"]),
+        (together(drop("waits"), change("walk", "loop", "once")), ["once {"]),
+    ],
+)
+def test_an_edit_changes_its_statement_and_nothing_else(edit: Edit, expected: list[str]) -> None:
+    said = lines(edit(TEXT))
+    assert " ".join(expected) in " ".join(said)
+    kept = {line for line in lines(TEXT) if "@" not in line} - {
+        "stop(x,",
+        "y);",
+        "total += f(1,",
+        "2);",
+    }
+    assert kept <= set(said)
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (drop("wait"), "no point 'wait' in the text"),
+        (change("waits", "b", "c"), "point 'waits': 'b' is there 0 times"),
+        (change("guard", "x", "z"), "point 'guard': 'x' is there 2 times"),
+        (move("sum", before="nothing"), "no point 'nothing'"),
+    ],
+)
+def test_what_has_no_place_is_no_fault(edit: Edit, words: str) -> None:
+    with pytest.raises(PlantError, match=words):
+        edit(TEXT)
+
+
+def test_every_point_of_a_header_is_named_by_a_test() -> None:
+    headers = [*(ROOT / "wpk").rglob("*.cuh"), *(ROOT / "wpk").rglob("*.h")]
+    points = {
+        point
+        for header in headers
+        for point in re.findall(r"// @(\w+)", header.read_text(encoding="utf-8"))
+    }
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    assert points
+    assert {point for point in points if f'"{point}"' not in tests} == set()
