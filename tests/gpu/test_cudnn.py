@@ -50,7 +50,7 @@ def test_computes_fused_convolutions(
 
 
 def test_computes_transposed_convolutions(cuda: CudaDevice, library: Cudnn) -> None:
-    _right(cuda, library, fused_convolution(transposed=True, stride=(2, 2), p=28, q=28))
+    _right(cuda, library, fused_convolution(transposed=True, stride=2, pads=(1, 1, 0, 0)))
 
 
 @pytest.mark.parametrize(

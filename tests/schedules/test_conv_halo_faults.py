@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last
 from support.faults.planted import plant
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import products_from_registers, touched_in_flight
-from support.problems.warpgroup_layers import convolution, image
+from support.problems.warpgroup_layers import convolution
 
 from wpk.build.compiled import CompiledKernel
 from wpk.build.nvrtc import load_nvrtc
@@ -133,7 +134,7 @@ FAULTS = [
 def layer() -> Convolution:
     """Two patches of channels, two tiles along each side of two images: two for each team."""
     problem = convolution(c=72, k=32, size=(20, 15), n=2)
-    y = image(DType.FP32, 32, 20, 15)
+    y = channels_last(DType.FP32, 32, 20, 15)
     return replace(problem, y=y, epilogue=Epilogue())
 
 

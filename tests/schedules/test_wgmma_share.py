@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last
 from support.machine_code.disassembly import listing
 from support.problems.network_layers import dense, resnet
 from support.problems.warpgroup_layers import (
     across,
     at,
     convolution,
-    image,
     in_precisions,
     limited,
     matmul,
@@ -103,7 +103,7 @@ def test_every_kind_of_schedule_is_exact_on_integers(
     schedule: WgmmaSchedule, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     problem = convolution(c=128, k=264, size=(9, 10), n=3)
-    y = image(DType.FP32, 264, 9, 10)
+    y = channels_last(DType.FP32, 264, 9, 10)
     problem = replace(problem, y=y, epilogue=Epilogue())
     assert CONV.why_illegal(problem, schedule, H200) is None
     check_convolution(checking_execution, CONV, problem, schedule, integers=True)

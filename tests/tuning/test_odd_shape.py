@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last
 from support.networks import handwritten
 from support.problems import attentions
-from support.problems.fused_convolutions import CONVOLUTIONS, channels_last, fused_convolution
+from support.problems.fused_convolutions import CONVOLUTIONS, fused_convolution
 
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
@@ -45,7 +46,7 @@ def _problems(precision: Precision, folder: Path) -> list[Problem]:
     found += [make(precision) for make in CONVOLUTIONS.values()]
     long = {"queries": 128, "keys": 384, "depth": 64, "precision": precision}
     found += [attentions.attention(batch=(batch, 12), **long) for batch in (1, 8)]
-    found.append(fused_convolution(precision, c=2048, k=512, filter=(1, 1), pad=(0, 0)))
+    found.append(fused_convolution(precision, c=2048, k=512, filter=1))
     return list(dict.fromkeys(found))
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last
 from support.devices.dummy_gpu import DummyGpu
 from support.faults.planter import Fault, change, plant, put
 from support.problems import attentions
-from support.problems.fused_convolutions import channels_last, fused_convolution
+from support.problems.fused_convolutions import fused_convolution
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
@@ -110,7 +111,7 @@ def _matmul(m: int = 64, n: int = 64, k: int = 64) -> Matmul:
 
 
 def _clamped() -> ClampedConvolution:
-    plain = fused_convolution(filter=(1, 1), pad=(0, 0))
+    plain = fused_convolution(filter=1)
     fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
     limit = Tensor(DType.FP16, (0, 1, 0, 0))
     return ClampedConvolution(**fields, lower=limit, upper=limit)
@@ -119,10 +120,10 @@ def _clamped() -> ClampedConvolution:
 def _first_layer() -> Convolution:
     """An image of three channels, a plane each, as models are given them."""
     image = Tensor(DType.FP32, (3 * 14 * 14, 14 * 14, 14, 1), 0, 8)
-    return replace(fused_convolution(c=3, k=32, stride=(2, 2), p=7, q=7), x=image)
+    return replace(fused_convolution(c=3, k=32, stride=2), x=image)
 
 
-SMALL = {"c": 32, "k": 32, "h": 8, "w": 8, "p": 8, "q": 8}
+SMALL = {"c": 32, "k": 32, "size": 8}
 BIAS = apply("Relu", apply("Add", Acc(), Operand(0)))
 RIGHT: dict[str, Wanted] = {
     "convolution": Wanted(

@@ -54,7 +54,7 @@ def pool(tmp_path: Path) -> Iterator[CompilePool]:
 
 
 def measured(pool: CompilePool, stored: int) -> Trial:
-    problem = fused_convolution(c=32, k=32, h=8, w=8, p=8, q=8)
+    problem = fused_convolution(c=32, k=32, size=8)
     case = odd_case(problem, SETTING)
     assert case is not None
     request = Request(problem, "conv_mma", "1", MMA.parameters(), Stage.SEARCH, Regime.WARM)
