@@ -13,6 +13,7 @@ from support.faults.planter import (
     drop,
     move,
     put,
+    rewrite,
     together,
 )
 
@@ -62,14 +63,20 @@ def test_an_edit_changes_its_statement_and_nothing_else(edit: Edit, expected: li
     ("edit", "words"),
     [
         (drop("wait"), "no point 'wait' in the text"),
-        (change("waits", "b", "c"), "point 'waits': 'b' is there 0 times"),
-        (change("guard", "x", "z"), "point 'guard': 'x' is there 2 times"),
+        (change("waits", "b", "c"), "'waits': 'b' is there 0 times"),
+        (change("guard", "x", "z"), "'guard': 'x' is there 2 times"),
+        (rewrite("f(3)", "f(4)"), "the module: 'f\\(3\\)' is there 0 times"),
         (move("sum", before="nothing"), "no point 'nothing'"),
     ],
 )
 def test_what_has_no_place_is_no_fault(edit: Edit, words: str) -> None:
     with pytest.raises(PlantError, match=words):
         edit(TEXT)
+
+
+def test_layout_and_comments_do_not_decide_where_a_fault_is_planted() -> None:
+    text = "a = f(\n    x,  # the first\n    y\n)\nb = f(y, x)\n"
+    assert rewrite("f(x, y)", "f(y)")(text) == "a = f(y)\nb = f(y, x)\n"
 
 
 def test_every_point_of_a_header_is_named_by_a_test() -> None:

@@ -1,10 +1,11 @@
-"""Plants faults at named points: ``// @name`` in a header or kernel, ``# @name`` in Python.
+"""Plants faults in kernels, at points that their text names, and in Python, where one piece of it stands once.
 
     plant(template, Fault("products begin before their tiles are there", drop("tiles_awaited")))
 
-A point is a statement: from the line that the name stands on, or from the line below a name that stands alone,
-to the first line that ends with ``;``, ``{`` or ``}``. What the statement says may change, and so may what
-comments say; a name that is gone, or a change that finds nothing to change, is a `PlantError`.
+A point is a statement of a header or a kernel that is marked ``// @name``: from the line that the name stands on,
+or from the line below a name that stands alone, to the first line that ends with ``;``, ``{`` or ``}``. Layout and
+comments are nobody's business: neither may decide whether a fault can be planted. Where a name is gone, or there is
+nothing to change, that is a `PlantError`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ Edit = Callable[[str], str]
 
 _INCLUDE = re.compile(r"#include <wpk/(\S+)>\n")
 _COMMENT = re.compile(r"\s*//.*$")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_BETWEEN = r"(?:\s|#[^\n]*)*"
 
 
 class PlantError(Exception):
@@ -67,16 +70,14 @@ def behind(point: str, text: str) -> Edit:
 
 def change(point: str, old: str, new: str) -> Edit:
     """A part of the statement, which is there once, is another one."""
+    return lambda whole: _at(
+        point, whole, lambda statement: _changed(f"'{point}'", statement, old, new)
+    )
 
-    def changed(statement: str) -> str:
-        if statement.count(old) != 1:
-            raise PlantError(
-                f"point '{point}': '{old}' is there {statement.count(old)} times, needs once: "
-                f"{statement.strip()}; fix: say what the statement has now"
-            )
-        return statement.replace(old, new)
 
-    return lambda whole: _at(point, whole, changed)
+def rewrite(old: str, new: str) -> Edit:
+    """A piece of Python that is there once is another one; for statements of kernels there is `change`."""
+    return lambda whole: _changed("the module", whole, old, new)
 
 
 def move(point: str, *, before: str) -> Edit:
@@ -84,7 +85,12 @@ def move(point: str, *, before: str) -> Edit:
 
     def moved(whole: str) -> str:
         taken: list[str] = []
-        rest = _at(point, whole, lambda statement: taken.append(statement) or ";")
+
+        def take(statement: str) -> str:
+            taken.append(statement)
+            return ";"
+
+        rest = _at(point, whole, take)
         if len(taken) != 1:
             raise PlantError(f"point '{point}' is {len(taken)} times there: one can be moved")
         return _at(before, rest, lambda statement: f"{taken[0]}\n{statement}")
@@ -138,9 +144,19 @@ def _inlined(text: str, seen: set[str]) -> str:
     return _INCLUDE.sub(header, text)
 
 
+def _changed(place: str, text: str, old: str, new: str) -> str:
+    """The text after a change of the one place where these tokens follow each other."""
+    found = list(re.finditer(_BETWEEN.join(map(re.escape, _TOKEN.findall(old))), text))
+    if len(found) != 1:
+        raise PlantError(
+            f"{place}: '{old}' is there {len(found)} times; fix: say what is there once"
+        )
+    return text[: found[0].start()] + new.strip() + text[found[0].end() :]
+
+
 def _at(point: str, whole: str, edit: Callable[[str], str]) -> str:
     """The text after an edit of the statement at every point of this name."""
-    mark = re.compile(rf"(?://|#) @{re.escape(point)}\b")
+    mark = re.compile(rf"// @{re.escape(point)}\b")
     lines = whole.split("\n")
     places = [number for number, line in enumerate(lines) if mark.search(line)]
     if not places:
@@ -148,7 +164,7 @@ def _at(point: str, whole: str, edit: Callable[[str], str]) -> str:
             f"no point '{point}' in the text; fix: mark its statement with // @{point}"
         )
     for number in reversed(places):
-        alone = lines[number].strip().startswith(("//", "#"))
+        alone = lines[number].strip().startswith("//")
         first = number + alone
         last = first
         while not _COMMENT.sub("", lines[last]).rstrip().endswith((";", "{", "}")):

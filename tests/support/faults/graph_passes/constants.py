@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
+from support.faults.graph_passes.broken_pass import BrokenPass
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _IMAGE = "float[2, 6, 6, 6] x"
@@ -34,7 +34,7 @@ _CONDITION = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64 a = {{3}}, in
                else_branch = two () => (float[2, 6, 6, 6] u) {{ u = Neg(x) }}> }}"""
 
 FAULTS = (
-    Fault(
+    BrokenPass(
         "the branch that is not taken",
         "inline-conditionals",
         "inline_conditionals",
@@ -42,7 +42,7 @@ FAULTS = (
         '"then_branch" if not',
         _CONDITION,
     ),
-    Fault(
+    BrokenPass(
         "what is folded is given out in the wrong order",
         "constant-folding",
         "constant_folding",
@@ -51,7 +51,7 @@ FAULTS = (
         _SPLIT,
         "w",
     ),
-    Fault(
+    BrokenPass(
         "what is folded loses its low bits",
         "constant-folding",
         "constant_folding",
@@ -60,7 +60,7 @@ FAULTS = (
         _SPLIT,
         "w",
     ),
-    Fault(
+    BrokenPass(
         "a subtrahend is added",
         "constant-forms",
         "constant_chains",
@@ -69,7 +69,7 @@ FAULTS = (
         _ARITHMETIC,
         "s t u",
     ),
-    Fault(
+    BrokenPass(
         "a power of two that divides multiplies",
         "constant-forms",
         "constant_chains",
@@ -78,7 +78,7 @@ FAULTS = (
         _ARITHMETIC,
         "s t u",
     ),
-    Fault(
+    BrokenPass(
         "factors are added up",
         "constant-chains",
         "constant_chains",
@@ -87,7 +87,7 @@ FAULTS = (
         _ARITHMETIC,
         "s t u",
     ),
-    Fault(
+    BrokenPass(
         "the lower of two lower bounds stays",
         "constant-chains",
         "constant_chains",
@@ -95,7 +95,7 @@ FAULTS = (
         "min(min(low_1, low_2), high_2)",
         _CLIPS,
     ),
-    Fault(
+    BrokenPass(
         "the second upper bound is forgotten",
         "constant-chains",
         "constant_chains",
@@ -103,7 +103,7 @@ FAULTS = (
         "max(high_1, low_2)",
         _CLIPS,
     ),
-    Fault(
+    BrokenPass(
         "the limit has the wrong sign",
         "clamp-before-product",
         "clamp_before_product",
@@ -112,7 +112,7 @@ FAULTS = (
         _LIMITED,
         "s t w b",
     ),
-    Fault(
+    BrokenPass(
         "the ceiling is not shifted",
         "clamp-before-product",
         "clamp_before_product",
@@ -121,7 +121,7 @@ FAULTS = (
         _LIMITED,
         "s t w b",
     ),
-    Fault(
+    BrokenPass(
         "negative factors do not swap the limits",
         "clamp-before-product",
         "clamp_before_product",
@@ -130,7 +130,7 @@ FAULTS = (
         _LIMITED,
         "s t w b",
     ),
-    Fault(
+    BrokenPass(
         "a window's sum is divided by its height squared",
         "pool-into-product",
         "pool_products",
@@ -139,7 +139,7 @@ FAULTS = (
         _PRODUCT_POOL,
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "the bias behind the pooling is subtracted",
         "pool-behind-product",
         "pool_products",
@@ -148,7 +148,7 @@ FAULTS = (
         _POOL_PRODUCT,
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "padding is counted from now on",
         "pool-behind-product",
         "pool_products",
@@ -157,7 +157,7 @@ FAULTS = (
         _POOL_PRODUCT,
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "padding of begins and ends is exchanged",
         "pad-into-window",
         "pad_into_window",
@@ -166,7 +166,7 @@ FAULTS = (
         _PADDED.replace("FILL", "0"),
         "w",
     ),
-    Fault(
+    BrokenPass(
         "what is padded with another number is padded with zeros",
         "pad-into-window",
         "pad_into_window",
@@ -175,7 +175,7 @@ FAULTS = (
         _PADDED.replace("FILL", "0.5"),
         "w",
     ),
-    Fault(
+    BrokenPass(
         "zeros beside negative numbers are not seen by a maximum",
         "pad-into-window",
         "pad_into_window",
@@ -183,7 +183,7 @@ FAULTS = (
         'is_op(node, "Relu", "Tanh", "Sigmoid",',
         _PADDED_POOL.replace("POOL", "MaxPool"),
     ),
-    Fault(
+    BrokenPass(
         "padded zeros are not counted any more",
         "pad-into-window",
         "pad_into_window",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
+from support.faults.graph_passes.broken_pass import BrokenPass
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _IMAGE = "float[2, 6, 6, 6] x"
@@ -39,7 +39,7 @@ _TWO_SIZED = f"""{_H} g (float[2, 3, 6] x, float[6, 6] w, float[6] b) => (float[
     y = Reshape(p, back) }}"""
 
 FAULTS = (
-    Fault(
+    BrokenPass(
         "the scale of a normalisation is tripled",
         "batch-norm-after",
         "batch_norm",
@@ -48,7 +48,7 @@ FAULTS = (
         _NORMED,
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "a normalisation's epsilon is always the default",
         "batch-norm-after",
         "batch_norm",
@@ -57,7 +57,7 @@ FAULTS = (
         _NORMED,
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "the mean is not scaled",
         "batch-norm-after",
         "batch_norm",
@@ -66,7 +66,7 @@ FAULTS = (
         _NORMED,
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "one channel keeps its scale",
         "batch-norm-after",
         "batch_norm",
@@ -75,7 +75,7 @@ FAULTS = (
         _NORMED,
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "shifts of groups are taken in turns",
         "batch-norm-before",
         "linear_operator",
@@ -84,7 +84,7 @@ FAULTS = (
         _BEFORE.replace("PADS", ""),
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "a shift goes into a bias though zeros are padded behind it",
         "batch-norm-before",
         "linear_operator",
@@ -93,7 +93,7 @@ FAULTS = (
         _BEFORE.replace("PADS", ", pads = [1, 1, 1, 1]"),
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "scale and shift lie along the rows",
         "batch-norm-to-affine",
         "batch_norm",
@@ -102,7 +102,7 @@ FAULTS = (
         _ALONE,
         "g b m v",
     ),
-    Fault(
+    BrokenPass(
         "variance and epsilon are not rooted",
         "batch-norm-to-affine",
         "batch_norm",
@@ -111,7 +111,7 @@ FAULTS = (
         _ALONE,
         "g b m v",
     ),
-    Fault(
+    BrokenPass(
         "what is subtracted from is subtracted",
         "constants-into-weights",
         "constants_into_weights",
@@ -120,7 +120,7 @@ FAULTS = (
         _BEHIND,
         "w b s t",
     ),
-    Fault(
+    BrokenPass(
         "the bias is not scaled",
         "constants-into-weights",
         "linear_operator",
@@ -129,7 +129,7 @@ FAULTS = (
         _BEHIND,
         "w b s t",
     ),
-    Fault(
+    BrokenPass(
         "a divisor becomes a factor",
         "constants-into-weights",
         "constants_into_weights",
@@ -138,7 +138,7 @@ FAULTS = (
         _DIVIDED,
         "w vs",
     ),
-    Fault(
+    BrokenPass(
         "factors of rows of a transposed matrix scale its columns",
         "constants-into-weights",
         "linear_operator",
@@ -147,7 +147,7 @@ FAULTS = (
         _GEMM.replace("ATTRIBUTES", "transB = 1"),
         "w b s",
     ),
-    Fault(
+    BrokenPass(
         "beta is ignored",
         "constants-into-weights",
         "linear_operator",
@@ -156,7 +156,7 @@ FAULTS = (
         _GEMM.replace("ATTRIBUTES", "beta = 0.5"),
         "w b s",
     ),
-    Fault(
+    BrokenPass(
         "a shift enters the bias with the wrong sign",
         "constants-before-weights",
         "linear_operator",
@@ -165,7 +165,7 @@ FAULTS = (
         _CONV_BEHIND,
         "w t s",
     ),
-    Fault(
+    BrokenPass(
         "alpha does not reach the shift",
         "constants-before-weights",
         "linear_operator",
@@ -174,7 +174,7 @@ FAULTS = (
         _GEMM_BEHIND,
         "w s t",
     ),
-    Fault(
+    BrokenPass(
         "factors of what is read scale what is written",
         "constants-before-weights",
         "linear_operator",
@@ -183,7 +183,7 @@ FAULTS = (
         _GEMM_BEHIND,
         "w s t",
     ),
-    Fault(
+    BrokenPass(
         "the bias behind a MatMul is not scaled",
         "scale-through-bias",
         "constants_into_weights",
@@ -192,7 +192,7 @@ FAULTS = (
         _ROWS,
         "w b s",
     ),
-    Fault(
+    BrokenPass(
         "a divisor moves to the projection as a factor",
         "scale-into-projection",
         "attention_scale",
@@ -201,7 +201,7 @@ FAULTS = (
         _HEADS.replace("BEHIND", "Relu(z)"),
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "another reader of the heads is scaled, too",
         "scale-into-projection",
         "attention_scale",
@@ -210,7 +210,7 @@ FAULTS = (
         _HEADS.replace("BEHIND", "Add(z, t)"),
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "of two factors the last counts",
         "scale-behind-product",
         "attention_scale",
@@ -218,7 +218,7 @@ FAULTS = (
         "factor = found[1]",
         _FACTORS,
     ),
-    Fault(
+    BrokenPass(
         "alpha is dropped",
         "gemm-between-reshapes",
         "matmul_to_gemm",
@@ -227,7 +227,7 @@ FAULTS = (
         _TWO_SIZED,
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "a transposed weight stays as it is",
         "gemm-between-reshapes",
         "matmul_to_gemm",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
+from support.faults.graph_passes.broken_pass import BrokenPass
 from wpk.dtypes import Precision
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -44,7 +44,7 @@ _SURROUNDED = f"""{_H} g (float[2, 3, 4, 4] x, float[4, 3, 1, 1] w, float[4, 4, 
     a = Conv(x, w)  r = Relu(a)  p = Pad(r, pads, one)  y = Conv(p, v) }}"""
 
 FAULTS = (
-    Fault(
+    BrokenPass(
         "siblings get each other's part",
         "join-siblings",
         "sibling_products",
@@ -53,7 +53,7 @@ FAULTS = (
         _BRANCHES.replace("FIRST", "Relu(a)").replace("SECOND", "Relu(b)"),
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "siblings get each other's bias",
         "join-siblings",
         "sibling_products",
@@ -62,7 +62,7 @@ FAULTS = (
         _BRANCHES.replace("FIRST", "Relu(a)").replace("SECOND", "Relu(b)"),
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "a sibling without activation is limited, too",
         "join-siblings",
         "sibling_products",
@@ -71,7 +71,7 @@ FAULTS = (
         _BRANCHES.replace("FIRST", "Relu(a)").replace("SECOND", "Identity(b)"),
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "activations with other bounds are the same",
         "join-siblings",
         "siblings",
@@ -80,7 +80,7 @@ FAULTS = (
         _BRANCHES.replace("FIRST", "Clip(a, zero, one)").replace("SECOND", "Clip(b, zero, half)"),
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "the biases' factor is forgotten",
         "join-siblings",
         "siblings",
@@ -89,7 +89,7 @@ FAULTS = (
         _BIASED,
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "a constant beyond what 16 bits hold is no reason for 32",
         "set-precision",
         "precision_types",
@@ -98,7 +98,7 @@ FAULTS = (
         _HIDDEN,
         precision=Precision.FP16,
     ),
-    Fault(
+    BrokenPass(
         "long sums are stored in 16 bits",
         "set-precision",
         "precision_types",
@@ -107,7 +107,7 @@ FAULTS = (
         _ENERGY,
         precision=Precision.FP16,
     ),
-    Fault(
+    BrokenPass(
         "the part beside the wanted one is taken",
         "split-before-views",
         "fusion_split",
@@ -116,7 +116,7 @@ FAULTS = (
         _QKV.replace("REST", _GATHERED),
         "w",
     ),
-    Fault(
+    BrokenPass(
         "every part begins at the beginning",
         "split-before-views",
         "fusion_split",
@@ -127,7 +127,7 @@ FAULTS = (
         ),
         "w",
     ),
-    Fault(
+    BrokenPass(
         "a vector is moved over a transpose like a scalar",
         "hoist-over-views",
         "fusion_hoist",
@@ -136,7 +136,7 @@ FAULTS = (
         _HOISTED,
         "w c",
     ),
-    Fault(
+    BrokenPass(
         "attributes are not copied into an operator's body",
         "fuse-operators",
         "functions",
@@ -144,7 +144,7 @@ FAULTS = (
         "attrs = {k: v for k, v in node.attrs.items() if k != 'alpha'}",
         _FUSED,
     ),
-    Fault(
+    BrokenPass(
         "an operator is called with its operands in another order",
         "fuse-operators",
         "functions",
@@ -152,7 +152,7 @@ FAULTS = (
         "sources = [body.sources[key] for key in reversed(body.inputs)]",
         _FUSED,
     ),
-    Fault(
+    BrokenPass(
         "a body reads channels last in the wrong order",
         "channels-last",
         "layout",
@@ -161,7 +161,7 @@ FAULTS = (
         _SQUARE,
         "w v",
     ),
-    Fault(
+    BrokenPass(
         "a copy in the model's order is made in the wrong order",
         "channels-last",
         "layout",
@@ -170,7 +170,7 @@ FAULTS = (
         _SQUARE,
         "w v",
     ),
-    Fault(
+    BrokenPass(
         "padding of begins and ends is exchanged when axes are renamed",
         "channels-last",
         "layout_axes",

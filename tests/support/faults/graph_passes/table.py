@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.faults.faulty_passes import Fault, planted
+from support.faults.graph_passes.broken_pass import BrokenPass, planted
 from support.faults.graph_passes.kit import KIT
 from support.plans.quick_search import compile_one
 from wpk.build.pool import CompilePool
@@ -34,7 +34,7 @@ from wpk.targets.registry import find_target
 COLUMNS = ("graph passes", "operators alone", "whole engine")
 
 
-def found_by(fault: Fault, folder: Path) -> tuple[bool, bool, bool]:
+def found_by(fault: BrokenPass, folder: Path) -> tuple[bool, bool, bool]:
     """Whether each of the checks finds the fault, asked whatever the others say."""
     path, target = fault.write_model(folder), find_target("h200")
     with planted(fault), CompilePool(target.arch) as pool, EmulatorProcess() as device:

@@ -1,9 +1,9 @@
-"""Graph passes with a fault: another text in the place of one in the source of their module.
+"""Graph passes with a fault: another piece of code in the place of one in the source of their module.
 
     with planted(fault):
         wpk.optimize(fault.write_model(folder), plan, target="h200")  # must not write a plan
 
-The kit is in `pass_faults`, by family; every pass of `wpk.graph_passes.catalogue` is broken there.
+The kit is in the modules beside this one, by family; every pass of `wpk.graph_passes.catalogue` is broken there.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import onnx
 import pytest
 from subjects.exported import model_names, refill
 
+from support.faults.planter import rewrite
 from support.networks.drawn_weights import parse_model
 from wpk.dtypes import Precision
 
@@ -30,14 +31,14 @@ _PACKAGE = "wpk.graph_passes"
 
 
 @dataclass(frozen=True)
-class Fault:
+class BrokenPass:
     """One fault, and a model on which it changes an output.
 
     Attributes:
         name: What is wrong, in words.
         breaks: The pass whose rewrite is wrong.
         module: Where its code is, in ``wpk.graph_passes``.
-        old: Text that occurs once in that module.
+        old: Code that is there once in that module, whatever its layout.
         new: What replaces it.
         model: ONNX text, or a network's name in ``exported.zip``.
         constants: Inputs of the text that become weights (`drawn_weights`).
@@ -67,15 +68,14 @@ class Fault:
 
 
 @contextmanager
-def planted(fault: Fault) -> Iterator[None]:
+def planted(fault: BrokenPass) -> Iterator[None]:
     """Give the functions and constants of the fault's module the code that its new text has.
 
     Functions are changed in place, so that whoever imported them runs the fault, too.
     """
     module = import_module(f"{_PACKAGE}.{fault.module}")
     right = inspect.getsource(module)
-    assert right.count(fault.old) == 1, f"'{fault.old}' is {right.count(fault.old)} times there"
-    wrong = right.replace(fault.old, fault.new)
+    wrong = rewrite(fault.old, fault.new)(right)
     namespace: dict[str, Any] = {"__name__": module.__name__}
     exec(compile(wrong, str(module.__file__), "exec"), namespace)
     with pytest.MonkeyPatch.context() as patch:
