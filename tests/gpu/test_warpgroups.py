@@ -20,7 +20,7 @@ from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.conv_halo import HaloSchedule
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
 REPETITIONS = 20
