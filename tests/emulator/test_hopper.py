@@ -41,7 +41,7 @@ def test_a_wait_without_its_accumulators_serializes_products() -> None:
     assert "serialized" in load_nvrtc().compile(source, "sm_90a").log
 
 
-_WIDTHS = """#include <wpk/kernels/wgmma.cuh>
+_WIDTHS = """#include <wpk/kernels/wgmma/wgmma.cuh>
 template <int Columns> WPK_DEVICE float sum(wpk::uint64 a, wpk::uint64 b, const wpk::uint32 (&registers)[4])
 {
     float d[Columns / 2] = {}, total = 0.0f;

@@ -19,7 +19,7 @@ from wpk.emulator.emulator import Emulator
 from wpk.execution import BoundLaunch
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.conv_halo import HaloSchedule
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
 REPETITIONS = 20

@@ -12,11 +12,11 @@ from wpk.dtypes import DType, Precision
 from wpk.problems import ClampedConvolution, Convolution, Tensor
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
-from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATES
 from wpk.schedules.simt_tiles import SimtSchedule
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
 MMA, SIMT, WGMMA = ConvMmaTemplate(), ConvSimtTemplate(), ConvWgmmaTemplate()

@@ -22,9 +22,9 @@ from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.problems import Epilogue, Tensor
 from wpk.schedules import packings
-from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
-from wpk.schedules.gemm_wgmma import GemmWgmmaTemplate
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
+from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
 

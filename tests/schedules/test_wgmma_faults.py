@@ -13,17 +13,17 @@ from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.problems import Convolution, Epilogue, Tensor
-from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
 FP32 = Precision.FP32
 SCHEDULE = WgmmaSchedule(block_m=128, block_n=64, block_k=64, stages=2)
 _HEADERS = (
-    "schedules/conv_wgmma.cuh",
-    "kernels/wgmma_persistent.cuh",
-    "kernels/tile_wgmma.cuh",
-    "kernels/wgmma_registers.cuh",
-    "kernels/wgmma_ring.cuh",
+    "schedules/wgmma/conv.cuh",
+    "kernels/wgmma/persistent.cuh",
+    "kernels/wgmma/tile.cuh",
+    "kernels/wgmma/registers.cuh",
+    "kernels/wgmma/pipeline.cuh",
 )
 
 

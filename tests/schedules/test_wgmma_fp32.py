@@ -11,7 +11,7 @@ from wpk.dtypes import DType, Precision
 from wpk.emulator.emulator import Emulator
 from wpk.extent import Extent
 from wpk.problems import Epilogue, Matmul, Tensor
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
 
 def product(a: Array, b: Array, precision: Precision, constant: bool) -> Array:

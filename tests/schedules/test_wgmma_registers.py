@@ -12,8 +12,8 @@ from wpk.build.nvrtc import load_nvrtc
 from wpk.dtypes import Precision
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma_share import ROWS
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.multicast import ROWS
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
 TILES = {
     "one box": WgmmaSchedule(64, 64, 64, 3, early=1),

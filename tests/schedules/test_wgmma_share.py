@@ -29,8 +29,8 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Epilogue
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma_share import COLUMNS, ROWS
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.multicast import COLUMNS, ROWS
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
 CONV, GEMM = TEMPLATE_OF["conv_wgmma"], TEMPLATE_OF["gemm_wgmma"]

@@ -19,8 +19,8 @@ from wpk.launch import EARLY_LAUNCH, CounterArgument, TensorMapArgument, Workspa
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma_costs import registers
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.costs import registers
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 from wpk.tensor_maps import faults
 

@@ -16,8 +16,8 @@
 #include <wpk/kernels/tile_shared.cuh>
 #include <wpk/kernels/tile_store.cuh>
 #include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/wgmma.cuh>
-#include <wpk/kernels/wgmma_ring.cuh>
+#include <wpk/kernels/wgmma/pipeline.cuh>
+#include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace wpk
 {
@@ -217,7 +217,7 @@ private:
 };
 
 // acc += the products of all taps and channels of a tile. Those of a tap run while the rows of the next one are loaded;
-// a chunk's end before the next one begins (wgmma_registers.cuh says why). A patch is given back when its last rows are
+// a chunk's end before the next one begins (wgmma/registers.cuh says why). A patch is given back when its last rows are
 // in registers.
 template <class T, class Problem, class Shape, class Rows>
 WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMemory<Shape>& memory, int team,

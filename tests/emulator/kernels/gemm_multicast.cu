@@ -6,7 +6,7 @@
 #include <wpk/kernels/named_barrier.cuh>
 #include <wpk/kernels/tma.cuh>
 #include <wpk/kernels/vector.cuh>
-#include <wpk/kernels/wgmma.cuh>
+#include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace
 {

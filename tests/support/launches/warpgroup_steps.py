@@ -27,7 +27,7 @@ from wpk.problems import ClampedConvolution, Convolution, Matmul
 from wpk.schedules import packings
 from wpk.schedules.conv_halo import HaloSchedule
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
 Array = NDArray[Any]
 

@@ -7,8 +7,8 @@ from wpk.performance.work import Columns, Floats, Work
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
 from wpk.schedules.template import Schedule
-from wpk.schedules.wgmma_persistent import STAGED_COLUMNS, in_turn
-from wpk.schedules.wgmma_share import Sharing
+from wpk.schedules.wgmma.multicast import Sharing
+from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.targets.target import Target
 
 GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32

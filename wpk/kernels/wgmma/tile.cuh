@@ -7,7 +7,7 @@
 
 #include <wpk/kernels/cluster_sum.cuh>
 #include <wpk/kernels/split_k.cuh>
-#include <wpk/kernels/wgmma_registers.cuh>
+#include <wpk/kernels/wgmma/registers.cuh>
 
 namespace wpk
 {

@@ -4,7 +4,7 @@
 
 #include <wpk/kernels/channel_limits.cuh>
 #include <wpk/kernels/named_barrier.cuh>
-#include <wpk/kernels/wgmma_ring.cuh>
+#include <wpk/kernels/wgmma/pipeline.cuh>
 
 namespace wpk
 {

@@ -5,7 +5,7 @@
 // first copies are waited for once a block; and the epilogue's staging lies behind the ring, not in it.
 #pragma once
 
-#include <wpk/kernels/tile_wgmma.cuh>
+#include <wpk/kernels/wgmma/tile.cuh>
 
 namespace wpk
 {

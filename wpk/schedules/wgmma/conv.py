@@ -14,18 +14,20 @@ from wpk.launch import Im2col, TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
-from wpk.schedules import convolution_copies, wgmma_costs, wgmma_tiles
+from wpk.schedules import convolution_copies
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_share import Sharing
-from wpk.schedules.wgmma_tiles import (
+from wpk.schedules.wgmma import costs, tiles
+from wpk.schedules.wgmma.multicast import Sharing
+from wpk.schedules.wgmma.tiles import (
     SWIZZLE,
     Warpgroups,
     WgmmaSchedule,
     box_depth,
+    map_strides,
 )
 from wpk.targets.target import Target
 
@@ -38,6 +40,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     """Plain, strided and dilated convolutions in all precisions over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
+    header: ClassVar[str] = "wgmma/conv"
     version: ClassVar[int] = 12
     problem_type = Convolution
     schedule_type = WgmmaSchedule
@@ -50,24 +53,25 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
     def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`."""
         rows = problem.n.value * problem.p * problem.q
-        return wgmma_tiles.axes(
-            rows, problem.k, _view(problem).reduction, problem.precision, target
-        )
+        return tiles.axes(rows, problem.k, _view(problem).reduction, problem.precision, target)
 
     def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
         view = _view(problem)
-        return wgmma_tiles.constraints(
+        return tiles.constraints(
             lambda c: view.product(c, target), _sharing(view), problem.precision, target
         )
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         view = _view(problem)
-        tiles = view.product(columns, target)
-        limited = isinstance(problem, ClampedConvolution)
-        return wgmma_costs.work(
-            *(tiles, _sharing(view), problem.precision, columns, target), keeps_limits=limited
+        return costs.work(
+            view.product(columns, target),
+            _sharing(view),
+            problem.precision,
+            columns,
+            target,
+            keeps_limits=isinstance(problem, ClampedConvolution),
         )
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
@@ -89,7 +93,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,
-            shared_bytes=wgmma_costs.block_bytes(schedule, problem.precision),
+            shared_bytes=costs.block_bytes(schedule, problem.precision),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=(
@@ -153,7 +157,7 @@ def _why_no_windows(problem: Convolution) -> str | None:
 
 def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
     size = problem.x.dtype.bytes
-    n, _, h, w = wgmma_tiles.map_strides(problem.x.strides, size)
+    n, _, h, w = map_strides(problem.x.strides, size)
     box = (box_depth(problem.precision), schedule.block_m // schedule.parts_a)
     rounds = problem.precision is Precision.TF32
     if _is_matrix(problem):

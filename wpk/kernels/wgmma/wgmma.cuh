@@ -22,7 +22,7 @@
 #pragma once
 
 #include <wpk/kernels/mma.cuh>
-#include <wpk/kernels/wgmma_instructions.cuh>
+#include <wpk/kernels/wgmma/instructions.cuh>
 
 namespace wpk
 {

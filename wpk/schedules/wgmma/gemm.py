@@ -9,19 +9,23 @@ from wpk.extent import Extent
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems.matmul import Matmul
-from wpk.schedules import packings, wgmma_costs, wgmma_tiles
+from wpk.schedules import packings
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import words
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_share import COLUMNS, Sharing
-from wpk.schedules.wgmma_tiles import (
+from wpk.schedules.wgmma import costs, tiles
+from wpk.schedules.wgmma.multicast import COLUMNS, Sharing
+from wpk.schedules.wgmma.tiles import (
     SWIZZLE,
     Warpgroups,
     WgmmaSchedule,
     box_depth,
+    map_strides,
+    needs,
+    why_not_copied,
 )
 from wpk.targets.target import Target
 
@@ -30,13 +34,14 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     """Matrix products in all precisions; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
+    header: ClassVar[str] = "wgmma/gemm"
     version: ClassVar[int] = 10
     problem_type = Matmul
     schedule_type = WgmmaSchedule
 
     def why_not(self, problem: Matmul, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        if (reason := wgmma_tiles.needs(target)) is not None:
+        if (reason := needs(target)) is not None:
             return reason
         if not problem.y.dtype.is_float:
             return f"the output is {problem.y.dtype.value}; products are stored as floating point"
@@ -50,21 +55,19 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
             strides = [tensor.strides[axis] for axis in order]
             if strides[1] == 0:
                 return f"{name} is broadcast along its rows"
-            reason = wgmma_tiles.why_not_copied(
-                name, tensor.dtype, stored, tensor.alignment, strides
-            )
+            reason = why_not_copied(name, tensor.dtype, stored, tensor.alignment, strides)
             if reason is not None:
                 return reason
         return why_too_large(problem)
 
     def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`."""
-        return wgmma_tiles.axes(problem.m.value, problem.n, problem.k, problem.precision, target)
+        return tiles.axes(problem.m.value, problem.n, problem.k, problem.precision, target)
 
     def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
         """See `ScheduleTemplate.constraints`."""
         view = MatmulView(problem)
-        shared = wgmma_tiles.constraints(
+        shared = tiles.constraints(
             lambda c: view.product(c, target), _sharing(view), problem.precision, target
         )
         if problem.batch != (Extent(1), 1):
@@ -80,8 +83,8 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         view = MatmulView(problem)
-        tiles = view.product(columns, target)
-        return wgmma_costs.work(tiles, _sharing(view), problem.precision, columns, target)
+        product = view.product(columns, target)
+        return costs.work(product, _sharing(view), problem.precision, columns, target)
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
         """See `MatmulView.packing`; in fp32 the unit cuts ``b`` where it lies, so that lies rounded."""
@@ -104,7 +107,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
             leading=problem.leading,
             grid=grid,
             threads=schedule.threads,
-            shared_bytes=wgmma_costs.block_bytes(schedule, problem.precision),
+            shared_bytes=costs.block_bytes(schedule, problem.precision),
             partials=schedule.partials(grid),
             cluster=schedule.cluster_shape,
             tensor_maps=(_a_map(problem, schedule), _b_map(problem, schedule)),
@@ -175,7 +178,7 @@ def _map(
     return TensorMapArgument(
         index,
         (width, *(extent for extent, _ in rows)),
-        wgmma_tiles.map_strides((stride for _, stride in rows), size),
+        map_strides((stride for _, stride in rows), size),
         (box_depth(problem.precision), block, 1, 1),
         SWIZZLE,
         to_tf32=problem.precision is Precision.TF32 and not (index == 1 and problem.b_constant),

@@ -6,7 +6,7 @@
 #pragma once
 
 #include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/wgmma_persistent.cuh>
+#include <wpk/kernels/wgmma/persistent.cuh>
 
 namespace wpk
 {

@@ -11,7 +11,7 @@
 // conv_wgmma.py; maps: the input's, the filters'.
 #pragma once
 
-#include <wpk/kernels/wgmma_persistent.cuh>
+#include <wpk/kernels/wgmma/persistent.cuh>
 
 namespace wpk
 {

@@ -19,7 +19,7 @@
 #include <wpk/kernels/tile_mma.cuh>
 #include <wpk/kernels/tile_store.cuh>
 #include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/wgmma.cuh>
+#include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace wpk
 {

@@ -14,7 +14,7 @@ from wpk.schedules.matrix_tiles import TiledProduct, target_constraints, up_to, 
 from wpk.schedules.single_kernel import Grid, Partials
 from wpk.schedules.split import SplitReductions, split_axis, split_constraints
 from wpk.schedules.template import Constraint, Schedule
-from wpk.schedules.wgmma_costs import (
+from wpk.schedules.wgmma.costs import (
     GROUP_ROWS,
     GROUP_THREADS,
     WARP,
@@ -24,14 +24,14 @@ from wpk.schedules.wgmma_costs import (
     whole_groups,
     work,
 )
-from wpk.schedules.wgmma_persistent import (
+from wpk.schedules.wgmma.multicast import COLUMNS, PAIR, ROWS, Sharing, paired_grid
+from wpk.schedules.wgmma.persistent import (
     WHOLE_REDUCTIONS,
     persistent_axis,
     persistent_constraints,
     persistent_grid,
     turns,
 )
-from wpk.schedules.wgmma_share import COLUMNS, PAIR, ROWS, Sharing, paired_grid
 from wpk.targets.target import Target
 
 SWIZZLE = 128
