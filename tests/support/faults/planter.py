@@ -146,7 +146,8 @@ def _inlined(text: str, seen: set[str]) -> str:
 
 def _changed(place: str, text: str, old: str, new: str) -> str:
     """The text after a change of the one place where these tokens follow each other."""
-    found = list(re.finditer(_BETWEEN.join(map(re.escape, _TOKEN.findall(old))), text))
+    tokens = [rf"\b{t}\b" if t.isidentifier() else re.escape(t) for t in _TOKEN.findall(old)]
+    found = list(re.finditer(_BETWEEN.join(tokens), text))
     if len(found) != 1:
         raise PlantError(
             f"{place}: '{old}' is there {len(found)} times; fix: say what is there once"

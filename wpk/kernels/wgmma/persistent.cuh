@@ -19,7 +19,7 @@ class TilesInTurn
 
 public:
     WPK_DEVICE explicit TilesInTurn(int rows)
-        : tile_(static_cast<int>(blockIdx.x)), end_(ceilDivide(rows, Shape::blockM) * kAcross)
+        : tile_(static_cast<int>(blockIdx.x)), end_(ceilDivide(rows, Shape::blockM) * kAcross) // @tiles_counted
     {
     }
 
@@ -29,11 +29,11 @@ public:
     }
     WPK_DEVICE void advance()
     {
-        tile_ += static_cast<int>(gridDim.x);
+        tile_ += static_cast<int>(gridDim.x); // @next_tile
     }
     WPK_DEVICE int firstRow() const
     {
-        return tile_ / kAcross * Shape::blockM;
+        return tile_ / kAcross * Shape::blockM; // @first_row
     }
     WPK_DEVICE int firstColumn() const
     {
@@ -57,13 +57,13 @@ WPK_DEVICE void feedWgmmaRing(const WgmmaRing<Shape>& ring, Turn turn, const Til
     WPK_KEEP_LOOP
     for (; !turn.isDone(); turn.advance())
     {
-        const Tiles tiles = tilesAt(turn.firstRow(), turn.firstColumn());
+        const Tiles tiles = tilesAt(turn.firstRow(), turn.firstColumn()); // @tile_begun
         WPK_KEEP_LOOP
         for (int step = 0; step < steps; ++step)
         {
             ring.claim(place, Shape::stageBytes);
             tiles.copyB(ring.tileB(place.slot), ring.full(place.slot), step);
-            if (waits)
+            if (waits) // @a_awaits_previous
                 waitForPrevious();
             waits = false;
             tiles.copyA(ring.tileA(place.slot), ring.full(place.slot), step);
@@ -90,23 +90,25 @@ WPK_DEVICE void computeWgmmaTiles(unsigned char* shared, const TilesAt& tilesAt,
         tilesAt(0, 0).prefetch();
     }
     __syncwarp();    // the producer's lanes took different ways
-    __syncthreads(); // the barriers are there for everyone
+    __syncthreads(); // @barriers_there
     if (isProducer)
         feedWgmmaRing<Shape>(ring, turn, tilesAt, Steps);
     if (Shape::early)
-        waitForPrevious(); // the epilogue touches memory that kernels in front touch
+        waitForPrevious(); // @epilogue_awaits_previous: the epilogue touches memory that kernels in front touch
     if (warpIndex() >= Shape::warpsM)
         return;
     const SplitRange<1, Steps> whole;
     RingPlace<Shape::stages> place;
+    // @tiles_in_turn
     WPK_KEEP_LOOP
     for (; !turn.isDone(); turn.advance())
     {
-        float acc[Shape::accumulators] = {};
+        float acc[Shape::accumulators] = {}; // @sums_begun
         multiplyRing<typename Problem::Multiply, Shape, kConstantB>(acc, shared, ring, place, whole, limits);
-        ring.release(place.last());
+        ring.release(place.last()); // @last_released
         if (Shape::isSplit)
             syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
+        // @sums_staged
         storeInParts<Problem, Shape>(acc, shared + ring.bytes(), rows, operands, y, turn.firstRow(), rowLimit,
             turn.firstColumn(), valid, Stored);
     }

@@ -136,7 +136,7 @@ struct SlotBarriers
         for (int slot = 0; slot < Slots; ++slot)
         {
             initBarrier(full(slot), 1);
-            initBarrier(empty(slot), Warps * Fillers);
+            initBarrier(empty(slot), Warps * Fillers); // @warps_counted
         }
     }
 
@@ -148,17 +148,17 @@ struct SlotBarriers
             if (laneIndex() == 0)
                 arriveBarrier(empty(slot));
         }
-        else if (laneIndex() < Fillers)
+        else if (laneIndex() < Fillers) // @fillers_told
         {
-            arriveReadBarrier(clusterAddress(empty(slot), laneIndex()));
+            arriveReadBarrier(clusterAddress(empty(slot), laneIndex())); // @filler_told
         }
     }
 
     // The thread that fills a slot waits until nobody needs it, and says what comes.
     WPK_DEVICE void claim(const RingPlace<Slots>& place, int bytes) const
     {
-        waitBarrier(empty(place.slot), place.parity ^ 1); // a fresh one lets the first round pass
-        arriveExpectBytes(full(place.slot), bytes);
+        waitBarrier(empty(place.slot), place.parity ^ 1); // @slot_claimed: a fresh one lets the first round pass
+        arriveExpectBytes(full(place.slot), bytes);       // @bytes_claimed
     }
 };
 
@@ -189,7 +189,7 @@ struct WgmmaRing : SlotBarriers<Shape::stages, Shape::warpsM, Shape::fillers>
     // Of fp32 two boxes behind the ring: what is cut off B's numbers, box after box in turns.
     static WPK_DEVICE constexpr int smallB(int box)
     {
-        return Shape::stages * Shape::stageBytes + box % 2 * Shape::boxBytesB;
+        return Shape::stages * Shape::stageBytes + box % 2 * Shape::boxBytesB; // @place_of_cuts
     }
     static WPK_DEVICE constexpr int bytes()
     {
@@ -200,7 +200,7 @@ private:
     static WPK_DEVICE constexpr int barriersAt()
     {
         const int end = smallB(0) + (Shape::isSplit ? 2 * Shape::boxBytesB : 0);
-        return Shape::stays ? end : maxOf(end, Shape::warpsM * Shape::stagingBytes);
+        return Shape::stays ? end : maxOf(end, Shape::warpsM * Shape::stagingBytes); // @place_of_barriers
     }
 };
 
@@ -229,7 +229,7 @@ WPK_DEVICE constexpr int sliceOfB(int box, int slice)
 template <int Parts>
 WPK_DEVICE int tilePart()
 {
-    return Parts == 1 ? 0 : clusterRank();
+    return Parts == 1 ? 0 : clusterRank(); // @part_of_block
 }
 
 // Asks for it, for all blocks that share the tile.
@@ -243,7 +243,7 @@ WPK_DEVICE void copyTilePart(
     }
     else
     {
-        copyTensorToBlocks(target, map, barrier, coordinates, (1 << Parts) - 1);
+        copyTensorToBlocks(target, map, barrier, coordinates, (1 << Parts) - 1); // @part_for_blocks
     }
 }
 template <int Parts, int Rank>
@@ -256,7 +256,7 @@ WPK_DEVICE void copyPixelsPart(SharedAddress target, const TensorMap* map, Share
     }
     else
     {
-        copyPixelsToBlocks(target, map, barrier, coordinates, taps, (1 << Parts) - 1);
+        copyPixelsToBlocks(target, map, barrier, coordinates, taps, (1 << Parts) - 1); // @part_for_blocks
     }
 }
 
@@ -271,7 +271,7 @@ WPK_DEVICE void fillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles, 
         waitForPrevious();
     for (int slot = 0; slot < filled; ++slot)
     {
-        arriveExpectBytes(ring.full(slot), Shape::stageBytes);
+        arriveExpectBytes(ring.full(slot), Shape::stageBytes); // @first_bytes
         tiles.copyB(ring.tileB(slot), ring.full(slot), first + slot);
     }
     if (Shape::early && Tiles::kConstantB)
@@ -288,7 +288,7 @@ WPK_DEVICE void refillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles
     WPK_KEEP_LOOP
     for (int step = Shape::stages; step < count; ++step)
     {
-        waitBarrier(ring.empty(place.slot), place.parity);
+        waitBarrier(ring.empty(place.slot), place.parity); // @slot_awaited
         arriveExpectBytes(ring.full(place.slot), Shape::stageBytes);
         tiles.copyB(ring.tileB(place.slot), ring.full(place.slot), first + step);
         tiles.copyA(ring.tileA(place.slot), ring.full(place.slot), first + step);
@@ -300,9 +300,9 @@ WPK_DEVICE void refillWgmmaRing(const WgmmaRing<Shape>& ring, const Tiles& tiles
     // this one brought has come.
     const int end = Shape::fillers == 1 ? count : count + Shape::stages;
     WPK_KEEP_LOOP
-    for (int step = maxOf(Shape::stages, count); step < end; ++step)
+    for (int step = maxOf(Shape::stages, count); step < end; ++step) // @all_given_back
     {
-        waitBarrier(ring.empty(place.slot), place.parity);
+        waitBarrier(ring.empty(place.slot), place.parity); // @slot_awaited
         place.advance();
     }
 }

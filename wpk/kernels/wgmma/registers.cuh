@@ -17,7 +17,7 @@ template <class T, int Slices, class Limits>
 WPK_DEVICE void loadLimited(uint32 (&values)[Slices][4], SharedAddress tile, typename Limits::Step (&kept)[Slices],
     const Limits& limits, int nextBox)
 {
-    const int row = warpIndex() * 16 + laneIndex() % 16, chunk = laneIndex() / 16;
+    const int row = warpIndex() * 16 + laneIndex() % 16, chunk = laneIndex() / 16; // @fragment_row
     WPK_UNROLL
     for (int slice = 0; slice < Slices; ++slice)
     {
@@ -42,15 +42,15 @@ WPK_DEVICE void multiplyLimitedRing(float (&acc)[Shape::accumulators], const Wgm
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
     {
-        waitBarrier(ring.full(place.slot), place.parity);
-        __syncwarp(); // products are asked for by whole warps
+        waitBarrier(ring.full(place.slot), place.parity); // @tiles_awaited
+        __syncwarp();                                     // products are asked for by whole warps
         WPK_UNROLL
         for (int box = 0; box < Shape::boxes; ++box)
         {
             const SharedAddress tile = ring.tileA(place.slot) + box * Shape::boxBytesA;
             loadLimited<T>(rows[box % 2], tile, kept, limits, firstBox + step * Shape::boxes + box + 1);
             const uint64 b = describeB<Shape>(ring.tileB(place.slot));
-            fenceWgmma();
+            fenceWgmma(); // @products_fenced
             WPK_UNROLL
             for (int slice = 0; slice < Shape::slices; ++slice)
                 wgmma<T, Shape::majorB>(acc, rows[box % 2][slice], b + sliceOfB<Shape>(box, slice), 1);
@@ -60,7 +60,7 @@ WPK_DEVICE void multiplyLimitedRing(float (&acc)[Shape::accumulators], const Wgm
             waitWgmma<1>(); // for the products of the box before
             keepUntilHere(rows[(box + 1) % 2]);
         }
-        waitWgmma<0>(acc);
+        waitWgmma<0>(acc); // @products_done
         keepUntilHere(rows[0]);
         if (Shape::boxes > 1)
             keepUntilHere(rows[1]);
@@ -74,7 +74,7 @@ WPK_DEVICE void multiplyLimitedRing(float (&acc)[Shape::accumulators], const Wgm
 template <int Count, int Slices>
 WPK_DEVICE void takeSums(float (&acc)[Count], float (&sums)[Count], Tf32Parts<Slices, 4>& parts)
 {
-    waitWgmma<0>(sums);
+    waitWgmma<0>(sums); // @sums_done
     keepUntilHere(parts.big);
     keepUntilHere(parts.small);
     WPK_UNROLL
@@ -154,8 +154,8 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned ch
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
     {
-        waitBarrier(ring.full(place.slot), place.parity);
-        __syncwarp(); // products are asked for by whole warps
+        waitBarrier(ring.full(place.slot), place.parity); // @tiles_awaited
+        __syncwarp();                                     // products are asked for by whole warps
         WPK_UNROLL
         for (int box = 0; box < Shape::boxes; ++box, ++boxes)
         {
@@ -165,19 +165,19 @@ WPK_DEVICE void multiplySplitRing(float (&acc)[Shape::accumulators], unsigned ch
             splitBox<Shape, ConstantB>(shared + tileB, shared + smallB);
             loadLimited<SplitFp32>(values, ring.shared + tileA, kept, limits, firstBox + boxes + 1);
             takeSums(acc, sums, parts); // of the box before
-            if (box == 0 && step > 0)
+            if (box == 0 && step > 0)   // @slot_released_behind_sums
                 ring.release(previous);
             parts = Tf32Parts<kSlices, 4>(values);
-            fenceAsyncProxy();
+            fenceAsyncProxy();                // @cuts_fenced
             syncThreads(1, Shape::consumers); // what is cut off is there, and nobody reads that of the box before
             const uint64 b = swizzledDescriptor<128>(ring.shared + tileB);
             const uint64 small = swizzledDescriptor<128>(ring.shared + smallB);
-            fenceWgmma();
+            fenceWgmma(); // @products_fenced
             WPK_UNROLL
             for (int slice = 0; slice < kSlices; ++slice)
             {
-                wgmma<Tf32>(sums, parts.small[slice], b + slice * 2, slice != 0);
-                wgmma<Tf32>(sums, parts.big[slice], small + slice * 2, 1);
+                wgmma<Tf32>(sums, parts.small[slice], b + slice * 2, slice != 0); // @sums_of_box_begun
+                wgmma<Tf32>(sums, parts.big[slice], small + slice * 2, 1);        // @big_times_small
             }
             WPK_UNROLL
             for (int slice = 0; slice < kSlices; ++slice)

@@ -18,16 +18,16 @@ template <class T, class Shape>
 WPK_DEVICE void multiplyWgmmaRing(
     float (&acc)[Shape::accumulators], const WgmmaRing<Shape>& ring, RingPlace<Shape::stages>& place, int count)
 {
-    const int groupRows = warpIndex() / Shape::kGroupWarps * (Shape::kGroupRows * Shape::kBoxRowBytes);
+    const int groupRows = warpIndex() / Shape::kGroupWarps * (Shape::kGroupRows * Shape::kBoxRowBytes); // @group_rows
     int previous = 0;
     WPK_KEEP_LOOP
     for (int step = 0; step < count; ++step)
     {
-        waitBarrier(ring.full(place.slot), place.parity);
-        __syncwarp(); // products are asked for by whole warps
+        waitBarrier(ring.full(place.slot), place.parity); // @tiles_awaited
+        __syncwarp();                                     // products are asked for by whole warps
         const uint64 a = swizzledDescriptor<128>(ring.tileA(place.slot) + groupRows);
         const uint64 b = describeB<Shape>(ring.tileB(place.slot));
-        fenceWgmma();
+        fenceWgmma(); // @products_fenced
         WPK_UNROLL
         for (int box = 0; box < Shape::boxes; ++box)
         {
@@ -39,11 +39,11 @@ WPK_DEVICE void multiplyWgmmaRing(
         commitWgmma();
         waitWgmma<1>();
         if (step > 0)
-            ring.release(previous);
+            ring.release(previous); // @slot_released
         previous = place.slot;
         place.advance();
     }
-    waitWgmma<0>(acc);
+    waitWgmma<0>(acc); // @products_done
 }
 
 // The same by what the operands need, over the steps of `range`; `place` goes on. ConstantB: no kernel writes B. All
@@ -77,11 +77,11 @@ WPK_DEVICE void multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
     if (isProducer)
         ring.init();
     if constexpr (Shape::fillers > 1)
-        syncCluster(); // no block brings tiles before the other one's barriers are there
+        syncCluster(); // @cluster_there: no block brings tiles before the other one's barriers are there
     if (isProducer)
         fillWgmmaRing<Shape>(ring, tiles, range.first, range.count);
     __syncwarp();    // the producer's lanes took different ways
-    __syncthreads(); // the barriers are there for everyone
+    __syncthreads(); // @barriers_there
     if (warpIndex() < Shape::warpsM)
     {
         RingPlace<Shape::stages> place;
@@ -96,7 +96,7 @@ WPK_DEVICE void multiplyByWarpgroups(float (&acc)[Shape::accumulators], unsigned
     __syncwarp();
     if (Shape::early)
         waitForPrevious(); // from here on memory is touched that kernels in front touch
-    __syncthreads();       // the ring is free
+    __syncthreads();       // @ring_free
 }
 
 // Computes a tile with the other blocks that share its reduction; who has sums in the end stores them. From `rows`
@@ -113,6 +113,7 @@ WPK_DEVICE void computeWgmmaTile(unsigned char* shared, const Range& range, cons
         storeSumOfCluster<Problem, Shape>(
             acc, shared, range.part, rows, operands, y, firstRow, rowLimit, firstColumn, valid, stored);
     }
+    // @split_summed
     else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
     {
         float tiles[Shape::tilesM][Shape::tilesN][4];

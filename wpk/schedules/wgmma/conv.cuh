@@ -52,6 +52,7 @@ public:
         for (int box = 0; box < Shape::boxes; ++box)
         {
             const Place place(step * Shape::boxes + box);
+            // @place_of_part_a
             const SharedAddress to = target + box * Shape::boxBytesA + partA_ * (Shape::boxBytesA / Shape::partsA);
             if constexpr (P::x_is_matrix)
             {
@@ -72,6 +73,7 @@ public:
         for (int box = 0; box < Shape::boxes; ++box)
         {
             const Place place(step * Shape::boxes + box);
+            // @place_of_part_b
             const SharedAddress to = target + box * Shape::boxBytesB + partB_ * (Shape::boxBytesB / Shape::partsB);
             copyTilePart<Shape::partsB>(to, filters_, barrier, {place.channel, place.tap, firstFilter_});
         }
