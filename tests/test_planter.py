@@ -1,4 +1,4 @@
-"""Faults are planted where they are said to be, or nowhere; and no header names a point for nothing."""
+"""Faults are planted where they are said to be, or nowhere; and no kernel names a point for nothing."""
 
 import re
 from pathlib import Path
@@ -79,12 +79,12 @@ def test_layout_and_comments_do_not_decide_where_a_fault_is_planted() -> None:
     assert rewrite("f(x, y)", "f(y)")(text) == "a = f(y)\nb = f(y, x)\n"
 
 
-def test_every_point_of_a_header_is_named_by_a_test() -> None:
-    headers = [*(ROOT / "wpk").rglob("*.cuh"), *(ROOT / "wpk").rglob("*.h")]
+def test_every_point_is_named_by_a_test() -> None:
+    texts = [*(ROOT / "wpk").rglob("*.cuh"), *(ROOT / "tests").rglob("*.cu")]
     points = {
         point
-        for header in headers
-        for point in re.findall(r"// @(\w+)", header.read_text(encoding="utf-8"))
+        for path in texts
+        for point in re.findall(r"// @(\w+)", path.read_text(encoding="utf-8"))
     }
     tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
     assert points

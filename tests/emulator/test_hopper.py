@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.faults.planter import change
 from support.hopper.catalogue import examples
 from support.hopper.example import Example, run
 from support.hopper.products import gemms
@@ -37,7 +38,7 @@ def test_compiles_for_hopper(file: str) -> None:
 def test_a_wait_without_its_accumulators_serializes_products() -> None:
     """What waitWgmma<N>(d) is there for, and that the test above can fail."""
     example = next(gemms())
-    source = example.source((("waitWgmma<0>(acc)", "waitWgmma<0>()"),))
+    source = example.source(change("products_done", "(acc)", "()"))
     assert "serialized" in load_nvrtc().compile(source, "sm_90a").log
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from subjects.problems import channels_last
-from support.faults.planter import Fault, before, change, drop, plant, put
+from support.faults.planter import Fault, before, change, drop, plant, put, whole
 from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import products_from_registers, touched_in_flight
 from support.problems.warpgroup_layers import convolution
@@ -119,7 +119,7 @@ def test_without_a_fault_the_copied_headers_are_right(
     tile: HaloSchedule, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     assert TEMPLATE.why_illegal(layer(), tile, H200) is None
-    same = plant(TEMPLATE, Fault("", lambda text: text))
+    same = plant(TEMPLATE, Fault("", whole))
     check_convolution(checking_execution, same, layer(), tile, integers=True)
 
 

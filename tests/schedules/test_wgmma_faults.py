@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from subjects.problems import channels_last, convolution
-from support.faults.planter import Fault, before, behind, change, drop, move, plant, put
+from support.faults.planter import Fault, before, behind, change, drop, move, plant, put, whole
 
 from wpk.dtypes import DType, Precision
 from wpk.emulator.errors import EmulatorError
@@ -180,7 +180,7 @@ def test_without_a_fault_the_copied_headers_are_right(
     checking_execution: Any,
     check_convolution: Callable[..., None],
 ) -> None:
-    nothing = Fault("", lambda text: text)
+    nothing = Fault("", whole)
     case = Case(nothing, split, precision, share, persistent)
     check(plant(TEMPLATE, nothing), case, checking_execution, check_convolution)
 

@@ -11,9 +11,10 @@ nothing to change, that is a `PlantError`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -21,7 +22,7 @@ from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 
 Edit = Callable[[str], str]
-"""Gives a text with its fault; raises `PlantError` where the text has no place for it."""
+"""Gives a text with its fault; raises `PlantError` where the text has no place for it. It can be pickled."""
 
 _INCLUDE = re.compile(r"#include <wpk/(\S+)>\n")
 _COMMENT = re.compile(r"\s*//.*$")
@@ -48,6 +49,11 @@ class Fault:
     message: str = ""
 
 
+def whole(text: str) -> str:
+    """No fault."""
+    return text
+
+
 def drop(point: str) -> Edit:
     """The statement is missing."""
     return put(point, ";")
@@ -55,58 +61,37 @@ def drop(point: str) -> Edit:
 
 def put(point: str, text: str) -> Edit:
     """Another text stands in the statement's place."""
-    return lambda whole: _at(point, whole, lambda _: text)
+    return partial(_at, point, partial(_framed, text, "", ""))
 
 
 def before(point: str, text: str) -> Edit:
     """A text stands in front of the statement."""
-    return lambda whole: _at(point, whole, lambda statement: f"{text}\n{statement}")
+    return partial(_at, point, partial(_framed, None, f"{text}\n", ""))
 
 
 def behind(point: str, text: str) -> Edit:
     """A text stands behind the statement."""
-    return lambda whole: _at(point, whole, lambda statement: f"{statement}\n{text}")
+    return partial(_at, point, partial(_framed, None, "", f"\n{text}"))
 
 
 def change(point: str, old: str, new: str) -> Edit:
     """A part of the statement, which is there once, is another one."""
-    return lambda whole: _at(
-        point, whole, lambda statement: _changed(f"'{point}'", statement, old, new)
-    )
+    return partial(_at, point, partial(_changed, f"'{point}'", old, new))
 
 
 def rewrite(old: str, new: str) -> Edit:
     """A piece of Python that is there once is another one; for statements of kernels there is `change`."""
-    return lambda whole: _changed("the module", whole, old, new)
+    return partial(_changed, "the module", old, new)
 
 
 def move(point: str, *, before: str) -> Edit:
     """The statement stands in front of another one."""
-
-    def moved(whole: str) -> str:
-        taken: list[str] = []
-
-        def take(statement: str) -> str:
-            taken.append(statement)
-            return ";"
-
-        rest = _at(point, whole, take)
-        if len(taken) != 1:
-            raise PlantError(f"point '{point}' is {len(taken)} times there: one can be moved")
-        return _at(before, rest, lambda statement: f"{taken[0]}\n{statement}")
-
-    return moved
+    return partial(_moved, point, before)
 
 
 def together(*edits: Edit) -> Edit:
     """All of them, one after the other."""
-
-    def edited(whole: str) -> str:
-        for edit in edits:
-            whole = edit(whole)
-        return whole
-
-    return edited
+    return partial(_one_by_one, edits)
 
 
 def plant(template: Any, fault: Fault) -> Any:
@@ -144,7 +129,11 @@ def _inlined(text: str, seen: set[str]) -> str:
     return _INCLUDE.sub(header, text)
 
 
-def _changed(place: str, text: str, old: str, new: str) -> str:
+def _framed(instead: str | None, front: str, end: str, statement: str) -> str:
+    return f"{front}{statement if instead is None else instead}{end}"
+
+
+def _changed(place: str, old: str, new: str, text: str) -> str:
     """The text after a change of the one place where these tokens follow each other."""
     tokens = [rf"\b{t}\b" if t.isidentifier() else re.escape(t) for t in _TOKEN.findall(old)]
     found = list(re.finditer(_BETWEEN.join(tokens), text))
@@ -155,19 +144,38 @@ def _changed(place: str, text: str, old: str, new: str) -> str:
     return text[: found[0].start()] + new.strip() + text[found[0].end() :]
 
 
-def _at(point: str, whole: str, edit: Callable[[str], str]) -> str:
+def _moved(point: str, before: str, text: str) -> str:
+    taken: list[str] = []
+
+    def take(statement: str) -> str:
+        taken.append(statement)
+        return ";"
+
+    rest = _at(point, take, text)
+    if len(taken) != 1:
+        raise PlantError(
+            f"point '{point}' is {len(taken)} times there; fix: move what is there once"
+        )
+    return _at(before, partial(_framed, None, f"{taken[0]}\n", ""), rest)
+
+
+def _one_by_one(edits: Sequence[Edit], text: str) -> str:
+    for edit in edits:
+        text = edit(text)
+    return text
+
+
+def _at(point: str, edit: Edit, text: str) -> str:
     """The text after an edit of the statement at every point of this name."""
     mark = re.compile(rf"// @{re.escape(point)}\b")
-    lines = whole.split("\n")
+    lines = text.split("\n")
     places = [number for number, line in enumerate(lines) if mark.search(line)]
     if not places:
         raise PlantError(
             f"no point '{point}' in the text; fix: mark its statement with // @{point}"
         )
     for number in reversed(places):
-        alone = lines[number].strip().startswith("//")
-        first = number + alone
-        last = first
+        first = last = number + lines[number].strip().startswith("//")
         while not _COMMENT.sub("", lines[last]).rstrip().endswith((";", "{", "}")):
             last += 1
         statement = "\n".join(_COMMENT.sub("", line) for line in lines[first : last + 1])
