@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from subjects.problems import matmul
 
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError
@@ -14,15 +15,11 @@ from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Value
 from wpk.plans.plan import LibraryChoice, Plan, PlanBundle, Port, Weight
 from wpk.plans.plan_checks import check_plan
-from wpk.problems import Elementwise, Epilogue, Matmul, Tensor
+from wpk.problems import Elementwise
 
 ROWS = Extent(2)
 CALL = LibraryChoice("cuDNN", "9.19.0", (("graph", 0), ("engine", 3)), "kn", 4096)
-PRODUCT = Matmul(
-    precision=Precision.FP32, batch=(Extent(1), 1), m=ROWS, n=16, k=8,
-    a=Tensor(DType.FP32, (0, 0, 8, 1)), b=Tensor(DType.FP32, (0, 0, 16, 1)), b_constant=True,
-    y=Tensor(DType.FP32, (0, 0, 16, 1)), epilogue=Epilogue(),
-)  # fmt: skip
+PRODUCT = matmul(ROWS, 16, 8, precision=Precision.FP32)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from support.faults.planter import drop
 from wpk.build.nvrtc import load_nvrtc
 from wpk.device.rotation import Region, moved
 from wpk.execution import BoundArgument, BoundLaunch, Device, KernelImage, Pointer, TensorMap
@@ -88,7 +89,7 @@ _SHIFT = 257
 def chain(device: Device, blocks: int, length: int, *, waiting: bool = True) -> Chain:
     """An even number of launches, all but the first early; without waiting they break the rules."""
     assert length % 2 == 0
-    kernel = image("shifted_sum", TEXT if waiting else TEXT.replace("wpk::waitForPrevious();", ""))
+    kernel = image("shifted_sum", TEXT if waiting else drop("previous_awaited")(TEXT))
     count = blocks * THREADS - 3
     values = np.arange(count, dtype=np.float32)
     device.load(kernel)
