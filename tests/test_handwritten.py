@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import handwritten
 import numpy as np
 import onnx
 import pytest
+from support.networks import handwritten
 
 import wpk
 from wpk.checks.model_check import check_outputs

@@ -7,9 +7,9 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import refill
-from branching import Shuffled
-from quick_search import compile_one
+from subjects import exported
+from support.networks.branching import Shuffled
+from support.plans.quick_search import compile_one
 
 from wpk.cli.main import main
 from wpk.emulator.emulator import Emulator
@@ -78,7 +78,7 @@ COMBINATIONS = [
 
 def _write(network: str, folder: Path, seed: int = 0) -> Path:
     path = folder / f"{network}.{seed}.onnx"
-    onnx.save(refill.refill(network, seed), path)
+    onnx.save(exported.refill(network, seed), path)
     return path
 
 

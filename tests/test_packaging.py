@@ -123,7 +123,7 @@ def test_the_sdist_holds_what_builds_and_tests_it(
 ) -> None:
     with tarfile.open(distributions[0]) as sdist:
         names = {name.split("/", 1)[1] for name in sdist.getnames() if "/" in name}
-    folders = [*FOLDERS.values(), "tests", "scripts", "docs", "examples"]
+    folders = [*FOLDERS.values(), "tests", "scripts", "docs", "examples", "benchmarks/subjects"]
     sources = {f"{folder}/{name}" for folder in folders for name in _files(checkout / folder)}
     assert sources <= names
     assert {"LICENSE", "README.md", "CHANGELOG.md", "setup.py", "pyproject.toml"} <= names

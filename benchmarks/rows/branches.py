@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
-from branching import Arrays, one_after_the_other, outputs_of
+from subjects.replays import Arrays, one_after_the_other, outputs_of
 
 from rows.base import Context, Outcome, Row, microseconds
 from rows.engines import static_plan

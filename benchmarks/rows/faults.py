@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-import faulty_kernels
+from subjects import faulty_candidates
 
 from rows.base import Context, Outcome, Row
 from wpk.bench.gpu_lease import GpuLease
@@ -21,8 +21,8 @@ def rows() -> list[Row]:
 
 
 def _kit(context: Context) -> Outcome:
-    kit = faulty_kernels.make_kit(context.folder)
-    statements = {**faulty_kernels.AFTER, **faulty_kernels.ON_THE_GPU_ONLY}
+    kit = faulty_candidates.make_kit(context.folder)
+    statements = {**faulty_candidates.AFTER, **faulty_candidates.ON_THE_GPU_ONLY}
     candidates: dict[str, Candidate] = {
         **{fault: kit.with_statement(text) for fault, text in statements.items()},
         "does nothing": kit.doing_nothing(),

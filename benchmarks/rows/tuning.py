@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-import refill
+from subjects import exported
 
 from rows.base import Context, Outcome, Row, RowError, microseconds, wpk_command
 from rows.goals import Goal, as_figures
@@ -52,7 +52,7 @@ def rows() -> list[Row]:
 
 def _refilled(network: str, context: Context) -> Path:
     path = context.folder / f"{network}.onnx"
-    onnx.save(refill.refill(network), path)
+    onnx.save(exported.refill(network), path)
     return path
 
 

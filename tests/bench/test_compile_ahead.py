@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from processes import children, interrupt, start_program
+from subjects.problems import matmul
+from support.devices.processes import children, interrupt, start_program
 
 from wpk.bench.compile_ahead import CompileAhead, KernelOrder
 from wpk.build.pool import Compilation
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import Precision
 from wpk.errors import CompileError
-from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
-from wpk.problems import Epilogue, Matmul, Problem, Tensor
+from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
@@ -28,19 +29,7 @@ TARGET = find_target("h200")
 
 def make_product() -> Problem:
     """512 x 512 x 512 in fp32."""
-    matrix = Tensor(DType.FP32, (0, 0, 512, 1))
-    return Matmul(
-        precision=Precision.FP32,
-        batch=(Extent(1), 1),
-        m=Extent(512),
-        n=512,
-        k=512,
-        a=matrix,
-        b=matrix,
-        b_constant=True,
-        y=matrix,
-        epilogue=Epilogue(),
-    )
+    return matmul(512, 512, 512, precision=Precision.FP32)
 
 
 class Compiler:
@@ -207,9 +196,8 @@ with CompilePool("sm_90a", cache=KernelCache(Path(FOLDER)), workers=2) as pool:
 def test_whatever_ends_it_ends_every_process_at_once(
     tmp_path: Path, happens: str, said: str
 ) -> None:
-    here = Path(__file__).parent
     program = PROGRAM.replace("FOLDER", repr(str(tmp_path))).replace("HAPPENS", happens)
-    folders = here, here.parent / "models"
+    folders = Path(__file__).parent, *sys.path
     running = start_program(program, PYTHONPATH=os.pathsep.join(map(str, folders)))
     if said == "KeyboardInterrupt":
         _until(lambda: len(children(running.pid)) == 2)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from candidates import library_call
-from dummy_gpu import DummyGpu, is_library
+from support.devices.dummy_gpu import DummyGpu, is_library
+from support.plans.candidates import library_call
 
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook, with_evidence

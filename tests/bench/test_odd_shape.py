@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import attention_problems
-import handwritten
 import numpy as np
 import pytest
-from fused_convolutions import CONVOLUTIONS, channels_last, fused_convolution
+from subjects.problems import channels_last
+from support.networks import handwritten
+from support.problems import attentions
+from support.problems.fused_convolutions import CONVOLUTIONS, fused_convolution
 
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
@@ -44,8 +45,8 @@ def _problems(precision: Precision, folder: Path) -> list[Problem]:
         found += [operator.problem for operator in lowered.program.operators]
     found += [make(precision) for make in CONVOLUTIONS.values()]
     long = {"queries": 128, "keys": 384, "depth": 64, "precision": precision}
-    found += [attention_problems.attention(batch=(batch, 12), **long) for batch in (1, 8)]
-    found.append(fused_convolution(precision, c=2048, k=512, filter=(1, 1), pad=(0, 0)))
+    found += [attentions.attention(batch=(batch, 12), **long) for batch in (1, 8)]
+    found.append(fused_convolution(precision, c=2048, k=512, filter=1))
     return list(dict.fromkeys(found))
 
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import attention_problems
 import numpy as np
 import pytest
-from candidates import kernel
-from dummy_gpu import DummyGpu
-from fused_convolutions import channels_last, fused_convolution
-from planted import plant
+from subjects.problems import channels_last
+from support.devices.dummy_gpu import DummyGpu
+from support.faults.planter import Fault, change, plant, put
+from support.plans.candidates import kernel
+from support.problems import attentions
+from support.problems.fused_convolutions import fused_convolution
 
 from wpk.assembly.implementation import generated
 from wpk.bench.bench import Bench
@@ -111,7 +112,7 @@ def _matmul(m: int = 64, n: int = 64, k: int = 64) -> Matmul:
 
 
 def _clamped() -> ClampedConvolution:
-    plain = fused_convolution(filter=(1, 1), pad=(0, 0))
+    plain = fused_convolution(filter=1)
     fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
     limit = Tensor(DType.FP16, (0, 1, 0, 0))
     return ClampedConvolution(**fields, lower=limit, upper=limit)
@@ -120,10 +121,10 @@ def _clamped() -> ClampedConvolution:
 def _first_layer() -> Convolution:
     """An image of three channels, a plane each, as models are given them."""
     image = Tensor(DType.FP32, (3 * 14 * 14, 14 * 14, 14, 1), 0, 8)
-    return replace(fused_convolution(c=3, k=32, stride=(2, 2), p=7, q=7), x=image)
+    return replace(fused_convolution(c=3, k=32, stride=2), x=image)
 
 
-SMALL = {"c": 32, "k": 32, "h": 8, "w": 8, "p": 8, "q": 8}
+SMALL = {"c": 32, "k": 32, "size": 8}
 BIAS = apply("Relu", apply("Add", Acc(), Operand(0)))
 
 
@@ -136,21 +137,33 @@ RIGHT: dict[str, KernelOrder] = {
     "clamped": _order(_clamped(), "conv_mma", MMA),
     "first layer": _order(_first_layer(), "conv_simt", SIMT),
     "product": _order(_matmul(), "gemm_simt", SIMT),
-    "attention": _order(attention_problems.attention(64, 64, 32), "attention_mma", ATTENTION),
+    "attention": _order(attentions.attention(64, 64, 32), "attention_mma", ATTENTION),
 }
-FAULTS: dict[str, tuple[KernelOrder, str, str]] = {
-    "the end of a sum counts the next row's elements": (
-        *(RIGHT["product"], "row.exists && column < Columns"),
-        "row.exists",
-    ),
-    "rows of an image are as long as it is high": (
-        *(RIGHT["convolution"], "p = pixel / P::q, q = pixel % P::q"),
-        "p = pixel / P::p, q = pixel % P::p",
-    ),
-    "keys behind the last one count": (
-        *(RIGHT["attention"], "i % 2 >= Problem::keys"),
-        "i % 2 >= Shape::keys * 99",
-    ),
+FAULTS = {
+    fault.name: (wanted, fault)
+    for wanted, fault in (
+        (
+            RIGHT["product"],
+            Fault(
+                "the end of a sum counts the next row's elements",
+                change("end_of_row", "row.exists && column < Columns", "row.exists"),
+            ),
+        ),
+        (
+            RIGHT["convolution"],
+            Fault(
+                "rows of an image are as long as it is high",
+                put("pixel_of_row", "const int p = pixel / P::p, q = pixel % P::p;"),
+            ),
+        ),
+        (
+            RIGHT["attention"],
+            Fault(
+                "keys behind the last one count",
+                change("last_key", "Problem::keys", "Shape::keys * 99"),
+            ),
+        ),
+    )
 }
 
 
@@ -165,8 +178,8 @@ def test_what_is_right_is_right_on_its_sibling(name: str, bed: Bed) -> None:
 def test_a_fault_that_even_sizes_hide_is_found(
     name: str, bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted, old, new = FAULTS[name]
-    faulty = plant(TEMPLATE_OF[wanted.candidate.maker.name], old, new)
+    wanted, fault = FAULTS[name]
+    faulty = plant(TEMPLATE_OF[wanted.candidate.maker.name], fault)
     monkeypatch.setitem(TEMPLATE_OF, wanted.candidate.maker.name, faulty)
     assert bed.on_itself(wanted) is Status.OK
     verdict = bed.odd().verdict(wanted)
@@ -182,11 +195,11 @@ def _request(wanted: KernelOrder, stage: Stage) -> Request:
 def test_the_bench_refuses_what_may_be_chosen_and_lets_the_search_go_on(
     bed: Bed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted, old, new = FAULTS["keys behind the last one count"]
+    wanted, fault = FAULTS["keys behind the last one count"]
     monkeypatch.setitem(
         TEMPLATE_OF,
         wanted.candidate.maker.name,
-        plant(TEMPLATE_OF[wanted.candidate.maker.name], old, new),
+        plant(TEMPLATE_OF[wanted.candidate.maker.name], fault),
     )
     bench = bed.bench(wanted)
     (searched,) = bench.measure([_request(wanted, Stage.SEARCH)])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy_child
 import pytest
-from numpy_child import NumpyProcess
-from warpgroup_layers import convolution
+from support.devices import numpy_child
+from support.devices.numpy_child import NumpyProcess
+from support.problems.warpgroup_layers import convolution
 
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
@@ -19,7 +19,7 @@ CRASHES = convolution(precision=Precision.FP16)
 
 
 def test_a_crash_costs_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(numpy_child.__file__).parent))
+    monkeypatch.setenv("PYTHONPATH", str(Path(numpy_child.__file__).parents[2]))
     first, second = ANSWERED
     with GpuLease(NumpyProcess) as lease, Offers(lease, [first, CRASHES, second]) as offers:
         found = [offers.of(each).configurations for each in (first, CRASHES, second)]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from candidates import kernel
-from dummy_gpu import DummyGpu
-from fused_convolutions import fused_convolution
+from support.devices.dummy_gpu import DummyGpu
+from support.plans.candidates import kernel
+from support.problems.fused_convolutions import fused_convolution
 
 from wpk.bench.bench import Bench
 from wpk.bench.compile_ahead import CompileAhead
@@ -51,7 +51,7 @@ def pool(tmp_path: Path) -> Iterator[CompilePool]:
 
 
 def measured(pool: CompilePool, stored: int) -> Trial:
-    problem = fused_convolution(c=32, k=32, h=8, w=8, p=8, q=8)
+    problem = fused_convolution(c=32, k=32, size=8)
     case = odd_case(problem)
     assert case is not None
     request = Request(problem, kernel("conv_mma", MMA.parameters()), Stage.SEARCH, Regime.WARM)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-import faulty_kernels
 import pytest
-from dummy_gpu import DummyGpu
-from faulty_kernels import AFTER, Kit
+from subjects import faulty_candidates
+from subjects.faulty_candidates import AFTER, Kit
+from support.devices.dummy_gpu import DummyGpu
 
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.trials import TrialRunner, Way
@@ -42,7 +42,7 @@ def _open() -> DummyGpu:
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
-    return faulty_kernels.make_kit(tmp_path_factory.mktemp("kit"))
+    return faulty_candidates.make_kit(tmp_path_factory.mktemp("kit"))
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_wrong_candidate_is_not_timed_and_the_next_one_is_untouched(
 def test_a_kernel_that_does_nothing_is_wrong_everywhere(kit: Kit, runner: TrialRunner) -> None:
     trial = kit.doing_nothing().by(runner)
     assert trial.status is Status.WRONG_RESULT
-    total = faulty_kernels.ELEMENTS
+    total = faulty_candidates.ELEMENTS
     assert f"{total} of {total} elements are wrong" in trial.detail
 
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from branching import one_after_the_other
 from rows.branches import NETWORKS, REPLAYS, differing
 from rows.catalogue import all_rows
+from subjects.replays import one_after_the_other
 
 from wpk.emulator.emulator import Emulator
 from wpk.engine.engine import Engine

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import onnx
 import pytest
-from candidates import kernel, library_call
 from rows.base import RowError
 from rows.convolution_models import RESNET18, WOODPECKER, write_model
 from rows.convolutions import TABLES, figures_of, judge
 from study_problems import PAPER_ROWS, ROWS
+from support.plans.candidates import kernel, library_call
 
 from wpk.libraries.cudnn_problems import why_not
 from wpk.lowering.model import lower_model

@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 import pytest
 import roofline_page
-from candidates import kernel
 from rows.base import Context, RowError
 from rows.roofline import GOALS, Point, best_trial, judge, point, rows, step_of
 from rows.roofline_models import SIZES, STUDIES
+from support.plans.candidates import kernel
 
 from wpk.lowering.model import lower_model
 from wpk.performance.bound import bound

@@ -11,7 +11,6 @@ from typing import Any
 
 import evidence
 import pytest
-from candidates import kernel, library_call
 from rows import share
 from rows.base import Context, Outcome, Row, RowError
 from rows.catalogue import all_rows
@@ -19,6 +18,7 @@ from rows.plan_share import Share, share_in, share_of, tuned_figures
 from rows.result_file import Record, ResultFile
 from rows.share import Tuned, judge, newest
 from rows.tuned import Case, measure_tuned, plans_folder
+from support.plans.candidates import kernel, library_call
 
 from wpk.dtypes import Precision
 from wpk.plan.measurement import Contestant, Measurement

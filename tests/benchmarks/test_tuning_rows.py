@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import stored_trials
 from rows.base import RowError
 from rows.trials import FILE, all_trials, damage, measured_again, over_bound
 from rows.tuning import kill_while_tuning, run_together
-from stored_trials import write_trials
+from support.plans import stored_trials
+from support.plans.stored_trials import write_trials
 
 from wpk.search.store.records import RunState, Stage
 from wpk.search.store.store import TuningStore

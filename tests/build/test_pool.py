@@ -7,7 +7,7 @@ from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
-from processes import children, interrupt, start_program
+from support.devices.processes import children, interrupt, start_program
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool

@@ -1,9 +1,9 @@
 """Elements that roundings explain, elements that they decide, and elements that are wrong."""
 
-import graph_text
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.networks import graph_text
 
 from wpk.checks.closer_look import CloserLook, distance
 from wpk.checks.disturbed import DisturbedModel, Noise

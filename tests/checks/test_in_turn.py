@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from candidates import library_call
-from silent_models import AMPLIFIES, save_silent
+from support.networks.silent_models import AMPLIFIES, save_silent
+from support.plans.candidates import library_call
 
 import wpk.engine.bindings
 from wpk.checks.in_turn import executes_all

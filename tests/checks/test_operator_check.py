@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candidates import library_call
+from support.plans.candidates import library_call
 
 from wpk.checks.compare import Comparison
 from wpk.checks.operator_check import OperatorCheck, StepRunner

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from silent_models import AMPLIFIES, DEAD_HEAD, save_silent
+from support.networks.silent_models import AMPLIFIES, DEAD_HEAD, save_silent
 
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope, scope_of

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.options import BuildOptions, SearchOptions
 from wpk.plan.plan_file import read_plan

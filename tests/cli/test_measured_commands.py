@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dummy_gpu import DummyGpu, is_library
+from support.devices.dummy_gpu import DummyGpu, is_library
 
 from wpk import pipeline
 from wpk.bench.gpu_lease import GpuLease

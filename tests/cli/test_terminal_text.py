@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forged_plans import members, rewrite
+from support.plans.forged_plans import members, rewrite
 
 from wpk.cli.progress import Progress
 from wpk.cli.say import PlainFormatter

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from early_chains import Bench
-from early_kernels import CASES, LARGER, Case, schedule
+from support.launches.early_chains import Bench
+from support.launches.early_kernels import CASES, LARGER, Case, schedule
 
 from wpk.emulator.emulator import Emulator
 from wpk.launch import EARLY_LAUNCH

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import launch_kernels
 import numpy as np
 import pytest
-from launch_kernels import ENTRIES, THREADS, Single
+from support.launches import launch_kernels
+from support.launches.launch_kernels import ENTRIES, THREADS, Single
 
 from wpk.emulator.emulator import Emulator
 from wpk.launch import EARLY_LAUNCH

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stream_device import Accountant
+from support.devices.stream_device import Accountant
 
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs

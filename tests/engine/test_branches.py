@@ -5,8 +5,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from branching import Shuffled, write_branching
 from numpy.typing import NDArray
+from support.networks.branching import Shuffled, write_branching
 
 import wpk.plan.order
 from wpk.emulator.emulator import Emulator

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 import wpk
 from wpk.dtypes import DType

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from device_arrays import Dlpack, Exchanged, Interface, x_of, y_of
-from stream_device import Streams
+from support.devices.device_arrays import Dlpack, Exchanged, Interface, x_of, y_of
+from support.devices.stream_device import Streams
 
 from wpk.device.streams import StreamDevice
 from wpk.emulator.emulator import Emulator

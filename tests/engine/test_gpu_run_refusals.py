@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from device_arrays import Dlpack, Interface, aligned, x_of, y_of
-from stream_device import Streams
+from support.devices.device_arrays import Dlpack, Interface, aligned, x_of, y_of
+from support.devices.stream_device import Streams
 
 from wpk.emulator.emulator import Emulator
 from wpk.engine.engine import Engine

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from device_arrays import Dlpack, Exchanged, Interface, aligned, x_of, y_of
-from stream_device import Streams
+from support.devices.device_arrays import Dlpack, Exchanged, Interface, aligned, x_of, y_of
+from support.devices.stream_device import Streams
 
 from wpk.engine.engine import Engine
 from wpk.pipeline import optimize

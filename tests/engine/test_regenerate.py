@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forged_plans import forged, with_weight
+from support.plans.forged_plans import forged, with_weight
 
 from wpk.engine.regenerate import regenerate
 from wpk.errors import PlanError

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import handwritten
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.networks import handwritten
 
 import wpk
 from wpk.assembly.assemble import Setting, assemble

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from branching import one_after_the_other, outputs_of, write_branching
-from slow_copies import PREDECESSORS, diamond
+from subjects.replays import one_after_the_other, outputs_of
+from support.launches.slow_copies import PREDECESSORS, diamond
+from support.networks.branching import write_branching
 
 from wpk.device.cuda import CudaDevice
 from wpk.device.graph import bindings, checked

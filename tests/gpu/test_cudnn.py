@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cudnn_candidates import make_ready
-from fused_convolutions import BIAS, CONVOLUTIONS, RESIDUAL, fused_convolution
+from support.problems.cudnn_candidates import make_ready
+from support.problems.fused_convolutions import BIAS, CONVOLUTIONS, RESIDUAL, fused_convolution
 
 from wpk.device.cuda import CudaDevice
 from wpk.dtypes import DType, Precision
@@ -50,7 +50,7 @@ def test_computes_fused_convolutions(
 
 
 def test_computes_transposed_convolutions(cuda: CudaDevice, library: Cudnn) -> None:
-    _right(cuda, library, fused_convolution(transposed=True, stride=(2, 2), p=28, q=28))
+    _right(cuda, library, fused_convolution(transposed=True, stride=2, pads=(1, 1, 0, 0)))
 
 
 @pytest.mark.parametrize(

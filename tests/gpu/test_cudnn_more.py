@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_problems import attention
-from cudnn_candidates import make_ready
-from cudnn_problems import attentions, elementwise, reductions, softmaxes
-from reduction_cases import reduction_case
+from support.numbers.reductions import reduction_case
+from support.problems.attentions import attention
+from support.problems.cudnn_candidates import make_ready
+from support.problems.cudnn_problems import attentions, elementwise, reductions, softmaxes
 
 from wpk.device.cuda import CudaDevice
 from wpk.dtypes import DType, Precision
@@ -122,7 +122,7 @@ def test_attention_is_captured(cuda: CudaDevice, library: Cudnn) -> None:
 
 
 END = """
-from cudnn_problems import attentions
+from support.problems.cudnn_problems import attentions
 from wpk.dtypes import Precision
 from wpk.execution import BoundCall, LibraryImage
 from wpk.libraries.gpu import GpuDevice, Libraries

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-import refill
+from subjects import exported
 
 import wpk
 from wpk.cli.main import main
@@ -338,9 +338,9 @@ def test_the_readmes_example_runs(tmp_path: Path, torch: Any) -> None:
 def test_running_costs_little_more_than_its_graph(
     cuda: CudaDevice, tmp_path: Path, torch: Any, record: Callable[[str, object], None]
 ) -> None:
-    name = next(n for n in refill.model_names() if "resnet18" in n)
+    name = next(n for n in exported.model_names() if "resnet18" in n)
     model, plan = tmp_path / "resnet18.onnx", tmp_path / "resnet18.plan"
-    onnx.save(refill.refill(name), model)
+    onnx.save(exported.refill(name), model)
     options = ["--target", "h200", "--check", "off", "--search", "static", "--precision", "fp16"]
     assert main(["optimize", str(model), "-o", str(plan), *options]) == 0
     with Engine(read_plan(plan), cuda) as engine:

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import refill
+from subjects import exported
 
 from wpk.checks.operator_check import StepRunner
 from wpk.cli.main import main
@@ -89,9 +89,9 @@ def test_cold_operands_cost_more_than_those_in_l2(
 def test_a_run_costs_what_its_graph_costs(
     cuda: CudaDevice, tmp_path: Path, record: Callable[[str, object], None], network: str
 ) -> None:
-    name = next(n for n in refill.model_names() if network in n)
+    name = next(n for n in exported.model_names() if network in n)
     model = tmp_path / f"{network}.onnx"
-    onnx.save(refill.refill(name), model)
+    onnx.save(exported.refill(name), model)
     bundle = read_plan(plan_of(model, Precision.FP16.value))
     times = time_engine(bundle, cuda)
     alone = sum(t.median for t in times.operators.values())

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from first_layers import CASES, channels_last, first_layer
+from subjects.problems import channels_last
+from support.problems.first_layers import CASES, first_layer
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.device.cuda import CudaDevice

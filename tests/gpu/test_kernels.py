@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import handwritten
 import numpy as np
 import onnx
 import pytest
-import refill
+from subjects import exported
+from support.networks import handwritten
 
 from wpk.cli.main import main
 from wpk.dtypes import DType, Precision
@@ -150,7 +150,7 @@ def test_a_wrong_kernel_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("precision", list(Precision))
-@pytest.mark.parametrize("network", [n for n in refill.model_names() if "rnn" not in n])
+@pytest.mark.parametrize("network", [n for n in exported.model_names() if "rnn" not in n])
 def test_networks_verify_on_the_gpu(
     cuda: Device,
     tmp_path: Path,
@@ -160,7 +160,7 @@ def test_networks_verify_on_the_gpu(
 ) -> None:
     del cuda  # there is one
     model, plan = tmp_path / "network.onnx", tmp_path / "network.plan"
-    onnx.save(refill.refill(network), model)
+    onnx.save(exported.refill(network), model)
     command = [
         "optimize",
         str(model),

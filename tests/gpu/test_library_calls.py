@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import slow_copies
-from fused_convolutions import CONVOLUTIONS
-from slow_copies import slow_copy
+from support.launches import slow_copies
+from support.launches.slow_copies import slow_copy
+from support.problems.fused_convolutions import CONVOLUTIONS
 
 import wpk.device.cuda
 from wpk.device.rotation import Region

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import attention_problems
-import handwritten
 import numpy as np
 import pytest
-from planted import plant
+from support.faults.planter import Fault, change, plant
+from support.networks import handwritten
+from support.problems import attentions
 
 from wpk.assembly.assemble import Setting
 from wpk.bench.compile_ahead import CompileAhead, Wanted
@@ -81,10 +81,10 @@ def test_keys_behind_the_last_one_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "attention_mma"
-    fault = "i % 2 >= Problem::keys", "i % 2 >= Shape::keys * 99"
-    monkeypatch.setitem(TEMPLATE_OF, name, plant(TEMPLATE_OF[name], *fault))
+    fault = Fault("", change("last_key", "Problem::keys", "Shape::keys * 99"))
+    monkeypatch.setitem(TEMPLATE_OF, name, plant(TEMPLATE_OF[name], fault))
     schedule = AttentionMmaSchedule(warps_m=2, warps_n=2, block_n=16, stages=2)
-    problem = attention_problems.attention(64, 64, 32)
+    problem = attentions.attention(64, 64, 32)
     with _odd(Precision.FP16, tmp_path) as odd:
         verdict = odd.verdict(Wanted(problem, name, schedule.parameters()))
     assert verdict.wrong.startswith("on the odd shape attention")

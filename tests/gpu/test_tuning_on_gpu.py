@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-import refill
+from subjects import exported
 
 from wpk.candidate import GENERATED
 from wpk.cli.main import main
@@ -30,7 +30,7 @@ def test_measuring_beats_or_keeps_the_static_choice(
     tmp_path: Path, record: Callable[[str, object], None]
 ) -> None:
     model = tmp_path / "resnet18.onnx"
-    onnx.save(refill.refill("tv_resnet18.dynamo"), model)
+    onnx.save(exported.refill("tv_resnet18.dynamo"), model)
     static, tuned, again = (tmp_path / f"{name}.plan" for name in ("static", "tuned", "again"))
     optimize(model, static, "--search", "static", "--check", "off")
     first = optimize(model, tuned, "--effort", "0", "--budget", "30s", "--check", "off")

@@ -8,7 +8,7 @@ import onnx
 import onnx_graphsurgeon as gs
 import onnxruntime
 import pytest
-from drawn_weights import parse_model
+from support.networks.drawn_weights import parse_model
 
 from wpk.graph_passes.base import GraphPass, PassResult
 from wpk.graph_passes.manager import run_passes

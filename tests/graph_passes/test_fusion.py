@@ -58,6 +58,21 @@ def test_a_body_keeps_the_names_of_its_nodes_and_weights_are_inputs(prove):
     assert call.op == function.name == "conv_mul_relu_0"
 
 
+def test_an_activation_of_eight_nodes_that_read_the_sum_three_times_is_taken_whole(prove):
+    proof = prove(
+        f"""{H} g (float[1, 3, 8, 8] x, float[4, 3, 3, 3] w) => (float[1, 4, 6, 6] y)
+        <float half = {{0.5}}, float one = {{1}}, float cubed = {{0.044715}}, float scale = {{0.797885}},
+        float three = {{3}}> {{
+        c = Conv(x, w)  p = Pow(c, three)  q = Mul(p, cubed)  r = Add(c, q)  s = Mul(r, scale)
+        t = Tanh(s)  u = Add(t, one)  v = Mul(c, u)  y = Mul(v, half) }}""",
+        FuseOperators(),
+        constants="w",
+    )
+    (function,) = proof.graph.functions
+    assert proof.ops == [function.name]
+    assert len(function.nodes) == 9
+
+
 def test_the_later_of_two_convolutions_computes_their_sum(prove):
     proof = prove(
         f"""{H} g (float[1, 4, 6, 6] x, float[4, 4, 1, 1] w, float[4, 4, 1, 1] v)

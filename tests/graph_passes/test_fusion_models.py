@@ -1,13 +1,12 @@
 """Whole networks: how many operators they become, and that every body keeps to the grammar."""
 
 import functools
-import importlib.util
-from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 import pytest
+from subjects import exported
 
 from wpk.dtypes import Precision
 from wpk.graph_passes.catalogue import pass_groups
@@ -15,8 +14,6 @@ from wpk.graph_passes.functions import calls
 from wpk.graph_passes.fusion_attention import NAME as ATTENTION
 from wpk.graph_passes.fusion_rules import ANCHORS, VIEWS, WITH_PROLOGUE, is_elementwise
 from wpk.graph_passes.manager import run_passes
-
-MODELS = Path(__file__).parents[1] / "models"
 
 # Launches that issue numbers allow; a bare Reshape, Flatten or Split is no launch.
 BUDGETS = {
@@ -31,13 +28,7 @@ BUDGETS = {
 @functools.cache
 def refilled(name: str) -> onnx.ModelProto:
     """Return a real exporter's graph with seeded weights."""
-    spec = importlib.util.spec_from_file_location("refill_models", MODELS / "refill.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    model: onnx.ModelProto = module.refill(name, seed=0)
-    return model
+    return exported.refill(name, seed=0)
 
 
 def rewritten(model: onnx.ModelProto, precision: Precision) -> gs.Graph:

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cudnn_problems import (
+from numpy.typing import NDArray
+from support.numbers.reductions import reduction_case
+from support.problems.cudnn_problems import (
     CAPPED,
     KEYS,
     SCALED,
@@ -16,8 +18,6 @@ from cudnn_problems import (
     softmaxes,
     with_scores,
 )
-from numpy.typing import NDArray
-from reduction_cases import reduction_case
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Scalar, apply

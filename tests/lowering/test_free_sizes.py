@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import small_models
+from support.networks import small_models
 
 from wpk.graph_passes.shapes import infer_shapes
 from wpk.loading import load_graph

@@ -5,10 +5,10 @@ from dataclasses import replace
 from itertools import combinations, product
 from pathlib import Path
 
-import handwritten
 import numpy as np
 import pytest
-from branching import write_branching
+from support.networks import handwritten
+from support.networks.branching import write_branching
 
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision

@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.build.resources import KernelResources
 from wpk.dtypes import DType, Precision

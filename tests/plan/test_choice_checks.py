@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from candidates import library_call
+from subjects.problems import matmul
+from support.plans.candidates import library_call
 
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError
@@ -15,15 +16,11 @@ from wpk.launch import Launch
 from wpk.lowering.program import Buffer, Value
 from wpk.plan.checks.whole_plan import check_plan
 from wpk.plan.plan import Plan, PlanBundle, Port, Weight
-from wpk.problems import Elementwise, Epilogue, Matmul, Tensor
+from wpk.problems import Elementwise
 
 ROWS = Extent(2)
 CALL = library_call((("graph", 0), ("engine", 3)), version="9.19.0")
-PRODUCT = Matmul(
-    precision=Precision.FP32, batch=(Extent(1), 1), m=ROWS, n=16, k=8,
-    a=Tensor(DType.FP32, (0, 0, 8, 1)), b=Tensor(DType.FP32, (0, 0, 16, 1)), b_constant=True,
-    y=Tensor(DType.FP32, (0, 0, 16, 1)), epilogue=Epilogue(),
-)  # fmt: skip
+PRODUCT = matmul(ROWS, 16, 8, precision=Precision.FP32)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from candidates import kernel, library_call
+from support.plans.candidates import kernel, library_call
 
 from wpk.candidate import GENERATED, Candidate
 from wpk.errors import PlanError

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from subjects.problems import convolution
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -36,25 +37,7 @@ def tensor(*strides: int, dtype: DType = DType.FP16) -> Tensor:
     return Tensor(dtype, strides)
 
 
-CONVOLUTION = Convolution(
-    precision=Precision.FP16,
-    n=N,
-    c=8,
-    h=5,
-    w=7,
-    k=16,
-    p=3,
-    q=5,
-    filter=(3, 3),
-    stride=(1, 1),
-    dilation=(1, 1),
-    pad=(0, 0),
-    groups=1,
-    transposed=False,
-    x=tensor(280, 1, 56, 8),
-    y=tensor(240, 1, 80, 16),
-    epilogue=Epilogue(apply("Add", Acc(), Operand(0)), (tensor(0, 1, 0, 0),)),
-)
+CONVOLUTION = convolution(8, 16, (5, 7), pads=0, n=N, bias=DType.FP16)
 
 
 def test_a_convolution_reads_its_input_its_packed_filters_and_operands_over_the_output() -> None:

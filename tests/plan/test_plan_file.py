@@ -13,9 +13,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from forged_plans import members, rewrite
 from safetensors import deserialize
 from safetensors.numpy import save as save_safetensors
+from support.plans.forged_plans import members, rewrite
 
 from wpk.errors import PlanError
 from wpk.plan import container

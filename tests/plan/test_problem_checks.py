@@ -7,10 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import one_operator
 import onnx
 import pytest
-from drawn_weights import parse_model
+from support.networks import one_operator
+from support.networks.drawn_weights import parse_model
 
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.plan.plan import Check, Outcome, PlanBundle
 from wpk.report.facts import PrecisionFacts, ReportFacts

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_problems import attention
+from support.problems.attentions import attention
 
 from wpk.build.nvrtc import load_nvrtc
 from wpk.dtypes import DType, Precision

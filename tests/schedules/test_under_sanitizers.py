@@ -10,8 +10,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from drawn_weights import parse_model
-from one_operator import (
+from support.networks.drawn_weights import parse_model
+from support.networks.one_operator import (
     ATTENTION,
     CONVOLUTIONS,
     DEPTHWISE,

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from subjects.problems import matmul
 
 from wpk.build.compiled import CompiledKernel
 from wpk.build.pool import Compilation
 from wpk.build.resources import KernelResources
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import Precision
 from wpk.errors import CompileError
-from wpk.extent import Extent
 from wpk.kernel_source import KernelSource
 from wpk.launch import InputArgument, Launch, OutputArgument
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems import Epilogue, Matmul, Tensor
+from wpk.problems import Matmul
 from wpk.schedules.template import Constraint, Schedule, ScheduleTemplate
 from wpk.targets.target import Target
 from wpk.trial import Status
@@ -128,18 +128,7 @@ def make_product() -> Callable[[int, int, int], Matmul]:
     """fp32 products of plain matrices: m, n, k."""
 
     def make(m: int, n: int, k: int) -> Matmul:
-        return Matmul(
-            precision=Precision.FP32,
-            batch=(Extent(1), 1),
-            m=Extent(m),
-            n=n,
-            k=k,
-            a=Tensor(DType.FP32, (0, 0, k, 1)),
-            b=Tensor(DType.FP32, (0, 0, n, 1)),
-            b_constant=True,
-            y=Tensor(DType.FP32, (0, 0, n, 1)),
-            epilogue=Epilogue(),
-        )
+        return matmul(m, n, k, precision=Precision.FP32)
 
     return make
 

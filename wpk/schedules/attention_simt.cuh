@@ -105,7 +105,7 @@ WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n
     using Place = Domain<Problem::wide, Problem::heads, Problem::queries>;
     static_assert(Schedule::warps >= 1 && Schedule::warps <= 32, "a block has 1 to 32 warps");
     __shared__ float queries[Schedule::warps][Problem::depth];
-    startIfEarly<Schedule>();
+    startIfEarly<Schedule>(); // @previous_awaited
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::warps + warpIndex();
     if (item >= Place::items(n))
         return; // a whole warp

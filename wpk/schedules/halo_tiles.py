@@ -11,9 +11,9 @@ from wpk.performance.tables import input_extent
 from wpk.performance.work import Columns, Floats, Work
 from wpk.problems.convolution import Convolution
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
-from wpk.schedules.wgmma_costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
-from wpk.schedules.wgmma_persistent import STAGED_COLUMNS, in_turn
-from wpk.schedules.wgmma_tiles import SWIZZLE, box_depth
+from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
+from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
+from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth
 from wpk.targets.target import Target
 
 MOST_PIXELS = 256

@@ -43,6 +43,7 @@ def fp32_bits(value: float) -> int:
 
 def kernel_source(
     template: str,
+    header: str,
     problem: Members,
     schedule: Schedule,
     inputs: int,
@@ -54,7 +55,8 @@ def kernel_source(
     """The unit of a kernel ``wpk_<template>(inputs..., int n, void* y)``.
 
     Args:
-        template: Name of the template and its header; its function has the name in camel case.
+        template: Name of the template; its function has the name in camel case.
+        header: Its header below ``wpk/schedules``, without ``.cuh``.
         problem: Members of ``Problem``.
         schedule: Its parameters are the members of ``Schedule``.
         inputs: Number of pointers to inputs.
@@ -79,7 +81,7 @@ def kernel_source(
     mapped = f"{{{{{', '.join(f'&{name}' for name in maps)}}}}}, " if maps else ""
     meeting = f", {{{', '.join(shared)}}}" if partials else ""
     text = (
-        f"#include <wpk/schedules/{template}.cuh>\n\n"
+        f"#include <wpk/schedules/{header}.cuh>\n\n"
         "namespace {\n"
         f"{_struct('Problem', problem)}\n"
         f"{_struct('Schedule', dict(schedule.parameters()))}"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from candidates import library_call
+from support.plans.candidates import library_call
 
 from wpk.candidate import Candidate
 from wpk.libraries.offer import CUDNN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from candidates import kernel, library_call
+from support.plans.candidates import kernel, library_call
 
 from wpk.plan.measurement import GENERATED, Contestant, Measurement, Tally
 from wpk.report.contest import contest_of, contest_sentences, roles, tally_words, why_words

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from candidates import kernel, library_call
+from support.plans.candidates import kernel, library_call
 
 from wpk.plan.measurement import GENERATED, Contestant, Curve, Measurement, Tally
 from wpk.report.measured import curve_words

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.errors import EngineError
 from wpk.plan.codec import decode

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.candidate import Candidate, Maker
 from wpk.schedules.template import Schedule

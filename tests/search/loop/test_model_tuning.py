@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from dummy_gpu import DummyGpu
+from support.devices.dummy_gpu import DummyGpu
 
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook, with_evidence

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last, convolution, matmul
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -36,50 +37,15 @@ H200 = find_target("h200")
 RELU = apply("Relu", Acc())
 
 
-def _channels_last(c: int, h: int, w: int, dtype: DType) -> Tensor:
-    return Tensor(dtype, (h * w * c, 1, w * c, c))
-
-
 def _convolution(
     precision: Precision, n: int, shape: tuple[int, int, int], k: int, size: int, groups: int = 1
 ) -> Convolution:
-    c, h, w = shape
-    dtype = precision.storage
-    return Convolution(
-        precision=precision,
-        n=Extent(n),
-        c=c,
-        h=h,
-        w=w,
-        k=k,
-        p=h,
-        q=w,
-        filter=(size, size),
-        stride=(1, 1),
-        dilation=(1, 1),
-        pad=(size // 2, size // 2),
-        groups=groups,
-        transposed=False,
-        x=_channels_last(c, h, w, dtype),
-        y=_channels_last(k, h, w, dtype),
-        epilogue=Epilogue(RELU),
-    )
+    given: dict[str, Any] = {"n": n, "groups": groups, "precision": precision}
+    return convolution(shape[0], k, shape[1:], size, relu=True, **given)
 
 
 def _matmul(precision: Precision, m: int, n: int, k: int) -> Matmul:
-    dtype = precision.storage
-    return Matmul(
-        precision=precision,
-        batch=(Extent(1), 1),
-        m=Extent(m),
-        n=n,
-        k=k,
-        a=Tensor(dtype, (0, 0, k, 1)),
-        b=Tensor(dtype, (0, 0, n, 1)),
-        b_constant=True,
-        y=Tensor(dtype, (0, 0, n, 1)),
-        epilogue=Epilogue(RELU),
-    )
+    return matmul(m, n, k, precision=precision, relu=True)
 
 
 def _pooling(n: int, c: int, size: int) -> Pooling:
@@ -97,8 +63,8 @@ def _pooling(n: int, c: int, size: int) -> Pooling:
         pad=(1, 1),
         pad_end=(1, 1),
         count_include_pad=False,
-        x=_channels_last(c, size, size, DType.FP16),
-        y=_channels_last(c, size // 2, size // 2, DType.FP16),
+        x=channels_last(DType.FP16, c, size, size),
+        y=channels_last(DType.FP16, c, size // 2, size // 2),
         epilogue=Epilogue(),
     )
 

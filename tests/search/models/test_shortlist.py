@@ -64,8 +64,13 @@ def test_every_kept_schedule_is_legal_and_estimates_rise_from_the_bound(
     assert len({s.schedule for s in ranked}) == len(ranked)
 
 
-def test_the_kept_are_the_best_of_all_by_counted_score(tiled: Any, make_product: Make) -> None:
-    problem = make_product(512, 512, 256)
+@pytest.mark.parametrize(
+    "sizes", [(512, 512, 256), (300, 200, 100)], ids=["scores far apart", "scores close together"]
+)
+def test_the_kept_are_the_best_of_all_by_counted_score(
+    sizes: tuple[int, int, int], tiled: Any, make_product: Make
+) -> None:
+    problem = make_product(*sizes)
     limit = bound(problem, H200)
     _, columns = tiled.space(problem, H200)
     work = tiled.work(problem, columns, H200)

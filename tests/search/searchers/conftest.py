@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.search.searchers.replay import Recording, read_recording
 from wpk.trial import Status, Trial

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.errors import ScheduleError, WpkError
 from wpk.search.searchers.registry import SEARCHERS, MakeSearcher, find_searcher

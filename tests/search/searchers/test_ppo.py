@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.search.searchers.ppo import PAPER_SETTINGS, PpoOptions, PpoSearch
 from wpk.search.searchers.replay import Recording, replay

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.errors import ScheduleError
 from wpk.search.searchers.random_search import RandomSearch

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.candidate import Maker
 from wpk.options import BuildOptions, SearchOptions

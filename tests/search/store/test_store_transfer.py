@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.options import BuildOptions, SearchOptions
 from wpk.problems import Matmul

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from candidates import kernel
+from support.plans.candidates import kernel
 
 from wpk.bench.request import Request
 from wpk.problems import Matmul

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from candidates import library_call
+from support.plans.candidates import library_call
 
 from wpk.bench.request import Request
 from wpk.candidate import GENERATED
