@@ -1,0 +1,75 @@
+"""Recognise Softmax written with Exp.
+
+    e / ReduceSum(e, axis)    e = exp(x - ReduceMax(x, axis))    ->  Softmax(x, axis)
+
+Without the maximum they are equal in exact arithmetic alone: where exp(x) overflows, or vanishes in all
+of a row, such a model gives no number, and Softmax does.
+"""
+
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core.query import is_op, live_nodes, made_by, rank, why_shared
+from wpk.graph_passes.core.reductions import reduced_axes
+
+
+class RecognizeSoftmax(GraphPass):
+    """Replace the quotient of an exponential and its sum by one node."""
+
+    name = "recognize-softmax"
+
+    def apply(self, graph: gs.Graph) -> PassResult:
+        """Recognise along one axis; the exponential must have no other readers."""
+        result = PassResult()
+        editor = GraphEditor(graph)
+        for quotient in live_nodes(graph, "Div"):
+            exponential = made_by(quotient.inputs[0], "Exp")
+            total = made_by(quotient.inputs[1], "ReduceSum")
+            if exponential is None or total is None or total.inputs[0] is not quotient.inputs[0]:
+                continue
+            axes = reduced_axes(total)
+            reason = _why_not(graph, exponential, total, axes)
+            if reason is not None or axes is None:
+                result.refuse(quotient, reason or "the axes of the sum are not known")
+                continue
+            source = _without_maximum(exponential.inputs[0], axes)
+            if source is None:
+                result.refuse(
+                    quotient, f"'{exponential.name}' may overflow: no maximum is subtracted"
+                )
+                continue
+            output = quotient.outputs[0]
+            new = editor.add("Softmax", [source], like=output, attrs={"axis": axes[0]})
+            editor.replace(output, new)
+            result.rewritten += 1
+        return result
+
+
+def _why_not(
+    graph: gs.Graph, exponential: gs.Node, total: gs.Node, axes: list[int] | None
+) -> str | None:
+    if axes is None:
+        return f"the axes of '{total.name}' are not known"
+    if len(axes) != 1:
+        return f"'{total.name}' sums over axes {axes}, Softmax over one"
+    if not total.attrs.get("keepdims", 1):
+        return f"'{total.name}' drops the axis that it sums over"
+    if graph.opset < 13 and axes[0] != (rank(total.inputs[0]) or 0) - 1:
+        return f"Softmax flattens before opset 13, the graph has {graph.opset}"
+    if len(exponential.outputs[0].outputs) != 2:
+        return f"'{exponential.outputs[0].name}' is read elsewhere"
+    return why_shared(graph, total.outputs[0])
+
+
+def _without_maximum(argument: gs.Tensor, axes: list[int]) -> gs.Tensor | None:
+    """Return x where ``argument`` is x - ReduceMax(x) along the same axes, else None."""
+    difference = made_by(argument, "Sub")
+    if difference is None:
+        return None
+    x, largest = difference.inputs
+    maximum = made_by(largest, "ReduceMax")
+    if maximum is None or not is_op(maximum, "ReduceMax") or maximum.inputs[0] is not x:
+        return None
+    keeps = maximum.attrs.get("keepdims", 1)
+    return x if keeps and reduced_axes(maximum) == axes else None
