@@ -13,31 +13,29 @@ from math import sqrt
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import Dims, given, live_nodes, rank
+from wpk.graph_passes.core.query import Dims, given, rank
+from wpk.graph_passes.core.rule import Rule
 
 _MASK, _FIRST_CACHE = 3, 4
 _WINDOWS = ("left_window_size", "right_window_size")
 
 
-class AttentionParts(GraphPass):
+class AttentionParts(Rule[gs.Node]):
     """Replace Attention by two products and a softmax."""
 
     name = "attention-parts"
+    ops = ("Attention",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Replace each node, or say why it stays."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Attention"):
-            reason = _why_not(node)
-            if reason is not None:
-                result.refuse(node, reason)
-                continue
-            editor.replace(node.outputs[0], _Parts(editor, node).output())
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> gs.Node | Refusal:
+        """Match what the operators of older opsets can say."""
+        reason = _why_not(node)
+        return node if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: gs.Node) -> None:
+        """Write the products and the softmax."""
+        editor.replace(match.outputs[0], _Parts(editor, match).output())
 
 
 def _why_not(node: gs.Node) -> str | None:

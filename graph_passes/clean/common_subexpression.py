@@ -14,7 +14,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.base import GraphPass, PassResult
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import RANDOM_OPS, values
+from wpk.graph_passes.core.query import RANDOM_OPS, values, why_not_replace
 
 # Constants above this are the same only when they are one tensor: hashing all weights costs more
 # than it finds.
@@ -43,7 +43,7 @@ class CommonSubexpressions(GraphPass):
                 for old, new in zip(node.outputs, first.outputs, strict=True)
                 if not old.is_empty()
             ]
-            reasons = [editor.why_not_replace(old, new) for old, new in pairs]
+            reasons = [why_not_replace(graph, old, new) for old, new in pairs]
             reason = next((text for text in reasons if text is not None), None)
             if reason is not None:
                 result.refuse(node, reason)

@@ -16,45 +16,19 @@ from collections.abc import Callable
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.query import (
     dims,
     given,
     integers,
-    live_nodes,
     rank,
     same_dims,
     uniform,
     used_outputs,
     values,
+    why_not_replace,
 )
-
-
-class IdentityElimination(GraphPass):
-    """Connect the readers of a no-op to what it reads."""
-
-    name = "identity-elimination"
-
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Remove; a no-op that stays because of a graph output's name is a refusal."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, *_RULES):
-            source = _RULES[node.op](node)
-            if source is None:
-                continue
-            output = node.outputs[0]
-            reason = editor.why_not_replace(output, source)
-            others = [tensor for tensor in used_outputs(graph, node) if tensor is not output]
-            if reason is None and others:
-                reason = f"'{others[0].name}' is read too"
-            if reason is not None:
-                result.refuse(node, reason)
-                continue
-            editor.replace(output, source)
-            result.rewritten += 1
-        return result
+from wpk.graph_passes.core.rule import Replacement, ReplacementRule
 
 
 def _always(node: gs.Node) -> gs.Tensor | None:
@@ -160,7 +134,7 @@ def _pool(node: gs.Node) -> gs.Tensor | None:
     return _same_shape(node) if (window, strides, pads) == ({1}, {1}, {0}) else None
 
 
-_RULES: dict[str, Callable[[gs.Node], gs.Tensor | None]] = {
+_SOURCES: dict[str, Callable[[gs.Node], gs.Tensor | None]] = {
     "Identity": _always,
     "Dropout": _dropout,
     "Cast": _cast,
@@ -189,3 +163,23 @@ _RULES: dict[str, Callable[[gs.Node], gs.Tensor | None]] = {
     "MaxPool": _pool,
     "AveragePool": _pool,
 }
+"""Operators that may be no-ops, and what gives the tensor that a node gives back."""
+
+
+class IdentityElimination(ReplacementRule):
+    """Connect the readers of a no-op to what it reads."""
+
+    name = "identity-elimination"
+    ops = tuple(_SOURCES)
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
+        """Match no-ops; one that stays because of a graph output's name is a refusal."""
+        source = _SOURCES[node.op](node)
+        if source is None:
+            return None
+        output = node.outputs[0]
+        reason = why_not_replace(graph, output, source)
+        others = [tensor for tensor in used_outputs(graph, node) if tensor is not output]
+        if reason is None and others:
+            reason = f"'{others[0].name}' is read too"
+        return Replacement(output, None, [source]) if reason is None else Refusal(node.name, reason)

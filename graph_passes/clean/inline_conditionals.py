@@ -10,29 +10,28 @@ from collections.abc import Iterator, Sequence
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import live_nodes, values
+from wpk.graph_passes.core.query import values
+from wpk.graph_passes.core.rule import Rule
 
 
-class InlineConditionals(GraphPass):
+class InlineConditionals(Rule[tuple[gs.Node, str]]):
     """Inline the branch that is known to be taken; an If inside it waits for the next round."""
 
     name = "inline-conditionals"
+    ops = ("If",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Inline; an If whose condition is not known yet is a refusal."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "If"):
-            condition = values(node.inputs[0])
-            if condition is None or condition.size != 1:
-                result.refuse(node, f"its condition '{node.inputs[0].name}' is not constant")
-                continue
-            name = "then_branch" if bool(condition.reshape(())) else "else_branch"
-            _inline(editor, node, name)
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> tuple[gs.Node, str] | Refusal:
+        """Say which branch is taken; an If whose condition is not known yet stays."""
+        condition = values(node.inputs[0])
+        if condition is None or condition.size != 1:
+            return Refusal(node.name, f"its condition '{node.inputs[0].name}' is not constant")
+        return node, "then_branch" if bool(condition.reshape(())) else "else_branch"
+
+    def rewrite(self, editor: GraphEditor, match: tuple[gs.Node, str]) -> None:
+        """Put the branch's nodes into the graph."""
+        _inline(editor, *match)
 
 
 def _inline(editor: GraphEditor, node: gs.Node, taken: str) -> None:

@@ -16,7 +16,7 @@ from wpk.dtypes import DType
 from wpk.graph_passes.clean.magnitude import magnitude_bounds
 from wpk.graph_passes.core.base import GraphPass, PassResult
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import live_nodes, made_by
+from wpk.graph_passes.core.query import live_nodes, made_by, why_not_replace
 
 
 class NanGuard(GraphPass):
@@ -39,7 +39,7 @@ class NanGuard(GraphPass):
             if softmax is None:
                 continue
             logits, guarded = softmax.inputs[0], guard.inputs[2]
-            reason = editor.why_not_replace(guard.outputs[0], guarded)
+            reason = why_not_replace(graph, guard.outputs[0], guarded)
             if logits.name not in bounds:
                 reason = f"'{logits.name}' may hold infinities for some input, which softmax to NaN"
             if reason is not None:

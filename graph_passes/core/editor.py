@@ -7,7 +7,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import DTypeLike, NDArray
 
 from wpk.graph_passes.core.exact import rounded_constant
-from wpk.graph_passes.core.query import Dims, is_graph_output
+from wpk.graph_passes.core.query import Dims, is_graph_output, why_not_replace
 
 Attributes = Mapping[str, object]
 
@@ -99,16 +99,6 @@ class GraphEditor:
         """Give ``tensor`` a new name, since its value changes: a name stands for one value."""
         tensor.name = self.new_name(wanted)
 
-    def why_not_replace(self, old: gs.Tensor, new: gs.Tensor) -> str | None:
-        """Say why `replace` could not keep the name of a graph output."""
-        if not is_graph_output(self.graph, old):
-            return None
-        if not new.inputs:
-            return f"'{old.name}' is a graph output and '{new.name}' is an input or a constant"
-        if is_graph_output(self.graph, new):
-            return f"'{old.name}' and '{new.name}' are both graph outputs"
-        return None
-
     def replace(self, old: gs.Tensor, new: gs.Tensor) -> None:
         """Make every reader of ``old`` read ``new``, and detach ``old`` from its producer.
 
@@ -116,7 +106,7 @@ class GraphEditor:
         now on, under its name, where nobody else reads ``new``; where ``old`` is a graph output, it
         must be so (see `why_not_replace`).
         """
-        reason = self.why_not_replace(old, new)
+        reason = why_not_replace(self.graph, old, new)
         if reason is not None:
             raise ValueError(reason)
         keep, drop = (old, new) if self._takes_name(old, new) else (new, old)

@@ -69,6 +69,17 @@ def why_shared(graph: gs.Graph, tensor: gs.Tensor) -> str | None:
     return None
 
 
+def why_not_replace(graph: gs.Graph, old: gs.Tensor, new: gs.Tensor) -> str | None:
+    """Say why the readers of ``old`` cannot read ``new``: a graph output must keep its name."""
+    if not is_graph_output(graph, old):
+        return None
+    if not new.inputs:
+        return f"'{old.name}' is a graph output and '{new.name}' is an input or a constant"
+    if is_graph_output(graph, new):
+        return f"'{old.name}' and '{new.name}' are both graph outputs"
+    return None
+
+
 def given(node: gs.Node, index: int) -> gs.Tensor | None:
     """Return input ``index`` of ``node``; None when the optional input is absent."""
     if index >= len(node.inputs) or node.inputs[index].is_empty():

@@ -8,10 +8,12 @@ into heads. The first form ends in the weights of the projections (`constants_in
 second in the product's epilogue.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.query import (
     floats,
@@ -21,49 +23,64 @@ from wpk.graph_passes.core.query import (
     rank,
     split_constant,
     uniform,
+    why_not_replace,
     why_shared,
 )
+from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import LINEAR_OPS
-from wpk.graph_passes.movement.reshape_chains import RESHAPES
+from wpk.graph_passes.movement.views import views_before
 
 
-class ScaleIntoProjection(GraphPass):
+@dataclass(frozen=True)
+class _ScaledChain:
+    """A factor behind reshapes and transposes, last first, of a product with constants."""
+
+    node: gs.Node
+    variable: gs.Tensor
+    factor: float
+    chain: list[gs.Node]
+
+
+class ScaleIntoProjection(Rule[_ScaledChain]):
     """Move a scalar factor up through reshapes and transposes to a product with constants."""
 
     name = "scale-into-projection"
+    ops = ("Mul", "Div")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Move; a factor whose chain starts elsewhere is no match."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Mul", "Div"):
-            found = scalar_factor(node)
-            if found is None:
-                continue
-            variable, factor = found
-            chain = _movements(variable)
-            if not chain or not _is_projection(chain[-1].inputs[0]):
-                continue
-            shared = [why_shared(graph, moved.outputs[0]) for moved in chain]
-            shared.append(why_shared(graph, chain[-1].inputs[0]))
-            reason = next((text for text in shared if text is not None), None)
-            reason = reason or editor.why_not_replace(node.outputs[0], variable)
-            if reason is not None:
-                result.refuse(node, reason)
-                continue
-            first = chain[-1]
-            source = first.inputs[0]
-            scaled = editor.add("Mul", [source, _constant(editor, node, factor)], like=source)
-            first.inputs = [scaled, *list(first.inputs)[1:]]
-            for moved in chain:
-                editor.rename(moved.outputs[0], f"{moved.outputs[0].name}_scaled")
-            editor.replace(node.outputs[0], variable)
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _ScaledChain | Refusal | None:
+        """Match; a factor whose chain starts elsewhere is no match."""
+        found = scalar_factor(node)
+        if found is None:
+            return None
+        variable, factor = found
+        chain = views_before(variable)[::-1]
+        if not chain or not _is_projection(chain[-1].inputs[0]):
+            return None
+        shared = [why_shared(graph, moved.outputs[0]) for moved in chain]
+        shared.append(why_shared(graph, chain[-1].inputs[0]))
+        reason = next((text for text in shared if text is not None), None)
+        reason = reason or why_not_replace(graph, node.outputs[0], variable)
+        if reason is not None:
+            return Refusal(node.name, reason)
+        return _ScaledChain(node, variable, factor, chain)
+
+    def rewrite(self, editor: GraphEditor, match: _ScaledChain) -> None:
+        """Multiply what the chain starts from; what it makes on its way is renamed."""
+        first = match.chain[-1]
+        source = first.inputs[0]
+        factor = _constant(editor, match.node, match.factor)
+        scaled = editor.add("Mul", [source, factor], like=source)
+        first.inputs = [scaled, *list(first.inputs)[1:]]
+        for moved in match.chain:
+            editor.rename(moved.outputs[0], f"{moved.outputs[0].name}_scaled")
+        editor.replace(match.node.outputs[0], match.variable)
 
 
 class ScaleBehindProduct(GraphPass):
-    """Move the scalar factors of both operands of a MatMul behind it, as one."""
+    """Move the scalar factors of both operands of a MatMul behind it, as one.
+
+    The pass has its own loop, since one operand may be refused and the other moved.
+    """
 
     name = "scale-behind-product"
 
@@ -117,16 +134,6 @@ def scalar_factor(node: gs.Node) -> tuple[gs.Tensor, float] | None:
 def _constant(editor: GraphEditor, node: gs.Node, factor: float) -> gs.Constant:
     dtype = node.outputs[0].dtype
     return editor.constant(f"{node.name}_factor", np.array(factor), dtype)
-
-
-def _movements(tensor: gs.Tensor) -> list[gs.Node]:
-    """Return the reshapes and transposes that made ``tensor``, last first."""
-    chain: list[gs.Node] = []
-    node = made_by(tensor, *RESHAPES, "Transpose")
-    while node is not None:
-        chain.append(node)
-        node = made_by(node.inputs[0], *RESHAPES, "Transpose")
-    return chain
 
 
 def _is_projection(tensor: gs.Tensor) -> bool:

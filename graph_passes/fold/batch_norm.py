@@ -9,12 +9,15 @@
 Needs constant statistics, constant weights, and an inner result that nobody else reads.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import floats, live_nodes, made_by, rank, why_shared
+from wpk.graph_passes.core.query import floats, made_by, rank, why_shared
+from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import (
     ChannelAffine,
     absorb_after,
@@ -33,106 +36,117 @@ _EPSILON = float(np.float32(1e-5))
 """ONNX's default: attributes are fp32 numbers, which tells where the variance is small."""
 
 
-class FoldBatchNormAfter(GraphPass):
+@dataclass(frozen=True)
+class _Pair:
+    """A BatchNormalization, the linear operator beside it, and the map that the operator takes."""
+
+    norm: gs.Node
+    linear: gs.Node
+    affine: ChannelAffine
+
+
+class FoldBatchNormAfter(Rule[_Pair]):
     """Replace ``BatchNormalization(L(x))`` by one linear operator."""
 
     name = "batch-norm-after"
+    ops = ("BatchNormalization",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Fold every BatchNormalization into the linear operator that feeds it."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for norm in live_nodes(graph, "BatchNormalization"):
-            linear = made_by(norm.inputs[0], *_BESIDE)
-            if linear is None:
-                continue
-            affine = _affine(norm)
-            reason = affine if isinstance(affine, str) else why_not_linear(linear)
-            reason = reason or why_shared(graph, linear.outputs[0])
-            if reason is None and isinstance(affine, ChannelAffine):
-                reason = _why_channels(affine, output_channels(linear))
-            if reason is not None or isinstance(affine, str):
-                result.refuse(norm, reason or "")
-                continue
-            absorb_after(editor, linear, affine)
-            editor.replace(norm.outputs[0], linear.outputs[0])
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Pair | Refusal | None:
+        """Match a BatchNormalization that a linear operator feeds."""
+        linear = made_by(node.inputs[0], *_BESIDE)
+        if linear is None:
+            return None
+        affine = _affine(node)
+        if isinstance(affine, Refusal):
+            return affine
+        reason = why_not_linear(linear) or why_shared(graph, linear.outputs[0])
+        reason = reason or _why_channels(affine, output_channels(linear))
+        return _Pair(node, linear, affine) if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: _Pair) -> None:
+        """Let the linear operator compute both."""
+        absorb_after(editor, match.linear, match.affine)
+        editor.replace(match.norm.outputs[0], match.linear.outputs[0])
 
 
-class FoldBatchNormBefore(GraphPass):
+class FoldBatchNormBefore(Rule[_Pair]):
     """Replace ``L(BatchNormalization(x))`` by one linear operator."""
 
     name = "batch-norm-before"
+    ops = _BESIDE
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Fold every BatchNormalization into the only linear operator that reads it."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for linear in live_nodes(graph, *_BESIDE):
-            norm = made_by(linear.inputs[0], "BatchNormalization")
-            if norm is None:
-                continue
-            affine = _affine(norm)
-            reason = affine if isinstance(affine, str) else why_not_linear(linear)
-            reason = reason or why_shared(graph, norm.outputs[0]) or _why_transposed(linear)
-            if reason is None and isinstance(affine, ChannelAffine):
-                reason = _why_channels(affine, input_channels(linear))
-                reason = reason or why_not_before(linear, affine)
-            if reason is not None or isinstance(affine, str):
-                result.refuse(norm, reason or "")
-                continue
-            absorb_before(editor, linear, affine)
-            linear.inputs = [norm.inputs[0], *list(linear.inputs)[1:]]
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Pair | Refusal | None:
+        """Match a linear operator that alone reads a BatchNormalization."""
+        norm = made_by(node.inputs[0], "BatchNormalization")
+        if norm is None:
+            return None
+        affine = _affine(norm)
+        if isinstance(affine, Refusal):
+            return affine
+        reason = why_not_linear(node)
+        reason = reason or why_shared(graph, norm.outputs[0]) or _why_transposed(node)
+        reason = reason or _why_channels(affine, input_channels(node))
+        reason = reason or why_not_before(node, affine)
+        return _Pair(norm, node, affine) if reason is None else Refusal(norm.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: _Pair) -> None:
+        """Let the linear operator compute both."""
+        linear = match.linear
+        absorb_before(editor, linear, match.affine)
+        linear.inputs = [match.norm.inputs[0], *list(linear.inputs)[1:]]
 
 
-class BatchNormToAffine(GraphPass):
-    """Replace a BatchNormalization that no linear operator took by a Mul and an Add."""
+class BatchNormToAffine(Rule[tuple[gs.Node, ChannelAffine]]):
+    """Replace a BatchNormalization that no linear operator took by a Mul and an Add.
+
+    An element-wise pair fuses with its neighbours, a BatchNormalization does not.
+    """
 
     name = "batch-norm-to-affine"
+    ops = ("BatchNormalization",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Rewrite; an element-wise pair fuses with its neighbours, a BatchNormalization not."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for norm in live_nodes(graph, "BatchNormalization"):
-            affine = _affine(norm)
-            dimensions = rank(norm.inputs[0])
-            if isinstance(affine, str):
-                result.refuse(norm, affine)
-                continue
-            if dimensions is None:
-                result.refuse(norm, f"the rank of '{norm.inputs[0].name}' is unknown")
-                continue
-            output, dtype = norm.outputs[0], norm.inputs[1].dtype
-            shape = (-1, *[1] * (dimensions - 2)) if dimensions > 1 else (-1,)
-            scale = editor.constant(f"{norm.name}_scale", affine.scale.reshape(shape), dtype)
-            shift = editor.constant(f"{norm.name}_shift", affine.shift.reshape(shape), dtype)
-            scaled = editor.add("Mul", [norm.inputs[0], scale], like=output)
-            shifted = editor.add("Add", [scaled, shift], like=output)
-            editor.replace(output, shifted)
-            result.rewritten += 1
-        return result
+    def match(
+        self, graph: gs.Graph, node: gs.Node
+    ) -> tuple[gs.Node, ChannelAffine] | Refusal | None:
+        """Match one with constant statistics and an input of known rank."""
+        affine = _affine(node)
+        if isinstance(affine, Refusal):
+            return affine
+        if rank(node.inputs[0]) is None:
+            return Refusal(node.name, f"the rank of '{node.inputs[0].name}' is unknown")
+        return node, affine
+
+    def rewrite(self, editor: GraphEditor, match: tuple[gs.Node, ChannelAffine]) -> None:
+        """Write both with one number for each channel."""
+        norm, affine = match
+        dimensions = rank(norm.inputs[0]) or 0
+        output, dtype = norm.outputs[0], norm.inputs[1].dtype
+        shape = (-1, *[1] * (dimensions - 2)) if dimensions > 1 else (-1,)
+        scale = editor.constant(f"{norm.name}_scale", affine.scale.reshape(shape), dtype)
+        shift = editor.constant(f"{norm.name}_shift", affine.shift.reshape(shape), dtype)
+        scaled = editor.add("Mul", [norm.inputs[0], scale], like=output)
+        shifted = editor.add("Add", [scaled, shift], like=output)
+        editor.replace(output, shifted)
 
 
-def _affine(norm: gs.Node) -> ChannelAffine | str:
-    """Read the statistics of a BatchNormalization; a reason where they are not constant."""
+def _affine(norm: gs.Node) -> ChannelAffine | Refusal:
+    """Read the statistics of a BatchNormalization; a refusal where they are not constant."""
     if norm.attrs.get("training_mode", 0) or any(
         not tensor.is_empty() for tensor in norm.outputs[1:]
     ):
-        return "it is in training mode: its statistics come from the batch"
+        reason = "it is in training mode: its statistics come from the batch"
+        return Refusal(norm.name, reason)
     statistics = []
     for tensor in norm.inputs[1:5]:
         array = floats(tensor)
         if array is None:
-            return f"statistic '{tensor.name}' is not a constant of floats"
+            reason = f"statistic '{tensor.name}' is not a constant of floats"
+            return Refusal(norm.name, reason)
         statistics.append(array)
     gamma, beta, mean, variance = statistics
     widened = variance + float(norm.attrs.get("epsilon", _EPSILON))
     if not bool((widened > 0.0).all()):
-        return f"variance '{norm.inputs[4].name}' is negative or zero"
+        return Refusal(norm.name, f"variance '{norm.inputs[4].name}' is negative or zero")
     scale = gamma / np.sqrt(widened)
     return ChannelAffine(scale, beta - mean * scale)
 

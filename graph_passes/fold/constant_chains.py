@@ -17,14 +17,12 @@ import math
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.query import (
     dims,
     floats,
     given,
     is_float,
-    live_nodes,
     made_by,
     rank,
     same_dims,
@@ -32,70 +30,53 @@ from wpk.graph_passes.core.query import (
     uniform,
     why_shared,
 )
+from wpk.graph_passes.core.rule import NewConstant, Replacement, ReplacementRule
 from wpk.graph_passes.fold.signs import is_never_negative
 
 
-class ConstantForms(GraphPass):
+class ConstantForms(ReplacementRule):
     """Write subtraction, division and powers of constants as what is cheaper and merges."""
 
     name = "constant-forms"
+    ops = ("Sub", "Div", "Pow")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Rewrite; a division that is not exact as a product is a refusal."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Sub", "Div", "Pow"):
-            constant = floats(node.inputs[1])
-            if constant is None or isinstance(node.inputs[0], gs.Constant):
-                continue
-            if node.op == "Pow":
-                result.rewritten += int(_rewrite_power(editor, node))
-                continue
-            if node.op == "Sub":
-                op, array = "Add", -constant
-            else:
-                if not _is_power_of_two(constant):
-                    result.refuse(node, f"1 / '{node.inputs[1].name}' is not exact")
-                    continue
-                op, array = "Mul", 1.0 / constant
-            output = node.outputs[0]
-            new = editor.constant(f"{node.inputs[1].name}_inverse", array, node.inputs[1].dtype)
-            editor.replace(output, editor.add(op, [node.inputs[0], new], like=output))
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
+        """Match operations by a constant; a division that is not exact as a product stays."""
+        x, old = node.inputs
+        constant = floats(old)
+        if constant is None or isinstance(x, gs.Constant):
+            return None
+        if node.op == "Pow":
+            return _power(node)
+        if node.op == "Sub":
+            op, array = "Add", -constant
+        elif _is_power_of_two(constant):
+            op, array = "Mul", 1.0 / constant
+        else:
+            return Refusal(node.name, f"1 / '{old.name}' is not exact")
+        inverse = NewConstant(f"{old.name}_inverse", array, old.dtype)
+        return Replacement(node.outputs[0], op, [x, inverse])
 
 
-class ConstantChains(GraphPass):
+class ConstantChains(ReplacementRule):
     """Merge neighbouring additions, multiplications or clips by constants."""
 
     name = "constant-chains"
+    ops = ("Add", "Mul", "Relu", "Clip")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Merge pairs that nobody reads in between."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Add", "Mul", "Relu", "Clip"):
-            if node.op in ("Add", "Mul"):
-                first, merged = _inner(node), _merged_constant(node)
-            else:
-                first, merged = made_by(node.inputs[0], "Relu", "Clip"), None
-            if first is None or (node.op in ("Add", "Mul") and merged is None):
-                continue
-            reason = why_shared(graph, first.outputs[0])
-            if reason is not None:
-                result.refuse(node, reason)
-                continue
-            if merged is None:
-                result.rewritten += int(_merge_clips(editor, first, node, result))
-                continue
-            sides = split_constant(first)
-            if sides is None:
-                continue
-            output = node.outputs[0]
-            constant = editor.constant(f"{sides[1].name}_merged", merged, sides[1].dtype)
-            editor.replace(output, editor.add(node.op, [sides[0], constant], like=output))
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
+        """Match pairs that nobody reads in between."""
+        if node.op in ("Relu", "Clip"):
+            return _clips(graph, node)
+        first, merged = _inner(node), _merged_constant(node)
+        sides = split_constant(first) if first is not None else None
+        if first is None or merged is None or sides is None:
+            return None
+        reason = why_shared(graph, first.outputs[0])
+        if reason is not None:
+            return Refusal(node.name, reason)
+        constant = NewConstant(f"{sides[1].name}_merged", merged, sides[1].dtype)
+        return Replacement(node.outputs[0], node.op, [sides[0], constant])
 
 
 def _is_power_of_two(constant: np.ndarray) -> bool:
@@ -104,21 +85,16 @@ def _is_power_of_two(constant: np.ndarray) -> bool:
     return bool((np.abs(mantissa) == 0.5).all() and normal.all())
 
 
-def _rewrite_power(editor: GraphEditor, node: gs.Node) -> bool:
+def _power(node: gs.Node) -> Replacement | None:
     exponent = uniform(node.inputs[1])
     x, output = node.inputs[0], node.outputs[0]
     if not same_dims(dims(x), dims(output)) or x.dtype != output.dtype:
-        return False
+        return None
     if exponent == 2.0:
-        new = editor.add("Mul", [x, x], like=output)
-    elif exponent == 0.5 and is_never_negative(x):  # the root of minus infinity is none
-        new = editor.add("Sqrt", [x], like=output)
-    elif exponent == -1.0:
-        new = editor.add("Reciprocal", [x], like=output)
-    else:
-        return False
-    editor.replace(output, new)
-    return True
+        return Replacement(output, "Mul", [x, x])
+    if exponent == 0.5 and is_never_negative(x):  # the root of minus infinity is none
+        return Replacement(output, "Sqrt", [x])
+    return Replacement(output, "Reciprocal", [x]) if exponent == -1.0 else None
 
 
 def _inner(node: gs.Node) -> gs.Node | None:
@@ -147,25 +123,28 @@ def _merged_constant(node: gs.Node) -> np.ndarray | None:
     return merged
 
 
-def _merge_clips(editor: GraphEditor, first: gs.Node, node: gs.Node, result: PassResult) -> bool:
-    output = node.outputs[0]
+def _clips(graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
+    """Match a Relu or Clip of another one."""
+    first, output = made_by(node.inputs[0], "Relu", "Clip"), node.outputs[0]
+    if first is None:
+        return None
+    reason = why_shared(graph, first.outputs[0])
+    if reason is not None:
+        return Refusal(node.name, reason)
     if not is_float(output):
-        return False
+        return None
     if first.op == "Relu" and node.op == "Relu":
-        editor.replace(output, first.outputs[0])
-        return True
+        return Replacement(output, None, [first.outputs[0]])
     ranges = [_clip_range(first), _clip_range(node)]
     if ranges[0] is None or ranges[1] is None:
-        result.refuse(node, "the bounds of a Clip are not constant")
-        return False
+        return Refusal(node.name, "the bounds of a Clip are not constant")
     (low_1, high_1), (low_2, high_2) = ranges[0], ranges[1]
     low, high = min(max(low_1, low_2), high_2), max(min(high_1, high_2), low_2)
     bounds = [
-        editor.constant(f"{node.name}_{name}", np.array(value), output.dtype)
+        NewConstant(f"{node.name}_{name}", np.array(value), output.dtype)
         for name, value in (("low", low), ("high", high))
     ]
-    editor.replace(output, editor.add("Clip", [first.inputs[0], *bounds], like=output))
-    return True
+    return Replacement(output, "Clip", [first.inputs[0], *bounds])
 
 
 def _clip_range(node: gs.Node) -> tuple[float, float] | None:

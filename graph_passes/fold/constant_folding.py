@@ -6,10 +6,12 @@ The numbers are ONNX Runtime's (`node_values`). A result that is both big and bi
 made from is left to run time, since it would only swell the plan.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.query import (
     ONNX_DOMAINS,
@@ -19,6 +21,7 @@ from wpk.graph_passes.core.query import (
     static_shape,
     values,
 )
+from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.node_values import NotEvaluatedError, node_values
 
 # Above this an Expand or Range of constants would outweigh what it saves: reading 64 MiB costs as
@@ -26,26 +29,41 @@ from wpk.graph_passes.fold.node_values import NotEvaluatedError, node_values
 MAX_GROWN_BYTES = 64 * 2**20
 
 
-class ConstantFolding(GraphPass):
+@dataclass(frozen=True)
+class _Values:
+    """A node, and for each output its values and, where NumPy lacks it, its type."""
+
+    node: gs.Node
+    outputs: list[tuple[object, object]]
+
+
+class ConstantFolding(Rule[_Values]):
     """Replace nodes with constant inputs by their results, in one sweep in topological order."""
 
     name = "constant-folding"
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Fold; a node whose inputs are all constant and which stays is a refusal."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in list(graph.nodes):
-            if not _is_candidate(node):
-                continue
-            reason = _why_not(graph, node)
-            if reason is None:
-                reason = _fold(editor, node, graph.opset)
-            if reason is None:
-                result.rewritten += 1
-            else:
-                result.refuse(node, reason)
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Values | Refusal | None:
+        """Evaluate; a node whose inputs are all constant and which stays is a refusal."""
+        if not _is_candidate(node):
+            return None
+        reason = _why_not(graph, node)
+        if reason is not None:
+            return Refusal(node.name, reason)
+        if node.op == "Constant" and isinstance(node.attrs.get("value"), gs.Constant):
+            stored = node.attrs["value"]
+            return _Values(node, [(stored._values, stored._export_dtype)])
+        try:
+            results = node_values(node, graph.opset)
+        except NotEvaluatedError as error:
+            return Refusal(node.name, str(error))
+        return _Values(node, [(array, None) for array in results])
+
+    def rewrite(self, editor: GraphEditor, match: _Values) -> None:
+        """Make constants of the outputs."""
+        node = match.node
+        for tensor, (array, dtype) in zip(list(node.outputs), match.outputs, strict=True):
+            if not tensor.is_empty():
+                editor.fold_output(node, tensor, array, dtype)
 
 
 def _is_candidate(node: gs.Node) -> bool:
@@ -80,20 +98,4 @@ def _why_too_big(node: gs.Node) -> str | None:
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(tensor.dtype).itemsize
         if size > MAX_GROWN_BYTES and size > inputs:
             return f"its result has {size} bytes, its inputs {inputs}, the cap is {MAX_GROWN_BYTES}"
-    return None
-
-
-def _fold(editor: GraphEditor, node: gs.Node, opset: int) -> str | None:
-    """Replace the outputs by constants; return why this was not possible."""
-    if node.op == "Constant" and isinstance(node.attrs.get("value"), gs.Constant):
-        stored = node.attrs["value"]
-        editor.fold_output(node, node.outputs[0], stored._values, stored._export_dtype)
-        return None
-    try:
-        results = node_values(node, opset)
-    except NotEvaluatedError as error:
-        return str(error)
-    for tensor, array in zip(list(node.outputs), results, strict=True):
-        if not tensor.is_empty():
-            editor.fold_output(node, tensor, array)
     return None

@@ -16,6 +16,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.query import floats, given, is_op, rank
 
@@ -135,24 +136,28 @@ def absorb_before(editor: GraphEditor, node: gs.Node, affine: ChannelAffine) -> 
     _set_weights(editor, node, scaled, bias)
 
 
-def channel_vector(constant: gs.Tensor, dimensions: int, axis: int, channels: int) -> Vector | str:
+def channel_vector(
+    node: gs.Node, constant: gs.Tensor, dimensions: int, axis: int, channels: int
+) -> Vector | Refusal:
     """Read a constant as one number per channel of a tensor with ``dimensions`` dimensions.
 
     Returns:
-        The vector of length ``channels``, or the reason why the constant is not that.
+        The vector of length ``channels``, or why ``node`` stays: the constant is not that.
     """
     array = floats(constant)
     if array is None:
-        return f"'{constant.name}' is not a constant of floats"
+        return Refusal(node.name, f"'{constant.name}' is not a constant of floats")
     if array.ndim > dimensions:
-        return f"'{constant.name}' has more dimensions than what it is applied to"
+        reason = f"'{constant.name}' has more dimensions than what it is applied to"
+        return Refusal(node.name, reason)
     if array.size == 1:
         return np.full(channels, array.reshape(-1)[0])
     place = axis % dimensions - (dimensions - array.ndim)
     others = [size for index, size in enumerate(array.shape) if index != place]
     if place < 0 or any(size != 1 for size in others) or array.shape[place] != channels:
         shape = list(array.shape)
-        return f"'{constant.name}' of shape {shape} is not one number per channel ({channels})"
+        reason = f"'{constant.name}' of shape {shape} is not one number per channel ({channels})"
+        return Refusal(node.name, reason)
     vector: Vector = array.reshape(-1)
     return vector
 

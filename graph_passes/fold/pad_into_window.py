@@ -7,67 +7,79 @@ MaxPool(Pad(x, p), pads q)      ->  MaxPool(x, pads p + q)         padded with -
 """
 
 import math
+from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.query import (
     given,
     integers,
     is_op,
-    live_nodes,
     made_by,
     producer,
     rank,
     uniform,
 )
+from wpk.graph_passes.core.rule import Rule
 
 
-class PadIntoWindow(GraphPass):
+@dataclass(frozen=True)
+class _PaddedWindow:
+    """A window operator behind a Pad, and the zeros that it takes: all begins, then all ends."""
+
+    window: gs.Node
+    pad: gs.Node
+    padding: list[int]
+
+
+class PadIntoWindow(Rule[_PaddedWindow]):
     """Let Conv and pooling read before the Pad; the Pad goes once nobody reads it."""
 
     name = "pad-into-window"
+    ops = ("Conv", "AveragePool", "MaxPool")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Move the padding into every window operator that may take it."""
-        result = PassResult()
-        for window in live_nodes(graph, "Conv", "AveragePool", "MaxPool"):
-            pad = made_by(window.inputs[0], "Pad")
-            if pad is None:
-                continue
-            padding = _spatial_padding(pad)
-            reason = padding if isinstance(padding, str) else _why_not(pad, window, padding)
-            if reason is not None or isinstance(padding, str):
-                result.refuse(window, reason or "")
-                continue
-            own = [int(value) for value in window.attrs.get("pads", [0] * len(padding))]
-            window.attrs["pads"] = [a + b for a, b in zip(own, padding, strict=True)]
-            window.attrs.pop("auto_pad", None)
-            if window.op == "AveragePool":
-                window.attrs["count_include_pad"] = 1
-            window.inputs = [pad.inputs[0], *list(window.inputs)[1:]]
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _PaddedWindow | Refusal | None:
+        """Match every window operator that may take the padding."""
+        pad = made_by(node.inputs[0], "Pad")
+        if pad is None:
+            return None
+        padding = _spatial_padding(pad, node)
+        if isinstance(padding, Refusal):
+            return padding
+        reason = _why_not(pad, node, padding)
+        return _PaddedWindow(node, pad, padding) if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: _PaddedWindow) -> None:
+        """Add the padding to that of the window."""
+        window, padding = match.window, match.padding
+        own = [int(value) for value in window.attrs.get("pads", [0] * len(padding))]
+        window.attrs["pads"] = [a + b for a, b in zip(own, padding, strict=True)]
+        window.attrs.pop("auto_pad", None)
+        if window.op == "AveragePool":
+            window.attrs["count_include_pad"] = 1
+        window.inputs = [match.pad.inputs[0], *list(window.inputs)[1:]]
 
 
-def _spatial_padding(pad: gs.Node) -> list[int] | str:
+def _spatial_padding(pad: gs.Node, window: gs.Node) -> list[int] | Refusal:
     """Return the padding in ONNX order (all begins, then all ends), or why it is not spatial."""
     pads, dimensions = integers(given(pad, 1)), rank(pad.inputs[0])
     if pads is None:
-        return f"the padding '{pad.inputs[1].name}' is not constant"
+        return Refusal(window.name, f"the padding '{pad.inputs[1].name}' is not constant")
     if dimensions is None:
-        return f"the rank of '{pad.inputs[0].name}' is unknown"
+        return Refusal(window.name, f"the rank of '{pad.inputs[0].name}' is unknown")
     axes_input = given(pad, 3)
     axes = list(range(dimensions)) if axes_input is None else integers(axes_input)
     if axes is None:
-        return f"the axes '{pad.inputs[3].name}' are not constant"
+        return Refusal(window.name, f"the axes '{pad.inputs[3].name}' are not constant")
     begins, ends = [0] * dimensions, [0] * dimensions
     for index, axis in enumerate(axes):
         begins[axis], ends[axis] = pads[index], pads[index + len(axes)]
     if any(begins[:2]) or any(ends[:2]):
-        return f"'{pad.name}' pads the batch or the channels"
+        return Refusal(window.name, f"'{pad.name}' pads the batch or the channels")
     if min([*begins, *ends]) < 0:
-        return f"'{pad.name}' crops"
+        return Refusal(window.name, f"'{pad.name}' crops")
     return begins[2:] + ends[2:]
 
 

@@ -10,9 +10,9 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import VIEWS, is_elementwise, is_widening
-from wpk.graph_passes.core.query import is_graph_output, is_op, producer
+from wpk.graph_passes.core.query import is_graph_output, is_op, made_by, producer
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
-from wpk.graph_passes.movement.views import trace
+from wpk.graph_passes.movement.views import trace, views_before
 
 # Operators whose operands are read through strides anyway, so that views before them go inside
 # even when they move nothing: split heads then never appear as values.
@@ -50,16 +50,9 @@ def _chain_before(
     clusters: Clusters, node: gs.Node, tensor: gs.Tensor
 ) -> tuple[Sequence[gs.Node], str | None]:
     """Return the views and then the cast that end in ``tensor``, and why the views stay outside."""
-    chain: list[gs.Node] = []
-    current = producer(tensor)
-    if current is not None and is_op(current, "Cast") and id(current) not in clusters.owner:
-        chain.insert(0, current)
-        current = producer(current.inputs[0])
-    cast = list(chain)
-    while current is not None and is_op(current, *VIEWS):
-        chain.insert(0, current)
-        current = producer(current.inputs[0])
-    views = chain[: len(chain) - len(cast)]
+    maker = made_by(tensor, "Cast")
+    cast = [maker] if maker is not None and id(maker) not in clusters.owner else []
+    views = views_before(cast[0].inputs[0] if cast else tensor)
     if not views:
         return cast, None
     source = views[0].inputs[0]
@@ -72,7 +65,7 @@ def _chain_before(
             "a dimension would have no single stride"
         )
     wanted = is_op(node, *_READ_IN_PLACE) or described.moves() or bool(cast)
-    return (chain if wanted else []), None
+    return ([*views, *cast] if wanted else []), None
 
 
 def _absorb_outputs(clusters: Clusters) -> None:

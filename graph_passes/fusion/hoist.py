@@ -8,34 +8,13 @@ epilogue, and the views reach the operator that reads them (attention scales its
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.functions import outside_inputs
-from wpk.graph_passes.core.kinds import VIEWS, is_anchor, is_elementwise
-from wpk.graph_passes.core.query import dims, is_op, live_nodes, producer, same_dims, why_shared
-
-
-class HoistOverViews(GraphPass):
-    """Swap an element-wise node of one tensor with the chain of views that makes this tensor."""
-
-    name = "hoist-over-views"
-
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Hoist over whole chains; nodes that follow each other are hoisted one after the other."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, *_UNARY_WITH_SCALARS):
-            chain = _views_before(node)
-            if not chain:
-                continue
-            reason = _why_not(graph, node, chain)
-            if reason is not None:
-                result.refuse(node, reason)
-                continue
-            _hoist(editor, node, chain)
-            result.rewritten += 1
-        return result
-
+from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
+from wpk.graph_passes.core.query import dims, producer, same_dims, why_shared
+from wpk.graph_passes.core.rule import Rule
+from wpk.graph_passes.movement.views import views_before
 
 _UNARY_WITH_SCALARS = [
     "Abs",
@@ -65,19 +44,36 @@ _UNARY_WITH_SCALARS = [
 ]
 
 
-def _views_before(node: gs.Node) -> list[gs.Node]:
+class HoistOverViews(Rule[tuple[gs.Node, list[gs.Node]]]):
+    """Swap an element-wise node of one tensor with the chain of views that makes this tensor.
+
+    Nodes that follow each other are hoisted one after the other, over whole chains.
+    """
+
+    name = "hoist-over-views"
+    ops = tuple(_UNARY_WITH_SCALARS)
+
+    def match(
+        self, graph: gs.Graph, node: gs.Node
+    ) -> tuple[gs.Node, list[gs.Node]] | Refusal | None:
+        """Match a node behind views."""
+        chain = _views_read(node)
+        if not chain:
+            return None
+        reason = _why_not(graph, node, chain)
+        return (node, chain) if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: tuple[gs.Node, list[gs.Node]]) -> None:
+        """Compute first, then view."""
+        _hoist(editor, *match)
+
+
+def _views_read(node: gs.Node) -> list[gs.Node]:
     """Return the views that make the only tensor that ``node`` reads, first to last."""
     tensors = list(outside_inputs(node))
     if not is_elementwise(node) or len(tensors) != 1:
         return []
-    if not same_dims(dims(tensors[0]), dims(node.outputs[0])):
-        return []
-    chain: list[gs.Node] = []
-    current = producer(tensors[0])
-    while current is not None and is_op(current, *VIEWS):
-        chain.insert(0, current)
-        current = producer(current.inputs[0])
-    return chain
+    return views_before(tensors[0]) if same_dims(dims(tensors[0]), dims(node.outputs[0])) else []
 
 
 def _why_not(graph: gs.Graph, node: gs.Node, chain: list[gs.Node]) -> str | None:

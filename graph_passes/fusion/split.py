@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.kinds import VIEWS, is_anchor, is_elementwise
-from wpk.graph_passes.core.query import dims, given, integers, is_op, live_nodes, producer, rank
+from wpk.graph_passes.core.query import dims, given, integers, is_op, rank
+from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.movement.shortest_views import Step, emit, shortest
-from wpk.graph_passes.movement.views import Factor, Views, trace
+from wpk.graph_passes.movement.views import Factor, Views, trace, views_before
 
 
 @dataclass(frozen=True)
@@ -32,58 +33,63 @@ class _Part:
     dropped: bool
 
 
-class SplitBeforeViews(GraphPass):
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of a tensor behind views, and the dimension of the source that they are ranges of.
+
+    Attributes:
+        source: What the views start from.
+        factor: The dimension, as far as the views leave it together.
+        steps: For each part the views behind its slice.
+    """
+
+    source: gs.Tensor
+    factor: Factor
+    steps: list[tuple[_Part, list[Step]]]
+
+
+class SplitBeforeViews(Rule[_Parts]):
     """Swap Gather of one index, or Split, with the views that make what they take apart."""
 
     name = "split-before-views"
+    ops = ("Gather", "Split")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Rewrite only chains that move elements: others are views of memory anyway."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Gather", "Split"):
-            chain = _views_before(node)
-            views = trace(chain[0].inputs[0], chain) if chain else None
-            if views is None or not views.moves():
-                continue
-            reason = _split(editor, node, chain[0].inputs[0], views)
-            if reason is None:
-                result.rewritten += 1
-            else:
-                result.refuse(node, reason)
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Parts | Refusal | None:
+        """Match only behind chains that move elements: others are views of memory anyway."""
+        chain = views_before(node.inputs[0])
+        views = trace(chain[0].inputs[0], chain) if chain else None
+        if views is None or not views.moves():
+            return None
+        return _ranges(node, chain[0].inputs[0], views)
 
-
-def _views_before(node: gs.Node) -> list[gs.Node]:
-    chain: list[gs.Node] = []
-    maker = producer(node.inputs[0])
-    while maker is not None and is_op(maker, *VIEWS):
-        chain.insert(0, maker)
-        maker = producer(maker.inputs[0])
-    return chain
+    def rewrite(self, editor: GraphEditor, match: _Parts) -> None:
+        """Slice the source for each part, and view the slice."""
+        for part, steps in match.steps:
+            slice_of_source = _slice(editor, match.source, match.factor, part)
+            emit(editor, slice_of_source, part.output, steps)
 
 
-def _split(editor: GraphEditor, node: gs.Node, source: gs.Tensor, views: Views) -> str | None:
-    """Rewrite, or say why not."""
+def _ranges(node: gs.Node, source: gs.Tensor, views: Views) -> _Parts | Refusal:
+    """Read the parts that a node takes as ranges of a dimension of ``source``."""
     axis = int(node.attrs.get("axis", 0)) % len(views.target)
     group = views.groups[axis]
     if len(group) != 1 or not _is_outermost(group[0], views):
-        return f"axis {axis} is no range of one dimension of '{source.name}'"
+        return Refusal(node.name, f"axis {axis} is no range of one dimension of '{source.name}'")
     parts = list(_parts(node, views.target[axis]))
     if not parts:
-        return f"the parts that {node.op} takes are not constant"
-    plans: list[tuple[_Part, list[Step]]] = []
+        return Refusal(node.name, f"the parts that {node.op} takes are not constant")
+    found: list[tuple[_Part, list[Step]]] = []
     for part in parts:
         stranger = _reader_by_copy(part.output)
         if stranger is not None:
-            return f"{stranger.op} '{stranger.name}' could not read the views in place"
+            reason = f"{stranger.op} '{stranger.name}' could not read the views in place"
+            return Refusal(node.name, reason)
         steps = shortest(_views_of_part(views, axis, part))
         if steps is None:
-            return f"no constant target reshapes to {dims(part.output)} for every batch"
-        plans.append((part, steps))
-    for part, steps in plans:
-        emit(editor, _slice(editor, source, group[0], part), part.output, steps)
-    return None
+            reason = f"no constant target reshapes to {dims(part.output)} for every batch"
+            return Refusal(node.name, reason)
+        found.append((part, steps))
+    return _Parts(source, group[0], found)
 
 
 def _reader_by_copy(tensor: gs.Tensor) -> gs.Node | None:

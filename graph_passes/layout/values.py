@@ -16,7 +16,7 @@ from wpk.graph_passes.core.functions import calls, is_call
 from wpk.graph_passes.core.kinds import ANCHORS, SPATIAL, VIEWS, is_elementwise
 from wpk.graph_passes.core.query import is_graph_output, is_op, producer, rank
 from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, why_not_follow
-from wpk.graph_passes.movement.views import trace
+from wpk.graph_passes.movement.views import trace, views_before
 
 
 class LayoutPlan:
@@ -51,7 +51,7 @@ class LayoutPlan:
             return
         self._wanted.update(id(tensor) for tensor in node.outputs)
         if is_op(node, *VIEWS):
-            self._asked.add(id(_views_before(node)[0].inputs[0]))
+            self._asked.add(id(views_before(node.outputs[0])[0].inputs[0]))
 
     def _is_asked_for(self, tensor: gs.Tensor) -> bool:
         if id(tensor) in self._asked:
@@ -85,23 +85,15 @@ class LayoutPlan:
         if is_call(node):
             return True
         if is_op(node, *VIEWS):
-            return _changes_channels_only(node) and self.is_last(_views_before(node)[0].inputs[0])
+            return _changes_channels_only(node) and self.is_last(
+                views_before(node.outputs[0])[0].inputs[0]
+            )
         return is_op(node, *FOLLOWERS) and any(self.is_last(tensor) for tensor in node.inputs)
-
-
-def _views_before(node: gs.Node) -> list[gs.Node]:
-    """Return the chain of views that ends with ``node``."""
-    chain = [node]
-    maker = producer(node.inputs[0])
-    while maker is not None and is_op(maker, *VIEWS):
-        chain.insert(0, maker)
-        maker = producer(maker.inputs[0])
-    return chain
 
 
 def _changes_channels_only(node: gs.Node) -> bool:
     """Whether the views up to ``node`` keep the batch and every spatial dimension in its place."""
-    chain = _views_before(node)
+    chain = views_before(node.outputs[0])
     views = trace(chain[0].inputs[0], chain)
     if views is None or len(views.source) not in RANKS or len(views.source) != len(views.target):
         return False

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.kinds import ROWS, SOFTMAX, is_elementwise
 from wpk.graph_passes.core.query import Dims, dims, is_op, made_by, same_dims
+from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.movement.reshape_chains import MANY, RESHAPES, permutation, sizes_of
 
 
 @dataclass(frozen=True)
-class _Turned:
+class _Turn:
     """A Transpose that takes the first dimension away: its input, and where dimensions come from."""
 
     source: gs.Tensor
@@ -37,80 +37,90 @@ class _Turned:
         return self.perm[-1] == len(self.perm) - 1
 
 
-class BatchInFront(GraphPass):
+@dataclass(frozen=True)
+class _Swap:
+    """A node that moves before a Transpose.
+
+    Attributes:
+        output: What the node gives, and the transpose behind it gives from now on.
+        make: Writes the node and returns what it makes.
+        perm: Of the transpose behind.
+    """
+
+    output: gs.Tensor
+    make: Callable[[GraphEditor], gs.Tensor]
+    perm: list[int]
+
+
+class BatchInFront(Rule[_Swap]):
     """Let the first dimension stay in front for as long as the graph allows."""
 
     name = "batch-in-front"
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Move each transpose by one node; later rounds carry it on."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in list(graph.nodes):
-            turned = next((t for x in node.inputs if (t := _turned(x)) is not None), None)
-            if turned is not None and node.outputs:
-                rule = _rule(node)
-                result.rewritten += int(rule is not None and rule(editor, node, turned))
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Swap | None:
+        """Match a node behind a transpose, which moves by this node; later rounds carry it on."""
+        turn = next((t for x in node.inputs if (t := _turn_of(x)) is not None), None)
+        if turn is None or not node.outputs:
+            return None
+        if is_op(node, "MatMul"):
+            return _behind_product(node, turn)
+        if is_op(node, "Gather"):
+            return _behind_gather(node, turn)
+        if is_op(node, *RESHAPES):
+            return _behind_reshape(node, turn)
+        if is_elementwise(node) or is_op(node, *ROWS, *SOFTMAX):
+            return _behind_rows(node, turn)
+        return None
+
+    def rewrite(self, editor: GraphEditor, match: _Swap) -> None:
+        """Write the node, and the transpose behind it."""
+        output, attrs = match.output, {"perm": match.perm}
+        new = editor.add("Transpose", [match.make(editor)], like=output, attrs=attrs)
+        editor.replace(output, new)
 
 
-_Rule = Callable[[GraphEditor, gs.Node, _Turned], bool]
-
-
-def _rule(node: gs.Node) -> _Rule | None:
-    if is_op(node, "MatMul"):
-        return _behind_product
-    if is_op(node, "Gather"):
-        return _behind_gather
-    if is_op(node, *RESHAPES):
-        return _behind_reshape
-    return _behind_rows if is_elementwise(node) or is_op(node, *ROWS, *SOFTMAX) else None
-
-
-def _turned(tensor: gs.Tensor) -> _Turned | None:
+def _turn_of(tensor: gs.Tensor) -> _Turn | None:
     node = made_by(tensor, "Transpose")
     perm = permutation(node) if node is not None else None
     if node is None or perm is None or perm[0] == 0 or dims(node.inputs[0]) is None:
         return None
-    return _Turned(node.inputs[0], perm)
+    return _Turn(node.inputs[0], perm)
 
 
-def _turn(editor: GraphEditor, output: gs.Tensor, moved: gs.Tensor, perm: list[int]) -> bool:
-    """Make ``output`` the transpose of ``moved``."""
-    editor.replace(output, editor.add("Transpose", [moved], like=output, attrs={"perm": perm}))
-    return True
+def _behind_product(node: gs.Node, turn: _Turn) -> _Swap | None:
+    weight, output = node.inputs[1], node.outputs[0]
+    if not turn.keeps_rows or not isinstance(weight, gs.Constant) or len(weight.shape) != 2:
+        return None
+    shape = [*(dims(turn.source) or [])[:-1], int(weight.shape[1])]
+    inputs = [turn.source, weight]
+    return _Swap(
+        output, lambda editor: editor.add("MatMul", inputs, like=output, shape=shape), turn.perm
+    )
 
 
-def _behind_product(editor: GraphEditor, node: gs.Node, turned: _Turned) -> bool:
-    weight = node.inputs[1]
-    if not turned.keeps_rows or not isinstance(weight, gs.Constant) or len(weight.shape) != 2:
-        return False
-    shape = [*(dims(turned.source) or [])[:-1], int(weight.shape[1])]
-    inputs = [turned.source, weight]
-    product = editor.add("MatMul", inputs, like=node.outputs[0], shape=shape)
-    return _turn(editor, node.outputs[0], product, turned.perm)
-
-
-def _behind_rows(editor: GraphEditor, node: gs.Node, turned: _Turned) -> bool:
-    output, rank = node.outputs[0], len(turned.perm)
+def _behind_rows(node: gs.Node, turn: _Turn) -> _Swap | None:
+    output, rank = node.outputs[0], len(turn.perm)
     along = range(rank) if is_elementwise(node) else [rank - 1]  # dimensions that it may mix
     if not is_elementwise(node) and int(node.attrs.get("axis", -1)) % rank not in along:
-        return False
+        return None
     inputs: list[gs.Tensor] = []
     for tensor in node.inputs:
-        own = _turned(tensor)
-        if own is not None and own.perm == turned.perm and same_dims(dims(tensor), dims(output)):
+        own = _turn_of(tensor)
+        if own is not None and own.perm == turn.perm and same_dims(dims(tensor), dims(output)):
             inputs.append(own.source)
         elif _is_row(tensor):
             inputs.append(tensor)
         else:
-            return False
+            return None
     plain = is_elementwise(node) and all(t.is_empty() or t.values.size == 1 for t in _rows(inputs))
-    if len(node.outputs) != 1 or not (turned.keeps_rows or plain):
-        return False
-    shape = dims(turned.source)
-    moved = editor.add(node.op, inputs, like=output, shape=shape, attrs=node.attrs)
-    return _turn(editor, output, moved, turned.perm)
+    if len(node.outputs) != 1 or not (turn.keeps_rows or plain):
+        return None
+    shape, attrs = dims(turn.source), node.attrs
+    return _Swap(
+        output,
+        lambda editor: editor.add(node.op, inputs, like=output, shape=shape, attrs=attrs),
+        turn.perm,
+    )
 
 
 def _rows(tensors: list[gs.Tensor]) -> list[gs.Tensor]:
@@ -124,47 +134,51 @@ def _is_row(tensor: gs.Tensor) -> bool:
     return all(size == 1 for size in tensor.shape[:-1])
 
 
-def _behind_gather(editor: GraphEditor, node: gs.Node, turned: _Turned) -> bool:
-    index = node.inputs[1]
+def _behind_gather(node: gs.Node, turn: _Turn) -> _Swap | None:
+    index, output = node.inputs[1], node.outputs[0]
     if not isinstance(index, gs.Constant) or len(index.shape) != 0:
-        return False
-    perm = list(turned.perm)
+        return None
+    perm = list(turn.perm)
     axis = perm.pop(int(node.attrs.get("axis", 0)) % len(perm))
     if axis == 0:
-        return False
-    shape = dims(turned.source) or []
+        return None
+    shape = dims(turn.source) or []
     rest: Dims = [*shape[:axis], *shape[axis + 1 :]]
-    output = node.outputs[0]
-    inputs = [turned.source, index]
-    picked = editor.add("Gather", inputs, like=output, shape=rest, attrs={"axis": axis})
-    return _turn(editor, output, picked, [place - int(place > axis) for place in perm])
+    inputs, attrs = [turn.source, index], {"axis": axis}
+    return _Swap(
+        output,
+        lambda editor: editor.add("Gather", inputs, like=output, shape=rest, attrs=attrs),
+        [place - int(place > axis) for place in perm],
+    )
 
 
-def _behind_reshape(editor: GraphEditor, node: gs.Node, turned: _Turned) -> bool:
+def _behind_reshape(node: gs.Node, turn: _Turn) -> _Swap | None:
     output = node.outputs[0]
-    source = sizes_of(dims(turned.source))
-    before = [source[axis] for axis in turned.perm] if source is not None else None
+    source = sizes_of(dims(turn.source))
+    before = [source[axis] for axis in turn.perm] if source is not None else None
     after = sizes_of(dims(output), before)
     parts = _common_parts(before, after) if before is not None and after is not None else None
     if source is None or after is None or parts is None:
-        return False
+        return None
     extents, split, merged = parts
-    places = [split[turned.perm.index(axis)] for axis in range(len(turned.perm))]
+    places = [split[turn.perm.index(axis)] for axis in range(len(turn.perm))]
     own = [part for group in places for part in group]  # the parts in the order of the source
     groups = [[own.index(part) for part in group] for group in merged]
     order = sorted(range(len(groups)), key=lambda i: 0 not in groups[i])  # the others as they are
     if not groups or groups[order[0]][:1] != [0]:
-        return False
+        return None
     inner = [part for i in order for part in groups[i]]
     sizes = [extents[part] for part in own]
-    tensor = _reshaped(editor, turned.source, output, source, sizes)
-    if inner != sorted(inner):
-        shape = _named(turned.source, [sizes[part] for part in inner])
-        attrs = {"perm": inner}
-        tensor = editor.add("Transpose", [tensor], like=output, shape=shape, attrs=attrs)
-    sizes = [sizes[part] for part in inner]
-    tensor = _reshaped(editor, tensor, output, sizes, [after[i] for i in order])
-    return _turn(editor, output, tensor, [order.index(i) for i in range(len(order))])
+
+    def make(editor: GraphEditor) -> gs.Tensor:
+        tensor = _reshaped(editor, turn.source, output, source, sizes)
+        kept = [sizes[part] for part in inner]
+        if inner != sorted(inner):
+            shape, attrs = _named(turn.source, kept), {"perm": inner}
+            tensor = editor.add("Transpose", [tensor], like=output, shape=shape, attrs=attrs)
+        return _reshaped(editor, tensor, output, kept, [after[i] for i in order])
+
+    return _Swap(output, make, [order.index(i) for i in range(len(order))])
 
 
 def _reshaped(

@@ -11,43 +11,40 @@ The batch may be free; channels and places must be known.
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import dims, live_nodes
+from wpk.graph_passes.core.query import dims
+from wpk.graph_passes.core.rule import Rule
 
 
-class BlockMovement(GraphPass):
+class BlockMovement(Rule[tuple[gs.Node, list[int]]]):
     """Replace moves between channels and places by reshapes and one transpose."""
 
     name = "block-movement"
+    ops = ("DepthToSpace", "SpaceToDepth")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Rewrite every node whose channels and places are known."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "DepthToSpace", "SpaceToDepth"):
-            shape = dims(node.inputs[0])
-            if shape is None or len(shape) != 4 or not all(isinstance(n, int) for n in shape[1:]):
-                result.refuse(node, f"channels and places of '{node.inputs[0].name}' are not known")
-                continue
-            if node.attrs.get("mode", "DCR") not in ("DCR", "CRD"):
-                result.refuse(node, f"{node.op} with mode {node.attrs['mode']!r}")
-                continue
-            _rewrite(editor, node, [int(n or 0) for n in shape[1:]])
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> tuple[gs.Node, list[int]] | Refusal:
+        """Return the channels and places of a node where they are known."""
+        shape = dims(node.inputs[0])
+        if shape is None or len(shape) != 4 or not all(isinstance(n, int) for n in shape[1:]):
+            reason = f"channels and places of '{node.inputs[0].name}' are not known"
+            return Refusal(node.name, reason)
+        if node.attrs.get("mode", "DCR") not in ("DCR", "CRD"):
+            return Refusal(node.name, f"{node.op} with mode {node.attrs['mode']!r}")
+        return node, [int(n or 0) for n in shape[1:]]
 
-
-def _rewrite(editor: GraphEditor, node: gs.Node, shape: list[int]) -> None:
-    source, output = node.inputs[0], node.outputs[0]
-    split, perm, joined = _plan(node, *shape)
-    batch = (dims(source) or [None])[0]
-    parts = editor.constant(f"{node.name}_split", np.array([0, *split], np.int64))
-    whole = editor.constant(f"{node.name}_joined", np.array([0, *joined], np.int64))
-    blocks = editor.add("Reshape", [source, parts], like=output, shape=[batch, *split])
-    moved = [([batch, *split])[axis] for axis in perm]
-    turned = editor.add("Transpose", [blocks], like=output, shape=moved, attrs={"perm": perm})
-    editor.replace(output, editor.add("Reshape", [turned, whole], like=output))
+    def rewrite(self, editor: GraphEditor, match: tuple[gs.Node, list[int]]) -> None:
+        """Write the reshapes, and the transpose between them."""
+        node, shape = match
+        source, output = node.inputs[0], node.outputs[0]
+        split, perm, joined = _plan(node, *shape)
+        batch = (dims(source) or [None])[0]
+        parts = editor.constant(f"{node.name}_split", np.array([0, *split], np.int64))
+        whole = editor.constant(f"{node.name}_joined", np.array([0, *joined], np.int64))
+        blocks = editor.add("Reshape", [source, parts], like=output, shape=[batch, *split])
+        moved = [([batch, *split])[axis] for axis in perm]
+        turned = editor.add("Transpose", [blocks], like=output, shape=moved, attrs={"perm": perm})
+        editor.replace(output, editor.add("Reshape", [turned, whole], like=output))
 
 
 def _plan(node: gs.Node, c: int, h: int, w: int) -> tuple[list[int], list[int], list[int]]:

@@ -13,24 +13,22 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.query import (
     dims,
     given,
     integers,
     is_op,
-    live_nodes,
     made_by,
     producer,
     rank,
     static_shape,
     values,
 )
+from wpk.graph_passes.core.rule import NewConstant, Replacement, ReplacementRule
 
 
 @dataclass(frozen=True)
-class _Counted:
+class _Count:
     """Integers that are ``step * b + rest``, with b the place along the first dimension.
 
     Attributes:
@@ -44,31 +42,27 @@ class _Counted:
     symbol: str | None
 
 
-class IdentityGather(GraphPass):
+class IdentityGather(ReplacementRule):
     """Replace a Gather of all elements in order by a Reshape."""
 
     name = "identity-gather"
+    ops = ("Gather",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Look at every Gather from a flat tensor."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Gather"):
-            if rank(node.inputs[0]) != 1 or isinstance(node.inputs[0], gs.Constant):
-                continue
-            target = _target(node)
-            if target is not None:
-                sizes = editor.constant(f"{node.name}_shape", np.array(target, np.int64))
-                output = node.outputs[0]
-                new = editor.add("Reshape", [node.inputs[0], sizes], like=output)
-                editor.replace(output, new)
-                result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | None:
+        """Match a Gather from a flat tensor."""
+        source = node.inputs[0]
+        if rank(source) != 1 or isinstance(source, gs.Constant):
+            return None
+        target = _target(node)
+        if target is None:
+            return None
+        sizes = NewConstant(f"{node.name}_shape", np.array(target, np.int64))
+        return Replacement(node.outputs[0], "Reshape", [source, sizes])
 
 
 def _target(node: gs.Node) -> list[int] | None:
     """The shape that the Gather gives, if it reads everything in order."""
-    index = _counted(node.inputs[1])
+    index = _count(node.inputs[1])
     if index is None:
         return None
     if index.symbol is None:
@@ -90,18 +84,18 @@ def _in_order(array: NDArray[np.int64]) -> bool:
     return bool((array.reshape(-1) == np.arange(array.size)).all())
 
 
-def _counted(tensor: gs.Tensor) -> _Counted | None:
+def _count(tensor: gs.Tensor) -> _Count | None:
     constant = values(tensor)
     if constant is not None:
         integral = np.issubdtype(constant.dtype, np.integer)
-        return _Counted(0, constant.astype(np.int64), None) if integral else None
+        return _Count(0, constant.astype(np.int64), None) if integral else None
     node = producer(tensor)
     if node is None:
         return None
     if is_op(node, "Range"):
         return _range(node)
     if is_op(node, "Add", "Mul"):
-        parts = [_counted(t) for t in node.inputs]
+        parts = [_count(t) for t in node.inputs]
         if parts[0] is None or parts[1] is None:
             return None
         return _sum(parts[0], parts[1]) if node.op == "Add" else _product(parts[0], parts[1])
@@ -110,11 +104,11 @@ def _counted(tensor: gs.Tensor) -> _Counted | None:
     return None
 
 
-def _range(node: gs.Node) -> _Counted | None:
+def _range(node: gs.Node) -> _Count | None:
     """Range(0, batch, 1)."""
     start, step = integers(node.inputs[0]), integers(node.inputs[2])
     symbol = _batch(node.inputs[1]) if (start, step) == ([0], [1]) else None
-    return None if symbol is None else _Counted(1, np.zeros(1, np.int64), symbol)
+    return None if symbol is None else _Count(1, np.zeros(1, np.int64), symbol)
 
 
 def _batch(tensor: gs.Tensor) -> str | None:
@@ -133,7 +127,7 @@ def _batch(tensor: gs.Tensor) -> str | None:
     return first if isinstance(first, str) else None
 
 
-def _sum(a: _Counted, b: _Counted) -> _Counted | None:
+def _sum(a: _Count, b: _Count) -> _Count | None:
     ranks = (a.rest.ndim, b.rest.ndim)
     counting = [part for part in (a, b) if part.step]
     if len(counting) > 1:
@@ -141,20 +135,20 @@ def _sum(a: _Counted, b: _Counted) -> _Counted | None:
     rest = a.rest + b.rest
     if counting and (counting[0].rest.ndim != max(ranks) or rest.shape[0] != 1):
         return None
-    return _Counted(a.step + b.step, rest, a.symbol or b.symbol)
+    return _Count(a.step + b.step, rest, a.symbol or b.symbol)
 
 
-def _product(a: _Counted, b: _Counted) -> _Counted | None:
+def _product(a: _Count, b: _Count) -> _Count | None:
     factor, other = (a, b) if a.step == 0 and a.rest.size == 1 else (b, a)
     if factor.step or factor.rest.size != 1 or factor.rest.ndim > other.rest.ndim:
         return None
     number = int(factor.rest.reshape(()))
-    return _Counted(other.step * number, other.rest * number, other.symbol)
+    return _Count(other.step * number, other.rest * number, other.symbol)
 
 
-def _reshaped(node: gs.Node) -> _Counted | None:
+def _reshaped(node: gs.Node) -> _Count | None:
     """Behind dimensions of 1 that do not come before the counted one."""
-    inner, shape = _counted(node.inputs[0]), dims(node.outputs[0])
+    inner, shape = _count(node.inputs[0]), dims(node.outputs[0])
     if inner is None or inner.step == 0 or shape is None or not shape:
         return None
     if is_op(node, "Cast", "Identity"):
@@ -165,4 +159,4 @@ def _reshaped(node: gs.Node) -> _Counted | None:
     axes = integers(given(node, 1)) if is_op(node, "Unsqueeze") else None
     if axes is not None and 0 in [axis % len(shape) for axis in axes]:
         return None
-    return _Counted(inner.step, inner.rest.reshape([1] * len(shape)), inner.symbol)
+    return _Count(inner.step, inner.rest.reshape([1] * len(shape)), inner.symbol)

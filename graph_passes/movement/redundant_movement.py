@@ -24,6 +24,7 @@ from wpk.graph_passes.core.query import (
     rank,
     same_dims,
     values,
+    why_not_replace,
     why_shared,
 )
 from wpk.graph_passes.movement.reshape_chains import permutation
@@ -81,7 +82,7 @@ def _split_of_concat(editor: GraphEditor, node: gs.Node, result: PassResult) -> 
     pairs = list(zip(node.outputs, concat.inputs, strict=True))
     if not all(same_dims(dims(cut), dims(part)) for cut, part in pairs):
         return False
-    reasons = [editor.why_not_replace(cut, part) for cut, part in pairs]
+    reasons = [why_not_replace(editor.graph, cut, part) for cut, part in pairs]
     reason = next((text for text in reasons if text is not None), None)
     if reason is not None:
         result.refuse(node, reason)
@@ -161,7 +162,7 @@ def _transpose(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
 def _replace(
     editor: GraphEditor, node: gs.Node, old: gs.Tensor, new: gs.Tensor, result: PassResult
 ) -> bool:
-    reason = editor.why_not_replace(old, new)
+    reason = why_not_replace(editor.graph, old, new)
     if reason is not None:
         result.refuse(node, reason)
         return False

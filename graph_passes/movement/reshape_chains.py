@@ -13,9 +13,9 @@ import math
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import Dims, dims, live_nodes, made_by
+from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core.query import Dims, dims, made_by
+from wpk.graph_passes.core.rule import NewConstant, Replacement, ReplacementRule
 from wpk.graph_passes.movement.reshape_target import reshape_target
 
 RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -24,46 +24,34 @@ MANY = 1_000_003
 """Stands for every size of the free dimension; a prime, so that it divides into nothing by accident."""
 
 
-class ReshapeChains(GraphPass):
+class ReshapeChains(ReplacementRule):
     """Leave at most one Reshape and one Transpose of a chain of them."""
 
     name = "reshape-chains"
+    ops = (*RESHAPES, "Transpose")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Merge pairs; longer chains fall in later rounds."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, *RESHAPES, "Transpose"):
-            if node.op == "Transpose":
-                done = _merge_transposes(editor, node) or _transpose_to_reshape(editor, node)
-            else:
-                done = _merge_around_transpose(editor, node) or _merge_reshapes(
-                    editor, node, result
-                )
-            result.rewritten += int(done)
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
+        """Match pairs; longer chains fall in later rounds."""
+        if node.op == "Transpose":
+            return _merged_transposes(node) or _transpose_as_reshape(node)
+        return _merged_around_transpose(node) or _merged_reshapes(node)
 
 
-def _merge_reshapes(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
+def _merged_reshapes(node: gs.Node) -> Replacement | Refusal | None:
     first = made_by(node.inputs[0], *RESHAPES)
     if first is None:
-        return False
+        return None
     source, output = first.inputs[0], node.outputs[0]
     target = reshape_target(dims(source), dims(output))
     if target is None:
-        result.refuse(
-            node, f"no constant target reshapes {dims(source)} to {dims(output)} for every batch"
-        )
-        return False
-    _make_reshape(editor, source, output, target)
-    return True
+        reason = f"no constant target reshapes {dims(source)} to {dims(output)} for every batch"
+        return Refusal(node.name, reason)
+    return _reshape(source, output, target)
 
 
-def _make_reshape(
-    editor: GraphEditor, source: gs.Tensor, output: gs.Tensor, target: list[int]
-) -> None:
-    sizes = editor.constant(f"{output.name}_shape", np.array(target, np.int64))
-    editor.replace(output, editor.add("Reshape", [source, sizes], like=output))
+def _reshape(source: gs.Tensor, output: gs.Tensor, target: list[int]) -> Replacement:
+    sizes = NewConstant(f"{output.name}_shape", np.array(target, np.int64))
+    return Replacement(output, "Reshape", [source, sizes])
 
 
 def permutation(node: gs.Node) -> list[int] | None:
@@ -74,51 +62,45 @@ def permutation(node: gs.Node) -> list[int] | None:
     return None if shape is None else list(reversed(range(len(shape))))
 
 
-def _merge_transposes(editor: GraphEditor, node: gs.Node) -> bool:
+def _merged_transposes(node: gs.Node) -> Replacement | None:
     first = made_by(node.inputs[0], "Transpose")
     if first is None:
-        return False
+        return None
     inner, outer = permutation(first), permutation(node)
     if inner is None or outer is None:
-        return False
+        return None
     merged = [inner[axis] for axis in outer]
-    output = node.outputs[0]
-    new = editor.add("Transpose", [first.inputs[0]], like=output, attrs={"perm": merged})
-    editor.replace(output, new)
-    return True
+    return Replacement(node.outputs[0], "Transpose", [first.inputs[0]], {"perm": merged})
 
 
-def _transpose_to_reshape(editor: GraphEditor, node: gs.Node) -> bool:
+def _transpose_as_reshape(node: gs.Node) -> Replacement | None:
     shape, perm = dims(node.inputs[0]), permutation(node)
     if shape is None or perm is None or perm == sorted(perm):
-        return False
+        return None
     moved = [axis for axis in perm if shape[axis] != 1]
     target = reshape_target(shape, [shape[axis] for axis in perm])
     if moved != sorted(moved) or target is None:
-        return False
-    _make_reshape(editor, node.inputs[0], node.outputs[0], target)
-    return True
+        return None
+    return _reshape(node.inputs[0], node.outputs[0], target)
 
 
-def _merge_around_transpose(editor: GraphEditor, node: gs.Node) -> bool:
+def _merged_around_transpose(node: gs.Node) -> Replacement | None:
     transpose = made_by(node.inputs[0], "Transpose")
     first = made_by(transpose.inputs[0], *RESHAPES) if transpose is not None else None
     if transpose is None or first is None:
-        return False
+        return None
     source = sizes_of(dims(first.inputs[0]))
     merged = sizes_of(dims(first.outputs[0]), source)
     output, perm = sizes_of(dims(node.outputs[0]), source), permutation(transpose)
     if source is None or merged is None or output is None or perm is None:
-        return False
+        return None
     groups = _merged_groups(source, merged)
     if groups is None:
-        return False
+        return None
     order = [axis for index in perm for axis in groups[index]]
     if [source[axis] for axis in order] != output:
-        return False
-    new = editor.add("Transpose", [first.inputs[0]], like=node.outputs[0], attrs={"perm": order})
-    editor.replace(node.outputs[0], new)
-    return True
+        return None
+    return Replacement(node.outputs[0], "Transpose", [first.inputs[0]], {"perm": order})
 
 
 def sizes_of(shape: Dims | None, source: list[int] | None = None) -> list[int] | None:

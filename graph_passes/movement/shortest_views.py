@@ -14,9 +14,15 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.kinds import VIEWS
-from wpk.graph_passes.core.query import dims, is_graph_output, is_op, producer, same_dims
+from wpk.graph_passes.core.query import (
+    dims,
+    is_graph_output,
+    is_op,
+    same_dims,
+    why_not_replace,
+)
 from wpk.graph_passes.movement.reshape_target import reshape_target
-from wpk.graph_passes.movement.views import Dim, Factor, Views, trace
+from wpk.graph_passes.movement.views import Dim, Factor, Views, trace, views_before
 
 Step = tuple[str, list[Dim]]
 """("Reshape", target shape) or ("Transpose", perm)."""
@@ -32,7 +38,7 @@ def fold_views(graph: gs.Graph) -> int:
     for node in list(graph.nodes):
         if not _ends_chain(graph, node):
             continue
-        chain = _chain(node)
+        chain = views_before(node.outputs[0])
         described = trace(chain[0].inputs[0], chain)
         steps = None if described is None else shortest(described)
         if steps is None or described is None or _cost(steps) >= _cost(_steps_of(chain)):
@@ -142,18 +148,9 @@ def _ends_chain(graph: gs.Graph, node: gs.Node) -> bool:
     return is_graph_output(graph, output) or not all(is_op(r, *VIEWS) for r in readers)
 
 
-def _chain(node: gs.Node) -> list[gs.Node]:
-    chain = [node]
-    maker = producer(node.inputs[0])
-    while maker is not None and is_op(maker, *VIEWS):
-        chain.insert(0, maker)
-        maker = producer(maker.inputs[0])
-    return chain
-
-
 def emit(editor: GraphEditor, source: gs.Tensor, output: gs.Tensor, steps: list[Step]) -> bool:
     """Make ``output`` from ``source`` by ``steps``; False where both names must stay."""
-    if not steps and editor.why_not_replace(output, source) is not None:
+    if not steps and why_not_replace(editor.graph, output, source) is not None:
         return False
     tensor = source
     for op, detail in steps:

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.query import Dims, dims, is_op
+from wpk.graph_passes.core.kinds import VIEWS
+from wpk.graph_passes.core.query import Dims, dims, is_op, producer
 
 Dim = int | str | None
 
@@ -78,6 +79,16 @@ class Views:
             if any(b != a + 1 for a, b in itertools.pairwise(places)):
                 return False
         return True
+
+
+def views_before(tensor: gs.Tensor) -> list[gs.Node]:
+    """Return the views that make ``tensor``, first to last."""
+    chain: list[gs.Node] = []
+    maker = producer(tensor)
+    while maker is not None and is_op(maker, *VIEWS):
+        chain.insert(0, maker)
+        maker = producer(maker.inputs[0])
+    return chain
 
 
 def trace(source: gs.Tensor, chain: Sequence[gs.Node]) -> Views | None:

@@ -23,14 +23,13 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
 from wpk.graph_passes.core.query import (
     floats,
     given,
     is_op,
-    live_nodes,
     made_by,
     producer,
     rank,
@@ -38,6 +37,7 @@ from wpk.graph_passes.core.query import (
     uniform,
     why_shared,
 )
+from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import channel_vector, input_channels, why_not_linear
 
 Vector = NDArray[np.float64]
@@ -88,53 +88,78 @@ class _Product:
     bias: Vector
 
 
-class ClampBeforeProduct(GraphPass):
+@dataclass(frozen=True)
+class _Clamp:
+    """A product behind an activation, and what both become.
+
+    Attributes:
+        node: The product.
+        source: What the activation is applied to.
+        new: The product behind limits, rounded to what products read.
+        exact: The same without rounding.
+        bias: What ``new`` adds in one type; the rest of its bias is added apart.
+    """
+
+    node: gs.Node
+    source: gs.Tensor
+    new: _Product
+    exact: _Product
+    bias: Vector
+
+
+class ClampBeforeProduct(Rule[_Clamp]):
     """Replace ``Conv(Relu(x * a + b))`` by ``Conv(Min(Max(x, lower), upper))`` with other weights."""
 
     name = "clamp-before-product"
+    ops = ("Conv",)
 
     def __init__(self, precision: Precision) -> None:
         """Remember the precision, whose rounding weights and limits get."""
         self._precision = precision
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Rewrite every convolution that alone reads such an activation."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for product in live_nodes(graph, "Conv"):
-            node = made_by(product.inputs[0], "Relu", "Clip")
-            if node is None:
-                continue
-            found = _read(graph, node, product)
-            if found is None:
-                continue
-            reason = found if isinstance(found, str) else _why_padded(product)
-            if reason is None and isinstance(found, _Activation):
-                reason = self._rewrite(editor, product, found)
-            if reason is not None:
-                result.refuse(product, reason)
-            else:
-                result.rewritten += 1
-        return result
-
-    def _rewrite(self, editor: GraphEditor, product: gs.Node, found: _Activation) -> str | None:
-        """Rewrite, or say why not."""
-        old = floats(product.inputs[1])
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Clamp | Refusal | None:
+        """Match a convolution that alone reads such an activation."""
+        activation = made_by(node.inputs[0], "Relu", "Clip")
+        found = _read(graph, activation, node) if activation is not None else None
+        if found is None or isinstance(found, Refusal):
+            return found
+        reason = _why_padded(node)
+        if reason is not None:
+            return Refusal(node.name, reason)
+        old = floats(node.inputs[1])
         if old is None:
             raise ValueError("ask why_not_linear first")
         rounded = _rounding(self._precision)
-        bias = floats(given(product, 2))
+        bias = floats(given(node, 2))
         bias = np.zeros(len(old)) if bias is None else bias
         exact = _product(old, bias, _limits(found, lambda values: values), lambda values: values)
         new = _product(old, bias, _limits(found, rounded), rounded)
         reason = _why_not_held(exact.weight, new.weight, self._precision)
         if reason is not None:
-            return reason
+            return Refusal(node.name, reason)
         kept = rounded(new.bias) if self._precision.storage.bytes == 2 else new.bias
-        _write(
-            editor, product, _limited(editor, product, found.source, new, exact), new, exact, kept
-        )
-        return None
+        return _Clamp(node, found.source, new, exact, kept)
+
+    def rewrite(self, editor: GraphEditor, match: _Clamp) -> None:
+        """Write the limits and the product; what is left of its bias is added behind."""
+        new, exact, kept = match.new, match.exact, match.bias
+        limited = _limited(editor, match.node, match.source, new, exact)
+        old, output = match.node.inputs[1], match.node.outputs[0]
+        rest = (new.bias - kept).astype(old.dtype)
+        apart = bool(rest.any())
+        inputs = [
+            limited,
+            editor.constant(f"{old.name}_scaled", new.weight, old.dtype, exact.weight),
+            editor.constant(f"{old.name}_offsets", kept, old.dtype, kept if apart else exact.bias),
+        ]
+        name, attrs = f"{match.node.name}_clamped", dict(match.node.attrs)
+        result = editor.add("Conv", inputs, like=output, name=name, attrs=attrs)
+        if apart:
+            shape = (-1, 1, 1)
+            left = (exact.bias - kept).reshape(shape)
+            column = editor.constant(f"{old.name}_rest", rest.reshape(shape), old.dtype, left)
+            result = editor.add("Add", [result, column], like=output)
+        editor.replace(output, result)
 
 
 def _product(
@@ -152,7 +177,7 @@ def _product(
     return _Product(limits, weight, offsets)
 
 
-def _read(graph: gs.Graph, node: gs.Node, product: gs.Node) -> _Activation | str | None:
+def _read(graph: gs.Graph, node: gs.Node, product: gs.Node) -> _Activation | Refusal | None:
     """The activation that ``node`` ends; None where another kernel computes it at no cost."""
     ceiling = _ceiling(node)
     shared = why_shared(graph, node.outputs[0]) or why_not_linear(product)
@@ -167,14 +192,16 @@ def _read(graph: gs.Graph, node: gs.Node, product: gs.Node) -> _Activation | str
         sides = split_constant(step) if step is not None else None
         if sides is None or shared is not None:
             continue
-        vector = channel_vector(sides[1], 4, 1, channels)
-        if isinstance(vector, str) or why_shared(graph, source) is not None:
+        vector = channel_vector(product, sides[1], 4, 1, channels)
+        if isinstance(vector, Refusal) or why_shared(graph, source) is not None:
             break
         scale, shift = (scale, vector) if op == "Add" else (vector, shift)
         source = sides[0]
     if _is_free(source):
         return None
-    return shared or _Activation(source, scale, shift, ceiling)
+    if shared is not None:
+        return Refusal(product.name, shared)
+    return _Activation(source, scale, shift, ceiling)
 
 
 def _ceiling(node: gs.Node) -> float | None:
@@ -273,30 +300,3 @@ def _limited(
         return limited
     upper = column("upper", new.limits.upper, exact.limits.upper)
     return editor.add("Min", [limited, upper], like=source, name=f"{name}_lowered")
-
-
-def _write(
-    editor: GraphEditor,
-    product: gs.Node,
-    limited: gs.Tensor,
-    new: _Product,
-    exact: _Product,
-    kept: Vector,
-) -> None:
-    """Write the product of ``limited`` with bias ``kept``; what is left of it is added behind."""
-    old, output = product.inputs[1], product.outputs[0]
-    rest = (new.bias - kept).astype(old.dtype)
-    apart = bool(rest.any())
-    inputs = [
-        limited,
-        editor.constant(f"{old.name}_scaled", new.weight, old.dtype, exact.weight),
-        editor.constant(f"{old.name}_offsets", kept, old.dtype, kept if apart else exact.bias),
-    ]
-    name, attrs = f"{product.name}_clamped", dict(product.attrs)
-    result = editor.add("Conv", inputs, like=output, name=name, attrs=attrs)
-    if apart:
-        shape = (-1, 1, 1)
-        left = (exact.bias - kept).reshape(shape)
-        column = editor.constant(f"{old.name}_rest", rest.reshape(shape), old.dtype, left)
-        result = editor.add("Add", [result, column], like=output)
-    editor.replace(output, result)

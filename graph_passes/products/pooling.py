@@ -9,60 +9,64 @@ second pools fewer channels, and lets the product join those beside it (`join_si
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import dims, floats, given, live_nodes, made_by, rank, why_shared
+from wpk.graph_passes.core.query import dims, floats, given, made_by, rank, why_shared
+from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import input_channels, output_channels, why_not_linear
 
 
-class PoolIntoProduct(GraphPass):
+@dataclass(frozen=True)
+class _PooledProduct:
+    """A pooling and a product over channels, one of which reads the other."""
+
+    pool: gs.Node
+    product: gs.Node
+
+
+class PoolIntoProduct(Rule[_PooledProduct]):
     """Replace ``AveragePool(Conv(x))`` by a Conv whose window is the pooling's."""
 
     name = "pool-into-product"
+    ops = ("AveragePool",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Rewrite poolings that are the only reader of a 1x1 convolution."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for pool in live_nodes(graph, "AveragePool"):
-            product = made_by(pool.inputs[0], "Conv")
-            if product is None:
-                continue
-            reason = _why_not_channels_only(product) or why_shared(graph, product.outputs[0])
-            reason = reason or _why_not_tiles(pool)
-            if reason is not None:
-                result.refuse(pool, reason)
-                continue
-            _spread(editor, product, pool)
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _PooledProduct | Refusal | None:
+        """Match poolings that are the only reader of a 1x1 convolution."""
+        product = made_by(node.inputs[0], "Conv")
+        if product is None:
+            return None
+        reason = _why_not_channels_only(product) or why_shared(graph, product.outputs[0])
+        reason = reason or _why_not_tiles(node)
+        return _PooledProduct(node, product) if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: _PooledProduct) -> None:
+        """Write the Conv."""
+        _spread(editor, match.product, match.pool)
 
 
-class PoolBehindProduct(GraphPass):
+class PoolBehindProduct(Rule[_PooledProduct]):
     """Replace ``Conv(AveragePool(x))`` by the pooling of a narrower product."""
 
     name = "pool-behind-product"
+    ops = ("Conv",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Rewrite 1x1 convolutions that alone read a pooling of stride 1."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for product in live_nodes(graph, "Conv"):
-            pool = made_by(product.inputs[0], "AveragePool")
-            if pool is None:
-                continue
-            reason = _why_not_channels_only(product) or why_shared(graph, pool.outputs[0])
-            reason = reason or _why_not_cheaper(pool, product)
-            if reason is not None:
-                result.refuse(product, reason)
-                continue
-            _swap(editor, pool, product)
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _PooledProduct | Refusal | None:
+        """Match 1x1 convolutions that alone read a pooling of stride 1."""
+        pool = made_by(node.inputs[0], "AveragePool")
+        if pool is None:
+            return None
+        reason = _why_not_channels_only(node) or why_shared(graph, pool.outputs[0])
+        reason = reason or _why_not_cheaper(pool, node)
+        return _PooledProduct(pool, node) if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: _PooledProduct) -> None:
+        """Write the pooling behind the product, and the bias behind both."""
+        _swap(editor, match.pool, match.product)
 
 
 def _why_not_channels_only(product: gs.Node) -> str | None:

@@ -13,6 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import VIEWS, is_anchor, is_elementwise
 from wpk.graph_passes.core.query import (
@@ -92,8 +93,8 @@ def families(graph: gs.Graph, refuse: Refuse) -> Iterator[list[Sibling]]:
         found: dict[object, list[Sibling]] = {}
         for product in products:
             sibling = _read(graph, product)
-            if isinstance(sibling, str):
-                refuse(product, sibling)
+            if isinstance(sibling, Refusal):
+                refuse(product, sibling.reason)
             else:
                 found.setdefault(_key(sibling), []).append(sibling)
         for group in found.values():
@@ -111,21 +112,21 @@ def _beside_each_other(graph: gs.Graph) -> list[list[gs.Node]]:
     return [nodes for nodes in readers.values() if len(nodes) > 1]
 
 
-def _read(graph: gs.Graph, product: gs.Node) -> Sibling | str:
+def _read(graph: gs.Graph, product: gs.Node) -> Sibling | Refusal:
     """The sibling that begins with ``product``, or why it is none."""
     reason = _why_no_product(product)
     if reason is not None:
-        return reason
+        return Refusal(product.name, reason)
     output = product.outputs[0]
     bias = _own_bias(product)
-    if isinstance(bias, str):
+    if isinstance(bias, Refusal):
         return bias
     addition = _only_reader(graph, output, "Add") if is_op(product, "MatMul") else None
     sides = split_constant(addition) if addition is not None else None
     if addition is not None and sides is not None:
         dimensions = rank(output) or 0
-        vector = channel_vector(sides[1], dimensions, -1, output_channels(product))
-        if not isinstance(vector, str):
+        vector = channel_vector(product, sides[1], dimensions, -1, output_channels(product))
+        if not isinstance(vector, Refusal):
             bias, output = vector, addition.outputs[0]
     activation = _only_reader(graph, output, *_ACTIVATIONS)
     if activation is not None and _is_plain(activation):
@@ -134,7 +135,7 @@ def _read(graph: gs.Graph, product: gs.Node) -> Sibling | str:
         activation = None
     reason = _why_not_apart(graph, product, output)
     if reason is not None:
-        return reason
+        return Refusal(product.name, reason)
     begins = any(is_op(r, "Concat") and r.inputs[0] is output for r in output.outputs)
     return Sibling(product, output, bias, activation, begins)
 
@@ -150,14 +151,14 @@ def _why_no_product(product: gs.Node) -> str | None:
     return reason
 
 
-def _own_bias(product: gs.Node) -> NDArray[np.float64] | str | None:
+def _own_bias(product: gs.Node) -> NDArray[np.float64] | Refusal | None:
     bias = given(product, 2)
     if bias is None:
         return None
     if is_op(product, "Conv"):
         return floats(bias)
-    vector = channel_vector(bias, 2, -1, output_channels(product))
-    if isinstance(vector, str):
+    vector = channel_vector(product, bias, 2, -1, output_channels(product))
+    if isinstance(vector, Refusal):
         return vector
     return vector * float(product.attrs.get("beta", 1.0))
 

@@ -11,9 +11,9 @@ import math
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import dims, live_nodes, same_dims
+from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core.query import dims, same_dims
+from wpk.graph_passes.core.rule import Replacement, ReplacementRule
 from wpk.graph_passes.recognise.polynomial import (
     arithmetic_results,
     arithmetic_sources,
@@ -36,31 +36,24 @@ _APPROXIMATE = {"Erf": "none", "Tanh": "tanh"}
 _RELATIVE = 1e-6
 
 
-class RecognizeGelu(GraphPass):
+class RecognizeGelu(ReplacementRule):
     """Replace the arithmetic of GELU by one node."""
 
     name = "recognize-gelu"
+    ops = ("Erf", "Tanh")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Look around every Erf and Tanh; one whose argument fits and whose rest does not stays."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Erf", "Tanh"):
-            x = _argument(node)
-            if x is None:
-                continue
-            root = _root(node, x)
-            if root is None:
-                result.refuse(node, f"what reads '{node.outputs[0].name}' is not a GELU")
-                continue
-            reason = _why_not(graph, node, x, root)
-            if reason is not None:
-                result.refuse(node, reason)
-                continue
-            attributes = {"approximate": _APPROXIMATE[node.op]}
-            editor.replace(root, editor.add("Gelu", [x], like=root, attrs=attributes))
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
+        """Look around an Erf or Tanh; one whose argument fits and whose rest does not stays."""
+        x = _argument(node)
+        if x is None:
+            return None
+        root = _root(node, x)
+        if root is None:
+            return Refusal(node.name, f"what reads '{node.outputs[0].name}' is not a GELU")
+        reason = _why_not(graph, node, x, root)
+        if reason is not None:
+            return Refusal(node.name, reason)
+        return Replacement(root, "Gelu", [x], {"approximate": _APPROXIMATE[node.op]})
 
 
 def _argument(node: gs.Node) -> gs.Tensor | None:

@@ -9,10 +9,11 @@ Only for four dimensions and more: with three, the last axis is as often a featu
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import dims, is_float, live_nodes
+from wpk.graph_passes.core.query import dims, is_float
 from wpk.graph_passes.core.reductions import reduced_axes
+from wpk.graph_passes.core.rule import Rule
 
 _GLOBAL = {
     "ReduceMean": "GlobalAveragePool",
@@ -20,55 +21,58 @@ _GLOBAL = {
     "AveragePool": "GlobalAveragePool",
     "MaxPool": "GlobalMaxPool",
 }
+_POOLS = ("AveragePool", "MaxPool")
 
 
-class GlobalPooling(GraphPass):
+class GlobalPooling(Rule[gs.Node]):
     """Replace reductions and poolings over all places by the operators made for that."""
 
     name = "global-pooling"
+    ops = tuple(_GLOBAL)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
+    def match(self, graph: gs.Graph, node: gs.Node) -> gs.Node | Refusal | None:
         """Recognise; a reduction over some but not all places is a refusal."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, *_GLOBAL):
-            if not is_float(node.inputs[0]):
-                continue
-            pooling = node.op in ("AveragePool", "MaxPool")
-            reason = _why_not_pool(node) if pooling else _why_not_reduce(node)
-            if reason == "":
-                continue
-            if reason is not None:
-                result.refuse(node, reason)
-                continue
-            source, output = node.inputs[0], node.outputs[0]
-            shape = dims(source) or []
-            plane = [*shape[:2], *[1] * (len(shape) - 2)]
-            pooled = editor.add(_GLOBAL[node.op], [source], like=output, shape=plane)
-            if not pooling and not node.attrs.get("keepdims", 1):
-                pooled = editor.add("Flatten", [pooled], like=output, attrs={"axis": 1})
-            editor.replace(output, pooled)
-            result.rewritten += 1
-        return result
+        if not is_float(node.inputs[0]):
+            return None
+        of_places = _pools_plane(node) if node.op in _POOLS else _reduces_places(node)
+        if not of_places:
+            return None
+        reason = _why_not_pool(node) if node.op in _POOLS else _why_not_reduce(node)
+        return node if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: gs.Node) -> None:
+        """Write the global operator, and a Flatten where places are dropped."""
+        source, output = match.inputs[0], match.outputs[0]
+        shape = dims(source) or []
+        plane = [*shape[:2], *[1] * (len(shape) - 2)]
+        pooled = editor.add(_GLOBAL[match.op], [source], like=output, shape=plane)
+        if match.op not in _POOLS and not match.attrs.get("keepdims", 1):
+            pooled = editor.add("Flatten", [pooled], like=output, attrs={"axis": 1})
+        editor.replace(output, pooled)
+
+
+def _reduces_places(node: gs.Node) -> bool:
+    """Whether a reduction is over places, as far as that is known."""
+    axes, shape = reduced_axes(node), dims(node.inputs[0])
+    return axes is None or shape is None or (len(shape) >= 4 and min(axes, default=0) >= 2)
+
+
+def _pools_plane(node: gs.Node) -> bool:
+    """Whether the window has the size of the plane; most are smaller."""
+    shape = dims(node.inputs[0])
+    return shape is not None and list(node.attrs["kernel_shape"]) == shape[2:]
 
 
 def _why_not_reduce(node: gs.Node) -> str | None:
-    """Say why not; "" where the reduction is not over places at all."""
     axes, shape = reduced_axes(node), dims(node.inputs[0])
     if axes is None or shape is None:
         return f"the axes of '{node.name}' or the rank of its input are not known"
-    if len(shape) < 4 or min(axes, default=0) < 2:
-        return ""
     if axes != list(range(2, len(shape))):
         return f"it reduces axes {axes} of {len(shape)}, not all places"
     return None
 
 
 def _why_not_pool(node: gs.Node) -> str | None:
-    """Say why not; "" where the window is smaller than the plane, which is the usual case."""
-    shape = dims(node.inputs[0])
-    if shape is None or list(node.attrs["kernel_shape"]) != shape[2:]:
-        return ""
     if any(node.attrs.get("pads", [])) or node.attrs.get("auto_pad", "NOTSET") not in (
         "NOTSET",
         "VALID",

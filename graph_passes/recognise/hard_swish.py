@@ -9,9 +9,9 @@ c a = 1/6, c b = 1/2, c h = 1. Howard et al., "Searching for MobileNetV3", arXiv
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import close, dims, given, live_nodes, same_dims, uniform
+from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core.query import close, dims, given, same_dims, uniform
+from wpk.graph_passes.core.rule import Replacement, ReplacementRule
 from wpk.graph_passes.recognise.polynomial import (
     Polynomial,
     arithmetic_results,
@@ -25,32 +25,27 @@ HARD_SWISH_OPSET = 14
 _ALPHA, _BETA = 1 / 6, 0.5
 
 
-class RecognizeHardSwish(GraphPass):
+class RecognizeHardSwish(ReplacementRule):
     """Replace the arithmetic around a Clip or HardSigmoid by one node."""
 
     name = "recognize-hard-swish"
+    ops = ("Clip", "HardSigmoid")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Look around every Clip from 0 and every HardSigmoid; HardSwish goes first."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Clip", "HardSigmoid"):
-            found = _find(node)
-            if found is None:
-                continue
-            op, x, root = found
-            reason = why_read_elsewhere(graph, interior(root, x, node), root)
-            if op == "HardSwish" and graph.opset < HARD_SWISH_OPSET:
-                reason = f"HardSwish needs opset {HARD_SWISH_OPSET}, the graph has {graph.opset}"
-            if not same_dims(dims(x), dims(root)):
-                reason = f"'{root.name}' has shape {dims(root)}, '{x.name}' has {dims(x)}"
-            if reason is not None:
-                result.refuse(node, reason)
-                continue
-            attributes = {"alpha": _ALPHA, "beta": _BETA} if op == "HardSigmoid" else {}
-            editor.replace(root, editor.add(op, [x], like=root, attrs=attributes))
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
+        """Look around a Clip from 0 or a HardSigmoid; HardSwish goes first."""
+        found = _find(node)
+        if found is None:
+            return None
+        op, x, root = found
+        reason = why_read_elsewhere(graph, interior(root, x, node), root)
+        if op == "HardSwish" and graph.opset < HARD_SWISH_OPSET:
+            reason = f"HardSwish needs opset {HARD_SWISH_OPSET}, the graph has {graph.opset}"
+        if not same_dims(dims(x), dims(root)):
+            reason = f"'{root.name}' has shape {dims(root)}, '{x.name}' has {dims(x)}"
+        if reason is not None:
+            return Refusal(node.name, reason)
+        attributes = {"alpha": _ALPHA, "beta": _BETA} if op == "HardSigmoid" else {}
+        return Replacement(root, op, [x], attributes)
 
 
 def _find(node: gs.Node) -> tuple[str, gs.Tensor, gs.Tensor] | None:

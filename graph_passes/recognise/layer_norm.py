@@ -13,12 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.query import (
     dims,
     is_graph_output,
-    live_nodes,
     made_by,
     rank,
     same_dims,
@@ -27,45 +26,69 @@ from wpk.graph_passes.core.query import (
     uniform,
 )
 from wpk.graph_passes.core.reductions import reduced_axes
+from wpk.graph_passes.core.rule import Rule
 
 LAYER_NORM_OPSET = 17
 
 
 @dataclass(frozen=True)
-class _Match:
-    """The parts of a normalisation; ``nodes`` are those that it replaces, save the last."""
+class _Normalisation:
+    """The parts of a normalisation.
+
+    Attributes:
+        x: What is normalised.
+        axes: Along which the means go.
+        epsilon: Added to the variance.
+        nodes: Those that the operator replaces, save the last.
+        quotient: The last node, which computes the quotient.
+    """
 
     x: gs.Tensor
     axes: list[int]
     epsilon: float
     nodes: list[gs.Node]
+    quotient: gs.Node
 
 
-class RecognizeLayerNorm(GraphPass):
+class RecognizeLayerNorm(Rule[_Normalisation]):
     """Replace the arithmetic of layer normalisation by one node, with scale and bias inside."""
 
     name = "recognize-layer-norm"
+    ops = ("Sqrt",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Look around every Sqrt of a mean of squares."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for root in live_nodes(graph, "Sqrt"):
-            found = _match(root)
-            if found is None:
-                continue
-            match, normal = found
-            reason = _why_not(graph, match, normal)
-            if reason is not None:
-                result.refuse(normal, reason)
-                continue
-            _rewrite(editor, match, normal)
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Normalisation | Refusal | None:
+        """Look around a root of a mean of squares."""
+        found = _around(node)
+        if found is None:
+            return None
+        reason = _why_not(graph, found)
+        return found if reason is None else Refusal(found.quotient.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: _Normalisation) -> None:
+        """Write LayerNormalization, which takes the scale and the bias that follow."""
+        shape = [int(dim) for dim in match.x.shape[match.axes[0] :]]
+        last = match.quotient
+        gamma = _following(editor.graph, last, "Mul", shape)
+        if gamma is not None:
+            last = last.outputs[0].outputs[0]
+        beta = _following(editor.graph, last, "Add", shape)
+        if beta is not None:
+            last = last.outputs[0].outputs[0]
+        if gamma is None:
+            ones = np.ones(shape, match.x.dtype)
+            gamma = editor.constant(f"{match.quotient.name}_ones", ones)
+        output = last.outputs[0]
+        new = editor.add(
+            "LayerNormalization",
+            [match.x, gamma] if beta is None else [match.x, gamma, beta],
+            like=output,
+            attrs={"axis": match.axes[0], "epsilon": match.epsilon, "stash_type": 1},
+        )
+        editor.replace(output, new)
 
 
-def _match(root: gs.Node) -> tuple[_Match, gs.Node] | None:
-    """Match from ``sqrt(mean(d^2) + eps)`` both ways; the second node computes the quotient."""
+def _around(root: gs.Node) -> _Normalisation | None:
+    """Match from ``sqrt(mean(d^2) + eps)`` both ways."""
     shifted = made_by(root.inputs[0], "Add")
     sides = split_constant(shifted) if shifted is not None else None
     epsilon = uniform(sides[1]) if sides is not None else None
@@ -89,7 +112,7 @@ def _match(root: gs.Node) -> tuple[_Match, gs.Node] | None:
     quotient = _quotient(root, centred, nodes)
     if quotient is None:
         return None
-    return _Match(difference.inputs[0], axes, epsilon, nodes), quotient
+    return _Normalisation(difference.inputs[0], axes, epsilon, nodes, quotient)
 
 
 def _quotient(root: gs.Node, centred: gs.Tensor, nodes: list[gs.Node]) -> gs.Node | None:
@@ -106,7 +129,8 @@ def _quotient(root: gs.Node, centred: gs.Tensor, nodes: list[gs.Node]) -> gs.Nod
     return None
 
 
-def _why_not(graph: gs.Graph, match: _Match, normal: gs.Node) -> str | None:
+def _why_not(graph: gs.Graph, match: _Normalisation) -> str | None:
+    normal = match.quotient
     if graph.opset < LAYER_NORM_OPSET:
         return f"LayerNormalization needs opset {LAYER_NORM_OPSET}, the graph has {graph.opset}"
     if isinstance(match.x.dtype, int):
@@ -125,28 +149,6 @@ def _why_not(graph: gs.Graph, match: _Match, normal: gs.Node) -> str | None:
         if is_graph_output(graph, tensor) or any(id(r) not in inside for r in tensor.outputs):
             return f"'{tensor.name}' inside the pattern is read elsewhere"
     return None
-
-
-def _rewrite(editor: GraphEditor, match: _Match, normal: gs.Node) -> None:
-    shape = [int(dim) for dim in match.x.shape[match.axes[0] :]]
-    last = normal
-    gamma = _following(editor.graph, last, "Mul", shape)
-    if gamma is not None:
-        last = last.outputs[0].outputs[0]
-    beta = _following(editor.graph, last, "Add", shape)
-    if beta is not None:
-        last = last.outputs[0].outputs[0]
-    dtype = match.x.dtype
-    if gamma is None:
-        gamma = editor.constant(f"{normal.name}_ones", np.ones(shape, dtype))
-    output = last.outputs[0]
-    new = editor.add(
-        "LayerNormalization",
-        [match.x, gamma] if beta is None else [match.x, gamma, beta],
-        like=output,
-        attrs={"axis": match.axes[0], "epsilon": match.epsilon, "stash_type": 1},
-    )
-    editor.replace(output, new)
 
 
 def _following(graph: gs.Graph, node: gs.Node, op: str, shape: list[int]) -> gs.Tensor | None:

@@ -10,11 +10,12 @@ MatMul, with an Add of a constant vector behind as their bias.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.query import (
     dims,
@@ -26,12 +27,16 @@ from wpk.graph_passes.core.query import (
     same_dims,
     why_shared,
 )
+from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import channel_vector, output_channels
 from wpk.graph_passes.movement.reshape_chains import permutation
 
 
 class MatMulToGemm(GraphPass):
-    """Make Gemm of two-dimensional products, and let it read transposed matrices in place."""
+    """Make Gemm of two-dimensional products, and let it read transposed matrices in place.
+
+    The pass has its own loops, since a Gemm may take two transposes, each of which is a rewrite.
+    """
 
     name = "matmul-to-gemm"
 
@@ -59,69 +64,74 @@ class MatMulToGemm(GraphPass):
         return result
 
 
-class GemmBetweenReshapes(GraphPass):
+@dataclass(frozen=True)
+class _Sandwich:
+    """A Reshape, the Gemm that reads it, and the Reshape that reads the Gemm."""
+
+    first: gs.Node
+    gemm: gs.Node
+    last: gs.Node
+
+
+class GemmBetweenReshapes(Rule[_Sandwich]):
     """Replace Reshape, Gemm, Reshape by a MatMul in more dimensions and an Add."""
 
     name = "gemm-between-reshapes"
+    ops = ("Reshape",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Rewrite where the reshapes only merge and split the leading dimensions."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for last in live_nodes(graph, "Reshape"):
-            gemm = made_by(last.inputs[0], "Gemm")
-            first = made_by(gemm.inputs[0], "Reshape", "Flatten") if gemm is not None else None
-            if gemm is None or first is None:
-                continue
-            reason = _why_not(graph, first, gemm, last)
-            if reason is not None:
-                result.refuse(gemm, reason)
-                continue
-            _rewrite(editor, first, gemm, last)
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Sandwich | Refusal | None:
+        """Match where the reshapes only merge and split the leading dimensions."""
+        gemm = made_by(node.inputs[0], "Gemm")
+        first = made_by(gemm.inputs[0], "Reshape", "Flatten") if gemm is not None else None
+        if gemm is None or first is None:
+            return None
+        return _why_not(graph, first, gemm, node) or _Sandwich(first, gemm, node)
+
+    def rewrite(self, editor: GraphEditor, match: _Sandwich) -> None:
+        """Write the MatMul, and the Add of the bias behind it."""
+        gemm, output = match.gemm, match.last.outputs[0]
+        old = gemm.inputs[1]
+        weight = floats(old)
+        if weight is None:
+            raise ValueError("ask _why_not first")
+        alpha = float(gemm.attrs.get("alpha", 1.0))
+        if gemm.attrs.get("transB", 0):
+            weight = weight.T
+        new = editor.constant(f"{old.name}_matrix", weight * alpha, old.dtype)
+        product = editor.add("MatMul", [_joined(editor, match.first, output), new], like=output)
+        bias = given(gemm, 2)
+        if bias is not None:
+            vector = channel_vector(gemm, bias, 2, -1, output_channels(gemm))
+            offsets = np.asarray(vector, np.float64) * float(gemm.attrs.get("beta", 1.0))
+            constant = editor.constant(f"{bias.name}_vector", offsets, old.dtype)
+            product = editor.add("Add", [product, constant], like=output)
+        editor.replace(output, product)
 
 
-def _why_not(graph: gs.Graph, first: gs.Node, gemm: gs.Node, last: gs.Node) -> str | None:
+def _why_not(graph: gs.Graph, first: gs.Node, gemm: gs.Node, last: gs.Node) -> Refusal | None:
     source, output = dims(first.inputs[0]), dims(last.outputs[0])
     if source is None or output is None or len(source) < 3:
-        return f"'{first.inputs[0].name}' is not known to have more than two dimensions"
+        reason = f"'{first.inputs[0].name}' is not known to have more than two dimensions"
+        return Refusal(gemm.name, reason)
     lead = len(output) - 1
     if not same_dims(source[:lead], output[:lead]):
-        return f"the leading dimensions change from {source[:lead]} to {output[:lead]}"
+        reason = f"the leading dimensions change from {source[:lead]} to {output[:lead]}"
+        return Refusal(gemm.name, reason)
     weight = floats(gemm.inputs[1])
     if weight is None:
-        return f"weight '{gemm.inputs[1].name}' is not a constant of floats"
+        return Refusal(gemm.name, f"weight '{gemm.inputs[1].name}' is not a constant of floats")
     inner, outer = weight.shape if not gemm.attrs.get("transB", 0) else weight.shape[::-1]
     rest = [size for size in source[lead:] if isinstance(size, int)]
     joined = len(rest) == len(source) - lead and math.prod(rest) == inner
     if not joined or output[-1] != outer or gemm.attrs.get("transA", 0):
-        return "the reshapes take the last dimension apart"
+        return Refusal(gemm.name, "the reshapes take the last dimension apart")
     bias = given(gemm, 2)
     if bias is not None:
-        vector = channel_vector(bias, 2, -1, output_channels(gemm))
-        if isinstance(vector, str):
+        vector = channel_vector(gemm, bias, 2, -1, output_channels(gemm))
+        if isinstance(vector, Refusal):
             return vector
-    return why_shared(graph, gemm.outputs[0])
-
-
-def _rewrite(editor: GraphEditor, first: gs.Node, gemm: gs.Node, last: gs.Node) -> None:
-    old, output = gemm.inputs[1], last.outputs[0]
-    weight = floats(old)
-    if weight is None:
-        raise ValueError("ask _why_not first")
-    alpha = float(gemm.attrs.get("alpha", 1.0))
-    if gemm.attrs.get("transB", 0):
-        weight = weight.T
-    new = editor.constant(f"{old.name}_matrix", weight * alpha, old.dtype)
-    product = editor.add("MatMul", [_joined(editor, first, output), new], like=output)
-    bias = given(gemm, 2)
-    if bias is not None:
-        vector = channel_vector(bias, 2, -1, output_channels(gemm))
-        offsets = np.asarray(vector, np.float64) * float(gemm.attrs.get("beta", 1.0))
-        constant = editor.constant(f"{bias.name}_vector", offsets, old.dtype)
-        product = editor.add("Add", [product, constant], like=output)
-    editor.replace(output, product)
+    reason = why_shared(graph, gemm.outputs[0])
+    return None if reason is None else Refusal(gemm.name, reason)
 
 
 def _joined(editor: GraphEditor, first: gs.Node, output: gs.Tensor) -> gs.Tensor:

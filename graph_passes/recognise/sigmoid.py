@@ -7,49 +7,60 @@ x * Sigmoid(x) is SiLU's canonical form: two element-wise nodes that fuse into o
 that no operator of a later opset (Swish, 24) is needed. Swish(x, alpha) is brought to that form.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core.base import Refusal
 from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import dims, live_nodes, made_by, same_dims, uniform, why_shared
+from wpk.graph_passes.core.query import dims, made_by, same_dims, uniform, why_shared
+from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.recognise.polynomial import as_polynomial, matches
 
 
-class RecognizeSigmoid(GraphPass):
+@dataclass(frozen=True)
+class _Logistic:
+    """A quotient by 1 + exp(-x), or a Swish, which has no exponential."""
+
+    node: gs.Node
+    x: gs.Tensor
+    exponential: gs.Node | None = None
+
+
+class RecognizeSigmoid(Rule[_Logistic]):
     """Replace quotients by ``1 + exp(-x)`` by Sigmoid, and Swish by ``x * Sigmoid(x)``."""
 
     name = "recognize-sigmoid"
+    ops = ("Div", "Reciprocal", "Swish")
 
-    def apply(self, graph: gs.Graph) -> PassResult:
-        """Rewrite; exp(-x) that is read elsewhere keeps its quotient."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for node in live_nodes(graph, "Div", "Reciprocal", "Swish"):
-            if node.op == "Swish":
-                if isinstance(node.inputs[0].dtype, int) and node.attrs.get("alpha", 1.0) != 1.0:
-                    result.refuse(node, f"'{node.inputs[0].name}' has a type that NumPy lacks")
-                    continue
-                _write_swish(editor, node)
-                result.rewritten += 1
-                continue
-            found = _denominator(node.inputs[-1])
-            if found is None:
-                continue
-            exponential, x = found
-            reason = why_shared(graph, exponential.outputs[0])
-            reason = reason or why_shared(graph, node.inputs[-1])
-            reason = reason or _why_broader(node, x)
-            if reason is not None:
-                result.refuse(node, reason)
-                continue
-            output = node.outputs[0]
-            sigmoid = editor.add("Sigmoid", [x], like=exponential.outputs[0])
-            if node.op == "Div" and uniform(node.inputs[0]) != 1.0:
-                sigmoid = editor.add("Mul", [node.inputs[0], sigmoid], like=output)
-            editor.replace(output, sigmoid)
-            result.rewritten += 1
-        return result
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Logistic | Refusal | None:
+        """Match; exp(-x) that is read elsewhere keeps its quotient."""
+        if node.op == "Swish":
+            x = node.inputs[0]
+            if isinstance(x.dtype, int) and node.attrs.get("alpha", 1.0) != 1.0:
+                return Refusal(node.name, f"'{x.name}' has a type that NumPy lacks")
+            return _Logistic(node, x)
+        found = _denominator(node.inputs[-1])
+        if found is None:
+            return None
+        exponential, x = found
+        reason = why_shared(graph, exponential.outputs[0])
+        reason = reason or why_shared(graph, node.inputs[-1])
+        reason = reason or _why_broader(node, x)
+        return _Logistic(node, x, exponential) if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: _Logistic) -> None:
+        """Write Sigmoid, and the numerator's multiplication."""
+        node, exponential = match.node, match.exponential
+        if exponential is None:
+            _write_swish(editor, node)
+            return
+        output = node.outputs[0]
+        sigmoid = editor.add("Sigmoid", [match.x], like=exponential.outputs[0])
+        if node.op == "Div" and uniform(node.inputs[0]) != 1.0:
+            sigmoid = editor.add("Mul", [node.inputs[0], sigmoid], like=output)
+        editor.replace(output, sigmoid)
 
 
 def _why_broader(node: gs.Node, x: gs.Tensor) -> str | None:

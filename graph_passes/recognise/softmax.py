@@ -8,49 +8,38 @@ of a row, such a model gives no number, and Softmax does.
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
-from wpk.graph_passes.core.query import is_op, live_nodes, made_by, rank, why_shared
+from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core.query import is_op, made_by, rank, why_shared
 from wpk.graph_passes.core.reductions import reduced_axes
+from wpk.graph_passes.core.rule import Replacement, ReplacementRule
 
 
-class RecognizeSoftmax(GraphPass):
+class RecognizeSoftmax(ReplacementRule):
     """Replace the quotient of an exponential and its sum by one node."""
 
     name = "recognize-softmax"
+    ops = ("Div",)
 
-    def apply(self, graph: gs.Graph) -> PassResult:
+    def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
         """Recognise along one axis; the exponential must have no other readers."""
-        result = PassResult()
-        editor = GraphEditor(graph)
-        for quotient in live_nodes(graph, "Div"):
-            exponential = made_by(quotient.inputs[0], "Exp")
-            total = made_by(quotient.inputs[1], "ReduceSum")
-            if exponential is None or total is None or total.inputs[0] is not quotient.inputs[0]:
-                continue
-            axes = reduced_axes(total)
-            reason = _why_not(graph, exponential, total, axes)
-            if reason is not None or axes is None:
-                result.refuse(quotient, reason or "the axes of the sum are not known")
-                continue
-            source = _without_maximum(exponential.inputs[0], axes)
-            if source is None:
-                result.refuse(
-                    quotient, f"'{exponential.name}' may overflow: no maximum is subtracted"
-                )
-                continue
-            output = quotient.outputs[0]
-            new = editor.add("Softmax", [source], like=output, attrs={"axis": axes[0]})
-            editor.replace(output, new)
-            result.rewritten += 1
-        return result
+        exponential = made_by(node.inputs[0], "Exp")
+        total = made_by(node.inputs[1], "ReduceSum")
+        if exponential is None or total is None or total.inputs[0] is not node.inputs[0]:
+            return None
+        axes = reduced_axes(total)
+        if axes is None:
+            return Refusal(node.name, f"the axes of '{total.name}' are not known")
+        reason = _why_not(graph, exponential, total, axes)
+        if reason is not None:
+            return Refusal(node.name, reason)
+        source = _without_maximum(exponential.inputs[0], axes)
+        if source is None:
+            reason = f"'{exponential.name}' may overflow: no maximum is subtracted"
+            return Refusal(node.name, reason)
+        return Replacement(node.outputs[0], "Softmax", [source], {"axis": axes[0]})
 
 
-def _why_not(
-    graph: gs.Graph, exponential: gs.Node, total: gs.Node, axes: list[int] | None
-) -> str | None:
-    if axes is None:
-        return f"the axes of '{total.name}' are not known"
+def _why_not(graph: gs.Graph, exponential: gs.Node, total: gs.Node, axes: list[int]) -> str | None:
     if len(axes) != 1:
         return f"'{total.name}' sums over axes {axes}, Softmax over one"
     if not total.attrs.get("keepdims", 1):

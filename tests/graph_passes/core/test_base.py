@@ -7,6 +7,7 @@ import pytest
 from wpk.errors import GraphError
 from wpk.graph_passes.core.base import GraphPass, PassResult
 from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core.query import why_not_replace
 from wpk.graph_passes.core.tidy import remove_dead_nodes, sort_nodes
 
 CHAIN = """
@@ -154,7 +155,7 @@ def test_replacing_a_graph_output_keeps_its_name(load):
 def test_replacing_a_graph_output_by_an_input_is_refused_in_words(load):
     graph = load(CHAIN)
     editor = GraphEditor(graph)
-    reason = editor.why_not_replace(graph.outputs[0], graph.inputs[0])
+    reason = why_not_replace(graph, graph.outputs[0], graph.inputs[0])
     assert reason == "'y' is a graph output and 'x' is an input or a constant"
     with pytest.raises(ValueError, match="is a graph output"):
         editor.replace(graph.outputs[0], graph.inputs[0])

@@ -172,8 +172,8 @@ FAULTS = (
         "a transpose is moved as its inverse",
         "batch-in-front",
         "movement.batch_in_front",
-        '[moved], like=output, attrs={"perm": perm}',
-        '[moved], like=output, attrs={"perm": [perm.index(i) for i in range(len(perm))]}',
+        'attrs = match.output, {"perm": match.perm}',
+        'attrs = match.output, {"perm": [match.perm.index(i) for i in range(len(match.perm))]}',
         _CYCLE,
     ),
     Fault(

@@ -118,8 +118,8 @@ FAULTS = (
         "shares are always taken along the last axis",
         "recognize-softmax",
         "recognise.softmax",
-        'attrs={"axis": axes[0]}',
-        'attrs={"axis": -1}',
+        '{"axis": axes[0]}',
+        '{"axis": -1}',
         _SHARES,
     ),
     Fault(
