@@ -14,7 +14,7 @@ from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.clean.nan_guard import NanGuard
-from wpk.graph_passes.core.base import GraphPass
+from wpk.graph_passes.core import GraphPass
 from wpk.graph_passes.fold.attention_scale import ScaleBehindProduct, ScaleIntoProjection
 from wpk.graph_passes.fold.batch_norm import (
     BatchNormToAffine,
@@ -74,11 +74,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
 
 
 def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
-    """Return new instances of the passes that keep the graph plain ONNX without functions.
-
-    Args:
-        storage: The type in which tensors will be stored; what cannot overflow depends on it.
-    """
+    """Return new passes that keep the graph plain ONNX, whose tensors will be stored in ``storage``."""
     return [
         InlineConditionals(),
         ModernForms(),

@@ -13,10 +13,8 @@ from math import sqrt
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import Dims, given, rank
-from wpk.graph_passes.core.rule import Rule
 
 _MASK, _FIRST_CACHE = 3, 4
 _WINDOWS = ("left_window_size", "right_window_size")

@@ -12,8 +12,7 @@ from collections.abc import Hashable
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.query import RANDOM_OPS, values, why_not_replace
 
 # Constants above this are the same only when they are one tensor: hashing all weights costs more
@@ -22,7 +21,10 @@ _MAX_HASHED_BYTES = 1 << 16
 
 
 class CommonSubexpressions(GraphPass):
-    """Redirect the readers of a repeated node to the first one."""
+    """Redirect the readers of a repeated node to the first one.
+
+    The pass has its own loop, since it remembers the nodes that it has seen.
+    """
 
     name = "common-subexpressions"
 

@@ -6,7 +6,7 @@ Every pass removes the nodes it leaves dead; this one also sees what came with t
 import onnx
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core import GraphPass, PassResult
 from wpk.graph_passes.core.query import ONNX_DOMAINS, is_graph_output
 from wpk.graph_passes.core.tidy import remove_dead_nodes
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core import Refusal, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import (
     dims,
     given,
@@ -28,7 +28,6 @@ from wpk.graph_passes.core.query import (
     values,
     why_not_replace,
 )
-from wpk.graph_passes.core.rule import Replacement, ReplacementRule
 
 
 def _always(node: gs.Node) -> gs.Tensor | None:

@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import values
-from wpk.graph_passes.core.rule import Rule
 
 
 class InlineConditionals(Rule[tuple[gs.Node, str]]):
@@ -31,29 +29,28 @@ class InlineConditionals(Rule[tuple[gs.Node, str]]):
 
     def rewrite(self, editor: GraphEditor, match: tuple[gs.Node, str]) -> None:
         """Put the branch's nodes into the graph."""
-        _inline(editor, *match)
-
-
-def _inline(editor: GraphEditor, node: gs.Node, taken: str) -> None:
-    branch = node.attrs[taken]
-    graph = editor.graph
-    outside = {id(t) for t in (*graph.inputs, *graph.outputs, *_tensors(graph.nodes))}
-    for name, other in node.attrs.items():
-        if name != taken and isinstance(other, gs.Graph):
-            _detach(other)
-    own = {id(t): t for t in _tensors(branch.nodes) if id(t) not in outside and not t.is_empty()}
-    for tensor in own.values():
-        tensor.name = editor.new_name(tensor.name)
-    for inner in branch.nodes:
-        inner.name = editor.new_name(inner.name or f"{node.name}_{inner.op}")
-    outputs = list(node.outputs)
-    node.attrs.clear()
-    node.inputs.clear()
-    node.outputs.clear()
-    graph.nodes.extend(list(branch.nodes))
-    for result, output in zip(branch.outputs, outputs, strict=True):
-        name = editor.new_name(f"{output.name}_Identity")
-        graph.nodes.append(gs.Node("Identity", name, {}, [result], [output]))
+        node, taken = match
+        branch = node.attrs[taken]
+        graph = editor.graph
+        outside = {id(t) for t in (*graph.inputs, *graph.outputs, *_tensors(graph.nodes))}
+        for name, other in node.attrs.items():
+            if name != taken and isinstance(other, gs.Graph):
+                _detach(other)
+        own = {
+            id(t): t for t in _tensors(branch.nodes) if id(t) not in outside and not t.is_empty()
+        }
+        for tensor in own.values():
+            tensor.name = editor.new_name(tensor.name)
+        for inner in branch.nodes:
+            inner.name = editor.new_name(inner.name or f"{node.name}_{inner.op}")
+        outputs = list(node.outputs)
+        node.attrs.clear()
+        node.inputs.clear()
+        node.outputs.clear()
+        graph.nodes.extend(list(branch.nodes))
+        for result, output in zip(branch.outputs, outputs, strict=True):
+            name = editor.new_name(f"{output.name}_Identity")
+            graph.nodes.append(gs.Node("Identity", name, {}, [result], [output]))
 
 
 def _tensors(nodes: Sequence[gs.Node]) -> Iterator[gs.Tensor]:

@@ -20,8 +20,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError
-from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal
 from wpk.graph_passes.core.query import ONNX_DOMAINS, REDUCTIONS, dims, rank, used_outputs
 
 MODERN_OPSET = 20
@@ -34,7 +33,10 @@ NEWEST_CHECKED_OPSET = 23
 
 
 class ModernForms(GraphPass):
-    """Bring all nodes to the forms of one opset, or none and say which node stands in the way."""
+    """Bring all nodes to the forms of one opset, or none and say which node stands in the way.
+
+    The pass has its own loop, since one node in the way keeps all the others.
+    """
 
     name = "modern-forms"
 

@@ -14,13 +14,15 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.graph_passes.clean.magnitude import magnitude_bounds
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.query import live_nodes, made_by, why_not_replace
 
 
 class NanGuard(GraphPass):
-    """Remove ``Where(IsNaN(s), c, s)`` behind a softmax of finite numbers."""
+    """Remove ``Where(IsNaN(s), c, s)`` behind a softmax of finite numbers.
+
+    The pass has its own loop, since it bounds all tensors once, and only where there is a guard.
+    """
 
     name = "nan-guard"
 

@@ -77,7 +77,7 @@ def make_call(
     graph: gs.Graph,
     nodes: Sequence[gs.Node],
     output: gs.Tensor,
-    chains: Mapping[int, Chain] | None = None,
+    chains: Mapping[str, Chain] | None = None,
     stem: str | None = None,
 ) -> gs.Node:
     """Replace ``nodes`` by one call of a new function that holds them.
@@ -87,7 +87,7 @@ def make_call(
         nodes: In an order in which they can run; nothing outside reads what they make, but
             ``output``.
         output: What the function gives.
-        chains: For the id of a tensor that the nodes read: nodes outside, in order, the last of
+        chains: For the name of a tensor that the nodes read: nodes outside, in order, the last of
             which makes that tensor. They are copied into the body and stay where they are.
         stem: What its name begins with; by default the operators of its first nodes.
 
@@ -112,7 +112,7 @@ def make_call(
 class _Body:
     """The body of a function under construction: copies of nodes and tensors."""
 
-    def __init__(self, nodes: Sequence[gs.Node], chains: Mapping[int, Chain]) -> None:
+    def __init__(self, nodes: Sequence[gs.Node], chains: Mapping[str, Chain]) -> None:
         self.nodes: list[gs.Node] = []
         self.copied: dict[int, gs.Tensor] = {}
         self.inputs: dict[int, gs.Variable] = {}
@@ -131,10 +131,10 @@ class _Body:
             import_domains=[onnx.helper.make_opsetid("", opset)],
         )
 
-    def _add(self, node: gs.Node, chains: Mapping[int, Chain]) -> None:
+    def _add(self, node: gs.Node, chains: Mapping[str, Chain]) -> None:
         for tensor in node.inputs:
-            if id(tensor) in chains and id(tensor) not in self.copied:
-                for link in chains[id(tensor)]:
+            if tensor.name in chains and id(tensor) not in self.copied:
+                for link in chains[tensor.name]:
                     self._add(link, {})
         inputs = [self._read(node, index, tensor) for index, tensor in enumerate(node.inputs)]
         outputs = [self._copy(tensor) for tensor in node.outputs]

@@ -1,6 +1,6 @@
 """Run a group of passes, round after round, until none of them finds anything to do."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
@@ -79,23 +79,30 @@ def run_passes(
     rewritten = dict.fromkeys((each.name for each in passes), 0)
     refusals: dict[str, tuple[Refusal, ...]] = dict.fromkeys(rewritten, ())
     infer_shapes(graph)
-    for number in range(1, MAX_ROUNDS + 1):
-        results = _run_round(graph, active, number, progress)
+    for results in _rounds(graph, active, progress):
         for name, result in results.items():
             rewritten[name] += result.rewritten
             refusals[name] = tuple(result.refusals)
-        firing = [name for name, result in results.items() if result.rewritten]
-        if not firing:
-            break
-    else:
-        raise GraphError(
-            f"passes still rewrite after {MAX_ROUNDS} rounds: {', '.join(firing)}",
-            fix="skip one of them with --skip-pass and report this as a bug",
-        )
     return [
         PassRecord(each.name, rewritten[each.name], refusals[each.name], each.name in skip)
         for each in passes
     ]
+
+
+def _rounds(
+    graph: gs.Graph, passes: Sequence[GraphPass], progress: Progress | None
+) -> Iterator[dict[str, PassResult]]:
+    """Yield what each round did, up to the one that rewrites nothing."""
+    for number in range(1, MAX_ROUNDS + 1):
+        results = _run_round(graph, passes, number, progress)
+        yield results
+        firing = [name for name, result in results.items() if result.rewritten]
+        if not firing:
+            return
+    raise GraphError(
+        f"passes still rewrite after {MAX_ROUNDS} rounds: {', '.join(firing)}",
+        fix="skip one of them with --skip-pass and report this as a bug",
+    )
 
 
 def _run_round(

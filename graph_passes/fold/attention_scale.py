@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, Rule
 from wpk.graph_passes.core.query import (
     floats,
     given,
@@ -26,7 +25,6 @@ from wpk.graph_passes.core.query import (
     why_not_replace,
     why_shared,
 )
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import LINEAR_OPS
 from wpk.graph_passes.movement.views import views_before
 

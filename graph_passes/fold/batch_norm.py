@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import floats, made_by, rank, why_shared
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import (
     ChannelAffine,
     absorb_after,

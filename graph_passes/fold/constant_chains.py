@@ -17,7 +17,7 @@ import math
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core import NewConstant, Refusal, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import (
     dims,
     floats,
@@ -30,7 +30,6 @@ from wpk.graph_passes.core.query import (
     uniform,
     why_shared,
 )
-from wpk.graph_passes.core.rule import NewConstant, Replacement, ReplacementRule
 from wpk.graph_passes.fold.signs import is_never_negative
 
 

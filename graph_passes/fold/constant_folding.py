@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import (
     ONNX_DOMAINS,
     RANDOM_OPS,
@@ -21,7 +20,6 @@ from wpk.graph_passes.core.query import (
     static_shape,
     values,
 )
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.node_values import NotEvaluatedError, node_values
 
 # Above this an Expand or Range of constants would outweigh what it saves: reading 64 MiB costs as

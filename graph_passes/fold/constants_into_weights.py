@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import (
     floats,
     made_by,
@@ -21,7 +20,6 @@ from wpk.graph_passes.core.query import (
     split_constant,
     why_shared,
 )
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import (
     LINEAR_OPS,
     ChannelAffine,

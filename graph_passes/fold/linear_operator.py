@@ -16,8 +16,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal
 from wpk.graph_passes.core.query import floats, given, is_op, rank
 
 LINEAR_OPS = ("Conv", "ConvTranspose", "Gemm", "MatMul")

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import (
     given,
     integers,
@@ -22,7 +21,6 @@ from wpk.graph_passes.core.query import (
     rank,
     uniform,
 )
-from wpk.graph_passes.core.rule import Rule
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from math import floor
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, PassResult
 from wpk.graph_passes.core.query import Dims, dims, given
 
 

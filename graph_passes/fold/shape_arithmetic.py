@@ -18,8 +18,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.query import (
     Dims,
     dims,
@@ -39,7 +38,10 @@ _MAX_ENTRIES = 64
 
 
 class ShapeArithmetic(GraphPass):
-    """Replace computed shapes by constants, with 0, 1 or -1 where the batch is free."""
+    """Replace computed shapes by constants, with 0, 1 or -1 where the batch is free.
+
+    The pass has its own loop, which carries partial values from node to node.
+    """
 
     name = "shape-arithmetic"
 

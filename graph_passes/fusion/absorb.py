@@ -40,7 +40,7 @@ def _absorb_inputs(clusters: Clusters) -> list[tuple[gs.Node, gs.Tensor, str]]:
                     continue
                 chain, reason = _chain_before(clusters, node, tensor)
                 if chain:
-                    cluster.chains[id(tensor)] = chain
+                    cluster.chains[tensor.name] = chain
                 if reason is not None:
                     left_out.append((node, tensor, reason))
     return left_out
@@ -84,17 +84,7 @@ def _absorb_outputs(clusters: Clusters) -> None:
                 "a dimension would have no single stride",
             )
             continue
-        clusters.take(cluster, chain)
-        cluster.output = chain[-1].outputs[0]
-        _read_what_is_written(clusters, chain)
-
-
-def _read_what_is_written(clusters: Clusters, taken: Sequence[gs.Node]) -> None:
-    """Take nodes that an operator now computes out of the copies that its readers hold."""
-    gone = {id(node) for node in taken}
-    for cluster in clusters.all:
-        for key, chain in list(cluster.chains.items()):
-            cluster.chains[key] = [node for node in chain if id(node) not in gone]
+        clusters.extend(cluster, chain)
 
 
 def _chain_after(clusters: Clusters, cluster: Cluster) -> list[gs.Node]:
@@ -116,7 +106,7 @@ def _is_needed(clusters: Clusters, tensor: gs.Tensor) -> bool:
         return True
     for reader in tensor.outputs:
         owner = clusters.owner.get(id(reader))
-        if owner is not None and id(tensor) in owner.chains:
+        if owner is not None and tensor.name in owner.chains:
             continue
         if owner is not None or not is_op(reader, *VIEWS, "Cast"):
             return True

@@ -44,7 +44,7 @@ def join_attention(clusters: Clusters) -> None:
         if reason is not None:
             clusters.refuse(node, reason)
             continue
-        _join(clusters, found)
+        clusters.join((found.scores, found.softmax, found.values), node, NAME)
 
 
 def _around(clusters: Clusters, softmax: Cluster) -> _Attention | None:
@@ -76,7 +76,7 @@ def _reads(cluster: Cluster) -> list[gs.Tensor]:
     found = []
     for node in cluster.nodes:
         for tensor in node.inputs:
-            chain = cluster.chains.get(id(tensor))
+            chain = cluster.chains.get(tensor.name)
             source = chain[0].inputs[0] if chain else tensor
             if id(producer(source)) not in inside:
                 found.append(source)
@@ -119,7 +119,7 @@ def _why_not_plain(found: _Attention, first: gs.Node, last: gs.Node) -> str | No
         link = next((n for n in _behind(cluster) if is_op(n, *VIEWS)), None)
         if link is not None:
             return f"{link.op} '{link.name}' stands between the scores and their product"
-    weights = values.chains.get(id(last.inputs[0]), ())
+    weights = values.chains.get(last.inputs[0].name, ())
     if any(is_op(n, *VIEWS) for n in weights) or not _reaches(softmax, last.inputs[0], weights):
         return "the weights are not the first operand of the product, as they are"
     guards = ("IsNaN", "Where")
@@ -180,13 +180,3 @@ def _why_sizes(first: gs.Node, last: gs.Node) -> str | None:
     if most > MAX_HEAD:
         return f"heads of {most} elements, attention in one kernel has {MAX_HEAD} at most"
     return None
-
-
-def _join(clusters: Clusters, found: _Attention) -> None:
-    joined, output = found.scores, found.values.output
-    for cluster in (found.softmax, found.values):
-        joined.chains.update(cluster.chains)
-        clusters.take(joined, cluster.nodes)
-    joined.output, joined.anchor, joined.name = output, found.softmax.anchor, NAME
-    gone = {id(found.softmax), id(found.values)}
-    clusters.all = [cluster for cluster in clusters.all if id(cluster) not in gone]

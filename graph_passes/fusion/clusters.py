@@ -44,14 +44,14 @@ class Cluster:
         nodes: The nodes, in the graph's order once `Clusters.seal` was called.
         output: The one tensor that is read outside.
         anchor: The node that decides the kernel; None for an element-wise graph.
-        chains: For the id of a tensor that the nodes read: nodes outside to copy into the body.
+        chains: For the name of a tensor that the nodes read: nodes outside to copy into the body.
         name: What the function is called; by default after its nodes.
     """
 
     nodes: list[gs.Node]
     output: gs.Tensor
     anchor: gs.Node | None = None
-    chains: dict[int, Chain] = field(default_factory=dict)
+    chains: dict[str, Chain] = field(default_factory=dict)
     name: str | None = None
 
 
@@ -79,6 +79,25 @@ class Clusters:
             cluster.nodes.append(node)
             self.owner[id(node)] = cluster
         cluster.nodes.sort(key=self._place)
+
+    def extend(self, cluster: Cluster, chain: Chain) -> None:
+        """Put a chain behind the output into ``cluster``; readers hold no copies of it any more."""
+        self.take(cluster, chain)
+        cluster.output = chain[-1].outputs[0]
+        gone = {id(node) for node in chain}
+        for other in self.all:
+            for name, links in other.chains.items():
+                other.chains[name] = [node for node in links if id(node) not in gone]
+
+    def join(self, parts: Sequence[Cluster], anchor: gs.Node | None, name: str) -> None:
+        """Make one cluster of several, each of which reads what the one before gives."""
+        first, *others = parts
+        for cluster in others:
+            first.chains.update(cluster.chains)
+            self.take(first, cluster.nodes)
+        first.output, first.anchor, first.name = parts[-1].output, anchor, name
+        gone = {id(cluster) for cluster in others}
+        self.all = [cluster for cluster in self.all if id(cluster) not in gone]
 
     def _place(self, node: gs.Node) -> int:
         return self._position[id(node)]

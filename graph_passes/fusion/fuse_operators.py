@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
+from wpk.graph_passes.core import GraphPass, PassResult, Refusal
 from wpk.graph_passes.core.functions import make_call
 from wpk.graph_passes.core.kinds import (
     ANCHORS,

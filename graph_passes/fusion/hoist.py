@@ -8,12 +8,10 @@ epilogue, and the views reach the operator that reads them (attention scales its
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
 from wpk.graph_passes.core.query import dims, producer, same_dims, why_shared
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.movement.views import views_before
 
 _UNARY_WITH_SCALARS = [
@@ -65,7 +63,19 @@ class HoistOverViews(Rule[tuple[gs.Node, list[gs.Node]]]):
 
     def rewrite(self, editor: GraphEditor, match: tuple[gs.Node, list[gs.Node]]) -> None:
         """Compute first, then view."""
-        _hoist(editor, *match)
+        node, chain = match
+        source, last = chain[0].inputs[0], chain[-1].outputs[0]
+        output = node.outputs[0]
+        computed = gs.Variable(
+            editor.new_name(f"{source.name}_{node.op}"), output.dtype, list(source.shape)
+        )
+        node.inputs = [source if tensor is last else tensor for tensor in node.inputs]
+        node.outputs = [computed]
+        chain[0].inputs = [computed, *chain[0].inputs[1:]]
+        chain[-1].outputs = [output]
+        for view in chain[:-1]:
+            editor.rename(view.outputs[0], f"{view.outputs[0].name}_{node.op}")
+            view.outputs[0].dtype = output.dtype
 
 
 def _views_read(node: gs.Node) -> list[gs.Node]:
@@ -86,18 +96,3 @@ def _why_not(graph: gs.Graph, node: gs.Node, chain: list[gs.Node]) -> str | None
         if shared is not None:
             return shared
     return None
-
-
-def _hoist(editor: GraphEditor, node: gs.Node, chain: list[gs.Node]) -> None:
-    source, last = chain[0].inputs[0], chain[-1].outputs[0]
-    output = node.outputs[0]
-    computed = gs.Variable(
-        editor.new_name(f"{source.name}_{node.op}"), output.dtype, list(source.shape)
-    )
-    node.inputs = [source if tensor is last else tensor for tensor in node.inputs]
-    node.outputs = [computed]
-    chain[0].inputs = [computed, *chain[0].inputs[1:]]
-    chain[-1].outputs = [output]
-    for view in chain[:-1]:
-        editor.rename(view.outputs[0], f"{view.outputs[0].name}_{node.op}")
-        view.outputs[0].dtype = output.dtype

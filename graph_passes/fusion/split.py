@@ -14,11 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.kinds import VIEWS, is_anchor, is_elementwise
 from wpk.graph_passes.core.query import dims, given, integers, is_op, rank
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.movement.shortest_views import Step, emit, shortest
 from wpk.graph_passes.movement.views import Factor, Views, trace, views_before
 

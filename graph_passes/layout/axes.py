@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor
 from wpk.graph_passes.core.query import given, integers, is_op, rank, values
 
 # Images and sequences with channels; wpk has no kernels for volumes (rank 5).

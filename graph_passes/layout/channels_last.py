@@ -10,8 +10,7 @@ axes renamed; what cannot follow reads a transposed copy, and transposes that me
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.functions import called, is_call, make_call
 from wpk.graph_passes.core.kinds import SPATIAL, is_anchor, is_elementwise

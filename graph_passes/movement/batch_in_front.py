@@ -17,10 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Rule
 from wpk.graph_passes.core.kinds import ROWS, SOFTMAX, is_elementwise
 from wpk.graph_passes.core.query import Dims, dims, is_op, made_by, same_dims
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.movement.reshape_chains import MANY, RESHAPES, permutation, sizes_of
 
 

@@ -11,10 +11,8 @@ The batch may be free; channels and places must be known.
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import dims
-from wpk.graph_passes.core.rule import Rule
 
 
 class BlockMovement(Rule[tuple[gs.Node, list[int]]]):

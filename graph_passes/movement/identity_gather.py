@@ -13,6 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
+from wpk.graph_passes.core import NewConstant, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import (
     dims,
     given,
@@ -24,7 +25,6 @@ from wpk.graph_passes.core.query import (
     static_shape,
     values,
 )
-from wpk.graph_passes.core.rule import NewConstant, Replacement, ReplacementRule
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from itertools import pairwise
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.query import (
     dims,
     given,
@@ -34,7 +33,11 @@ _UNARY = ("Relu", "Sigmoid", "Tanh", "Gelu", "HardSwish", "HardSigmoid", "Clip",
 
 
 class RedundantMovement(GraphPass):
-    """Connect readers past joins, cuts, expansions and choices that change nothing."""
+    """Connect readers past joins, cuts, expansions and choices that change nothing.
+
+    The pass has its own loops: the forms come one after the other, and a Concat may keep one part and
+    take another apart.
+    """
 
     name = "redundant-movement"
 

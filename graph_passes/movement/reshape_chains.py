@@ -13,9 +13,8 @@ import math
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core import NewConstant, Refusal, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import Dims, dims, made_by
-from wpk.graph_passes.core.rule import NewConstant, Replacement, ReplacementRule
 from wpk.graph_passes.movement.reshape_target import reshape_target
 
 RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor
 from wpk.graph_passes.core.kinds import VIEWS
 from wpk.graph_passes.core.query import (
     dims,

@@ -21,8 +21,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
 from wpk.graph_passes.clean.modern_forms import ModernForms
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.exact import exact_values, unrounded
 from wpk.graph_passes.core.functions import is_call
 from wpk.graph_passes.core.query import is_graph_output, is_op

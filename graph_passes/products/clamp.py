@@ -23,8 +23,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
 from wpk.graph_passes.core.query import (
     floats,
@@ -37,7 +36,6 @@ from wpk.graph_passes.core.query import (
     uniform,
     why_shared,
 )
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import channel_vector, input_channels, why_not_linear
 
 Vector = NDArray[np.float64]

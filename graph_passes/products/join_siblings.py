@@ -16,8 +16,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.query import dims, given
 from wpk.graph_passes.fold.linear_operator import channel_axis
 from wpk.graph_passes.products.siblings import Sibling, families
@@ -27,7 +26,10 @@ ALIGNMENT = 16
 
 
 class JoinSiblings(GraphPass):
-    """Make one product of those that read one tensor with the same window."""
+    """Make one product of those that read one tensor with the same window.
+
+    The pass has its own loop, which goes over families and not over nodes.
+    """
 
     name = "join-siblings"
 

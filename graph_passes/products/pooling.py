@@ -14,10 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import dims, floats, given, made_by, rank, why_shared
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.fold.linear_operator import input_channels, output_channels, why_not_linear
 
 
@@ -46,7 +44,23 @@ class PoolIntoProduct(Rule[_PooledProduct]):
 
     def rewrite(self, editor: GraphEditor, match: _PooledProduct) -> None:
         """Write the Conv."""
-        _spread(editor, match.product, match.pool)
+        pool, product = match.pool, match.product
+        old, output = product.inputs[1], pool.outputs[0]
+        weight = floats(old)
+        if weight is None:
+            raise ValueError("ask _why_not_channels_only first")
+        window = [int(size) for size in pool.attrs["kernel_shape"]]
+        tiled = np.broadcast_to(weight / math.prod(window), (*weight.shape[:2], *window))
+        inputs = [
+            product.inputs[0],
+            editor.constant(f"{old.name}_pooled", tiled, old.dtype),
+            *list(product.inputs)[2:],
+        ]
+        attrs = {"kernel_shape": window, "strides": window}
+        editor.replace(
+            output,
+            editor.add("Conv", inputs, like=output, name=f"{product.name}_pooled", attrs=attrs),
+        )
 
 
 class PoolBehindProduct(Rule[_PooledProduct]):
@@ -66,7 +80,29 @@ class PoolBehindProduct(Rule[_PooledProduct]):
 
     def rewrite(self, editor: GraphEditor, match: _PooledProduct) -> None:
         """Write the pooling behind the product, and the bias behind both."""
-        _swap(editor, match.pool, match.product)
+        pool, product = match.pool, match.product
+        source, output = pool.inputs[0], product.outputs[0]
+        shape = dims(source) or []
+        if len(shape) == 4:
+            shape[1] = output_channels(product)
+        mixed = editor.add(
+            "Conv",
+            [source, product.inputs[1]],
+            like=output,
+            shape=shape,
+            name=f"{product.name}_before_pool",
+            attrs=dict(product.attrs),
+        )
+        pooled = editor.add("AveragePool", [mixed], like=output, attrs=dict(pool.attrs))
+        bias = given(product, 2)
+        if bias is not None:
+            column = floats(bias)
+            if column is None:
+                raise ValueError("ask _why_not_channels_only first")
+            name = f"{bias.name}_column"
+            column_tensor = editor.constant(name, column.reshape(-1, 1, 1), bias.dtype)
+            pooled = editor.add("Add", [pooled, column_tensor], like=output)
+        editor.replace(output, pooled)
 
 
 def _why_not_channels_only(product: gs.Node) -> str | None:
@@ -114,52 +150,9 @@ def _rounds_up(pool: gs.Node) -> bool:
     return any(size % step for size, step in zip(known, steps, strict=True))
 
 
-def _spread(editor: GraphEditor, product: gs.Node, pool: gs.Node) -> None:
-    old, output = product.inputs[1], pool.outputs[0]
-    weight = floats(old)
-    if weight is None:
-        raise ValueError("ask _why_not_channels_only first")
-    window = [int(size) for size in pool.attrs["kernel_shape"]]
-    tiled = np.broadcast_to(weight / math.prod(window), (*weight.shape[:2], *window))
-    inputs = [
-        product.inputs[0],
-        editor.constant(f"{old.name}_pooled", tiled, old.dtype),
-        *list(product.inputs)[2:],
-    ]
-    attrs = {"kernel_shape": window, "strides": window}
-    editor.replace(
-        output, editor.add("Conv", inputs, like=output, name=f"{product.name}_pooled", attrs=attrs)
-    )
-
-
 def _why_not_cheaper(pool: gs.Node, product: gs.Node) -> str | None:
     if any(step != 1 for step in pool.attrs.get("strides", [])):
         return f"'{pool.name}' shrinks the image, which makes the product behind it cheaper"
     if len(pool.outputs) != 1 or output_channels(product) >= input_channels(product):
         return f"'{product.name}' does not narrow"
     return None
-
-
-def _swap(editor: GraphEditor, pool: gs.Node, product: gs.Node) -> None:
-    source, output = pool.inputs[0], product.outputs[0]
-    shape = dims(source) or []
-    if len(shape) == 4:
-        shape[1] = output_channels(product)
-    mixed = editor.add(
-        "Conv",
-        [source, product.inputs[1]],
-        like=output,
-        shape=shape,
-        name=f"{product.name}_before_pool",
-        attrs=dict(product.attrs),
-    )
-    pooled = editor.add("AveragePool", [mixed], like=output, attrs=dict(pool.attrs))
-    bias = given(product, 2)
-    if bias is not None:
-        column = floats(bias)
-        if column is None:
-            raise ValueError("ask _why_not_channels_only first")
-        name = f"{bias.name}_column"
-        column_tensor = editor.constant(name, column.reshape(-1, 1, 1), bias.dtype)
-        pooled = editor.add("Add", [pooled, column_tensor], like=output)
-    editor.replace(output, pooled)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core import Refusal
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import VIEWS, is_anchor, is_elementwise
 from wpk.graph_passes.core.query import (

@@ -11,9 +11,8 @@ import math
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core import Refusal, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import dims, same_dims
-from wpk.graph_passes.core.rule import Replacement, ReplacementRule
 from wpk.graph_passes.recognise.polynomial import (
     arithmetic_results,
     arithmetic_sources,

@@ -9,11 +9,9 @@ Only for four dimensions and more: with three, the last axis is as often a featu
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import dims, is_float
 from wpk.graph_passes.core.reductions import reduced_axes
-from wpk.graph_passes.core.rule import Rule
 
 _GLOBAL = {
     "ReduceMean": "GlobalAveragePool",

@@ -9,9 +9,8 @@ c a = 1/6, c b = 1/2, c h = 1. Howard et al., "Searching for MobileNetV3", arXiv
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core import Refusal, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import close, dims, given, same_dims, uniform
-from wpk.graph_passes.core.rule import Replacement, ReplacementRule
 from wpk.graph_passes.recognise.polynomial import (
     Polynomial,
     arithmetic_results,

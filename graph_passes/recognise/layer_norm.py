@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import (
     dims,
     is_graph_output,
@@ -26,7 +25,6 @@ from wpk.graph_passes.core.query import (
     uniform,
 )
 from wpk.graph_passes.core.reductions import reduced_axes
-from wpk.graph_passes.core.rule import Rule
 
 LAYER_NORM_OPSET = 17
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, Rule
 from wpk.graph_passes.core.query import (
     dims,
     floats,
@@ -27,8 +26,7 @@ from wpk.graph_passes.core.query import (
     same_dims,
     why_shared,
 )
-from wpk.graph_passes.core.rule import Rule
-from wpk.graph_passes.fold.linear_operator import channel_vector, output_channels
+from wpk.graph_passes.fold.linear_operator import Vector, channel_vector, output_channels
 from wpk.graph_passes.movement.reshape_chains import permutation
 
 
@@ -66,11 +64,13 @@ class MatMulToGemm(GraphPass):
 
 @dataclass(frozen=True)
 class _Sandwich:
-    """A Reshape, the Gemm that reads it, and the Reshape that reads the Gemm."""
+    """A Reshape, the Gemm that reads it with its weights and bias, and the Reshape behind."""
 
     first: gs.Node
     gemm: gs.Node
     last: gs.Node
+    weight: Vector
+    bias: Vector | None
 
 
 class GemmBetweenReshapes(Rule[_Sandwich]):
@@ -85,53 +85,58 @@ class GemmBetweenReshapes(Rule[_Sandwich]):
         first = made_by(gemm.inputs[0], "Reshape", "Flatten") if gemm is not None else None
         if gemm is None or first is None:
             return None
-        return _why_not(graph, first, gemm, node) or _Sandwich(first, gemm, node)
+        reason = _why_not_leading(first, node)
+        if reason is not None:
+            return Refusal(gemm.name, reason)
+        weight = floats(gemm.inputs[1])
+        if weight is None:
+            return Refusal(gemm.name, f"weight '{gemm.inputs[1].name}' is not a constant of floats")
+        weight = weight.T if gemm.attrs.get("transB", 0) else weight
+        if gemm.attrs.get("transA", 0) or not _keep_last(first, node, weight):
+            return Refusal(gemm.name, "the reshapes take the last dimension apart")
+        bias = given(gemm, 2)
+        vector = None
+        if bias is not None:
+            vector = channel_vector(gemm, bias, 2, -1, output_channels(gemm))
+        if isinstance(vector, Refusal):
+            return vector
+        reason = why_shared(graph, gemm.outputs[0])
+        if reason is not None:
+            return Refusal(gemm.name, reason)
+        return _Sandwich(first, gemm, node, weight, vector)
 
     def rewrite(self, editor: GraphEditor, match: _Sandwich) -> None:
         """Write the MatMul, and the Add of the bias behind it."""
         gemm, output = match.gemm, match.last.outputs[0]
         old = gemm.inputs[1]
-        weight = floats(old)
-        if weight is None:
-            raise ValueError("ask _why_not first")
         alpha = float(gemm.attrs.get("alpha", 1.0))
-        if gemm.attrs.get("transB", 0):
-            weight = weight.T
-        new = editor.constant(f"{old.name}_matrix", weight * alpha, old.dtype)
+        new = editor.constant(f"{old.name}_matrix", match.weight * alpha, old.dtype)
         product = editor.add("MatMul", [_joined(editor, match.first, output), new], like=output)
-        bias = given(gemm, 2)
-        if bias is not None:
-            vector = channel_vector(gemm, bias, 2, -1, output_channels(gemm))
-            offsets = np.asarray(vector, np.float64) * float(gemm.attrs.get("beta", 1.0))
-            constant = editor.constant(f"{bias.name}_vector", offsets, old.dtype)
+        if match.bias is not None:
+            offsets = match.bias * float(gemm.attrs.get("beta", 1.0))
+            constant = editor.constant(f"{gemm.inputs[2].name}_vector", offsets, old.dtype)
             product = editor.add("Add", [product, constant], like=output)
         editor.replace(output, product)
 
 
-def _why_not(graph: gs.Graph, first: gs.Node, gemm: gs.Node, last: gs.Node) -> Refusal | None:
+def _why_not_leading(first: gs.Node, last: gs.Node) -> str | None:
+    """Say why the leading dimensions are not those before the reshapes."""
     source, output = dims(first.inputs[0]), dims(last.outputs[0])
     if source is None or output is None or len(source) < 3:
-        reason = f"'{first.inputs[0].name}' is not known to have more than two dimensions"
-        return Refusal(gemm.name, reason)
+        return f"'{first.inputs[0].name}' is not known to have more than two dimensions"
     lead = len(output) - 1
     if not same_dims(source[:lead], output[:lead]):
-        reason = f"the leading dimensions change from {source[:lead]} to {output[:lead]}"
-        return Refusal(gemm.name, reason)
-    weight = floats(gemm.inputs[1])
-    if weight is None:
-        return Refusal(gemm.name, f"weight '{gemm.inputs[1].name}' is not a constant of floats")
-    inner, outer = weight.shape if not gemm.attrs.get("transB", 0) else weight.shape[::-1]
-    rest = [size for size in source[lead:] if isinstance(size, int)]
-    joined = len(rest) == len(source) - lead and math.prod(rest) == inner
-    if not joined or output[-1] != outer or gemm.attrs.get("transA", 0):
-        return Refusal(gemm.name, "the reshapes take the last dimension apart")
-    bias = given(gemm, 2)
-    if bias is not None:
-        vector = channel_vector(gemm, bias, 2, -1, output_channels(gemm))
-        if isinstance(vector, Refusal):
-            return vector
-    reason = why_shared(graph, gemm.outputs[0])
-    return None if reason is None else Refusal(gemm.name, reason)
+        return f"the leading dimensions change from {source[:lead]} to {output[:lead]}"
+    return None
+
+
+def _keep_last(first: gs.Node, last: gs.Node, weight: Vector) -> bool:
+    """Whether what follows the leading dimensions is what the product sums over, and gives."""
+    source, output = dims(first.inputs[0]) or [], dims(last.outputs[0]) or []
+    rest = source[len(output) - 1 :]
+    known = [size for size in rest if isinstance(size, int)]
+    inner, outer = weight.shape
+    return len(known) == len(rest) and math.prod(known) == inner and output[-1] == outer
 
 
 def _joined(editor: GraphEditor, first: gs.Node, output: gs.Tensor) -> gs.Tensor:

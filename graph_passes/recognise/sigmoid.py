@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import dims, made_by, same_dims, uniform, why_shared
-from wpk.graph_passes.core.rule import Rule
 from wpk.graph_passes.recognise.polynomial import as_polynomial, matches
 
 

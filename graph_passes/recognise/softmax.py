@@ -8,10 +8,9 @@ of a row, such a model gives no number, and Softmax does.
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.base import Refusal
+from wpk.graph_passes.core import Refusal, Replacement, ReplacementRule
 from wpk.graph_passes.core.query import is_op, made_by, rank, why_shared
 from wpk.graph_passes.core.reductions import reduced_axes
-from wpk.graph_passes.core.rule import Replacement, ReplacementRule
 
 
 class RecognizeSoftmax(ReplacementRule):

@@ -14,7 +14,7 @@ from wpk.checks.pass_proof import prove_passes, proven
 from wpk.checks.scope import Scope
 from wpk.dtypes import Precision
 from wpk.errors import VerificationError
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor
 from wpk.graph_passes.core.exact import (
     ExactConstant,
     exact_values,

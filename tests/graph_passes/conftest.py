@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from drawn_weights import parse_model
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core import GraphPass, PassResult
 from wpk.graph_passes.core.manager import run_passes
 from wpk.graph_passes.core.shapes import infer_shapes
 

@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 import pytest
 
 from wpk.graph_passes.catalogue import simplifying_passes
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor
 from wpk.graph_passes.core.manager import run_passes
 from wpk.graph_passes.core.shapes import infer_shapes
 

@@ -5,8 +5,7 @@ import onnx_graphsurgeon as gs
 import pytest
 
 from wpk.errors import GraphError
-from wpk.graph_passes.core.base import GraphPass, PassResult
-from wpk.graph_passes.core.editor import GraphEditor
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.query import why_not_replace
 from wpk.graph_passes.core.tidy import remove_dead_nodes, sort_nodes
 

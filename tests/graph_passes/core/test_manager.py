@@ -6,7 +6,7 @@ import pytest
 from wpk.errors import GraphError
 from wpk.graph_passes.catalogue import simplifying_passes
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core import GraphPass, PassResult
 from wpk.graph_passes.core.manager import MAX_ROUNDS, run_passes
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 

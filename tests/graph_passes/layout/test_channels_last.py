@@ -4,7 +4,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 import pytest
 
-from wpk.graph_passes.core.base import GraphPass, PassResult
+from wpk.graph_passes.core import GraphPass, PassResult
 from wpk.graph_passes.core.functions import called
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.layout.channels_last import ChannelsLast
