@@ -80,6 +80,16 @@ def why_not_replace(graph: gs.Graph, old: gs.Tensor, new: gs.Tensor) -> str | No
     return None
 
 
+def pads(window: gs.Node) -> bool:
+    """Whether a convolution or pooling pads, or computes how much it pads."""
+    return any(window.attrs.get("pads", [])) or pads_by_itself(window)
+
+
+def pads_by_itself(window: gs.Node) -> bool:
+    """Whether a convolution or pooling computes how much it pads."""
+    return window.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
+
+
 def given(node: gs.Node, index: int) -> gs.Tensor | None:
     """Return input ``index`` of ``node``; None when the optional input is absent."""
     if index >= len(node.inputs) or node.inputs[index].is_empty():

@@ -9,17 +9,16 @@
 Needs constant statistics, constant weights, and an inner result that nobody else reads.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import floats, made_by, rank, why_shared
 from wpk.graph_passes.fold.linear_operator import (
+    AbsorbBehind,
+    AbsorbInFront,
     ChannelAffine,
-    absorb_after,
-    absorb_before,
+    Neighbours,
     input_channels,
     output_channels,
     why_not_before,
@@ -34,22 +33,13 @@ _EPSILON = float(np.float32(1e-5))
 """ONNX's default: attributes are fp32 numbers, which tells where the variance is small."""
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """A BatchNormalization, the linear operator beside it, and the map that the operator takes."""
-
-    norm: gs.Node
-    linear: gs.Node
-    affine: ChannelAffine
-
-
-class FoldBatchNormAfter(Rule[_Pair]):
+class FoldBatchNormAfter(AbsorbBehind):
     """Replace ``BatchNormalization(L(x))`` by one linear operator."""
 
     name = "batch-norm-after"
     ops = ("BatchNormalization",)
 
-    def match(self, graph: gs.Graph, node: gs.Node) -> _Pair | Refusal | None:
+    def match(self, graph: gs.Graph, node: gs.Node) -> Neighbours | Refusal | None:
         """Match a BatchNormalization that a linear operator feeds."""
         linear = made_by(node.inputs[0], *_BESIDE)
         if linear is None:
@@ -59,21 +49,18 @@ class FoldBatchNormAfter(Rule[_Pair]):
             return affine
         reason = why_not_linear(linear) or why_shared(graph, linear.outputs[0])
         reason = reason or _why_channels(affine, output_channels(linear))
-        return _Pair(node, linear, affine) if reason is None else Refusal(node.name, reason)
-
-    def rewrite(self, editor: GraphEditor, match: _Pair) -> None:
-        """Let the linear operator compute both."""
-        absorb_after(editor, match.linear, match.affine)
-        editor.replace(match.norm.outputs[0], match.linear.outputs[0])
+        if reason is not None:
+            return Refusal(node.name, reason)
+        return Neighbours(node, node.inputs[0], linear, affine)
 
 
-class FoldBatchNormBefore(Rule[_Pair]):
+class FoldBatchNormBefore(AbsorbInFront):
     """Replace ``L(BatchNormalization(x))`` by one linear operator."""
 
     name = "batch-norm-before"
     ops = _BESIDE
 
-    def match(self, graph: gs.Graph, node: gs.Node) -> _Pair | Refusal | None:
+    def match(self, graph: gs.Graph, node: gs.Node) -> Neighbours | Refusal | None:
         """Match a linear operator that alone reads a BatchNormalization."""
         norm = made_by(node.inputs[0], "BatchNormalization")
         if norm is None:
@@ -85,13 +72,9 @@ class FoldBatchNormBefore(Rule[_Pair]):
         reason = reason or why_shared(graph, norm.outputs[0]) or _why_transposed(node)
         reason = reason or _why_channels(affine, input_channels(node))
         reason = reason or why_not_before(node, affine)
-        return _Pair(norm, node, affine) if reason is None else Refusal(norm.name, reason)
-
-    def rewrite(self, editor: GraphEditor, match: _Pair) -> None:
-        """Let the linear operator compute both."""
-        linear = match.linear
-        absorb_before(editor, linear, match.affine)
-        linear.inputs = [match.norm.inputs[0], *list(linear.inputs)[1:]]
+        if reason is not None:
+            return Refusal(norm.name, reason)
+        return Neighbours(norm, norm.inputs[0], node, affine)
 
 
 class BatchNormToAffine(Rule[tuple[gs.Node, ChannelAffine]]):

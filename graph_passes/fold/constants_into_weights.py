@@ -22,9 +22,10 @@ from wpk.graph_passes.core.query import (
 )
 from wpk.graph_passes.fold.linear_operator import (
     LINEAR_OPS,
+    AbsorbBehind,
+    AbsorbInFront,
     ChannelAffine,
-    absorb_after,
-    absorb_before,
+    Neighbours,
     channel_axis,
     channel_vector,
     input_channels,
@@ -37,23 +38,13 @@ from wpk.graph_passes.fold.linear_operator import (
 _AFFINE_OPS = ("Add", "Sub", "Mul", "Div")
 
 
-@dataclass(frozen=True)
-class _Neighbours:
-    """Arithmetic with a constant, its variable operand, and the linear operator beside it."""
-
-    node: gs.Node
-    variable: gs.Tensor
-    linear: gs.Node
-    affine: ChannelAffine
-
-
-class ConstantsIntoWeights(Rule[_Neighbours]):
+class ConstantsIntoWeights(AbsorbBehind):
     """Remove element-wise constants after linear operators."""
 
     name = "constants-into-weights"
     ops = _AFFINE_OPS
 
-    def match(self, graph: gs.Graph, node: gs.Node) -> _Neighbours | Refusal | None:
+    def match(self, graph: gs.Graph, node: gs.Node) -> Neighbours | Refusal | None:
         """Match what follows a linear operator; a MatMul takes factors only."""
         sides = split_constant(node)
         linear = made_by(sides[0], *LINEAR_OPS) if sides is not None else None
@@ -68,21 +59,16 @@ class ConstantsIntoWeights(Rule[_Neighbours]):
         reason = why_not_after(linear, affine)
         if reason is not None:
             return Refusal(node.name, reason)
-        return _Neighbours(node, sides[0], linear, affine)
-
-    def rewrite(self, editor: GraphEditor, match: _Neighbours) -> None:
-        """Let the linear operator compute both."""
-        absorb_after(editor, match.linear, match.affine)
-        editor.replace(match.node.outputs[0], match.linear.outputs[0])
+        return Neighbours(node, sides[0], linear, affine)
 
 
-class ConstantsBeforeWeights(Rule[_Neighbours]):
+class ConstantsBeforeWeights(AbsorbInFront):
     """Remove element-wise constants before linear operators."""
 
     name = "constants-before-weights"
     ops = LINEAR_OPS
 
-    def match(self, graph: gs.Graph, node: gs.Node) -> _Neighbours | Refusal | None:
+    def match(self, graph: gs.Graph, node: gs.Node) -> Neighbours | Refusal | None:
         """Match what a linear operator alone reads."""
         before = made_by(node.inputs[0], *_AFFINE_OPS)
         sides = split_constant(before) if before is not None else None
@@ -99,12 +85,7 @@ class ConstantsBeforeWeights(Rule[_Neighbours]):
         reason = why_not_before(node, affine)
         if reason is not None:
             return Refusal(before.name, reason)
-        return _Neighbours(before, sides[0], node, affine)
-
-    def rewrite(self, editor: GraphEditor, match: _Neighbours) -> None:
-        """Let the linear operator compute both."""
-        absorb_before(editor, match.linear, match.affine)
-        match.linear.inputs = [match.variable, *list(match.linear.inputs)[1:]]
+        return Neighbours(before, sides[0], node, affine)
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ MatMul has no bias: both hold for it only when t = 0. All sums are in float64, r
 """
 
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.graph_passes.core import GraphEditor, Refusal
-from wpk.graph_passes.core.query import floats, given, is_op, rank
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.query import floats, given, is_op, pads, rank
 
 LINEAR_OPS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
@@ -30,6 +31,36 @@ class ChannelAffine:
 
     scale: Vector
     shift: Vector
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A node that computes an affine map of ``source``, and the linear operator that absorbs it."""
+
+    node: gs.Node
+    source: gs.Tensor
+    linear: gs.Node
+    affine: ChannelAffine
+
+
+class AbsorbBehind(Rule[Neighbours]):
+    """A rule whose matches are absorbed by the linear operator that they read."""
+
+    @final
+    def rewrite(self, editor: GraphEditor, match: Neighbours) -> None:
+        """Let the linear operator compute both."""
+        absorb_after(editor, match.linear, match.affine)
+        editor.replace(match.node.outputs[0], match.linear.outputs[0])
+
+
+class AbsorbInFront(Rule[Neighbours]):
+    """A rule whose matches are absorbed by the linear operator that reads them."""
+
+    @final
+    def rewrite(self, editor: GraphEditor, match: Neighbours) -> None:
+        """Let the linear operator compute both."""
+        absorb_before(editor, match.linear, match.affine)
+        match.linear.inputs = [match.source, *list(match.linear.inputs)[1:]]
 
 
 def why_not_linear(node: gs.Node) -> str | None:
@@ -78,7 +109,7 @@ def why_not_after(node: gs.Node, affine: ChannelAffine) -> str | None:
 
 def absorb_after(editor: GraphEditor, node: gs.Node, affine: ChannelAffine) -> None:
     """Make ``node`` compute ``affine`` of what it computed; see `why_not_after`."""
-    weight = _float_weight(node)
+    weight = float_weight(node)
     scale = affine.scale
     group = int(node.attrs.get("group", 1))
     if node.op == "Conv":
@@ -102,18 +133,14 @@ def why_not_before(node: gs.Node, affine: ChannelAffine) -> str | None:
         return f"'{node.name}' sums fewer terms at its border, so a shift before it is no bias"
     if node.op == "MatMul":
         return f"'{node.name}' is a MatMul, which has no bias to take the addition"
-    padded = any(node.attrs.get("pads", [])) or node.attrs.get("auto_pad", "NOTSET") not in (
-        "NOTSET",
-        "VALID",
-    )
-    if node.op == "Conv" and padded:
+    if node.op == "Conv" and pads(node):
         return f"'{node.name}' pads with zeros, where the shift before it would be missing"
     return None
 
 
 def absorb_before(editor: GraphEditor, node: gs.Node, affine: ChannelAffine) -> None:
     """Make ``node`` compute what it computed of ``affine``; see `why_not_before`."""
-    weight = _float_weight(node)
+    weight = float_weight(node)
     group = int(node.attrs.get("group", 1))
     spatial = tuple(range(2, weight.ndim))
     bias = _float_bias(node)
@@ -161,7 +188,8 @@ def channel_vector(
     return vector
 
 
-def _float_weight(node: gs.Node) -> Vector:
+def float_weight(node: gs.Node) -> Vector:
+    """Return the weights of a linear operator, for which `why_not_linear` must be None."""
     weight = floats(node.inputs[1])
     if weight is None:
         raise ValueError(f"weight of '{node.name}' is not constant: ask why_not_linear first")

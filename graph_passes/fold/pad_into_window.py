@@ -17,6 +17,7 @@ from wpk.graph_passes.core.query import (
     integers,
     is_op,
     made_by,
+    pads_by_itself,
     producer,
     rank,
     uniform,
@@ -85,7 +86,7 @@ def _why_not(pad: gs.Node, window: gs.Node, padding: list[int]) -> str | None:
     mode = pad.attrs.get("mode", "constant")
     if mode != "constant":
         return f"'{pad.name}' pads in mode {mode}"
-    if window.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+    if pads_by_itself(window):
         return f"'{window.name}' computes its own padding (auto_pad)"
     filled = given(pad, 2)
     value = 0.0 if filled is None else uniform(filled)

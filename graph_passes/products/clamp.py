@@ -30,13 +30,19 @@ from wpk.graph_passes.core.query import (
     given,
     is_op,
     made_by,
+    pads,
     producer,
     rank,
     split_constant,
     uniform,
     why_shared,
 )
-from wpk.graph_passes.fold.linear_operator import channel_vector, input_channels, why_not_linear
+from wpk.graph_passes.fold.linear_operator import (
+    channel_vector,
+    float_weight,
+    input_channels,
+    why_not_linear,
+)
 
 Vector = NDArray[np.float64]
 
@@ -124,9 +130,7 @@ class ClampBeforeProduct(Rule[_Clamp]):
         reason = _why_padded(node)
         if reason is not None:
             return Refusal(node.name, reason)
-        old = floats(node.inputs[1])
-        if old is None:
-            raise ValueError("ask why_not_linear first")
+        old = float_weight(node)
         rounded = _rounding(self._precision)
         bias = floats(given(node, 2))
         bias = np.zeros(len(old)) if bias is None else bias
@@ -221,8 +225,7 @@ def _is_free(source: gs.Tensor) -> bool:
 
 
 def _why_padded(product: gs.Node) -> str | None:
-    automatic = product.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
-    if any(product.attrs.get("pads", [])) or automatic:
+    if pads(product):
         return f"'{product.name}' pads with zeros, which are no zeros of what it would read"
     return None
 

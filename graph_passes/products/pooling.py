@@ -15,8 +15,13 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.query import dims, floats, given, made_by, rank, why_shared
-from wpk.graph_passes.fold.linear_operator import input_channels, output_channels, why_not_linear
+from wpk.graph_passes.core.query import dims, floats, given, made_by, pads, rank, why_shared
+from wpk.graph_passes.fold.linear_operator import (
+    float_weight,
+    input_channels,
+    output_channels,
+    why_not_linear,
+)
 
 
 @dataclass(frozen=True)
@@ -46,9 +51,7 @@ class PoolIntoProduct(Rule[_PooledProduct]):
         """Write the Conv."""
         pool, product = match.pool, match.product
         old, output = product.inputs[1], pool.outputs[0]
-        weight = floats(old)
-        if weight is None:
-            raise ValueError("ask _why_not_channels_only first")
+        weight = float_weight(product)
         window = [int(size) for size in pool.attrs["kernel_shape"]]
         tiled = np.broadcast_to(weight / math.prod(window), (*weight.shape[:2], *window))
         inputs = [
@@ -114,16 +117,11 @@ def _why_not_channels_only(product: gs.Node) -> str | None:
         return f"'{product.name}' has groups of channels"
     size = product.inputs[1].shape[2:]
     moves = [*product.attrs.get("strides", []), *size]
-    padded = any(product.attrs.get("pads", [])) or _automatic(product)
-    if any(step != 1 for step in moves) or padded:
+    if any(step != 1 for step in moves) or pads(product):
         return f"'{product.name}' does more than mix the channels of each place"
     if rank(product.outputs[0]) != 4:
         return f"'{product.outputs[0].name}' is no image"
     return None
-
-
-def _automatic(node: gs.Node) -> bool:
-    return node.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
 
 
 def _why_not_tiles(pool: gs.Node) -> str | None:
@@ -131,7 +129,7 @@ def _why_not_tiles(pool: gs.Node) -> str | None:
     size = list(pool.attrs["kernel_shape"])
     if list(pool.attrs.get("strides", [1] * len(size))) != size:
         return f"the windows of '{pool.name}' overlap or leave gaps"
-    if any(pool.attrs.get("pads", [])) or _automatic(pool) or _rounds_up(pool):
+    if pads(pool) or _rounds_up(pool):
         return f"the windows of '{pool.name}' reach outside the image"
     if any(step != 1 for step in pool.attrs.get("dilations", [])):
         return f"'{pool.name}' is dilated"

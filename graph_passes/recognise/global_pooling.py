@@ -10,7 +10,7 @@ Only for four dimensions and more: with three, the last axis is as often a featu
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.query import dims, is_float
+from wpk.graph_passes.core.query import dims, is_float, pads
 from wpk.graph_passes.core.reductions import reduced_axes
 
 _GLOBAL = {
@@ -71,10 +71,7 @@ def _why_not_reduce(node: gs.Node) -> str | None:
 
 
 def _why_not_pool(node: gs.Node) -> str | None:
-    if any(node.attrs.get("pads", [])) or node.attrs.get("auto_pad", "NOTSET") not in (
-        "NOTSET",
-        "VALID",
-    ):
+    if pads(node):
         return f"the window of '{node.name}' has the size of the plane, but it pads"
     if len(node.outputs) > 1:
         return f"'{node.name}' gives indices too"
