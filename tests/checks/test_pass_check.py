@@ -13,9 +13,9 @@ from wpk.checks.evaluation import Opinions
 from wpk.checks.pass_check import PassComparison, compare_graphs
 from wpk.checks.reference_ops import reference_ops
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
-from wpk.graph_passes.batch_norm import BatchNormToAffine
-from wpk.graph_passes.exact import rounded_constant
-from wpk.graph_passes.inline_conditionals import InlineConditionals
+from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
+from wpk.graph_passes.core.exact import rounded_constant
+from wpk.graph_passes.fold.batch_norm import BatchNormToAffine
 from wpk.lowering.flat_graph import flatten
 from wpk.plan.plan import Outcome
 

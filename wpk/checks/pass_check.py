@@ -5,7 +5,7 @@ original, and wherever it makes a tensor that the original has (inside the bodie
 too) the two are compared; then it goes on with the original's value. That cuts it into regions, each
 fed with the original's values and compared with the original nodes that it replaces, and no region
 can hide the error of another. Nothing is rounded: constants that passes computed are exact here
-(`wpk.graph_passes.exact`). So equal means equal in float64: to some roundings of 2^-53 where nothing
+(`wpk.graph_passes.core.exact`). So equal means equal in float64: to some roundings of 2^-53 where nothing
 cancels, else within what the arithmetic of the *original's* nodes lets them differ by. What the
 rewritten graph computes never enters a limit.
 """

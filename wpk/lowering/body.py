@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import DType
 from wpk.extent import Extent
-from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering import view_ops
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise_ops import cast, express, is_elementwise

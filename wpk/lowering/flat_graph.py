@@ -12,9 +12,7 @@ import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.graph_passes.exact import exact_values
-from wpk.graph_passes.functions import called, is_call
-from wpk.graph_passes.tidy import read_tensors
+from wpk.graph_passes import called, exact_values, is_call, read_tensors
 
 Array = NDArray[np.generic]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.query import Dims, dims, given, integers, is_op, made_by
+from wpk.graph_passes import Dims, dims, given, integers, is_op, made_by
 from wpk.model_checks import MAX_ELEMENTS
 
 _USUAL = (1, 3)

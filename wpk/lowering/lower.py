@@ -7,7 +7,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
 from wpk.errors import GraphError, WpkError
-from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.base import Lowered
 from wpk.lowering.anchors.normalisation import OPERATORS as NORMALISATIONS

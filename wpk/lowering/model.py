@@ -8,9 +8,7 @@ from pathlib import Path
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
-from wpk.graph_passes.catalogue import pass_groups
-from wpk.graph_passes.manager import PassRecord, check_skips, run_passes
-from wpk.graph_passes.shapes import infer_shapes
+from wpk.graph_passes import PassRecord, check_skips, infer_shapes, pass_groups, run_passes
 from wpk.loading import load_graph
 from wpk.lowering.flat_graph import FlatGraph, flatten
 from wpk.lowering.free_sizes import constants_that_meet, sizes_to_check

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.query import dims, is_op, producer
+from wpk.graph_passes import dims, is_op, producer
 from wpk.lowering.placement import ALIGNMENT, Slot, element_bytes
 
 

@@ -42,7 +42,7 @@ FAULTS = (
     BrokenPass(
         "the scale of a normalisation is tripled",
         "batch-norm-after",
-        "batch_norm",
+        "fold.batch_norm",
         "return ChannelAffine(scale, beta - mean * scale)",
         "return ChannelAffine(3 * scale, beta - mean * scale)",
         _NORMED,
@@ -51,7 +51,7 @@ FAULTS = (
     BrokenPass(
         "a normalisation's epsilon is always the default",
         "batch-norm-after",
-        "batch_norm",
+        "fold.batch_norm",
         'float(norm.attrs.get("epsilon", _EPSILON))',
         "_EPSILON",
         _NORMED,
@@ -60,7 +60,7 @@ FAULTS = (
     BrokenPass(
         "the mean is not scaled",
         "batch-norm-after",
-        "batch_norm",
+        "fold.batch_norm",
         "beta - mean * scale",
         "beta - mean",
         _NORMED,
@@ -69,7 +69,7 @@ FAULTS = (
     BrokenPass(
         "one channel keeps its scale",
         "batch-norm-after",
-        "batch_norm",
+        "fold.batch_norm",
         "    scale = gamma / np.sqrt(widened)\n",
         "    scale = gamma / np.sqrt(widened)\n    scale[-1] = gamma[-1]\n",
         _NORMED,
@@ -78,7 +78,7 @@ FAULTS = (
     BrokenPass(
         "shifts of groups are taken in turns",
         "batch-norm-before",
-        "linear_operator",
+        "fold.linear_operator",
         "np.repeat(affine.shift.reshape(group, -1), len(weight) // group, axis=0)",
         "np.tile(affine.shift.reshape(group, -1), (len(weight) // group, 1))",
         _BEFORE.replace("PADS", ""),
@@ -87,16 +87,16 @@ FAULTS = (
     BrokenPass(
         "a shift goes into a bias though zeros are padded behind it",
         "batch-norm-before",
-        "linear_operator",
-        'if node.op == "Conv" and padded:',
-        'if node.op == "Gemm" and padded:',
+        "fold.linear_operator",
+        'if node.op == "Conv" and pads(node):',
+        'if node.op == "Gemm" and pads(node):',
         _BEFORE.replace("PADS", ", pads = [1, 1, 1, 1]"),
         "w g b m v",
     ),
     BrokenPass(
         "scale and shift lie along the rows",
         "batch-norm-to-affine",
-        "batch_norm",
+        "fold.batch_norm",
         "(-1, *[1] * (dimensions - 2))",
         "(-1, *[1] * (dimensions - 3))",
         _ALONE,
@@ -105,7 +105,7 @@ FAULTS = (
     BrokenPass(
         "variance and epsilon are not rooted",
         "batch-norm-to-affine",
-        "batch_norm",
+        "fold.batch_norm",
         "gamma / np.sqrt(widened)",
         "gamma / widened",
         _ALONE,
@@ -114,7 +114,7 @@ FAULTS = (
     BrokenPass(
         "what is subtracted from is subtracted",
         "constants-into-weights",
-        "constants_into_weights",
+        "fold.constants_into_weights",
         "return ChannelAffine(-ones, vector) if constant_first else ChannelAffine(ones, -vector)",
         "return ChannelAffine(ones, -vector)",
         _BEHIND,
@@ -123,7 +123,7 @@ FAULTS = (
     BrokenPass(
         "the bias is not scaled",
         "constants-into-weights",
-        "linear_operator",
+        "fold.linear_operator",
         "_float_bias(node) * scale + affine.shift",
         "_float_bias(node) + affine.shift",
         _BEHIND,
@@ -132,7 +132,7 @@ FAULTS = (
     BrokenPass(
         "a divisor becomes a factor",
         "constants-into-weights",
-        "constants_into_weights",
+        "fold.constants_into_weights",
         "return ChannelAffine(1.0 / vector, zeros)",
         "return ChannelAffine(vector, zeros)",
         _DIVIDED,
@@ -141,7 +141,7 @@ FAULTS = (
     BrokenPass(
         "factors of rows of a transposed matrix scale its columns",
         "constants-into-weights",
-        "linear_operator",
+        "fold.linear_operator",
         "scaled = weight * scale[:, None]",
         "scaled = weight * scale",
         _GEMM.replace("ATTRIBUTES", "transB = 1"),
@@ -150,7 +150,7 @@ FAULTS = (
     BrokenPass(
         "beta is ignored",
         "constants-into-weights",
-        "linear_operator",
+        "fold.linear_operator",
         'return bias * float(node.attrs.get("beta", 1.0)) if is_op(node, "Gemm") else bias',
         "return bias",
         _GEMM.replace("ATTRIBUTES", "beta = 0.5"),
@@ -159,7 +159,7 @@ FAULTS = (
     BrokenPass(
         "a shift enters the bias with the wrong sign",
         "constants-before-weights",
-        "linear_operator",
+        "fold.linear_operator",
         "bias = bias + (weight.sum(",
         "bias = bias - (weight.sum(",
         _CONV_BEHIND,
@@ -168,7 +168,7 @@ FAULTS = (
     BrokenPass(
         "alpha does not reach the shift",
         "constants-before-weights",
-        "linear_operator",
+        "fold.linear_operator",
         'float(node.attrs.get("alpha", 1.0)) * (affine.shift @ weight)',
         "(affine.shift @ weight)",
         _GEMM_BEHIND,
@@ -177,7 +177,7 @@ FAULTS = (
     BrokenPass(
         "factors of what is read scale what is written",
         "constants-before-weights",
-        "linear_operator",
+        "fold.linear_operator",
         "scaled = weight * affine.scale[:, None]",
         "scaled = weight * affine.scale",
         _GEMM_BEHIND,
@@ -186,7 +186,7 @@ FAULTS = (
     BrokenPass(
         "the bias behind a MatMul is not scaled",
         "scale-through-bias",
-        "constants_into_weights",
+        "fold.constants_into_weights",
         "offsets * factors",
         "offsets",
         _ROWS,
@@ -195,7 +195,7 @@ FAULTS = (
     BrokenPass(
         "a divisor moves to the projection as a factor",
         "scale-into-projection",
-        "attention_scale",
+        "fold.attention_scale",
         "return (variable, 1.0 / value) if",
         "return (variable, value) if",
         _HEADS.replace("BEHIND", "Relu(z)"),
@@ -204,7 +204,7 @@ FAULTS = (
     BrokenPass(
         "another reader of the heads is scaled, too",
         "scale-into-projection",
-        "attention_scale",
+        "fold.attention_scale",
         "[why_shared(graph, moved.outputs[0]) for moved in chain]",
         "[None for moved in chain]",
         _HEADS.replace("BEHIND", "Add(z, t)"),
@@ -213,7 +213,7 @@ FAULTS = (
     BrokenPass(
         "of two factors the last counts",
         "scale-behind-product",
-        "attention_scale",
+        "fold.attention_scale",
         "factor *= found[1]",
         "factor = found[1]",
         _FACTORS,
@@ -221,7 +221,7 @@ FAULTS = (
     BrokenPass(
         "alpha is dropped",
         "gemm-between-reshapes",
-        "matmul_to_gemm",
+        "recognise.matmul_to_gemm",
         'alpha = float(gemm.attrs.get("alpha", 1.0))',
         "alpha = 1.0",
         _TWO_SIZED,
@@ -230,7 +230,7 @@ FAULTS = (
     BrokenPass(
         "a transposed weight stays as it is",
         "gemm-between-reshapes",
-        "matmul_to_gemm",
+        "recognise.matmul_to_gemm",
         "weight = weight.T",
         "weight = np.array(weight)",
         _TWO_SIZED,

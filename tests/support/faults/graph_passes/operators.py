@@ -47,7 +47,7 @@ FAULTS = (
     BrokenPass(
         "siblings get each other's part",
         "join-siblings",
-        "sibling_products",
+        "products.join_siblings",
         "outputs = [one.output for one in members]",
         "outputs = [one.output for one in members][::-1]",
         _BRANCHES.replace("FIRST", "Relu(a)").replace("SECOND", "Relu(b)"),
@@ -56,7 +56,7 @@ FAULTS = (
     BrokenPass(
         "siblings get each other's bias",
         "join-siblings",
-        "sibling_products",
+        "products.join_siblings",
         "zip(members, biases, strict=True)",
         "zip(members, biases[::-1], strict=True)",
         _BRANCHES.replace("FIRST", "Relu(a)").replace("SECOND", "Relu(b)"),
@@ -65,7 +65,7 @@ FAULTS = (
     BrokenPass(
         "a sibling without activation is limited, too",
         "join-siblings",
-        "sibling_products",
+        "products.join_siblings",
         "-np.inf if node is None else 0.0",
         "0.0 if node is None else 0.0",
         _BRANCHES.replace("FIRST", "Relu(a)").replace("SECOND", "Identity(b)"),
@@ -74,7 +74,7 @@ FAULTS = (
     BrokenPass(
         "activations with other bounds are the same",
         "join-siblings",
-        "siblings",
+        "products.siblings",
         "tuple(None if b is None else b.tobytes() for b in bounds)",
         "len(bounds)",
         _BRANCHES.replace("FIRST", "Clip(a, zero, one)").replace("SECOND", "Clip(b, zero, half)"),
@@ -83,7 +83,7 @@ FAULTS = (
     BrokenPass(
         "the biases' factor is forgotten",
         "join-siblings",
-        "siblings",
+        "products.siblings",
         'return vector * float(product.attrs.get("beta", 1.0))',
         "return vector",
         _BIASED,
@@ -92,7 +92,7 @@ FAULTS = (
     BrokenPass(
         "a constant beyond what 16 bits hold is no reason for 32",
         "set-precision",
-        "precision_types",
+        "precision.types",
         "if not bool(np.isfinite(rounded).all()):",
         "if bool(np.isnan(rounded).any()):",
         _HIDDEN,
@@ -101,7 +101,7 @@ FAULTS = (
     BrokenPass(
         "long sums are stored in 16 bits",
         "set-precision",
-        "precision_types",
+        "precision.types",
         '"ReduceSum",\n',
         "\n",
         _ENERGY,
@@ -110,7 +110,7 @@ FAULTS = (
     BrokenPass(
         "the part beside the wanted one is taken",
         "split-before-views",
-        "fusion_split",
+        "fusion.split",
         "index[0] % size",
         "(index[0] + 1) % size",
         _QKV.replace("REST", _GATHERED),
@@ -119,7 +119,7 @@ FAULTS = (
     BrokenPass(
         "every part begins at the beginning",
         "split-before-views",
-        "fusion_split",
+        "fusion.split",
         "        begin += part\n",
         "",
         _QKV.replace("REST", _SPLIT).replace(
@@ -130,7 +130,7 @@ FAULTS = (
     BrokenPass(
         "a vector is moved over a transpose like a scalar",
         "hoist-over-views",
-        "fusion_hoist",
+        "fusion.hoist",
         "len(tensors) != 1:",
         "sum(isinstance(t, gs.Variable) for t in tensors) != 1:",
         _HOISTED,
@@ -139,7 +139,7 @@ FAULTS = (
     BrokenPass(
         "attributes are not copied into an operator's body",
         "fuse-operators",
-        "functions",
+        "core.functions",
         "attrs = copy.copy(node.attrs)",
         "attrs = {k: v for k, v in node.attrs.items() if k != 'alpha'}",
         _FUSED,
@@ -147,7 +147,7 @@ FAULTS = (
     BrokenPass(
         "an operator is called with its operands in another order",
         "fuse-operators",
-        "functions",
+        "core.functions",
         "sources = [body.sources[key] for key in body.inputs]",
         "sources = [body.sources[key] for key in reversed(body.inputs)]",
         _FUSED,
@@ -155,7 +155,7 @@ FAULTS = (
     BrokenPass(
         "a body reads channels last in the wrong order",
         "channels-last",
-        "layout",
+        "layout.channels_last",
         'perms = {"perm": to_first(len(inner.shape))}',
         'perms = {"perm": to_last(len(inner.shape))}',
         _SQUARE,
@@ -164,7 +164,7 @@ FAULTS = (
     BrokenPass(
         "a copy in the model's order is made in the wrong order",
         "channels-last",
-        "layout",
+        "layout.channels_last",
         'perms = {"perm": to_first(len(tensor.shape))}',
         'perms = {"perm": to_last(len(tensor.shape))}',
         _SQUARE,
@@ -173,7 +173,7 @@ FAULTS = (
     BrokenPass(
         "padding of begins and ends is exchanged when axes are renamed",
         "channels-last",
-        "layout_axes",
+        "layout.axes",
         ".reshape(2, dimensions)",
         ".reshape(2, dimensions)[::-1]",
         _SURROUNDED,

@@ -42,7 +42,7 @@ FAULTS = (
     BrokenPass(
         "a function near to GELU is taken for it",
         "recognize-gelu",
-        "gelu",
+        "recognise.gelu",
         "_RELATIVE = 1e-6",
         "_RELATIVE = 1e-2",
         _GELU.replace("FACTOR", "0.71").replace("FUNCTION", "Erf").replace("INNER", "x"),
@@ -50,7 +50,7 @@ FAULTS = (
     BrokenPass(
         "the approximation by tanh is taken for the exact form",
         "recognize-gelu",
-        "gelu",
+        "recognise.gelu",
         '"Tanh": "tanh"',
         '"Tanh": "none"',
         _GELU.replace("FACTOR", "0.7978845608").replace("FUNCTION", "Tanh").replace("INNER", "p"),
@@ -58,7 +58,7 @@ FAULTS = (
     BrokenPass(
         "a normalisation's epsilon becomes the default",
         "recognize-layer-norm",
-        "layer_norm",
+        "recognise.layer_norm",
         '"epsilon": match.epsilon',
         '"epsilon": 1e-5',
         _NORMALISED.replace("AXIS", "-1"),
@@ -67,7 +67,7 @@ FAULTS = (
     BrokenPass(
         "the bias behind a normalisation is dropped",
         "recognize-layer-norm",
-        "layer_norm",
+        "recognise.layer_norm",
         "[match.x, gamma] if beta is None else [match.x, gamma, beta]",
         "[match.x, gamma]",
         _NORMALISED.replace("AXIS", "-1"),
@@ -76,7 +76,7 @@ FAULTS = (
     BrokenPass(
         "the mean may go over other axes than the variance",
         "recognize-layer-norm",
-        "layer_norm",
+        "recognise.layer_norm",
         "if axes is None or reduced_axes(mean) != axes or not keeps:",
         "if axes is None or not keeps:",
         _NORMALISED.replace("AXIS", "1"),
@@ -85,7 +85,7 @@ FAULTS = (
     BrokenPass(
         "the slope of a hard sigmoid becomes the default",
         "recognize-hard-swish",
-        "hard_swish",
+        "recognise.hard_swish",
         '{"alpha": _ALPHA, "beta": _BETA}',
         '{"beta": _BETA}',
         _SWISH.replace("TOP", "6").replace("BEHIND", "Identity(d)"),
@@ -93,7 +93,7 @@ FAULTS = (
     BrokenPass(
         "where a hard swish ends is not looked at",
         "recognize-hard-swish",
-        "hard_swish",
+        "recognise.hard_swish",
         " and close(top, 1.0)",
         "",
         _SWISH.replace("TOP", "4").replace("BEHIND", "Mul(x, d)"),
@@ -101,7 +101,7 @@ FAULTS = (
     BrokenPass(
         "a steeper logistic function is taken for the plain one",
         "recognize-sigmoid",
-        "sigmoid",
+        "recognise.sigmoid",
         "{(1, 0): -1.0}, 0.0",
         "{(1, 0): -1.0}, 0.5",
         _LOGISTIC.replace("SLOPE", "-1.25").replace("UPPER", "1"),
@@ -109,7 +109,7 @@ FAULTS = (
     BrokenPass(
         "a numerator that is a number is dropped",
         "recognize-sigmoid",
-        "sigmoid",
+        "recognise.sigmoid",
         "uniform(node.inputs[0]) != 1.0",
         "uniform(node.inputs[0]) is None",
         _LOGISTIC.replace("SLOPE", "-1").replace("UPPER", "1.5"),
@@ -117,15 +117,15 @@ FAULTS = (
     BrokenPass(
         "shares are always taken along the last axis",
         "recognize-softmax",
-        "softmax",
-        'attrs={"axis": axes[0]}',
-        'attrs={"axis": -1}',
+        "recognise.softmax",
+        '{"axis": axes[0]}',
+        '{"axis": -1}',
         _SHARES,
     ),
     BrokenPass(
         "a guard goes though a row may be empty",
         "nan-guard",
-        "nan_guard",
+        "clean.nan_guard",
         "if logits.name not in bounds:",
         "if logits.name not in bounds and not softmax.inputs:",
         _GUARDED,
@@ -134,7 +134,7 @@ FAULTS = (
     BrokenPass(
         "the largest of a plane becomes its mean",
         "global-pooling",
-        "global_pooling",
+        "recognise.global_pooling",
         '"ReduceMax": "GlobalMaxPool"',
         '"ReduceMax": "GlobalAveragePool"',
         _PLANE,
@@ -142,7 +142,7 @@ FAULTS = (
     BrokenPass(
         "the scale of scores is not rooted",
         "attention-parts",
-        "attention_parts",
+        "clean.attention_parts",
         "1.0 / sqrt(size)",
         "1.0 / size",
         _ATTENTION.replace("<ATTRIBUTES>", ""),
@@ -150,7 +150,7 @@ FAULTS = (
     BrokenPass(
         "the scale of scores is ignored",
         "attention-parts",
-        "attention_parts",
+        "clean.attention_parts",
         'float(self.node.attrs.get("scale", 1.0 / sqrt(size)))',
         "1.0 / sqrt(size)",
         _ATTENTION.replace("ATTRIBUTES", "scale = 0.4"),
@@ -158,7 +158,7 @@ FAULTS = (
     BrokenPass(
         "queries see one key of the future",
         "attention-parts",
-        "attention_parts",
+        "clean.attention_parts",
         "np.triu(unseen, 1)",
         "np.triu(unseen, 2)",
         _ATTENTION.replace("ATTRIBUTES", "is_causal = 1"),
@@ -166,7 +166,7 @@ FAULTS = (
     BrokenPass(
         "scores are not brought back behind their cap",
         "attention-parts",
-        "attention_parts",
+        "clean.attention_parts",
         'scores = self._add("Tanh", [scores], shape)\n            scores = self._add("Mul", [scores, self._number(cap)], shape)',
         'scores = self._add("Tanh", [scores], shape)',
         _ATTENTION.replace("ATTRIBUTES", "softcap = 2.0"),
@@ -174,7 +174,7 @@ FAULTS = (
     BrokenPass(
         "an old softmax is along the last axis by default",
         "modern-forms",
-        "modern_forms",
+        "clean.modern_forms",
         'int(node.attrs.get("axis", 1))',
         'int(node.attrs.get("axis", -1))',
         _OLD,
@@ -182,7 +182,7 @@ FAULTS = (
     BrokenPass(
         "an index that permutes is taken for the identity",
         "identity-gather",
-        "identity_gather",
+        "movement.identity_gather",
         "(array.reshape(-1) == np.arange(array.size)).all()",
         "(np.sort(array.reshape(-1)) == np.arange(array.size)).all()",
         _PICKED,
