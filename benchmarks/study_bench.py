@@ -8,9 +8,9 @@ from typing import Any, Self, cast
 import numpy as np
 from study_problems import Row, Template
 
+from wpk.backends import GpuProcess
 from wpk.device.cuda import CudaDevice
 from wpk.device.errors import GpuTimeoutError, TrampledError
-from wpk.device.process import GpuProcess
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience
 from wpk.dims import evaluate

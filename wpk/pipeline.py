@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.build.pool import CompilePool
+from wpk.backends import open_device
+from wpk.build import CompilePool
 from wpk.checks.pass_proof import proven
 from wpk.checks.scope import require_inputs, scope_of
 from wpk.checks.verification import checked
 from wpk.dtypes import Precision
-from wpk.engine.devices import open_for_checks
 from wpk.execution import Device
 from wpk.lowering.model import lower_model
 from wpk.plans.assembly import Setting, assemble
@@ -138,7 +138,7 @@ def optimize(
 
 def _checker(lease: GpuLease, *, measured: bool) -> AbstractContextManager[Device]:
     """What executes a plan to check it: the GPU that measured it, else the CPU."""
-    return nullcontext(lease.process()) if measured else open_for_checks("cpu")
+    return nullcontext(lease.process()) if measured else open_device("cpu")
 
 
 def preview(
@@ -232,7 +232,7 @@ def rebuild(
     bundle = assemble(lowered.program, found, Setting(gpu, locked.precision, origin))
     bundle = with_evidence(bundle, locked)
     if proof is not None:
-        with open_for_checks("cpu") as device:  # the plan keeps the evidence that was locked
+        with open_device("cpu") as device:  # the plan keeps the evidence that was locked
             checked(bundle, proof, device, progress)
     write_plan(Path(output), bundle)
     return bundle

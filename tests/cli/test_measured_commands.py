@@ -10,7 +10,7 @@ import pytest
 from dummy_gpu import DummyGpu, is_library
 
 from wpk import pipeline
-from wpk.device.presence import GpuFacts
+from wpk.device.facts import GpuFacts
 from wpk.device.rotation import Region
 from wpk.execution import BoundLaunch, Work
 from wpk.plans.plan import LibraryChoice, Plan
@@ -53,7 +53,7 @@ class Gpu:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     """This machine has an H200, as far as the commands can tell."""
     stand_in = Gpu()
-    facts = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", 60 * 2**20)
+    facts = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
     monkeypatch.setattr(measuring, "read_gpu", lambda: facts)
     monkeypatch.setattr(pipeline, "GpuLease", partial(GpuLease, stand_in.open))
     return stand_in

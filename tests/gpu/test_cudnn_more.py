@@ -125,10 +125,11 @@ END = """
 from cudnn_problems import attentions
 from wpk.dtypes import Precision
 from wpk.execution import BoundCall, LibraryImage
-from wpk.libraries.gpu import GpuDevice, Libraries
-device = GpuDevice()
+from wpk.backends import open_gpu
+from wpk.libraries import CudaLibraries
+device = open_gpu()
 problem = attentions(Precision.FP16)["scaled"]
-offer = Libraries(device).offer(problem)
+offer = CudaLibraries().offer(problem, device)
 assert offer.configurations, offer.refusals
 graphs = []
 for configuration in offer.configurations[:6]:

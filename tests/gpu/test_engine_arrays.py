@@ -241,11 +241,11 @@ def test_closing_in_any_order_is_safe(plan: Path) -> None:
         import wpk
         from wpk.engine.engine import Engine
         from wpk.plans.plan_file import read_plan
-        from wpk.libraries.gpu import GpuDevice
+        from wpk.backends import open_gpu
 
         bundle = read_plan(Path({str(plan)!r}))
         x = np.ones((3, 64), np.float32)
-        device = GpuDevice()
+        device = open_gpu()
         first, second = Engine(bundle, device), Engine(bundle, device)
         kept = first.run(first.upload({{"x": x}}))["y"]
         second.run({{"x": x}})

@@ -16,7 +16,7 @@ import refill
 from wpk.checks.operator_check import StepRunner
 from wpk.cli.main import main
 from wpk.device.cuda import CudaDevice
-from wpk.device.measure import measure
+from wpk.device.measuring import measure
 from wpk.device.rotation import Region
 from wpk.device.timing import Patience
 from wpk.dtypes import Precision

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from reduction_cases import reduction_case
 
 from wpk.dtypes import DType, Precision
+from wpk.emulator import Emulator
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
-from wpk.libraries.cpu import CpuDevice
+from wpk.libraries import NumpyLibraries
 from wpk.libraries.cudnn_description import (
     AttentionNode,
     Description,
@@ -225,7 +226,7 @@ def test_the_cpu_computes_attention_with_strides_by_its_definition(name: str) ->
     from wpk.libraries.memory import places
 
     problem = attentions(Precision.FP16)[name]
-    rng, device = np.random.default_rng(2), CpuDevice()
+    rng, device = np.random.default_rng(2), Emulator(libraries=NumpyLibraries())
     image = LibraryImage("cuDNN", "9.0.0", problem, (("graph", 0), ("engine", 0)))
     device.load(image)
     *inputs, output = places(problem, None)

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from wpk.device.facts import DeviceFacts
-from wpk.device.presence import GpuFacts
+from wpk.device.facts import DeviceFacts, GpuFacts
 from wpk.errors import EngineError, TargetError, WpkError
 from wpk.search.budget import EFFORTS, Budget
 from wpk.targets.registry import find_target
 from wpk.tuning import measuring
 from wpk.tuning.measuring import plan_tuning, target_here
 
-H200 = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", 60 << 20)
+H200 = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
 STORE = Path("trials.sqlite")
 
 
@@ -78,7 +77,7 @@ def test_refuses_what_it_cannot_understand(
 def test_the_target_here_is_the_one_of_that_name(here: Callable[..., None]) -> None:
     here(H200)
     assert target_here() == find_target("h200")
-    here(GpuFacts("NVIDIA H100 80GB HBM3 (sm_90)", (9, 0), "13.0", 50 << 20))
+    here(GpuFacts("NVIDIA H100 80GB HBM3 (sm_90)", (9, 0), "13.0"))
     assert target_here() == find_target("h100")
     here(None)
     with pytest.raises(TargetError, match="the GPU of this machine, and there is none"):

@@ -13,7 +13,7 @@ from dummy_gpu import DummyGpu
 
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
-from wpk.device.presence import GpuFacts
+from wpk.device.facts import GpuFacts
 from wpk.device.rotation import Region
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
@@ -77,7 +77,7 @@ class Bench:
         self.static = assemble(self.lowered.program, self.found, self.setting)
 
     def tune(self, tell: Progress = silent, **changes: object) -> tuple[Found, PlanBundle]:
-        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
+        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
         tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
         measured.clear()
         problems = [step.operator.problem for step in self.static.plan.steps]

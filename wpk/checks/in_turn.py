@@ -14,8 +14,7 @@ from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_check import StepRunner
 from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.checks.scope import Sample
-from wpk.engine.engine import Engine
-from wpk.engine.placement import from_memory
+from wpk.engine import Engine, from_memory
 from wpk.errors import LaunchError
 from wpk.plans.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
 from wpk.progress import Progress

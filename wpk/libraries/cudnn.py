@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from wpk.device.cuda import CudaDevice
-from wpk.device.graph import bindings
-from wpk.device.streams import LEGACY_STREAM
+from wpk.device import LEGACY_STREAM, CudaDevice, bindings
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Configuration
 from wpk.libraries.cudnn_description import AttentionNode, Description

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.build.compiled import CompiledKernel
-from wpk.build.nvrtc import compiler_here
-from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.build import CompiledKernel, compiler_here, count_tensor_core_instructions
 from wpk.dtypes import Precision, from_numpy
 from wpk.kernel_source import KernelSource
-from wpk.libraries.constant_layouts import lay_out
-from wpk.libraries.offer import constant_layout
+from wpk.libraries import constant_layout, lay_out
 from wpk.lowering.memory import plan_memory
 from wpk.lowering.order import Order
 from wpk.lowering.program import Operator, Program

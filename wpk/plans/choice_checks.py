@@ -13,7 +13,7 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
-from wpk.libraries.offer import constant_layout, constant_shape, constant_tensor
+from wpk.libraries import constant_layout, constant_shape, constant_tensor
 from wpk.plans.codec import wrong
 from wpk.plans.fields import MAX_BYTES, MAX_SIZE, within
 from wpk.plans.launch_checks import check_extensions

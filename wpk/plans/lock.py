@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wpk.build.nvrtc import compiler_here
+from wpk.build import compiler_here
 from wpk.codec import FieldError, decode, encode
 from wpk.dtypes import Precision
 from wpk.errors import EngineError

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wpk.build.compiled import CompiledKernel
-from wpk.build.nvrtc import compiler_here
+from wpk.build import CompiledKernel, compiler_here
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
 from wpk.performance.bound import bound

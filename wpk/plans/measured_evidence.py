@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wpk.device.timing import noise_band
+from wpk.device import noise_band
 from wpk.execution import Configuration
-from wpk.libraries.offer import CUDNN
+from wpk.libraries import CUDNN
 from wpk.plans.measurement import GENERATED, Contestant, Curve, Measurement, Tally
 from wpk.plans.plan import LibraryChoice, Step
 from wpk.search.model_search import Found

@@ -10,7 +10,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.build.resources import KernelResources
+from wpk.build import KernelResources
 from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision
 from wpk.execution import Configuration, LibraryImage

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from wpk.build.pool import Compilation
+from wpk.build import Compilation
 from wpk.execution import LibraryImage
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.search.library_pick import LibraryPick

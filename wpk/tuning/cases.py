@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from wpk.build.compiled import CompiledKernel
+from wpk.build import CompiledKernel
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import GraphReference, Reference
-from wpk.engine.inputs import random_inputs
+from wpk.engine import random_inputs
 from wpk.lowering.model import LoweredModel
 from wpk.lowering.program import Operator, Program
 from wpk.plans.assembly import Setting, assemble

@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from wpk.device.timing import Patience, noise_band, quantile
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
-from wpk.libraries.process import TrialProcess
+from wpk.backends import GpuProcess
+from wpk.device import Patience, noise_band, quantile
+from wpk.engine import Engine, random_inputs
 from wpk.lowering.program import Program
 from wpk.plans.assembly import Setting, assemble
 from wpk.plans.measured_evidence import with_measurement
@@ -34,7 +33,7 @@ def confirmed(
     static: PlanBundle,
     found: Found,
     setting: Setting,
-    gpu: TrialProcess,
+    gpu: GpuProcess,
     tell: Progress,
 ) -> PlanBundle:
     """The fastest whole engine; it says what it was compared with.
@@ -110,9 +109,7 @@ def _names(program: Program, problems: Sequence[Problem]) -> tuple[str, ...]:
     return tuple(o.name for each in problems for o in program.operators if o.problem == each)
 
 
-def _side_by_side(
-    gpu: TrialProcess, plans: Mapping[str, PlanBundle]
-) -> dict[str, tuple[float, ...]]:
+def _side_by_side(gpu: GpuProcess, plans: Mapping[str, PlanBundle]) -> dict[str, tuple[float, ...]]:
     """Samples of every engine. Each round places them anew: where memory lies moves times, too.
 
     Those far behind the best have no part in the next one.
@@ -131,7 +128,7 @@ def _side_by_side(
     return samples
 
 
-def _ready(bundle: PlanBundle, gpu: TrialProcess) -> Engine:
+def _ready(bundle: PlanBundle, gpu: GpuProcess) -> Engine:
     """An engine that has run once: its memory holds numbers as they come."""
     engine = Engine(bundle, gpu)
     engine.run(random_inputs(engine.plan, 0))
@@ -145,7 +142,7 @@ def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineV
     return EngineVariant(name, quantile(seconds, 0.5), low, high, library, generated)
 
 
-def _with_step_times(gpu: TrialProcess, bundle: PlanBundle, whole: float) -> PlanBundle:
+def _with_step_times(gpu: GpuProcess, bundle: PlanBundle, whole: float) -> PlanBundle:
     """The plan with each step's time in the engine; the marks between steps are taken out evenly."""
     with _ready(bundle, gpu) as engine:
         times = gpu.step_seconds(engine.bind().steps)

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from wpk.emulator.free_memory import free_bytes
+from wpk.emulator import free_bytes
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
 from wpk.tuning.cases import first_operators

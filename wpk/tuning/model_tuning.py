@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from wpk.build.nvrtc import load_nvrtc
-from wpk.device.presence import GpuFacts
-from wpk.device.timing import noise_band
-from wpk.libraries.cudnn_problems import ALIGNMENT
+from wpk.build import load_nvrtc
+from wpk.device import GpuFacts, noise_band
+from wpk.libraries import ALIGNMENT
 from wpk.lowering.model import LoweredModel
 from wpk.lowering.program import Program
 from wpk.plans.assembly import Setting

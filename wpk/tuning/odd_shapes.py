@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from wpk.libraries.reference import why_unknown
+from wpk.libraries import why_unknown
 from wpk.plans.assembly import Setting
 from wpk.problems.odd_shape import odd_shapes
 from wpk.problems.words import problem_words

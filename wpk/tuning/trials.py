@@ -4,14 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wpk.build.compiled import CompiledKernel
+from wpk.backends import GpuProcess
+from wpk.build import CompiledKernel
 from wpk.checks.operator_check import StepRunner
-from wpk.device.errors import GpuTimeoutError, TrampledError
-from wpk.device.rotation import Region
-from wpk.device.timing import Patience
+from wpk.device import GpuTimeoutError, Patience, Region, TrampledError
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Configuration, KernelImage, LibraryImage
-from wpk.libraries.process import TrialProcess
 from wpk.performance.bound import bound
 from wpk.plans.plan import Choice as PlannedChoice
 from wpk.plans.plan import LibraryChoice, PlanBundle
@@ -114,7 +112,7 @@ class TrialRunner:
         choice = Choice(candidate.finalist, (), limit, _NO_RECORD)
         parameters = candidate.finalist.scored.schedule.parameters()
 
-        def load(gpu: TrialProcess) -> PlanBundle:
+        def load(gpu: GpuProcess) -> PlanBundle:
             bundle = case.bundle(choice, candidate.kernels)
             for source in candidate.finalist.sources:
                 gpu.load(KernelImage(source.digest, source, bundle.cubins[source.digest]))
@@ -131,7 +129,7 @@ class TrialRunner:
         case = self._cases[image.problem]
         limit = bound(image.problem, case.setting.target)
 
-        def load(gpu: TrialProcess) -> PlanBundle:
+        def load(gpu: GpuProcess) -> PlanBundle:
             try:
                 scratch = gpu.prepare(image)
             except EngineError as error:
@@ -144,7 +142,7 @@ class TrialRunner:
         self,
         case: Case,
         parameters: Configuration,
-        load: Callable[[TrialProcess], PlanBundle],
+        load: Callable[[GpuProcess], PlanBundle],
         way: Way,
     ) -> Trial:
         try:
@@ -169,7 +167,7 @@ class TrialRunner:
 
     def _checked_and_timed(
         self,
-        gpu: TrialProcess,
+        gpu: GpuProcess,
         case: Case,
         parameters: Configuration,
         bundle: PlanBundle,
