@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # Python's safe path leaves a sc
 
 from study_problems import HELD_OUT, ROWS, Row, Template
 
-from wpk.device.timing import noise_band
+from wpk.device import noise_band
 from wpk.performance.bank_conflicts import SharedCost, shared_cost
 from wpk.performance.bound import Bound, bound
 from wpk.performance.estimate import estimate

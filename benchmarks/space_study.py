@@ -30,11 +30,9 @@ from study_bench import Bench, Candidate
 from study_problems import ROWS, Row, Template, legal_count, templates_of
 
 import wpk
-from wpk.build.cache import KernelCache
-from wpk.build.nvrtc import load_nvrtc
-from wpk.build.pool import CompilePool
-from wpk.device.process import GpuProcess
-from wpk.device.timing import Patience
+from wpk.backends import GpuProcess
+from wpk.build import CompilePool, KernelCache, load_nvrtc
+from wpk.device import Patience
 from wpk.kernel_source import KernelSource
 from wpk.search.searchers.features import problem_features
 from wpk.search.searchers.replay import Recording, write_recording
@@ -174,8 +172,8 @@ def _machine(commit: str, gpus: int) -> dict[str, object]:
             "commit": commit,
             "gpu": gpu.name,
             "gpus": gpus,
-            "driver": gpu.driver,
-            "cuda_driver_api": gpu.cuda_api,
+            "driver": gpu.facts.driver,
+            "cuda_driver_api": gpu.facts.cuda_api,
             "nvrtc": ".".join(map(str, load_nvrtc().version)),
             "wpk": wpk.__version__,
             "command": "python benchmarks/space_study.py --only ROW --output FOLDER",

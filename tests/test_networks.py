@@ -12,9 +12,8 @@ from support.networks.branching import Shuffled
 from support.plans.quick_search import compile_one
 
 from wpk.cli.main import main
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import Emulator
+from wpk.engine import Engine, random_inputs
 from wpk.expression import Operand
 from wpk.plan.plan import Plan
 from wpk.plan.plan_file import read_plan

@@ -22,14 +22,14 @@ from wpk.assembly.from_lock import (
 from wpk.assembly.lock import read_lock
 from wpk.assembly.origin import model_digest, provenance
 from wpk.assembly.ports import input_ports
+from wpk.backends import open_device
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool
 from wpk.checks.pass_proof import proven
 from wpk.checks.scope import require_inputs, scope_of
 from wpk.checks.verification import require_passed, verify, with_checks
 from wpk.dtypes import Precision
-from wpk.engine.devices import open_for_checks
 from wpk.execution import Device
 from wpk.lowering.model import lower_model
 from wpk.options import split_options
@@ -139,7 +139,7 @@ def optimize(
 
 def _checker(lease: GpuLease, *, measured: bool) -> AbstractContextManager[Device]:
     """What executes a plan to check it: the GPU that measured it, else the CPU."""
-    return nullcontext(lease.process()) if measured else open_for_checks("cpu")
+    return nullcontext(lease.process()) if measured else open_device("cpu")
 
 
 def preview(
@@ -220,7 +220,7 @@ def rebuild(
     bundle = with_evidence(bundle, locked.book)  # what was measured cannot be had again
     require_locked_plan(bundle.plan, locked)
     if proof is not None:
-        with open_for_checks("cpu") as device:
+        with open_device("cpu") as device:
             require_passed(verify(bundle, proof, device, progress))
     write_plan(Path(output), bundle)
     return bundle

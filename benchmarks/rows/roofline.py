@@ -16,9 +16,8 @@ from rows.base import Context, Outcome, Row, RowError, microseconds
 from rows.goals import Goal, as_figures
 from rows.roofline_models import SIZES, STUDIES
 from rows.trials import FILE
-from wpk.build.cache import KernelCache
-from wpk.build.pool import Compilation, CompilePool
-from wpk.device.timing import noise_band
+from wpk.build import Compilation, CompilePool, KernelCache
+from wpk.device import noise_band
 from wpk.performance.bound import Bound, bound
 from wpk.plan.plan import Plan, Step
 from wpk.plan.plan_file import read_plan

@@ -11,9 +11,7 @@ from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.implementation import Implementation
 from wpk.bench.cases import Case, make_cases
 from wpk.bench.trials import SEARCHING, TrialRunner, Way
-from wpk.build.cache import KernelCache
-from wpk.build.compiled import CompiledKernel
-from wpk.build.pool import CompilePool
+from wpk.build import CompiledKernel, CompilePool, KernelCache
 from wpk.dtypes import Precision
 from wpk.kernel_source import KernelSource
 from wpk.lowering.model import lower_model

@@ -8,7 +8,7 @@ import tempfile
 from functools import cached_property
 from pathlib import Path
 
-from wpk.build.cache import KernelCache, default_cache_folder
+from wpk.build import KernelCache, default_cache_folder
 
 _log = logging.getLogger(__name__)
 

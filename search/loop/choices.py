@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from wpk.assembly.implementation import Implementation, generated
 from wpk.bench.bench import Bench
-from wpk.build.compiled import CompiledKernel
+from wpk.build import CompiledKernel
 from wpk.candidate import GENERATED, Candidate
-from wpk.device.timing import noise_band
+from wpk.device import noise_band
 from wpk.problems import Problem
 from wpk.search.loop.result import TuningResult
 from wpk.search.models.model_search import StaticChoices

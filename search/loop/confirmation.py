@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook
+from wpk.backends import GpuProcess
 from wpk.candidate import GENERATED
-from wpk.device.timing import Patience, noise_band, quantile
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
-from wpk.libraries.process import TrialProcess
+from wpk.device import Patience, noise_band, quantile
+from wpk.engine import Engine, random_inputs
 from wpk.lowering.program import Program
 from wpk.plan.binding import library_images
 from wpk.plan.measurement import EngineMeasurement, EngineVariant
@@ -45,7 +44,7 @@ def confirmed(
     static: Choices,
     tuned: Choices,
     setting: Setting,
-    gpu: TrialProcess,
+    gpu: GpuProcess,
     tell: Progress,
 ) -> tuple[PlanBundle, EvidenceBook]:
     """The fastest whole engine, and why it is what it is: it says what it was compared with.
@@ -124,9 +123,7 @@ def _names(program: Program, problems: Sequence[Problem]) -> tuple[str, ...]:
     return tuple(o.name for each in problems for o in program.operators if o.problem == each)
 
 
-def _side_by_side(
-    gpu: TrialProcess, plans: Mapping[str, PlanBundle]
-) -> dict[str, tuple[float, ...]]:
+def _side_by_side(gpu: GpuProcess, plans: Mapping[str, PlanBundle]) -> dict[str, tuple[float, ...]]:
     """Samples of every engine. Each round places them anew: where memory lies moves times, too.
 
     Those far behind the best have no part in the next one.
@@ -145,7 +142,7 @@ def _side_by_side(
     return samples
 
 
-def _ready(bundle: PlanBundle, gpu: TrialProcess) -> Engine:
+def _ready(bundle: PlanBundle, gpu: GpuProcess) -> Engine:
     """An engine that has run once: its memory holds numbers as they come."""
     engine = Engine(bundle, gpu)
     engine.run(random_inputs(engine.plan, 0))
@@ -159,7 +156,7 @@ def _measured(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> Engine
     return EngineVariant(name, quantile(seconds, 0.5), low, high, library, generated)
 
 
-def _step_seconds(gpu: TrialProcess, bundle: PlanBundle, whole: float) -> list[float]:
+def _step_seconds(gpu: GpuProcess, bundle: PlanBundle, whole: float) -> list[float]:
     """Each step's time in the engine; the marks between steps are taken out evenly."""
     with _ready(bundle, gpu) as engine:
         times = gpu.step_seconds(engine.bind().steps)

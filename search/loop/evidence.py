@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from wpk.assembly.evidence import of_models
 from wpk.candidate import GENERATED, Candidate
-from wpk.device.timing import noise_band
+from wpk.device import noise_band
 from wpk.plan.measurement import Contestant, Curve, Measurement, Tally
 from wpk.plan.plan import Evidence, Plan, Step
 from wpk.search.loop.choices import Choices

@@ -3,8 +3,8 @@
 import logging
 from pathlib import Path
 
-from wpk.device.facts import differences
-from wpk.device.presence import GpuFacts, read_gpu
+from wpk.backends import read_gpu
+from wpk.device import GpuFacts, differences
 from wpk.errors import EngineError, LaunchError, TargetError
 from wpk.options import SearchOptions
 from wpk.search.loop.budget import effort_of, parse_budget

@@ -12,7 +12,7 @@ from wpk.bench.host_memory import require_memory
 from wpk.bench.odd_shapes import OddShapes
 from wpk.bench.request import Request
 from wpk.bench.trials import TrialRunner
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.lowering.model import LoweredModel
 from wpk.plan.plan import Plan
 from wpk.problems import Problem

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from wpk.build.nvrtc import load_nvrtc
-from wpk.libraries.cudnn_problems import why_not
+from wpk.build import load_nvrtc
+from wpk.libraries import why_not
 from wpk.lowering.program import Operator
 from wpk.problems import Problem
 from wpk.progress import Progress

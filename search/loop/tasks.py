@@ -8,7 +8,7 @@ import numpy as np
 
 from wpk.bench.offers import Offers
 from wpk.candidate import Candidate, Kind, Maker
-from wpk.libraries.cudnn_problems import ALIGNMENT
+from wpk.libraries import ALIGNMENT
 from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.progress import Progress

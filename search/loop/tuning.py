@@ -6,7 +6,7 @@ from pathlib import Path
 from wpk.bench.compile_ahead import Submit
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
-from wpk.device.presence import GpuFacts
+from wpk.device import GpuFacts
 from wpk.search.loop.budget import Budget, Effort
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from wpk.build.compiled import CompiledKernel
-from wpk.build.pool import Compilation
-from wpk.build.resources import KernelResources
+from wpk.build import Compilation, CompiledKernel, KernelResources
 from wpk.kernel_source import KernelSource
 from wpk.problems import Problem
 from wpk.search.models.shortlist import Template

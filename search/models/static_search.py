@@ -14,7 +14,7 @@ from math import inf
 
 import numpy as np
 
-from wpk.build.resources import KernelResources
+from wpk.build import KernelResources
 from wpk.candidate import Candidate
 from wpk.errors import ScheduleError
 from wpk.kernel_source import KernelSource

@@ -14,7 +14,7 @@ from subjects.problems import matmul
 from support.devices.processes import children, interrupt, start_program
 
 from wpk.bench.compile_ahead import CompileAhead, KernelOrder
-from wpk.build.pool import Compilation
+from wpk.build import Compilation
 from wpk.dtypes import Precision
 from wpk.errors import CompileError
 from wpk.kernel_source import KernelSource
@@ -160,8 +160,8 @@ def test_leaving_drops_all_that_has_not_begun(
 
 PROGRAM = """
 from pathlib import Path
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
+from wpk.build import KernelCache
+from wpk.build import CompilePool
 from wpk.candidate import Candidate
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.models.static_search import shortlist_all

@@ -11,8 +11,7 @@ import pytest
 from wpk.assembly.assemble import Setting, assemble
 from wpk.bench import host_memory
 from wpk.bench.cases import make_cases
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool, KernelCache
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.lowering.model import LoweredModel, lower_model

@@ -16,18 +16,16 @@ from support.plans.candidates import library_call
 
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook, with_evidence
+from wpk.backends import open_device
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool, KernelCache
 from wpk.candidate import GENERATED, Kind, Maker
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
-from wpk.device.presence import GpuFacts
-from wpk.device.rotation import Region
+from wpk.device import GpuFacts, Region
 from wpk.dtypes import DType, Precision
-from wpk.engine.devices import open_for_checks
 from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
 from wpk.launch import Launch
@@ -88,7 +86,7 @@ class Bench:
         return lambda: DummyGpu(clock, engines=engines)
 
     def tune(self, open_gpu: Callable[[], Any], store: Path) -> Choices:
-        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
+        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
         tuning = Tuning("random", EFFORT, None, 0, store / "trials.sqlite", gpu)
         given = self.lowered, self.static.plan, self.found, TARGET
         request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
@@ -191,7 +189,7 @@ def test_a_plan_with_library_steps_is_written_read_and_right_on_the_cpu(
     write_plan(tmp_path / "mixed.plan", bundle)
     again = read_plan(tmp_path / "mixed.plan")
     assert again.plan == bundle.plan
-    with open_for_checks("cpu") as device:
+    with open_device("cpu") as device:
         outcome = verify(again, prove_passes(bench.lowered, Scope(seeds=1), silent), device, silent)
     assert outcome.passed, outcome.failures()
     assert all("cuDNN 9.19.0 is not executed here" in o.check.detail for o in outcome.operators)
@@ -201,7 +199,7 @@ def test_wrong_weights_of_a_library_step_are_found(mixed: Choices, bench: Bench)
     bundle = bench.plan(mixed)
     name = bundle.plan.steps[0].inputs[1]
     spoiled = {**bundle.weights, name: np.multiply(bundle.weights[name], np.float32(1.02))}
-    with open_for_checks("cpu") as device:
+    with open_device("cpu") as device:
         wrong = replace(bundle, weights=spoiled)
         outcome = verify(wrong, prove_passes(bench.lowered, Scope(seeds=1), silent), device, silent)
     assert not outcome.passed

@@ -23,11 +23,10 @@ from wpk.bench.odd_case import odd_case
 from wpk.bench.odd_shapes import OddShapes, OddVerdict, sibling_of
 from wpk.bench.request import Request
 from wpk.bench.trials import TrialRunner, Way
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
 from wpk.dtypes import DType, Precision
-from wpk.emulator.mode import CHECKING
+from wpk.emulator import CHECKING
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.lowering.program import Operator

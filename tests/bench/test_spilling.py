@@ -17,8 +17,7 @@ from wpk.bench.odd_case import odd_case
 from wpk.bench.odd_shapes import OddShapes
 from wpk.bench.request import Request
 from wpk.bench.trials import TrialRunner
-from wpk.build.cache import KernelCache
-from wpk.build.pool import Compilation, CompilePool
+from wpk.build import Compilation, CompilePool, KernelCache
 from wpk.kernel_source import KernelSource
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.search.store.records import Stage

@@ -14,8 +14,8 @@ from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.trials import TrialRunner, Way
 from wpk.checks.operator_check import OperatorCheck, StepRunner
 from wpk.checks.prepared import Prepared
-from wpk.device.rotation import Region
-from wpk.emulator.mode import CHECKING
+from wpk.device import Region
+from wpk.emulator import CHECKING
 from wpk.execution import BoundCall, Pointer, Work
 from wpk.plan.plan import Step
 from wpk.trial import Regime, Status

@@ -15,7 +15,7 @@ from wpk.checks.in_turn import executes_all
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import Verification, verify
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
 from wpk.plan.memory import MemoryPlan

@@ -19,8 +19,7 @@ from support.faults.graph_passes.kit import KIT
 
 from wpk.dtypes import Precision
 from wpk.errors import VerificationError
-from wpk.graph_passes.catalogue import pass_groups
-from wpk.graph_passes.core.manager import run_passes
+from wpk.graph_passes import pass_groups, run_passes
 from wpk.loading import load_graph
 from wpk.pipeline import optimize
 

@@ -14,7 +14,7 @@ from wpk.checks.scope import Scope, scope_of
 from wpk.checks.testimony import Witness
 from wpk.checks.verification import Verification, verify
 from wpk.checks.witness import ModelReference, WitnessError
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.lowering.flat_graph import FlatGraph
 from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize

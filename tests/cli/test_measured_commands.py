@@ -11,8 +11,7 @@ from support.devices.dummy_gpu import DummyGpu, is_library
 
 from wpk import pipeline
 from wpk.bench.gpu_lease import GpuLease
-from wpk.device.presence import GpuFacts
-from wpk.device.rotation import Region
+from wpk.device import GpuFacts, Region
 from wpk.execution import BoundLaunch, Work
 from wpk.plan.plan import Plan
 from wpk.plan.plan_file import read_plan
@@ -53,7 +52,7 @@ class Gpu:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     """This machine has an H200, as far as the commands can tell."""
     stand_in = Gpu()
-    facts = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", 60 * 2**20)
+    facts = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
     monkeypatch.setattr(measuring, "read_gpu", lambda: facts)
     monkeypatch.setattr(pipeline, "GpuLease", partial(GpuLease, stand_in.open))
     return stand_in

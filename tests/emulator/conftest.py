@@ -8,9 +8,9 @@ import numpy.typing as npt
 import pytest
 from support.faults.planter import Edit, whole
 
+from wpk.emulator import FAST, Mode
 from wpk.emulator.build import compile_unit
 from wpk.emulator.memory import guarded
-from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, Value, launch_kernel
 from wpk.execution import TensorMap
 from wpk.kernel_source import KernelSource

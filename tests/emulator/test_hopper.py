@@ -7,9 +7,8 @@ from support.hopper.catalogue import examples
 from support.hopper.example import Example, run
 from support.hopper.products import gemms
 
-from wpk.build.nvrtc import load_nvrtc
-from wpk.emulator.emulator import Emulator
-from wpk.emulator.mode import CHECKING, FAST, Mode
+from wpk.build import load_nvrtc
+from wpk.emulator import CHECKING, FAST, Emulator, Mode
 from wpk.execution import KernelImage
 from wpk.kernel_source import KernelSource
 

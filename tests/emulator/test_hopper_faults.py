@@ -13,9 +13,7 @@ from support.hopper.catalogue import examples
 from support.hopper.example import Example, run
 from support.hopper.products import gemms, shared_gemms
 
-from wpk.emulator.emulator import Emulator
-from wpk.emulator.errors import EmulatorError
-from wpk.emulator.mode import CHECKING
+from wpk.emulator import CHECKING, Emulator, EmulatorError
 from wpk.execution import KernelImage
 
 SEEDS = 4

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, move, put, whole
 
-from wpk.emulator.errors import EmulatorError
-from wpk.emulator.mode import CHECKING, FAST, Mode
+from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
 
 SHARED_MMA = 3 * (64 * 32 + 32 * 64) * 2
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from support.faults.planter import change, put, together
 
-from wpk.emulator.mode import CHECKING, FAST, Mode
+from wpk.emulator import CHECKING, FAST, Mode
 
 both_modes = pytest.mark.parametrize("mode", [FAST, CHECKING], ids=["fast", "checking"])
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from support.devices.stream_device import Accountant
 
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.engine import Engine, random_inputs
 from wpk.plan.plan_file import read_plan
 
 

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from support.networks.branching import Shuffled, write_branching
 
 import wpk.plan.order
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import Emulator
+from wpk.engine import Engine, random_inputs
 from wpk.lowering.program import Value
 from wpk.pipeline import optimize
 from wpk.plan.binding import order_of, pieces

@@ -10,9 +10,8 @@ from support.plans.candidates import kernel
 
 import wpk
 from wpk.dtypes import DType
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine, load
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import Emulator
+from wpk.engine import Engine, load, random_inputs
 from wpk.errors import EngineError, PlanError
 from wpk.execution import BoundLaunch
 from wpk.plan.plan_file import read_plan

@@ -10,7 +10,7 @@ import pytest
 from support.devices.device_arrays import Interface, x_of, y_of
 from support.devices.stream_device import Streams
 
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.errors import EngineError
 from wpk.plan.plan_file import read_plan
 

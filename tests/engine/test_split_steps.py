@@ -11,9 +11,8 @@ from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import Verification, verify
 from wpk.dims import evaluate
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import Emulator
+from wpk.engine import Engine, random_inputs
 from wpk.errors import PlanError
 from wpk.execution import BoundLaunch, Work
 from wpk.launch import CounterArgument

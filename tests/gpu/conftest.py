@@ -16,11 +16,9 @@ from support.networks import handwritten
 import wpk
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.implementation import generated
-from wpk.build.cache import KernelCache
-from wpk.build.nvrtc import load_nvrtc
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool, KernelCache, load_nvrtc
 from wpk.candidate import Candidate
-from wpk.device.cuda import CudaDevice
+from wpk.device import CudaDevice
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.execution import Device, KernelImage

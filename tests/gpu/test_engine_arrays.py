@@ -20,10 +20,8 @@ from subjects import exported
 
 import wpk
 from wpk.cli.main import main
-from wpk.device.cuda import CudaDevice
-from wpk.device.facts import differences
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.device import CudaDevice, differences
+from wpk.engine import Engine, random_inputs
 from wpk.errors import EngineError
 from wpk.plan.plan_file import read_plan
 from wpk.targets.registry import find_target
@@ -239,13 +237,13 @@ def test_closing_in_any_order_is_safe(plan: Path) -> None:
         import numpy as np
 
         import wpk
-        from wpk.engine.engine import Engine
+        from wpk.engine import Engine
         from wpk.plan.plan_file import read_plan
-        from wpk.libraries.gpu import GpuDevice
+        from wpk.backends import open_gpu
 
         bundle = read_plan(Path({str(plan)!r}))
         x = np.ones((3, 64), np.float32)
-        device = GpuDevice()
+        device = open_gpu()
         first, second = Engine(bundle, device), Engine(bundle, device)
         kept = first.run(first.upload({{"x": x}}))["y"]
         second.run({{"x": x}})

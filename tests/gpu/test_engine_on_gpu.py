@@ -15,15 +15,10 @@ from subjects import exported
 
 from wpk.checks.operator_check import StepRunner
 from wpk.cli.main import main
-from wpk.device.cuda import CudaDevice
-from wpk.device.measure import measure
-from wpk.device.rotation import Region
-from wpk.device.timing import Patience
+from wpk.device import CudaDevice, Patience, Region, measure
 from wpk.dtypes import Precision
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.engine import Engine, random_inputs, time_engine
 from wpk.engine.placement import footprint
-from wpk.engine.times import time_engine
 from wpk.plan.plan_file import read_plan
 from wpk.plan.tensors import tensors_of
 from wpk.trial import Regime

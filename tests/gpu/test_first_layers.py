@@ -12,13 +12,14 @@ import pytest
 from subjects.problems import channels_last
 from support.problems.first_layers import CASES, first_layer
 
-from wpk.build.nvrtc import load_nvrtc
-from wpk.device.cuda import CudaDevice
+from wpk.build import load_nvrtc
+from wpk.device import CudaDevice
 from wpk.dtypes import DType, Precision
 from wpk.execution import BoundLaunch, KernelImage
 from wpk.expression import Acc, Operand, apply
+from wpk.libraries import random_case
 from wpk.libraries.execution import Operands
-from wpk.libraries.reference import Case, random_case, worst_error
+from wpk.libraries.reference import Case, worst_error
 from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings

@@ -11,8 +11,8 @@ from support.hopper.catalogue import examples
 from support.hopper.example import Array, Example, run
 from support.hopper.on_gpu import OtherProcess
 
-from wpk.device.cuda import CudaDevice
-from wpk.emulator.emulator import Emulator
+from wpk.device import CudaDevice
+from wpk.emulator import Emulator
 from wpk.execution import KernelImage
 
 REPETITIONS = 20

@@ -15,7 +15,7 @@ from support.networks import handwritten
 
 from wpk.cli.main import main
 from wpk.dtypes import DType, Precision
-from wpk.emulator.child import EmulatorProcess
+from wpk.emulator import EmulatorProcess
 from wpk.execution import Device
 
 SCHEDULES = 4

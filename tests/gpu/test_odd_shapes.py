@@ -18,8 +18,7 @@ from support.problems import attentions
 from wpk.bench.compile_ahead import CompileAhead, KernelOrder
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.odd_shapes import OddShapes
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
 from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model

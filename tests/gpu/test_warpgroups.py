@@ -13,9 +13,9 @@ from support.launches.warpgroup_steps import Step, Tile, operands, operands_of, 
 from support.numbers.fp32_operands import OPERANDS, OWN, activations, errors, fused_chain, leaning
 from support.problems.warpgroup_layers import limited
 
-from wpk.device.cuda import CudaDevice
+from wpk.device import CudaDevice
 from wpk.dtypes import DType, Precision
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.execution import BoundLaunch
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.conv_halo import HaloSchedule

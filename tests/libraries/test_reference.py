@@ -16,7 +16,8 @@ from support.problems.attentions import attention
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
-from wpk.libraries.reference import random_case, worst_error
+from wpk.libraries import random_case
+from wpk.libraries.reference import worst_error
 from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Normalisation, Tensor
 from wpk.problems.normalisation import NormKind
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.plans.candidates import kernel
 
-from wpk.build.resources import KernelResources
+from wpk.build import KernelResources
 from wpk.dtypes import DType, Precision
 from wpk.expression import Operand, apply
 from wpk.extent import Extent

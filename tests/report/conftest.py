@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 
-from wpk.build.resources import KernelResources
+from wpk.build import KernelResources
 from wpk.dtypes import Precision, from_numpy
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.lowering.program import NodeRecord, Operator, Program

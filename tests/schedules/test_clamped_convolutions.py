@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from subjects.problems import channels_last, convolution
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dtypes import DType, Precision
 from wpk.problems import ClampedConvolution, Convolution, Tensor
 from wpk.schedules.conv_mma import ConvMmaTemplate

@@ -13,10 +13,9 @@ from support.machine_code.disassembly import listing
 from support.machine_code.products_in_flight import products_from_registers, touched_in_flight
 from support.problems.warpgroup_layers import convolution
 
-from wpk.build.compiled import CompiledKernel
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import CompiledKernel, load_nvrtc
 from wpk.dtypes import DType, Precision
-from wpk.emulator.errors import EmulatorError
+from wpk.emulator import EmulatorError
 from wpk.problems import Convolution, Epilogue
 from wpk.schedules.conv_halo import ConvHaloTemplate, HaloSchedule
 from wpk.targets.registry import find_target

@@ -11,9 +11,10 @@ from subjects.problems import convolution
 from support.faults.planter import Fault, change, drop, plant
 from support.machine_code.disassembly import listing
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
-from wpk.emulator.errors import EmulatorError
+from wpk.emulator import EmulatorError
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.performance.bound import bound

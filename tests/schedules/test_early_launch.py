@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from support.faults.planter import Fault, change, drop, move, plant, put
 from support.launches.early_kernels import CASES, Case, operands, schedule
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
-from wpk.emulator.errors import EmulatorError
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
+from wpk.emulator import EmulatorError
 from wpk.expression import Scalar
 from wpk.launch import EARLY_LAUNCH
 from wpk.problems import Elementwise

@@ -10,8 +10,8 @@ import pytest
 from subjects.problems import channels_last
 from support.problems import network_layers
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
-from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.build import count_tensor_core_instructions, load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.performance.rates import StepRates

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from subjects import problems
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, apply
 from wpk.extent import Extent

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from subjects.problems import convolution
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dims import evaluate
 from wpk.dtypes import DType
 from wpk.expression import Acc, Operand, Scalar, apply

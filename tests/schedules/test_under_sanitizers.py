@@ -27,10 +27,8 @@ from support.networks.one_operator import (
     TURNED,
 )
 
-from wpk.emulator.child import EmulatorProcess
-from wpk.emulator.mode import SANITIZED
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import SANITIZED, EmulatorProcess
+from wpk.engine import Engine, random_inputs
 from wpk.pipeline import optimize
 from wpk.plan.plan_file import read_plan
 from wpk.schedules.registry import TEMPLATE_OF

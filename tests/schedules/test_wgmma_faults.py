@@ -9,7 +9,7 @@ from subjects.problems import channels_last, convolution
 from support.faults.planter import Fault, before, behind, change, drop, move, plant, put, whole
 
 from wpk.dtypes import DType, Precision
-from wpk.emulator.errors import EmulatorError
+from wpk.emulator import EmulatorError
 from wpk.problems import Convolution
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
 from wpk.schedules.wgmma.tiles import WgmmaSchedule

@@ -20,7 +20,7 @@ from support.problems.warpgroup_layers import (
     matmul,
 )
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent

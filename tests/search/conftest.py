@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 from subjects.problems import matmul
 
-from wpk.build.compiled import CompiledKernel
-from wpk.build.pool import Compilation
-from wpk.build.resources import KernelResources
+from wpk.build import Compilation, CompiledKernel, KernelResources
 from wpk.dtypes import Precision
 from wpk.errors import CompileError
 from wpk.kernel_source import KernelSource

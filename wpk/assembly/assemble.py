@@ -8,9 +8,7 @@ from hashlib import sha256
 from wpk.assembly.implementation import Implementation
 from wpk.assembly.ports import input_ports, output_ports
 from wpk.assembly.weight_store import WeightStore
-from wpk.build.compiled import CompiledKernel
-from wpk.build.nvrtc import compiler_here
-from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.build import CompiledKernel, compiler_here, count_tensor_core_instructions
 from wpk.dtypes import Precision
 from wpk.kernel_source import KernelSource
 from wpk.lowering.program import Operator, Program

@@ -5,8 +5,7 @@ from dataclasses import fields
 
 from wpk.assembly.implementation import Implementation, by_library, generated
 from wpk.assembly.lock import Lock, LockStep, plan_digest
-from wpk.build.compiled import CompiledKernel
-from wpk.build.nvrtc import compiler_here
+from wpk.build import CompiledKernel, compiler_here
 from wpk.candidate import Kind
 from wpk.errors import EngineError
 from wpk.lowering.program import Program

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from wpk.candidate import Candidate
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
-from wpk.libraries.constant_layouts import lay_out
-from wpk.libraries.offer import constant_layout
+from wpk.libraries import constant_layout, lay_out
 from wpk.problems import Problem
 from wpk.schedules.packings import pack
 from wpk.search.models.static_search import Finalist

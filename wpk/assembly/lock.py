@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wpk.assembly.evidence import EvidenceBook
-from wpk.build.nvrtc import compiler_here
+from wpk.build import compiler_here
 from wpk.candidate import Candidate
 from wpk.codec import FieldError, decode, encode
 from wpk.dtypes import Precision

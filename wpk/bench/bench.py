@@ -8,7 +8,7 @@ from wpk.bench.compile_ahead import CompileAhead, Delivery, KernelOrder
 from wpk.bench.odd_shapes import OddShapes, OddVerdict
 from wpk.bench.request import Request
 from wpk.bench.trials import TrialRunner, Way
-from wpk.build.compiled import CompiledKernel
+from wpk.build import CompiledKernel
 from wpk.candidate import GENERATED
 from wpk.search.models.static_search import KernelChoice, Shortlists, choose_spilling, spill_words
 from wpk.search.store.records import Stage

@@ -10,7 +10,7 @@ from wpk.assembly.implementation import Implementation
 from wpk.assembly.weight_store import WeightStore
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import GraphReference, Reference
-from wpk.engine.inputs import random_inputs
+from wpk.engine import random_inputs
 from wpk.lowering.model import LoweredModel
 from wpk.lowering.program import Operator, Program
 from wpk.plan.plan import Plan, Step

@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
-from wpk.build.pool import Compilation
+from wpk.build import Compilation
 from wpk.candidate import Candidate
 from wpk.kernel_source import KernelSource
 from wpk.problems import Problem

@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from typing import Self
 
-from wpk.libraries.process import TrialProcess
+from wpk.backends import GpuProcess
 
-OpenGpu = Callable[[], TrialProcess]
+OpenGpu = Callable[[], GpuProcess]
 
 
 class GpuLease:
     """Starts the process when it is first needed; tuning, comparing and checking share it."""
 
-    def __init__(self, open_gpu: OpenGpu = TrialProcess) -> None:
+    def __init__(self, open_gpu: OpenGpu = GpuProcess) -> None:
         """Take what starts a process."""
         self._open = open_gpu
-        self._gpu: TrialProcess | None = None
+        self._gpu: GpuProcess | None = None
 
     def __enter__(self) -> Self:
         """Nothing starts yet."""
@@ -24,7 +24,7 @@ class GpuLease:
         """End the process."""
         self.drop()
 
-    def process(self) -> TrialProcess:
+    def process(self) -> GpuProcess:
         """One that is alive, with all that was loaded into it unless it is a new one.
 
         Raises:

@@ -3,7 +3,7 @@
 from math import prod
 
 from wpk.bench.cases import first_operators
-from wpk.emulator.free_memory import free_bytes
+from wpk.emulator import free_bytes
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
 

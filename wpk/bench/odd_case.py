@@ -5,7 +5,7 @@ import numpy as np
 from wpk.bench.cases import Case
 from wpk.checks.operator_reference import Reference
 from wpk.extent import Extent
-from wpk.libraries.reference import Known, random_case
+from wpk.libraries import Known, random_case
 from wpk.lowering.program import Buffer, Operator, Program, Value
 from wpk.plan.footprint import Access, accesses
 

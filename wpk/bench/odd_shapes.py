@@ -9,7 +9,7 @@ from wpk.bench.compile_ahead import CompileAhead, Delivery, KernelOrder
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.odd_case import odd_case
 from wpk.bench.trials import TrialRunner, Way
-from wpk.libraries.reference import why_unknown
+from wpk.libraries import why_unknown
 from wpk.problems.odd_shape import odd_shapes
 from wpk.problems.words import problem_words
 from wpk.schedules.registry import TEMPLATE_OF

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
+from wpk.backends import GpuProcess
 from wpk.bench.gpu_lease import GpuLease
 from wpk.errors import LaunchError
-from wpk.libraries.offer import CUDNN, LibraryOffer
-from wpk.libraries.process import TrialProcess
+from wpk.libraries import CUDNN, LibraryOffer
 from wpk.problems import Problem
 
 
@@ -51,7 +51,7 @@ class Offers:
         return answers
 
 
-def _offer(gpu: TrialProcess, problem: Problem) -> LibraryOffer:
+def _offer(gpu: GpuProcess, problem: Problem) -> LibraryOffer:
     """The answer; nothing, and why, where the library takes the process with it or never answers."""
     try:
         return gpu.offer(problem)

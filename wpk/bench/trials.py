@@ -5,18 +5,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from wpk.assembly.implementation import Implementation, by_library
+from wpk.backends import GpuProcess
 from wpk.bench.cases import Case
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.prepared_cases import PreparedCases
-from wpk.build.compiled import CompiledKernel
+from wpk.build import CompiledKernel
 from wpk.candidate import Candidate
 from wpk.checks.operator_check import StepRunner
-from wpk.device.errors import GpuTimeoutError, TrampledError
-from wpk.device.rotation import Region
-from wpk.device.timing import Patience
+from wpk.device import GpuTimeoutError, Patience, Region, TrampledError
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import KernelImage, LibraryImage
-from wpk.libraries.process import TrialProcess
 from wpk.problems import Problem
 from wpk.trial import Regime, Status, Trial
 
@@ -107,7 +105,7 @@ class TrialRunner:
             EngineError: The GPU cannot be used at all.
         """
 
-        def load(gpu: TrialProcess) -> Implementation:
+        def load(gpu: GpuProcess) -> Implementation:
             for source in implementation.sources:
                 cubin = kernels[source.digest].cubin
                 gpu.load(KernelImage(source.digest, source, cubin))
@@ -123,7 +121,7 @@ class TrialRunner:
             EngineError: The GPU cannot be used at all.
         """
 
-        def load(gpu: TrialProcess) -> Implementation:
+        def load(gpu: GpuProcess) -> Implementation:
             try:
                 return _prepared(gpu, problem, candidate)
             except EngineError as error:
@@ -132,7 +130,7 @@ class TrialRunner:
         return self._guarded(_Subject(problem, candidate, frozenset()), load, way)
 
     def _guarded(
-        self, asked: _Subject, load: Callable[[TrialProcess], Implementation], way: Way
+        self, asked: _Subject, load: Callable[[GpuProcess], Implementation], way: Way
     ) -> Trial:
         candidate = asked.candidate
         try:
@@ -156,7 +154,7 @@ class TrialRunner:
         return [] if asked in self._right else [case, self._others[asked.problem]]
 
     def _checked_and_timed(
-        self, gpu: TrialProcess, asked: _Subject, implementation: Implementation, way: Way
+        self, gpu: GpuProcess, asked: _Subject, implementation: Implementation, way: Way
     ) -> Trial:
         case, candidate = self._cases[asked.problem], asked.candidate
         step, tensors = case.step(implementation)
@@ -179,7 +177,7 @@ class TrialRunner:
         return Trial(candidate, Status.OK, timing.seconds)
 
 
-def _prepared(gpu: TrialProcess, problem: Problem, candidate: Candidate) -> Implementation:
+def _prepared(gpu: GpuProcess, problem: Problem, candidate: Candidate) -> Implementation:
     maker = candidate.maker
     image = LibraryImage(maker.name, maker.version, problem, candidate.configuration)
     return by_library(problem, candidate, gpu.prepare(image))

@@ -14,8 +14,7 @@ from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_check import StepRunner
 from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.checks.scope import Sample
-from wpk.engine.engine import Engine
-from wpk.engine.placement import from_memory
+from wpk.engine import Engine, from_memory
 from wpk.errors import LaunchError
 from wpk.plan.binding import library_images
 from wpk.plan.plan import Check, Outcome, PlanBundle, Step

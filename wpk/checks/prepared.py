@@ -14,7 +14,7 @@ from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import Reference
 from wpk.checks.region import Region
 from wpk.dims import evaluate
-from wpk.engine.placement import view
+from wpk.engine import view
 from wpk.execution import Bytes
 from wpk.plan.footprint import accesses
 from wpk.plan.plan import Step

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wpk.checks.float64_nodes import Array
-from wpk.engine.inputs import TakesInputs, bind_inputs, random_inputs, require_values
+from wpk.engine import TakesInputs, bind_inputs, random_inputs, require_values
 from wpk.errors import EngineError
 from wpk.plan.plan import CheckMode, Port
 

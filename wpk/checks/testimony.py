@@ -11,7 +11,7 @@ from wpk.checks.float64_nodes import Array
 from wpk.checks.scope import Round
 from wpk.checks.unmoved import INPUTS, moved_with_other_weights, moving_tensors, unmoved_outputs
 from wpk.checks.witness import ModelReference, WitnessError
-from wpk.engine.inputs import random_inputs
+from wpk.engine import random_inputs
 from wpk.lowering.flat_graph import FlatGraph
 from wpk.plan.plan import Plan
 

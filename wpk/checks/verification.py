@@ -15,7 +15,7 @@ from wpk.checks.pass_proof import PassProof
 from wpk.checks.scope import Round, Tolerance, require_inputs
 from wpk.checks.testimony import Testimony, Witness
 from wpk.checks.witness import WitnessError, import_onnxruntime
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.errors import VerificationError
 from wpk.execution import Device
 from wpk.lowering.program import Program

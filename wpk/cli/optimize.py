@@ -171,7 +171,7 @@ def _rebuilt(arguments: argparse.Namespace, progress: "Progress") -> "PlanBundle
 
 
 def _given(arguments: argparse.Namespace) -> "list[Mapping[str, NDArray[np.generic]]]":
-    from wpk.engine.arrays_file import read_arrays
+    from wpk.engine import read_arrays
 
     return [read_arrays(path) for path in arguments.inputs]
 

@@ -9,12 +9,10 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.arrays import lies_on_gpu
-from wpk.device.facts import executes
-from wpk.device.streams import StreamDevice
-from wpk.emulator.child import EmulatorProcess
+from wpk.backends import open_device
+from wpk.device import StreamDevice, executes, lies_on_gpu
+from wpk.emulator import EmulatorProcess
 from wpk.engine.bindings import Binding, Bindings
-from wpk.engine.devices import open_device, patience
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.gpu_runs import GpuRuns
 from wpk.engine.inputs import all_dims, bind_inputs, require_mapping
@@ -173,7 +171,7 @@ class Engine:
         arrays, dims = bind_inputs(self.plan.inputs, inputs)
         bound = self._bindings.at(dims)
         if self._process is not None:
-            self._process.patience = patience(self.plan, dims)
+            self._process.patience = _patience(self.plan, dims)
         self._wait()  # runs on other streams use the same memory
         for port in self.plan.inputs:
             value = self.plan.values[port.name]
@@ -266,6 +264,11 @@ class Engine:
         self._weights[name] = address = self.device.allocate(size)
         self._weight_bytes += size
         self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
+
+
+def _patience(plan: Plan, dims: Mapping[str, int]) -> float:
+    """How many times longer than at the tuned sizes a kernel may take."""
+    return max((dims[name] / tuned for name, tuned in plan.free.items()), default=1.0)
 
 
 def _lies_on_gpu(array: object) -> bool:

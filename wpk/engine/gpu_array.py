@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.arrays import ForeignArray
-from wpk.device.dlpack import CUDA, make_capsule
-from wpk.device.streams import LEGACY_STREAM, Mark, StreamDevice, interface_handle
+from wpk.device import (
+    CUDA,
+    LEGACY_STREAM,
+    ForeignArray,
+    Mark,
+    StreamDevice,
+    interface_handle,
+    make_capsule,
+)
 from wpk.dtypes import DType
 from wpk.errors import EngineError, LaunchError
 

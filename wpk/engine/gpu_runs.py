@@ -11,12 +11,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.arrays import ForeignArray, read_array
-from wpk.device.streams import (
+from wpk.device import (
     LEGACY_STREAM,
+    ForeignArray,
     Mark,
     StreamDevice,
     StreamReplay,
+    read_array,
     stream_handle,
 )
 from wpk.dims import evaluate

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wpk.dims import evaluate
 from wpk.dtypes import DType
-from wpk.emulator.free_memory import free_bytes
+from wpk.emulator import free_bytes
 from wpk.errors import EngineError
 from wpk.plan.plan import Port
 

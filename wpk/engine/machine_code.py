@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
-from wpk.build.cache import KernelCache
-from wpk.build.nvrtc import compiler_here
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool, KernelCache, compiler_here
 from wpk.engine.regenerate import regenerate
 from wpk.errors import CompileError, EngineError, VerificationError
 from wpk.kernel_source import KernelSource

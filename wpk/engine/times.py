@@ -3,9 +3,7 @@
 import time
 from dataclasses import dataclass
 
-from wpk.device.cuda import CudaDevice
-from wpk.device.measure import warm
-from wpk.device.timing import Patience, Subject, Timing, time_side_by_side
+from wpk.device import CudaDevice, Patience, Subject, Timing, time_side_by_side, warm
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.engine.memory_use import MemoryUse

@@ -4,7 +4,7 @@ import os
 import threading
 from contextlib import AbstractContextManager, nullcontext
 
-from wpk.device.streams import StreamDevice
+from wpk.device import StreamDevice
 from wpk.errors import EngineError
 
 

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from wpk.candidate import Configuration
-from wpk.device.cuda import CudaDevice
-from wpk.device.graph import bindings
-from wpk.device.streams import LEGACY_STREAM
+from wpk.device import LEGACY_STREAM, CudaDevice, bindings
 from wpk.errors import EngineError, LaunchError
 from wpk.libraries.cudnn_description import AttentionNode, Description
 from wpk.libraries.cudnn_graph import build_graph, tensor_ids

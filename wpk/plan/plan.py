@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.build.resources import KernelResources
+from wpk.build import KernelResources
 from wpk.candidate import Candidate, Kind
 from wpk.dims import DimExpr
 from wpk.dtypes import DType, Precision

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from wpk.performance.occupancy import resident_blocks
 from wpk.performance.tables import input_extent
 from wpk.performance.work import Columns, Floats, Work
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn

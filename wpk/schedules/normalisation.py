@@ -9,7 +9,8 @@ import numpy as np
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.normalisation import Normalisation, NormKind
+from wpk.problems import Normalisation
+from wpk.problems.normalisation import NormKind
 from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, Work
-from wpk.problems.movement import Pad, PadMode
+from wpk.problems import Pad
+from wpk.problems.movement import PadMode
 from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access

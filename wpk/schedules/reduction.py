@@ -9,7 +9,7 @@ import numpy as np
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.reduction import Reduction
+from wpk.problems import Reduction
 from wpk.schedules.early import early_axis, early_constraint, launch_attributes
 from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 import wpk
-from wpk.engine.inputs import random_inputs
+from wpk.engine import random_inputs
 from wpk.plan.plan import PlanBundle
 from wpk.plan.plan_file import read_plan
 

@@ -28,9 +28,8 @@ from wpk.assembly.lock import write_lock
 from wpk.cli.main import _failed
 from wpk.cli.main import main as command
 from wpk.codec import encode
-from wpk.emulator.child import EmulatorProcess
-from wpk.emulator.mode import SANITIZED
-from wpk.engine.engine import Engine
+from wpk.emulator import SANITIZED, EmulatorProcess
+from wpk.engine import Engine
 from wpk.errors import LaunchError, VerificationError, WpkError
 from wpk.pipeline import preview, rebuild
 from wpk.plan.plan import Plan

@@ -15,7 +15,7 @@ import wpk
 from fuzzing.graphs import Case
 from fuzzing.oracle import Finding, Reference, Verdict
 from fuzzing.warm import Warm
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.errors import GraphError, ScheduleError, VerificationError, WpkError
 from wpk.plan.plan import Outcome as CheckOutcome
 from wpk.plan.plan import Plan, PlanBundle

@@ -2,8 +2,8 @@
 
 import pytest
 
+from wpk.graph_passes import run_passes
 from wpk.graph_passes.clean.attention_parts import AttentionParts
-from wpk.graph_passes.core.manager import run_passes
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 
 H = '<ir_version: 10, opset_import: ["" : 23]>'

@@ -4,10 +4,11 @@ import onnx_graphsurgeon as gs
 import pytest
 
 from wpk.errors import GraphError
+from wpk.graph_passes import run_passes
 from wpk.graph_passes.catalogue import simplifying_passes
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.core import GraphPass, PassResult
-from wpk.graph_passes.core.manager import MAX_ROUNDS, run_passes
+from wpk.graph_passes.core.manager import MAX_ROUNDS
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 
 TURNS = """

@@ -4,7 +4,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 import pytest
 
-from wpk.graph_passes.core.shapes import infer_shapes
+from wpk.graph_passes import infer_shapes
 
 FREE = """
 <ir_version: 8, opset_import: ["" : 17]>

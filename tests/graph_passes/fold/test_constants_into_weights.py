@@ -2,7 +2,7 @@
 
 import pytest
 
-from wpk.graph_passes.core.manager import run_passes
+from wpk.graph_passes import run_passes
 from wpk.graph_passes.fold.constants_into_weights import (
     ConstantsBeforeWeights,
     ConstantsIntoWeights,

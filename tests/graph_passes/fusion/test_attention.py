@@ -2,7 +2,7 @@
 
 import pytest
 
-from wpk.graph_passes.core.functions import called
+from wpk.graph_passes import called
 from wpk.graph_passes.fusion.attention import MAX_HEAD
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 

@@ -9,10 +9,9 @@ import pytest
 from subjects import exported
 
 from wpk.dtypes import Precision
-from wpk.graph_passes.catalogue import pass_groups
+from wpk.graph_passes import pass_groups, run_passes
 from wpk.graph_passes.core.functions import calls
 from wpk.graph_passes.core.kinds import ANCHORS, VIEWS, WITH_PROLOGUE, is_elementwise
-from wpk.graph_passes.core.manager import run_passes
 from wpk.graph_passes.fusion.attention import NAME as ATTENTION
 
 # Launches that issue numbers allow; a bare Reshape, Flatten or Split is no launch.

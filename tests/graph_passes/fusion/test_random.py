@@ -10,10 +10,8 @@ import onnx_graphsurgeon as gs
 import pytest
 
 from wpk.dtypes import Precision
-from wpk.graph_passes.catalogue import pass_groups
+from wpk.graph_passes import infer_shapes, pass_groups, run_passes
 from wpk.graph_passes.core.functions import calls
-from wpk.graph_passes.core.manager import run_passes
-from wpk.graph_passes.core.shapes import infer_shapes
 
 UNIT_ROUNDOFF = 2.0**-24
 NODES = 18

@@ -4,8 +4,8 @@ import numpy as np
 import onnx_graphsurgeon as gs
 import pytest
 
+from wpk.graph_passes import called
 from wpk.graph_passes.core import GraphPass, PassResult
-from wpk.graph_passes.core.functions import called
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.shortest_views import fold_views

@@ -2,8 +2,8 @@
 
 import pytest
 
+from wpk.graph_passes import run_passes
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
-from wpk.graph_passes.core.manager import run_passes
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 

@@ -3,8 +3,7 @@
 import onnx_graphsurgeon as gs
 import pytest
 
-from wpk.graph_passes.core.functions import called
-from wpk.graph_passes.core.manager import run_passes
+from wpk.graph_passes import called, run_passes
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.fusion.hoist import HoistOverViews
 from wpk.graph_passes.fusion.split import SplitBeforeViews

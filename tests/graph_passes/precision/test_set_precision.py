@@ -11,8 +11,7 @@ from onnx.reference import ReferenceEvaluator
 
 from wpk.dtypes import DType, Precision
 from wpk.errors import GraphError
-from wpk.graph_passes.core.functions import called
-from wpk.graph_passes.core.manager import run_passes
+from wpk.graph_passes import called, run_passes
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.precision.set_precision import BF16_OPSET, SetPrecision

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from wpk.device import GpuFacts
 from wpk.device.facts import DeviceFacts
-from wpk.device.presence import GpuFacts
 from wpk.errors import EngineError, TargetError, WpkError
 from wpk.options import SearchOptions
 from wpk.search.loop import measuring
@@ -17,7 +17,7 @@ from wpk.search.loop.budget import EFFORTS, Budget
 from wpk.search.loop.measuring import plan_tuning, target_here
 from wpk.targets.registry import find_target
 
-H200 = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", 60 << 20)
+H200 = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
 STORE = Path("trials.sqlite")
 
 
@@ -79,7 +79,7 @@ def test_refuses_what_it_cannot_understand(
 def test_the_target_here_is_the_one_of_that_name(here: Callable[..., None]) -> None:
     here(H200)
     assert target_here() == find_target("h200")
-    here(GpuFacts("NVIDIA H100 80GB HBM3 (sm_90)", (9, 0), "13.0", 50 << 20))
+    here(GpuFacts("NVIDIA H100 80GB HBM3 (sm_90)", (9, 0), "13.0"))
     assert target_here() == find_target("h100")
     here(None)
     with pytest.raises(TargetError, match="the GPU of this machine, and there is none"):

@@ -16,10 +16,8 @@ from wpk.assembly.evidence import EvidenceBook, with_evidence
 from wpk.bench.cases import Case, Cases
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
-from wpk.device.presence import GpuFacts
-from wpk.device.rotation import Region
+from wpk.build import CompilePool, KernelCache
+from wpk.device import GpuFacts, Region
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.execution import BoundLaunch, Work
@@ -87,7 +85,7 @@ class Bench:
         return with_evidence(bundle, EvidenceBook(evidence_of(bundle.plan, choices)))
 
     def tune(self, tell: Progress = silent, **changes: object) -> tuple[Choices, PlanBundle]:
-        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", TARGET.l2_bytes)
+        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
         tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
         measured.clear()
         problems = [step.operator.problem for step in self.static.plan.steps]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wpk.device.presence import GpuFacts
+from wpk.device import GpuFacts
 from wpk.errors import EngineError
 from wpk.options import BuildOptions, SearchOptions
 from wpk.search.loop import runs

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from wpk.build.resources import KernelResources
+from wpk.build import KernelResources
 from wpk.errors import ScheduleError
 from wpk.problems import Matmul
 from wpk.progress import silent

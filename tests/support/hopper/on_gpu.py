@@ -9,8 +9,8 @@ from multiprocessing import get_context
 from support.faults.planter import Edit, whole
 from support.hopper.catalogue import examples
 from support.hopper.example import Array, run
-from wpk.build.nvrtc import load_nvrtc
-from wpk.device.cuda import CudaDevice
+from wpk.build import load_nvrtc
+from wpk.device import CudaDevice
 from wpk.errors import WpkError
 from wpk.execution import KernelImage
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from support.faults.planter import drop
-from wpk.build.nvrtc import load_nvrtc
-from wpk.device.rotation import Region, moved
+from wpk.build import load_nvrtc
+from wpk.device import Region
+from wpk.device.rotation import moved
 from wpk.execution import BoundArgument, BoundLaunch, Device, KernelImage, Pointer, TensorMap
 from wpk.kernel_source import KernelSource
 from wpk.launch import EARLY_LAUNCH, Im2col

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from subjects.problems import matmul
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dims import evaluate
 from wpk.dtypes import Precision
 from wpk.execution import BoundLaunch, Device, KernelImage, Pointer

@@ -14,7 +14,7 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
-from wpk.libraries.offer import constant_layout, constant_shape, constant_tensor
+from wpk.libraries import constant_layout, constant_shape, constant_tensor
 from wpk.plan.checks.launches import check_extensions
 from wpk.plan.codec import wrong
 from wpk.plan.fields import MAX_BYTES, MAX_SIZE, within

@@ -8,7 +8,7 @@ from wpk.dtypes import Precision
 from wpk.extent import Extent
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
-from wpk.problems.matmul import Matmul
+from wpk.problems import Matmul
 from wpk.schedules import packings
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import words

@@ -20,11 +20,11 @@ from support.faults.graph_passes.kit import KIT
 from support.plans.quick_search import compile_one
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.origin import provenance
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
-from wpk.emulator.child import EmulatorProcess
+from wpk.emulator import EmulatorProcess
 from wpk.lowering.model import lower_model
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
