@@ -125,7 +125,7 @@ def _settle(
     *,
     last: bool,
 ) -> Choice | None:
-    """The choice, None to compile more; with nothing more to compile a spilling kernel will do."""
+    """Return the choice, or None to compile more; a spilling kernel will do when nothing is left to compile."""
     choice = choose(prepared, finalists, compiled)
     if choice is None and last:
         choice = choose_spilling(prepared, finalists, compiled)

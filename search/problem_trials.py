@@ -44,40 +44,40 @@ class ProblemTrials:
         }
 
     def requests(self, names: Iterable[Name], stage: Stage = Stage.SEARCH) -> list[Request]:
-        """What the bench is asked, to measure these."""
+        """Return what the bench is asked in order to measure these."""
         return [
             Request(self._problem, template, self._keys[template].version, schedule, stage)
             for template, schedule in names
         ]
 
     def runs(self, name: Name) -> bool:
-        """Whether one that is known never failed."""
+        """Tell whether a known schedule or implementation never failed."""
         return self.known[name].trial.status is Status.OK
 
     def searched(self, name: Name) -> Tried:
-        """One that is known, as the search measured it."""
+        """Return a known schedule or implementation as the search measured it."""
         return self._tried(name, self.known[name].trial)
 
     def final(self, name: Name) -> Tried:
-        """One that is known, as it was compared with others, or as the search measured it."""
+        """Return a known one as it was compared with others, or else as the search measured it."""
         known = self.known[name]
         return self._tried(name, known.final or known.trial)
 
     def search(self, name: Name, searcher: str = "") -> Trial:
-        """Try one that is not known, proposed by a searcher."""
+        """Try a schedule or implementation that is not known yet, proposed by a searcher."""
         (trial,) = self._measured([name], Stage.SEARCH, searcher)
         self.known[name] = Known(trial, searcher=searcher)
         self.fresh += 1
         return trial
 
     def are_compared(self, finalists: Sequence[Name]) -> bool:
-        """Whether one run has compared all of them, as many times as this effort asks."""
+        """Tell whether one run has compared all of them as many times as this effort asks."""
         known = [self.known[name] for name in finalists]
         enough = all(each.final_rounds >= self._session.effort.rounds for each in known)
         return enough and len({each.final_run for each in known}) == 1
 
     def compare(self, finalists: Sequence[Name]) -> None:
-        """Measure the finalists in rounds, each beginning with another one: no place is favoured."""
+        """Measure the finalists in rounds, each of which begins with another one, so that no place is favoured."""
         rounds = self._session.effort.rounds
         seconds: dict[Name, tuple[float, ...]] = dict.fromkeys(finalists, ())
         for first in range(rounds):
@@ -97,7 +97,7 @@ class ProblemTrials:
                 )
 
     def elsewhere(self, best: Tried) -> Tried:
-        """What the other regime makes of one that ran; measured unless the store knows."""
+        """Return the trial of one that ran in the other regime of the caches; measure it unless the store knows."""
         session, key = self._session, self._keys[best.template]
         other = Regime.COLD if session.regime is Regime.WARM else Regime.WARM
         for known in look_up(session.store, key, other).known:
@@ -110,7 +110,7 @@ class ProblemTrials:
         return replace(best, trial=trial)
 
     def _measured(self, names: Sequence[Name], stage: Stage, searcher: str = "") -> Iterator[Trial]:
-        """Measure, and store every trial as it comes; the searcher proposed what is not known."""
+        """Measure, and store every trial as it comes, with the name of the searcher that proposed it."""
         session = self._session
         trials = session.bench.measure(self.requests(names, stage))
         for name, trial in zip(names, trials, strict=True):

@@ -16,7 +16,7 @@ class Scored:
         template: Name of its template.
         schedule: The schedule.
         score: Extended PUL with its bank conflicts counted, between 0 and 1.
-        pul: The paper's PUL, likewise.
+        pul: The PUL of the paper, between 0 and 1.
         shared: What its shared memory loads cost: COEF_bc and passes a load.
         estimate: Predicted seconds.
     """

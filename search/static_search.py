@@ -55,7 +55,7 @@ class Prepared:
         target: The GPU.
         bound: The problem's bound.
         shortlists: One a template that carries the problem and has legal schedules for it.
-        refusals: The templates that do not, or were left out, with reasons.
+        refusals: The templates that cannot carry the problem or were left out, with reasons.
     """
 
     problem: Problem
@@ -65,7 +65,7 @@ class Prepared:
     refusals: tuple[Refusal, ...]
 
     def finalists(self, first: int = 0, count: int = FINALISTS) -> tuple[Finalist, ...]:
-        """The schedules from place ``first`` on, best estimate first over all templates."""
+        """Return the schedules from place ``first`` on, the best estimate over all templates first."""
         entries = [(scored, each.template) for each in self.shortlists for scored in each.ranked]
         entries.sort(key=lambda entry: entry[0].estimate)  # stable: templates' order breaks ties
         return tuple(
@@ -86,7 +86,7 @@ class Choice:
     Attributes:
         finalist: The schedule, its kernels and launches; the estimate is redone with the
             registers that the compiler reports.
-        resources: Of each kernel, in the order of its sources.
+        resources: The resources of each kernel, in the order of its sources.
         bound: The problem's bound.
         record: How it came to be chosen.
     """
@@ -174,7 +174,10 @@ def choose(prepared: Prepared, finalists: Sequence[Finalist], compiled: Compiled
 def choose_spilling(
     prepared: Prepared, finalists: Sequence[Finalist], compiled: Compiled
 ) -> Choice | None:
-    """As `choose` for when that found none: spilling kernels count, and the record warns of them."""
+    """Choose the best finalist that compiled, spilling or not; the record warns of spills.
+
+    This is for problems of which `choose` finds no finalist.
+    """
     return _choose(prepared, finalists, compiled, allow_spills=True)
 
 
@@ -215,7 +218,7 @@ def static_search(
 def no_choice(
     prepared: Prepared, finalists: Sequence[Finalist], compiled: Compiled
 ) -> ScheduleError:
-    """The error for a problem none of whose finalists can be used."""
+    """Return the error for a problem of which no finalist can be used."""
     reasons = [_why_refused(each, compiled, prepared, allow_spills=True) for each in finalists]
     seen = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
     return ScheduleError(
@@ -280,7 +283,7 @@ def _resources(finalist: Finalist, compiled: Compiled) -> tuple[KernelResources,
 def _estimate_compiled(
     prepared: Prepared, finalist: Finalist, resources: tuple[KernelResources, ...]
 ) -> float:
-    """The estimate with the compiler's registers for the guessed ones, and every launch counted."""
+    """Return the estimate with the registers that the compiler reports, and with every launch counted."""
     parameters = finalist.scored.schedule.parameters()
     columns = {name: np.asarray([value], np.int64) for name, value in parameters}
     work = finalist.template.work(prepared.problem, columns, prepared.target)

@@ -32,7 +32,7 @@ LONGEST_GAP = 60.0
 
 
 class TuningStore:
-    """An open store. For one thread; processes and threads each open their own.
+    """An open store, for one thread: each thread and process opens its own.
 
     Attributes:
         path: The file.
@@ -77,7 +77,7 @@ class TuningStore:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A change that happens as a whole or not at all, for the store's own modules."""
+        """Make a change as a whole or not at all, for the modules of the store itself."""
         with guarded(self.path), transaction(self._connection, writes=True):
             yield self._connection
 
@@ -120,7 +120,7 @@ class TuningStore:
         return replace(run, state=RunState.RUNNING)
 
     def end_run(self, name: str, state: RunState) -> None:
-        """Note what became of a run, by its whole name."""
+        """Note what became of a run, which is given by its whole name."""
         with self.writing() as connection:
             connection.execute("UPDATE runs SET state = ? WHERE id = ?", (state.value, name))
 
@@ -138,7 +138,7 @@ class TuningStore:
         stage: Stage = Stage.SEARCH,
         searcher: str = "",
     ) -> None:
-        """Store a trial; when this returns it stays.
+        """Store a trial; once this returns, the trial is on the disk.
 
         Args:
             run: Name of the run that measured it.
@@ -216,7 +216,7 @@ class TuningStore:
         return None if mean is None else float(mean)
 
     def clear(self, *, target: str | None = None, template: str | None = None) -> int:
-        """Remove trials: all, or those of one target, template or both. Returns how many.
+        """Remove trials: all, or those of one target, template or both. Return how many were removed.
 
         Runs and problems that have none left go with them; a run that goes on stays.
         """

@@ -15,7 +15,7 @@ _DIGEST_SHOWN = 12
 
 @dataclass(frozen=True)
 class Known:
-    """All trials of one schedule under one key, as one.
+    """All trials of one schedule under one key, taken together.
 
     A schedule that failed once has failed, however often it ran: a kernel that is right only
     sometimes must not win.

@@ -58,9 +58,9 @@ class Task:
 
     Attributes:
         problem: What to compute.
-        count: How many operators of the network are this problem.
+        count: How many operators of the network have this problem.
         estimate: Predicted time of one of them.
-        bound: What no kernel can beat.
+        bound: The time that no kernel can beat.
         floor: What a launch costs that depends on the one before.
         contenders: The templates that can carry it, the most promising first.
         rival: The library; None where none is to be tried.
@@ -93,7 +93,7 @@ class Request:
         template: Name of its template.
         version: The template's version, as text.
         schedule: Parameter names and values.
-        stage: What for: what may be chosen is checked more thoroughly than what guides a search.
+        stage: What it is measured for: what may be chosen is checked more thoroughly than what guides a search.
         regime: What the caches should hold; None for the regime that decides.
     """
 
@@ -118,9 +118,9 @@ class Workbench(Protocol):
         """Note that what was expected will not be measured."""
 
     def measure(self, requests: Sequence[Request]) -> Iterable[Trial]:
-        """One trial each, in their order, failures included; expected or not.
+        """Yield one trial for each request, in their order, failures included, whether it was expected or not.
 
-        Those of one call are measured side by side. Each trial is stored as it comes, so a generator
+        The requests of one call are measured side by side. Each trial is stored as it comes, so a generator
         loses less to an interrupt than a list.
         """
 
@@ -137,7 +137,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Tried:
-    """A trial with the template that it is of.
+    """A trial with its template.
 
     Attributes:
         template: Its name.
@@ -196,7 +196,7 @@ class Progress:
     """Where a run is.
 
     Attributes:
-        problem: What is being tuned.
+        problem: The problem that is being tuned.
         place: Its number, from 1, in the order of tuning.
         problems: How many there are.
         tried: Schedules tried for it, known ones included.
