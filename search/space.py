@@ -86,7 +86,7 @@ class SearchSpace(Generic[S]):
         target: Target,
         rows: Rows | None = None,
     ) -> SearchSpace[S]:
-        """The legal schedules of a template, or those of its rows that a model left.
+        """Return the space of a template's legal schedules, or of those of its rows that a model left.
 
         Args:
             problem: A problem that the template carries.

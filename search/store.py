@@ -39,7 +39,7 @@ class TuningStore:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file, made first where there is none.
+        """Open the file; make it first where there is none.
 
         Raises:
             StoreError: It is damaged, of another program or version, or cannot be written.
@@ -64,7 +64,7 @@ class TuningStore:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One consistent view of the store, for its own modules.
+        """Hold one consistent view of the store, for the modules of the store itself.
 
         Raises:
             StoreError: The file is damaged or cannot be read.

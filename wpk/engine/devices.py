@@ -51,7 +51,7 @@ def open_for_checks(name: str) -> AbstractContextManager[Device]:
 
 
 def patience(plan: Plan, dims: Mapping[str, int]) -> float:
-    """How many times longer than at the tuned sizes a kernel may take."""
+    """Return how many times longer than at the tuned sizes a kernel may take."""
     return max((dims[name] / tuned for name, tuned in plan.free.items()), default=1.0)
 
 
@@ -62,7 +62,7 @@ def _cpu() -> CpuProcess:
 
 
 def _gpu(name: str) -> GpuDevice | None:
-    """The GPU, or None where the name asks for the CPU or leaves the choice and there is no GPU."""
+    """Return the GPU; None where the name asks for the CPU, or for whatever there is and there is no GPU."""
     if name not in DEVICES:
         raise EngineError(f"unknown device {name!r}", fix=f"choose one of {', '.join(DEVICES)}")
     if name == "cpu":

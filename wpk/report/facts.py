@@ -1,4 +1,4 @@
-"""What a report says, free of its form: the terminal, Markdown, JSON and HTML show these facts.
+"""What a report says, whatever its form: the terminal, Markdown, JSON and HTML show these facts.
 
 Times are microseconds: a bound is what nothing can beat, an estimate is predicted, not measured.
 What was measured is kept as the plan has it, in seconds.

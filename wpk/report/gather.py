@@ -99,7 +99,7 @@ def _operator(
     problem: int,
     reads: tuple[int, ...],
 ) -> OperatorFacts:
-    """The facts of a step, but for its share."""
+    """Return the facts of a step, except its share of the time."""
     operator, evidence = step.operator, step.evidence
     whole, measured = plan.measurement, evidence.measurement
     undone = whole is not None and operator.name in whole.undone
@@ -134,7 +134,7 @@ def _operator(
 
 
 def made_by(step: Step) -> tuple[str, str, tuple[tuple[str, int], ...]]:
-    """Who computes a step, in which version, and how."""
+    """Say who computes a step: the template or library, its version, and its configuration."""
     choice = step.choice
     if isinstance(choice, LibraryChoice):
         return choice.library, choice.version, choice.configuration
