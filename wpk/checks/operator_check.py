@@ -61,7 +61,7 @@ def check_operators(
 
     Args:
         bundle: The plan; its kernels are loaded on the device.
-        reference: Of the optimized graph that the plan's operators come from.
+        reference: The reference of the optimized graph that the plan's operators come from.
         inputs: The model's inputs.
         dims: Values of the free dimensions.
         device: Executes the kernels.
@@ -113,14 +113,14 @@ class StepRunner:
     def prepare(
         self, step: Step, memory: Mapping[str, Array], result: Reference | None
     ) -> Prepared:
-        """What a step is given and should give; other plans' runners can use it for the same operator."""
+        """Return what a step is given and should give; other plans' runners can use it for the same operator."""
         return prepare(self.plan, step, self.dims, memory, result)
 
     def check(self, step: Step, prepared: Prepared, *, quick: bool = False) -> OperatorCheck:
         """One step: against the reference, or for a copy against the bytes that it should give.
 
         Args:
-            step: Of the plan.
+            step: A step of the plan.
             prepared: What `prepare` gave for it.
             quick: Not to measure the error of a step that is right.
         """
@@ -217,7 +217,7 @@ def _judge(
 
 
 def _by_definition(choice: LibraryChoice, outcome: OperatorCheck) -> OperatorCheck:
-    """Say that no library was executed: the CPU computes what it should give."""
+    """Say that no library was executed: the CPU computes a library's step by its definition."""
     detail = (
         f"{choice.library} {choice.version} is not executed here; the step's definition in its "
         f"place: {outcome.check.detail}"

@@ -26,7 +26,7 @@ class LaunchFacts:
         grid: Blocks, in words.
         block: Threads, in words.
         shared_bytes: Shared memory of a block, static and dynamic.
-        registers: Of a thread.
+        registers: Registers of a thread.
         spill_bytes: Bytes that a thread spills to local memory.
         tensor_core_instructions: In the machine code, by kind.
     """
@@ -64,7 +64,7 @@ class OperatorFacts:
         bound_us: What nothing can beat.
         bound_by: What limits the bound.
         estimate_us: Predicted time; 0 for a library's, which nothing predicts.
-        measurement: Of the choice; None where it was chosen without measuring.
+        measurement: How the choice was measured; None where it was chosen without measuring.
         over_library: Speedup of the choice over the library's best; None where that is the choice,
             or where the library has no correct candidate.
         why: Why it won or lost, in words; empty where it was chosen without measuring.
@@ -233,7 +233,7 @@ class ReportFacts:
         outputs: What the caller gets.
         bound_us: Sum of the bounds of operators that follow each other, where that is most.
         estimate_us: Sum of the operators' estimates.
-        measurement: Of the whole engine.
+        measurement: How the whole engine was measured.
         contest: Generated kernels and a library side by side; None where no library took part.
         launches: Kernel launches of one inference; besides these only library steps are enqueued.
         chain: The most operators that follow each other; others run beside them.
