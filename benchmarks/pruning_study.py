@@ -32,9 +32,9 @@ from wpk.performance.pul import pul
 from wpk.performance.work import Floats
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.template import Schedule
-from wpk.search.replay import Recording, read_recording
-from wpk.search.shortlist import shortlist
-from wpk.search.static_search import FINALISTS
+from wpk.search.models.shortlist import shortlist
+from wpk.search.models.static_search import FINALISTS
+from wpk.search.searchers.replay import Recording, read_recording
 from wpk.targets.registry import find_target
 from wpk.targets.target import Target
 from wpk.trial import Trial

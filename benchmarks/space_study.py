@@ -2,7 +2,7 @@
 
     python benchmarks/space_study.py --only 'conv*' --gpus 8 --output spaces
 
-One recording a problem and template (`wpk.search.replay`), in the order of the space. Each schedule is
+One recording a problem and template (`wpk.search.searchers.replay`), in the order of the space. Each schedule is
 checked before it is timed, with operands in L2; the fastest of a problem are then timed again in turns,
 and those times take the place of the first. A finished problem is kept: start again to go on.
 `benchmarks/searcher_study.py` reads the folder.
@@ -36,9 +36,9 @@ from wpk.build.pool import CompilePool
 from wpk.device.process import GpuProcess
 from wpk.device.timing import Patience
 from wpk.kernel_source import KernelSource
-from wpk.search.features import problem_features
-from wpk.search.replay import Recording, write_recording
-from wpk.search.space import SearchSpace
+from wpk.search.searchers.features import problem_features
+from wpk.search.searchers.replay import Recording, write_recording
+from wpk.search.searchers.space import SearchSpace
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
 

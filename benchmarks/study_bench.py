@@ -20,7 +20,7 @@ from wpk.kernel_source import KernelSource
 from wpk.launch import CounterArgument, Launch, WorkspaceArgument
 from wpk.libraries.execution import Operands
 from wpk.libraries.reference import random_case, worst_error
-from wpk.plans.binding import StepAddresses, bind_launch
+from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.schedules import packings
 from wpk.trial import Regime, Status, Trial
 

@@ -13,7 +13,7 @@ from wpk.checks.witness import ModelReference
 from wpk.cli.main import main
 from wpk.dtypes import Precision
 from wpk.engine.inputs import random_inputs
-from wpk.plans.plan import Outcome
+from wpk.plan.plan import Outcome
 
 pytestmark = pytest.mark.usefixtures("one_finalist")
 

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.candidate import Configuration
 from wpk.codec import encode
 from wpk.errors import EngineError, LaunchError
 from wpk.kernel_source import KernelSource
@@ -32,10 +33,6 @@ class KernelImage:
     digest: str
     source: KernelSource
     cubin: bytes
-
-
-Configuration = tuple[tuple[str, int], ...]
-"""What tells one implementation of a library from its others, by name."""
 
 
 @dataclass(frozen=True)

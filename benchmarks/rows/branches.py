@@ -16,7 +16,7 @@ from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.execution import Replay
 from wpk.libraries.gpu import GpuDevice
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 NETWORKS = ("inception_v3", "resnet18", "resnet50")
 

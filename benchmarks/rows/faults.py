@@ -7,10 +7,10 @@ from functools import partial
 import faulty_kernels
 
 from rows.base import Context, Outcome, Row
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.trials import Candidate, TrialRunner
 from wpk.libraries.process import TrialProcess
 from wpk.trial import Regime, Status
-from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.trials import Candidate, TrialRunner
 
 _LIMIT_SECONDS = 3.0
 

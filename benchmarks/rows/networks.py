@@ -36,8 +36,8 @@ from wpk.dtypes import Precision
 from wpk.engine.engine import Engine
 from wpk.execution import Replay
 from wpk.libraries.gpu import GpuDevice
-from wpk.plans.measurement import Timed
-from wpk.plans.plan_file import read_plan
+from wpk.plan.measurement import Timed
+from wpk.plan.plan_file import read_plan
 
 OURS = "wpk"
 

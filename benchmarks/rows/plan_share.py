@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rows.result_file import Record
-from wpk.plans.plan import LibraryChoice, Step
+from wpk.plan.plan import LibraryChoice, Step
 
 _TUNED = "tuned"
 

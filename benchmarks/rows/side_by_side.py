@@ -19,7 +19,7 @@ from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.execution import Replay
 from wpk.libraries.gpu import GpuDevice
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 from wpk.trial import Regime
 
 _PATIENCE = Patience(least=20, most=200, noise=0.002, seconds=2.0)

@@ -11,7 +11,7 @@ from wpk.emulator.emulator import Emulator
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.execution import Replay
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 
 @pytest.mark.parametrize("faulty", [False, True])

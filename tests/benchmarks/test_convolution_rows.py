@@ -14,7 +14,7 @@ from study_problems import PAPER_ROWS, ROWS
 
 from wpk.libraries.cudnn_problems import why_not
 from wpk.lowering.model import lower_model
-from wpk.plans.measurement import Contestant, Measurement, Ratio
+from wpk.plan.measurement import Contestant, Measurement, Ratio
 from wpk.problems import Convolution
 
 

@@ -15,13 +15,13 @@ from rows.roofline_models import SIZES, STUDIES
 
 from wpk.lowering.model import lower_model
 from wpk.performance.bound import bound
-from wpk.plans.measurement import Contestant, Measurement
-from wpk.plans.plan import Choice, Plan, Step
-from wpk.plans.plan_file import read_plan
+from wpk.plan.measurement import Contestant, Measurement
+from wpk.plan.plan import Choice, Plan, Step
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
-from wpk.search.store import TuningStore
-from wpk.search.store_key import Setup, StoreKey
+from wpk.search.store.key import Setup, StoreKey
+from wpk.search.store.store import TuningStore
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status, Trial
 

@@ -20,9 +20,9 @@ from rows.share import Tuned, judge, newest
 from rows.tuned import Case, measure_tuned, plans_folder
 
 from wpk.dtypes import Precision
-from wpk.plans.measurement import Contestant, Measurement
-from wpk.plans.plan import Choice, Evidence, LibraryChoice, Step
-from wpk.plans.plan_file import read_plan, write_plan
+from wpk.plan.measurement import Contestant, Measurement
+from wpk.plan.plan import Choice, Evidence, LibraryChoice, Step
+from wpk.plan.plan_file import read_plan, write_plan
 
 LIBRARY = LibraryChoice("cuDNN", "9.19", (), None, 0)
 GENERATED = Choice("conv_mma", 1, ())

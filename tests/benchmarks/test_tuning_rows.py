@@ -14,8 +14,8 @@ from rows.trials import FILE, all_trials, damage, measured_again, over_bound
 from rows.tuning import kill_while_tuning, run_together
 from stored_trials import write_trials
 
-from wpk.search.store import TuningStore
-from wpk.search.store_record import RunState, Stage
+from wpk.search.store.records import RunState, Stage
+from wpk.search.store.store import TuningStore
 
 
 def tuner(store: Path, count: int, pause: float) -> list[str]:

@@ -15,10 +15,10 @@ from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import Verification, verify
 from wpk.emulator.emulator import Emulator
-from wpk.lowering.memory import MemoryPlan
 from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
-from wpk.plans.plan import Check, LibraryChoice, Outcome
+from wpk.plan.memory import MemoryPlan
+from wpk.plan.plan import Check, LibraryChoice, Outcome
 from wpk.progress import silent
 
 RESIDUAL = AMPLIFIES.replace(

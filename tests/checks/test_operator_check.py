@@ -13,9 +13,9 @@ from wpk.checks.compare import Comparison
 from wpk.checks.operator_check import OperatorCheck, StepRunner
 from wpk.errors import LaunchError
 from wpk.execution import Bytes
-from wpk.plans.plan import LibraryChoice, PlanBundle, Step
-from wpk.plans.plan_file import read_plan
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.plan import LibraryChoice, PlanBundle, Step
+from wpk.plan.plan_file import read_plan
+from wpk.plan.weights_file import array_bytes
 
 DIMS = {"batch": 1}
 

@@ -17,7 +17,7 @@ from wpk.graph_passes.batch_norm import BatchNormToAffine
 from wpk.graph_passes.exact import rounded_constant
 from wpk.graph_passes.inline_conditionals import InlineConditionals
 from wpk.lowering.flat_graph import flatten
-from wpk.plans.plan import Outcome
+from wpk.plan.plan import Outcome
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
 m (float[2,3] x) => (float[2,3] y, int64[2,3] k)

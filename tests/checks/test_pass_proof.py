@@ -19,7 +19,7 @@ from wpk.graph_passes.editor import GraphEditor
 from wpk.graph_passes.exact import ExactConstant, exact_values, moved_constant, rounded_constant
 from wpk.graph_passes.linear_operator import ChannelAffine
 from wpk.lowering.model import LARGE, lower_model
-from wpk.plans.plan import Outcome
+from wpk.plan.plan import Outcome
 
 
 def silent(stage: str, done: int, total: int) -> None:

@@ -19,8 +19,8 @@ from wpk.execution import Bytes
 from wpk.extent import Extent
 from wpk.lowering.program import Value
 from wpk.pipeline import optimize
-from wpk.plans.plan import Buffer, Plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan import Buffer, Plan
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Tensor
 
 N, C, H, W, PADDING, OFFSET, SIZE = 2, 5, 3, 4, 3, 64, 1027

@@ -25,9 +25,9 @@ from wpk.emulator.emulator import Emulator
 from wpk.errors import EngineError, VerificationError
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.pipeline import optimize
-from wpk.plans.plan import Check, Outcome, PlanBundle
-from wpk.plans.plan_file import read_plan
-from wpk.plans.weights_file import array_digest
+from wpk.plan.plan import Check, Outcome, PlanBundle
+from wpk.plan.plan_file import read_plan
+from wpk.plan.weights_file import array_digest
 from wpk.schedules.packings import pack
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Matmul
-from wpk.search.store import TuningStore
-from wpk.search.store_key import Setup, StoreKey
-from wpk.search.store_record import RunRequest, RunState
-from wpk.search.store_summary import summarize
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.store.key import Setup, StoreKey
+from wpk.search.store.records import RunRequest, RunState
+from wpk.search.store.store import TuningStore
+from wpk.search.store.summary import summarize
 from wpk.trial import Regime, Status, Trial
-from wpk.tuning.cache_folder import CacheFolder
 
 Command = Callable[..., Any]
 

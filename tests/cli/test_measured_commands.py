@@ -10,18 +10,18 @@ import pytest
 from dummy_gpu import DummyGpu, is_library
 
 from wpk import pipeline
+from wpk.bench.gpu_lease import GpuLease
 from wpk.device.presence import GpuFacts
 from wpk.device.rotation import Region
 from wpk.execution import BoundLaunch, Work
-from wpk.plans.plan import LibraryChoice, Plan
-from wpk.plans.plan_file import read_plan
-from wpk.search.static_search import LEFT_OUT
-from wpk.search.store import TuningStore
-from wpk.search.store_record import Run, RunState
-from wpk.search.store_summary import summarize
-from wpk.tuning import measuring
-from wpk.tuning.cache_folder import CacheFolder
-from wpk.tuning.gpu_lease import GpuLease
+from wpk.plan.plan import LibraryChoice, Plan
+from wpk.plan.plan_file import read_plan
+from wpk.search.loop import measuring
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.models.static_search import LEFT_OUT
+from wpk.search.store.records import Run, RunState
+from wpk.search.store.store import TuningStore
+from wpk.search.store.summary import summarize
 
 Command = Callable[..., Any]
 

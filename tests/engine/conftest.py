@@ -8,7 +8,7 @@ from small_plans import other_model, small_model, small_plan
 from stream_device import Streams
 
 from wpk.engine.engine import Engine
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 __all__ = ["other_model", "small_model", "small_plan"]
 

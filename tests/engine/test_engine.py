@@ -14,7 +14,7 @@ from wpk.engine.engine import Engine, load
 from wpk.engine.inputs import random_inputs
 from wpk.errors import EngineError, PlanError
 from wpk.execution import BoundLaunch
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 
 def reference(model: Path, x: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from stream_device import Streams
 
 from wpk.engine.engine import Engine
 from wpk.errors import EngineError
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 
 def test_the_same_arrays_are_bound_once(engine: Engine, device: Streams) -> None:

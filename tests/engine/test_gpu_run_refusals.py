@@ -13,7 +13,7 @@ from stream_device import Streams
 from wpk.emulator.emulator import Emulator
 from wpk.engine.engine import Engine
 from wpk.errors import EngineError
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 
 @pytest.mark.parametrize(

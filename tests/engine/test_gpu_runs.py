@@ -13,7 +13,7 @@ from stream_device import Streams
 
 from wpk.engine.engine import Engine
 from wpk.pipeline import optimize
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 SHARED = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -14,8 +14,8 @@ from wpk.engine.engine import load
 from wpk.engine.machine_code import Likeness, compare_machine_code, require_executable
 from wpk.errors import CompileError, EngineError, VerificationError
 from wpk.execution import Image
-from wpk.plans.plan import PlanBundle
-from wpk.plans.plan_file import read_plan, write_plan
+from wpk.plan.plan import PlanBundle
+from wpk.plan.plan_file import read_plan, write_plan
 
 
 @pytest.fixture(name="bundle")

@@ -11,9 +11,9 @@ from forged_plans import forged, with_weight
 from wpk.engine.regenerate import regenerate
 from wpk.errors import PlanError
 from wpk.expression import Scalar
-from wpk.plans.plan import PlanBundle
-from wpk.plans.plan_checks import check_plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.checks.whole_plan import check_plan
+from wpk.plan.plan import PlanBundle
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Convolution, Matmul
 
 

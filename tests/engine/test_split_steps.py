@@ -19,10 +19,10 @@ from wpk.execution import BoundLaunch, Work
 from wpk.launch import CounterArgument
 from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
-from wpk.plans.binding import counter_bytes, workspace_bytes
-from wpk.plans.plan import PlanBundle, Step
-from wpk.plans.plan_checks import check_plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.binding import counter_bytes, workspace_bytes
+from wpk.plan.checks.whole_plan import check_plan
+from wpk.plan.plan import PlanBundle, Step
+from wpk.plan.plan_file import read_plan
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 import wpk
+from wpk.assembly.assemble import Setting, assemble
 from wpk.build.cache import KernelCache
 from wpk.build.nvrtc import load_nvrtc
 from wpk.build.pool import CompilePool
@@ -24,23 +25,22 @@ from wpk.execution import Device, KernelImage
 from wpk.libraries.cudnn import Cudnn
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.performance.bound import bound
-from wpk.plans.assembly import Setting, assemble
-from wpk.plans.binding import (
+from wpk.plan.binding import (
     StepAddresses,
     bind_step,
     counter_bytes,
     element_bytes,
     workspace_bytes,
 )
-from wpk.plans.plan import PlanBundle, Step
-from wpk.plans.provenance import Provenance
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.plan import PlanBundle, Step
+from wpk.plan.provenance import Provenance
+from wpk.plan.weights_file import array_bytes
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.schedules.template import Schedule, ScheduleTemplate
-from wpk.search.model_search import Found
-from wpk.search.record import Scored, SearchRecord
-from wpk.search.static_search import Choice, Finalist, Prepared, prepare
+from wpk.search.models.model_search import Found
+from wpk.search.models.record import Scored, SearchRecord
+from wpk.search.models.static_search import Choice, Finalist, Prepared, prepare
 from wpk.targets.registry import find_target
 
 BATCH = 3

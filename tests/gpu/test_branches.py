@@ -18,9 +18,9 @@ from wpk.device.timing import Patience, Subject, time_side_by_side
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.launch import EARLY_LAUNCH
-from wpk.lowering.order import Order
 from wpk.pipeline import optimize
-from wpk.plans.plan_file import read_plan
+from wpk.plan.order import Order
+from wpk.plan.plan_file import read_plan
 from wpk.trial import Regime
 
 pytestmark = pytest.mark.gpu

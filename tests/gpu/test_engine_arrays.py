@@ -25,7 +25,7 @@ from wpk.device.facts import differences
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.errors import EngineError
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 from wpk.targets.registry import find_target
 
 pytestmark = pytest.mark.gpu
@@ -240,7 +240,7 @@ def test_closing_in_any_order_is_safe(plan: Path) -> None:
 
         import wpk
         from wpk.engine.engine import Engine
-        from wpk.plans.plan_file import read_plan
+        from wpk.plan.plan_file import read_plan
         from wpk.libraries.gpu import GpuDevice
 
         bundle = read_plan(Path({str(plan)!r}))

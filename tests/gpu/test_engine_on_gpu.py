@@ -24,7 +24,7 @@ from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.engine.placement import footprint
 from wpk.engine.times import time_engine
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 from wpk.trial import Regime
 
 pytestmark = pytest.mark.gpu

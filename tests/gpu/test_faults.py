@@ -9,10 +9,10 @@ import faulty_kernels
 import pytest
 from faulty_kernels import AFTER, ON_THE_GPU_ONLY, Kit
 
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.trials import TrialRunner
 from wpk.libraries.process import TrialProcess
 from wpk.trial import Regime, Status
-from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.trials import TrialRunner
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timed]
 

@@ -18,11 +18,11 @@ from wpk.execution import BoundLaunch, KernelImage
 from wpk.expression import Acc, Operand, apply
 from wpk.libraries.execution import Operands
 from wpk.libraries.reference import Case, random_case, worst_error
-from wpk.plans.binding import StepAddresses, bind_launch
+from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings
 from wpk.schedules.conv_patch import ConvPatchTemplate, PatchSchedule
-from wpk.search.static_search import prepare
+from wpk.search.models.static_search import prepare
 from wpk.targets.registry import find_target
 
 pytestmark = pytest.mark.gpu

@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 from planted import plant
 
+from wpk.assembly.assemble import Setting
+from wpk.bench.compile_ahead import CompileAhead, Wanted
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.odd_shapes import OddShapes
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
 from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model
-from wpk.plans.assembly import Setting
-from wpk.plans.provenance import Provenance
+from wpk.plan.provenance import Provenance
 from wpk.problems import Problem
 from wpk.schedules.attention_mma import AttentionMmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.targets.registry import find_target
-from wpk.tuning.compile_ahead import CompileAhead, Wanted
-from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.odd_shapes import OddShapes
 
 pytestmark = pytest.mark.gpu
 

@@ -13,7 +13,7 @@ import refill
 from wpk.cli.main import main
 from wpk.engine.times import time_engine
 from wpk.libraries.gpu import GpuDevice
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timed]
 

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import onnx
 
+from wpk.assembly.assemble import Setting, assemble
+from wpk.bench.cases import Case, make_cases
+from wpk.bench.trials import Candidate
 from wpk.build.cache import KernelCache
 from wpk.build.pool import CompilePool
 from wpk.dtypes import Precision
 from wpk.kernel_source import KernelSource
 from wpk.lowering.model import lower_model
-from wpk.plans.assembly import Setting, assemble
-from wpk.plans.provenance import Provenance
+from wpk.plan.provenance import Provenance
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.model_search import search_model
+from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
-from wpk.tuning.cases import Case, make_cases
-from wpk.tuning.trials import Candidate
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>

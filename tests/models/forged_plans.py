@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.plans.container import DIGEST, PLAN, member_of, write_container
-from wpk.plans.plan import Choice, PlanBundle, Step
-from wpk.plans.plan_file import digest_line
+from wpk.plan.container import DIGEST, PLAN, member_of, write_container
+from wpk.plan.plan import Choice, PlanBundle, Step
+from wpk.plan.plan_file import digest_line
 from wpk.schedules.registry import TEMPLATE_OF
 
 Parameters = dict[str, int]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from wpk.search import model_search
-from wpk.search.static_search import Prepared
+from wpk.search.models import model_search
+from wpk.search.models.static_search import Prepared
 
 
 def compile_one(patch: pytest.MonkeyPatch) -> None:

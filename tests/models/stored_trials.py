@@ -17,9 +17,9 @@ from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.performance.bound import bound
 from wpk.problems import Epilogue, Matmul, Tensor
-from wpk.search.store import TuningStore
-from wpk.search.store_key import Setup, StoreKey
-from wpk.search.store_record import RunState, Stage
+from wpk.search.store.key import Setup, StoreKey
+from wpk.search.store.records import RunState, Stage
+from wpk.search.store.store import TuningStore
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status, Trial
 

@@ -12,7 +12,7 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
-from wpk.search.static_search import prepare
+from wpk.search.models.static_search import prepare
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")

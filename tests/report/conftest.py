@@ -9,11 +9,11 @@ import pytest
 
 from wpk.build.resources import KernelResources
 from wpk.dtypes import Precision, from_numpy
-from wpk.lowering.memory import plan_memory
 from wpk.lowering.model import LoweredModel, lower_model
-from wpk.lowering.order import Order
 from wpk.lowering.program import NodeRecord, Operator, Program
-from wpk.plans.plan import (
+from wpk.plan.memory import plan_memory
+from wpk.plan.order import Order
+from wpk.plan.plan import (
     SCHEMA,
     Check,
     CheckMode,
@@ -29,13 +29,13 @@ from wpk.plans.plan import (
     Step,
     Weight,
 )
-from wpk.plans.provenance import PassSummary, Provenance, RefusalSummary
+from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
 from wpk.problems import Convolution, Matmul
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather
 from wpk.schedules.packings import packed_shape
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
-from wpk.search.static_search import Finalist, prepare
+from wpk.search.models.static_search import Finalist, prepare
 from wpk.targets.registry import find_target
 
 MODEL = """

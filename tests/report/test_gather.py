@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from wpk.plans.plan import Check, Outcome, PlanBundle
+from wpk.plan.plan import Check, Outcome, PlanBundle
 from wpk.report.facts import PrecisionFacts, ReportFacts
 from wpk.report.gather import gather
 from wpk.report.precision_words import precision_sentences

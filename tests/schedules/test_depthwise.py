@@ -20,7 +20,7 @@ from wpk.performance.estimate import estimate
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings
 from wpk.schedules.depthwise import DepthwiseSchedule, DepthwiseTemplate
-from wpk.search.shortlist import shortlist
+from wpk.search.models.shortlist import shortlist
 from wpk.targets.registry import find_target
 
 TEMPLATE = DepthwiseTemplate()

@@ -32,7 +32,7 @@ from wpk.emulator.mode import SANITIZED
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.pipeline import optimize
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 from wpk.schedules.registry import TEMPLATE_OF
 
 pytestmark = pytest.mark.sanitized

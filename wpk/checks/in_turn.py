@@ -17,7 +17,9 @@ from wpk.checks.scope import Sample
 from wpk.engine.engine import Engine
 from wpk.engine.placement import from_memory
 from wpk.errors import LaunchError
-from wpk.plans.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
+from wpk.plan.binding import library_images
+from wpk.plan.plan import Check, Outcome, PlanBundle, Step
+from wpk.plan.tensors import tensors_of
 from wpk.progress import Progress
 
 
@@ -41,7 +43,7 @@ def check_in_turn(
     """
     name = f"operators in turn, {sample.name}"
     steps = {step.operator.call: step for step in bundle.plan.steps if step.operator.call}
-    runner = StepRunner(bundle, dims, engine.device)
+    runner = StepRunner(tensors_of(bundle), dims, engine.device)
     memory: dict[str, Array] = {}
     results = (each for each in reference.run(sample.arrays, memory) if each.node in steps)
     try:
@@ -68,8 +70,7 @@ def check_in_turn(
 
 def executes_all(bundle: PlanBundle, engine: Engine) -> bool:
     """Whether the engine's device executes wpk's kernels alone: a library may add in any order."""
-    libraries = any(isinstance(step.choice, LibraryChoice) for step in bundle.plan.steps)
-    return engine.device.executes_source or not libraries
+    return engine.device.executes_source or not any(library_images(bundle.plan))
 
 
 def _advance(runner: StepRunner, step: Step, memory: dict[str, Array], result: Reference) -> str:
@@ -77,7 +78,7 @@ def _advance(runner: StepRunner, step: Step, memory: dict[str, Array], result: R
     prepared = runner.prepare(step, memory, result)
     after, _ = runner.execute(step, prepared.images)
     found = prepared.compare(after)
-    value = runner.plan.values[step.operator.outputs[0]]
+    value = runner.tensors.values[step.operator.outputs[0]]
     given = from_memory(value, after[value.buffer][value.offset :], runner.dims)
     memory[value.name] = given.reshape(memory[value.name].shape)
     return "" if found.passed else f"{found.wrong} of {found.total} elements: {found.example}"

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from wpk.assembly.evidence import EvidenceBook
 from wpk.checks.float64_nodes import Array
 from wpk.checks.in_turn import check_in_turn, executes_all
 from wpk.checks.limits import OutputError
@@ -18,7 +19,7 @@ from wpk.engine.engine import Engine
 from wpk.errors import VerificationError
 from wpk.execution import Device
 from wpk.lowering.program import Program
-from wpk.plans.plan import Check, Outcome, Plan, PlanBundle
+from wpk.plan.plan import Check, Outcome, Plan, PlanBundle
 from wpk.progress import Progress
 
 Arrays = Mapping[str, Array]
@@ -54,26 +55,25 @@ class Verification:
         return passes + alone + [f"{c.name}: {c.detail}" for c in self.whole if c.failed]
 
 
-def checked(bundle: PlanBundle, proof: PassProof, device: Device, progress: Progress) -> PlanBundle:
-    """Return the plan with the evidence of its checks, which a device executed.
+def with_checks(
+    book: EvidenceBook, bundle: PlanBundle, proof: PassProof, device: Device, progress: Progress
+) -> EvidenceBook:
+    """The evidence of a plan with that of its checks, executed on a device.
 
     Raises:
         VerificationError: A check failed.
     """
     outcome = verify(bundle, proof, device, progress)
     require_passed(outcome)
-    steps = tuple(
-        replace(step, evidence=replace(step.evidence, checks=outcome.of(step.operator.name)))
-        for step in bundle.plan.steps
-    )
-    plan = replace(
-        bundle.plan,
-        steps=steps,
+    names = (step.operator.name for step in bundle.plan.steps)
+    steps = zip(book.steps, names, strict=True)
+    return replace(
+        book,
+        steps=tuple(replace(evidence, checks=outcome.of(name)) for evidence, name in steps),
         checks=(*outcome.passes, *outcome.whole),
         check_mode=proof.scope.mode,
         checked_on=device.name,
     )
-    return replace(bundle, plan=plan)
 
 
 def require_passed(outcome: Verification) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wpk.device.cuda import CudaDevice
     from wpk.engine.times import EngineTimes
-    from wpk.plans.plan import Plan
+    from wpk.plan.plan import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wpk.engine.machine_code import compare_machine_code, require_executable
     from wpk.engine.times import time_engine
     from wpk.libraries.gpu import GpuDevice
-    from wpk.plans.plan_file import read_plan
+    from wpk.plan.plan_file import read_plan
 
     bundle = read_plan(arguments.plan)
     with GpuDevice() as device:
@@ -63,7 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
     from wpk.device.timing import quantile
-    from wpk.report.gather import made_by
     from wpk.report.table import format_table
 
     rows = []
@@ -71,7 +70,12 @@ def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
         timing, evidence = times.operators[step.operator.name], step.evidence
         cells = [evidence.bound_seconds, evidence.estimate_seconds, timing.median]
         rows.append(
-            [step.operator.name, *map(_us, cells), f"±{timing.noise:.1%}", made_by(step)[0]]
+            [
+                step.operator.name,
+                *map(_us, cells),
+                f"±{timing.noise:.1%}",
+                step.candidate.maker.name,
+            ]
         )
     header = ["operator alone", "bound µs", "estimate µs", "median µs", "noise", "made by"]
     whole = [
@@ -120,5 +124,5 @@ def _numbers(seconds: "Sequence[float]") -> dict[str, Any]:
     }
 
 
-def _us(seconds: float) -> str:
-    return f"{seconds * 1e6:.2f}"
+def _us(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:.2f}"

@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wpk.engine.devices import open_for_checks
     from wpk.engine.machine_code import compare_machine_code, require_executable, require_same
     from wpk.lowering.model import lower_model
-    from wpk.plans.plan_file import read_plan
+    from wpk.plan.plan_file import read_plan
     from wpk.report.check_words import outcome_word, remarks
     from wpk.report.table import format_table
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.execution import Device, Replay, Work
-from wpk.lowering.memory import Layout, MemoryPlan
-from wpk.lowering.order import Order
-from wpk.plans.binding import (
+from wpk.plan.binding import (
     StepAddresses,
     arena,
     bind_step,
@@ -18,8 +16,10 @@ from wpk.plans.binding import (
     pieces,
     workspace_bytes,
 )
-from wpk.plans.plan import Plan
-from wpk.plans.plan_checks import check_sizes
+from wpk.plan.checks.whole_plan import check_sizes
+from wpk.plan.memory import Layout, MemoryPlan
+from wpk.plan.order import Order
+from wpk.plan.plan import Plan
 
 _ALIGNMENT = 256
 _KEPT = 16

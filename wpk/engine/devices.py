@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wpk.emulator.mode import GUARDED
 from wpk.errors import EngineError
 from wpk.execution import Device
-from wpk.plans.plan import Plan
+from wpk.plan.plan import Plan
 
 if TYPE_CHECKING:
     from wpk.libraries.cpu import CpuProcess

@@ -26,10 +26,10 @@ from wpk.engine.turn import Turn
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.plans.binding import library_images
-from wpk.plans.plan import Plan, PlanBundle
-from wpk.plans.plan_file import read_plan
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.binding import library_images
+from wpk.plan.plan import Plan, PlanBundle
+from wpk.plan.plan_file import read_plan
+from wpk.plan.weights_file import array_bytes
 
 _ALIGNMENT = 256
 

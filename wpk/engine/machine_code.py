@@ -16,7 +16,7 @@ from wpk.build.pool import CompilePool
 from wpk.engine.regenerate import regenerate
 from wpk.errors import CompileError, EngineError, VerificationError
 from wpk.kernel_source import KernelSource
-from wpk.plans.plan import Plan, PlanBundle
+from wpk.plan.plan import Plan, PlanBundle
 from wpk.progress import Progress, silent
 from wpk.trial import Status
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from wpk.report.table import byte_size, format_table
 from wpk.report.visible import visible
-from wpk.search.store import TuningStore
-from wpk.search.store_record import Run
-from wpk.search.store_summary import Group, summarize
-from wpk.tuning.cache_folder import CacheFolder
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.store.records import Run
+from wpk.search.store.store import TuningStore
+from wpk.search.store.summary import Group, summarize
 
 RUNS_SHOWN = 20
 """The latest runs are listed, the others counted."""
@@ -97,9 +97,17 @@ def _runs(runs: Sequence[tuple[Run, int]]) -> str:
 def _run(run: Run, trials: int) -> list[object]:
     asked = run.request
     started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
-    what = ["", "", "", ""] if asked is None else [asked.model, asked.target, asked.precision]
+    what = (
+        ["", "", "", ""]
+        if asked is None
+        else [
+            asked.model,
+            asked.build.target,
+            asked.build.precision,
+        ]
+    )
     if asked is not None:
-        what.append(f"{asked.searcher}, effort {asked.effort}")
+        what.append(f"{asked.search.search}, effort {asked.search.effort}")
     model, *others = what
     return [run.id, started, run.state.value, visible(model, _MODEL), *others, trials]
 

@@ -1,6 +1,6 @@
 """What was measured of a whole plan, in words and in rows that every form of the report shows."""
 
-from wpk.plans.measurement import Curve, EngineMeasurement, EngineVariant, Measurement
+from wpk.plan.measurement import Curve, EngineMeasurement, EngineVariant, Measurement
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.contest import (
     candidate_words,
@@ -40,7 +40,7 @@ def any_measured(facts: ReportFacts) -> bool:
 
 def estimate_cell(operator: OperatorFacts) -> str:
     """Return an estimate in microseconds; a dash for a library's implementation, which nothing predicts."""
-    return DASH if operator.is_library else f"{operator.estimate_us:.2f}"
+    return DASH if operator.estimate_us is None else f"{operator.estimate_us:.2f}"
 
 
 def estimate_words(facts: ReportFacts) -> str:
@@ -153,8 +153,8 @@ def distance_words(operator: OperatorFacts) -> str:
 
 def over_library_words(operator: OperatorFacts) -> str:
     """The choice's speedup over the library's best with its band; the library's name where it won."""
-    if operator.is_library:
-        return operator.template
+    if not operator.launches:
+        return operator.candidate.family
     return DASH if operator.over_library is None else ratio_words(operator.over_library)
 
 

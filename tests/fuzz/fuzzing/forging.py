@@ -13,9 +13,9 @@ import numpy as np
 from fuzzing.damage import damaged
 from wpk.codec import FieldError, decode, encode
 from wpk.kernel_source import KernelSource
-from wpk.plans.plan import Choice, Kernel, Plan, PlanBundle, Step
-from wpk.plans.plan_file import write_parts
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.plan import Choice, Kernel, Plan, PlanBundle, Step
+from wpk.plan.plan_file import write_parts
+from wpk.plan.weights_file import array_bytes
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target
 

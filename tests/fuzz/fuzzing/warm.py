@@ -10,7 +10,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import wpk.pipeline
-import wpk.search.model_search as model_search
+import wpk.search.models.model_search as model_search
 from wpk.build.cache import KernelCache
 from wpk.build.compiled import CompiledKernel
 from wpk.build.pool import Compilation, CompilePool, Progress
@@ -18,7 +18,7 @@ from wpk.emulator.mode import GUARDED
 from wpk.execution import Device
 from wpk.kernel_source import KernelSource
 from wpk.libraries.cpu import CpuProcess
-from wpk.search.static_search import Prepared
+from wpk.search.models.static_search import Prepared
 from wpk.trial import Status
 
 LAUNCH_SECONDS = 60.0

@@ -18,17 +18,17 @@ from faulty_passes import Fault, planted
 from pass_faults.kit import KIT
 from quick_search import compile_one
 
+from wpk.assembly.assemble import Setting, assemble
+from wpk.assembly.origin import provenance
 from wpk.build.pool import CompilePool
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
 from wpk.emulator.child import EmulatorProcess
 from wpk.lowering.model import lower_model
-from wpk.plans.assembly import Setting, assemble
-from wpk.plans.origin import provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.model_search import search_model
+from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
 
 COLUMNS = ("graph passes", "operators alone", "whole engine")

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from wpk.assembly.evidence import measurement_of
 from wpk.libraries.offer import CUDNN
-from wpk.plans.measured_evidence import measurement_of
-from wpk.plans.measurement import EngineMeasurement, EngineVariant
-from wpk.plans.plan import Choice, LibraryChoice, PlanBundle, Step
+from wpk.plan.measurement import EngineMeasurement, EngineVariant
+from wpk.plan.plan import Choice, LibraryChoice, PlanBundle, Step
 from wpk.problems import Convolution, Matmul
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather
-from wpk.search.tune_record import Stop, Tried, Tuned
+from wpk.search.loop.tune_record import Stop, Tried, Tuned
 from wpk.trial import Regime, Status, Trial
 
 TRIALS = 24

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from wpk.plans.measurement import GENERATED, Contestant, Measurement, Tally
+from wpk.plan.measurement import GENERATED, Contestant, Measurement, Tally
 from wpk.report.contest import contest_of, contest_sentences, roles, tally_words, why_words
 
 

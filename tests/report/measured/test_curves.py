@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from wpk.plans.measurement import GENERATED, Contestant, Curve, Measurement, Tally
+from wpk.plan.measurement import GENERATED, Contestant, Curve, Measurement, Tally
 from wpk.report.measured import curve_words
 from wpk.report.page.curves import search_curves
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 import pytest
 
 from wpk.errors import EngineError
-from wpk.plans.codec import decode
-from wpk.plans.measurement import (
+from wpk.plan.codec import decode
+from wpk.plan.measurement import (
     GENERATED,
     Contestant,
     EngineMeasurement,
@@ -19,7 +19,7 @@ from wpk.plans.measurement import (
     Measurement,
     Tally,
 )
-from wpk.plans.plan import Plan, PlanBundle
+from wpk.plan.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
 from wpk.report.contest import candidate_words, contest_sentences, roles, tally_words, time_words
 from wpk.report.facts import ReportFacts

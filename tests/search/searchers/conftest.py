@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wpk.search.replay import Recording, read_recording
+from wpk.search.searchers.replay import Recording, read_recording
 from wpk.trial import Status, Trial
 
 REPLAY = Path(__file__).parents[2] / "replay"

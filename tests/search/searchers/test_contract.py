@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from wpk.errors import ScheduleError, WpkError
-from wpk.search.registry import SEARCHERS, MakeSearcher, find_searcher
-from wpk.search.replay import Recording, best_so_far, replay
-from wpk.search.space import SearchSpace
+from wpk.search.searchers.registry import SEARCHERS, MakeSearcher, find_searcher
+from wpk.search.searchers.replay import Recording, best_so_far, replay
+from wpk.search.searchers.space import SearchSpace
 from wpk.trial import Status, Trial
 
 LEARNING = ["auto", "genetic", "ppo", "evolution"]

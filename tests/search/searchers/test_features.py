@@ -9,7 +9,7 @@ from wpk.expression import Operand
 from wpk.extent import Extent
 from wpk.problems import Convolution, Elementwise, Epilogue, Reduction, Tensor
 from wpk.problems.reduction import ReduceKind
-from wpk.search.features import problem_features
+from wpk.search.searchers.features import problem_features
 
 IMAGE = Tensor(DType.FP32, (64 * 56 * 56, 56 * 56, 56, 1))
 CONVOLUTION = Convolution(

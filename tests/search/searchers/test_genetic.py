@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wpk.search.genetic import GeneticOptions, GeneticSearch
-from wpk.search.replay import Recording, best_so_far, replay
+from wpk.search.searchers.genetic import GeneticOptions, GeneticSearch
+from wpk.search.searchers.replay import Recording, best_so_far, replay
 from wpk.trial import Status, Trial
 
 

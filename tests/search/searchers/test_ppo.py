@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wpk.search.ppo import PAPER_SETTINGS, PpoOptions, PpoSearch
-from wpk.search.replay import Recording, replay
-from wpk.search.space import SearchSpace
+from wpk.search.searchers.ppo import PAPER_SETTINGS, PpoOptions, PpoSearch
+from wpk.search.searchers.replay import Recording, replay
+from wpk.search.searchers.space import SearchSpace
 from wpk.trial import Status, Trial
 
 

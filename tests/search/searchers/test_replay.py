@@ -6,8 +6,14 @@ from typing import Any
 import pytest
 
 from wpk.errors import ScheduleError
-from wpk.search.random_search import RandomSearch
-from wpk.search.replay import Recording, best_so_far, read_recording, replay, write_recording
+from wpk.search.searchers.random_search import RandomSearch
+from wpk.search.searchers.replay import (
+    Recording,
+    best_so_far,
+    read_recording,
+    replay,
+    write_recording,
+)
 from wpk.trial import Status, Trial
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from wpk.plans.measurement import GENERATED, Curve, Measurement
+from wpk.candidate import GENERATED
+from wpk.plan.measurement import Curve, Measurement
 from wpk.report.contest import candidate_words, tally_words
 from wpk.report.measured import curve_name
 from wpk.report.page.markup import Html, joined, tag
@@ -72,7 +73,9 @@ def search_curves(measured: Measurement, bound_us: float, number: int) -> Html:
     library = measured.library
     levels = [("bound", "bound", bound_us)]
     if library is not None:
-        levels.append((f"{library.maker}'s best", "library", library.median_seconds * 1e6))
+        levels.append(
+            (f"{library.candidate.family}'s best", "library", library.median_seconds * 1e6)
+        )
     keys = [
         tag("li", tag("span", class_=f"swatch curve-{place % _COLOURS}"), curve_name(curve))
         for place, curve in enumerate(curves)
