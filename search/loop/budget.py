@@ -6,10 +6,10 @@
     2                     256             40         96           4        5     30 min
     3                    1024            all        384           8        7    no limit
 
-Trials known from the store count like fresh ones: they are bought already. Those of a library's
-implementations, the ones that it thinks best, come first and are not counted as trials. Patience is the number of
-trials without an improvement after which a problem is left alone. Finalists are the best so many
-schedules, which are measured again side by side, so many rounds, on top of the trials.
+Trials known from the store count like fresh ones, since they cost nothing more. Trials of a library's
+implementations, of those that it thinks best, come first and are not counted as trials. Patience is the number of
+trials without an improvement after which a problem is left alone. Finalists are the best
+schedules, which are measured again side by side in so many rounds, on top of the trials.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Effort:
         trials: Schedules tried for a problem at most, known ones included.
         patience: Trials without an improvement after which its search stops.
         finalists: Schedules that are compared in the end.
-        rounds: How many times they are.
+        rounds: How many times each finalist is measured.
         seconds: For the whole network, where no budget is given; None for no limit.
         library: Implementations of a library that are tried at most.
     """
@@ -130,5 +130,5 @@ def limits(effort: Effort, budget: Budget | None) -> Budget:
 
 
 def split(total: int, share: float) -> int:
-    """The part of so many trials that a share of them is: rounded up, so that it is not nothing."""
+    """Return a share of a number of trials, rounded up so that it is not nothing."""
     return min(total, math.ceil(total * share))

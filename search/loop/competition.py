@@ -1,8 +1,8 @@
 """Several templates for one problem: each has its searcher, and the trials are dealt out among them.
 
-Templates take turns, those that are expected to be slower less often: with the square of how much slower
-their best is, as measured, or as the models think before anything was. One that is far behind the others
-when it has had its probe of trials is not asked any more.
+Templates take turns, slower ones less often: a template's turns fall with the square of how much slower its
+best schedule is, as measured, or as the models expect before anything was measured. A template that is far
+behind the others after its probe of trials is not asked any more.
 """
 
 from __future__ import annotations

@@ -42,33 +42,33 @@ class ProblemTrials:
     def requests(
         self, candidates: Iterable[Candidate], stage: Stage = Stage.SEARCH
     ) -> list[Request]:
-        """What the bench is asked, to measure these."""
+        """Return what the bench is asked in order to measure these."""
         return [Request(self._problem, candidate, stage) for candidate in candidates]
 
     def runs(self, candidate: Candidate) -> bool:
-        """Whether one that is known never failed."""
+        """Tell whether a known schedule or implementation never failed."""
         return self.known[candidate].trial.ran
 
     def final(self, candidate: Candidate) -> Trial:
-        """One that is known, as it was compared with others, or as the search measured it."""
+        """Return a known one as it was compared with others, or else as the search measured it."""
         known = self.known[candidate]
         return known.final or known.trial
 
     def search(self, candidate: Candidate, proposer: str = "") -> Trial:
-        """Try one that is not known, proposed by a searcher."""
+        """Try a schedule or implementation that is not known yet, proposed by a searcher."""
         (trial,) = self._measured([candidate], Stage.SEARCH, proposer)
         self.known[candidate] = History(trial)
         self.fresh += 1
         return trial
 
     def are_compared(self, finalists: Sequence[Candidate]) -> bool:
-        """Whether one run has compared all of them, as many times as this effort asks."""
+        """Tell whether one run has compared all of them as many times as this effort asks."""
         known = [self.known[candidate] for candidate in finalists]
         enough = all(each.final_rounds >= self._session.effort.rounds for each in known)
         return enough and len({each.final_run for each in known}) == 1
 
     def compare(self, finalists: Sequence[Candidate]) -> None:
-        """Measure the finalists in rounds, each beginning with another one: no place is favoured."""
+        """Measure the finalists in rounds, each of which begins with another one, so that no place is favoured."""
         rounds = self._session.effort.rounds
         seconds: dict[Candidate, tuple[float, ...]] = dict.fromkeys(finalists, ())
         for first in range(rounds):
@@ -91,7 +91,7 @@ class ProblemTrials:
                 )
 
     def elsewhere(self, best: Trial) -> Trial:
-        """What the other regime makes of one that ran; measured unless the store knows."""
+        """Return the trial of one that ran in the other regime of the caches; measure it unless the store knows."""
         session, key = self._session, self._keys[best.candidate.maker]
         other = Regime.COLD if session.regime is Regime.WARM else Regime.WARM
         for history in look_up(session.store, key, other).histories:

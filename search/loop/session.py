@@ -26,9 +26,9 @@ class Workbench(Protocol):
         """Note that what was expected will not be measured."""
 
     def measure(self, requests: Sequence[Request]) -> Iterable[Trial]:
-        """One trial each, in their order, failures included; expected or not.
+        """Yield one trial for each request, in their order, failures included, whether it was expected or not.
 
-        Those of one call are measured side by side. Each trial is stored as it comes, so a generator
+        The requests of one call are measured side by side. Each trial is stored as it comes, so a generator
         loses less to an interrupt than a list.
         """
 

@@ -48,9 +48,9 @@ class Task:
 
     Attributes:
         problem: What to compute.
-        count: How many operators of the network are this problem.
+        count: How many operators of the network have this problem.
         estimate: Predicted time of one of them.
-        bound: What no kernel can beat.
+        bound: The time that no kernel can beat.
         floor: What a launch costs that depends on the one before.
         contenders: The templates that can carry it, the most promising first.
         rivals: The libraries; none where none is to be tried.

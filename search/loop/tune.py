@@ -22,7 +22,7 @@ from wpk.search.loop.task import Task
 from wpk.search.loop.tune_problem import ProblemTuning
 
 SEARCH_SHARE = 0.9
-"""Part of a problem's time that its search may take; the rest is for comparing its finalists."""
+"""The part of a problem's time that its search may take; the rest is for comparing its finalists."""
 
 LEAST_SHARE = 0.05
 """Problems with nothing to gain, as far as the models know, get this part of a mean share."""
@@ -36,7 +36,7 @@ def tune(
     Args:
         tasks: One a distinct problem.
         session: What they share.
-        progress: Told of every trial, and of what begins and ends.
+        progress: Is told of every trial, and of what begins and ends.
 
     Returns:
         The outcomes, in the order of tuning.
@@ -56,10 +56,10 @@ def in_order(tasks: Sequence[Task]) -> list[Task]:
 
 
 def shares(tasks: Sequence[Task]) -> list[float]:
-    """The part of what is left of the budget that each task may spend when its turn comes.
+    """Return the part of what is left of the budget that each task may spend when its turn comes.
 
-    In proportion to what is to be won; what a task leaves falls to those after it, all that is left
-    to the last.
+    Parts are in proportion to what is to be won. What a task does not spend falls to those after it, and
+    the last one may spend all that is left.
     """
     gains = [task.gain for task in tasks]
     least = LEAST_SHARE * mean(gains) if any(gains) else 1.0

@@ -26,7 +26,7 @@ from wpk.search.store.records import Stage
 from wpk.trial import Status, Trial
 
 NEAR_BOUND = 1.05
-"""A best so near to the bound and the floor of a launch is not improved further."""
+"""A best schedule that is so near to the bound and the floor of a launch is not improved further."""
 
 IMPROVEMENT = 0.99
 """What counts as an improvement: beyond the noise that medians of one kernel show."""
@@ -40,7 +40,7 @@ LEAST_TRIALS = 8
 what a searcher begins with, the models' first choices."""
 
 LIBRARY_FINALISTS = 2
-"""Of the library's implementations, so many are compared with the best schedules."""
+"""How many of the library's implementations are compared with the best schedules."""
 
 
 class ProblemTuning:
@@ -50,7 +50,7 @@ class ProblemTuning:
         tried: One a schedule, in the order of trying, known ones first.
         library: One a library's implementation, likewise.
         known: How many of the schedules the store knew.
-        lookups: What it said, one a template or library.
+        lookups: What the store said, one a template or library.
         best: Seconds of the best so far, infinite before the first that ran.
     """
 
@@ -166,14 +166,14 @@ class ProblemTuning:
 
     @property
     def _has_only_failed(self) -> bool:
-        """Whether there is nothing to choose: then a budget does not end the search."""
+        """Whether nothing ran correctly yet; the budget does not end the search then."""
         return bool(self.tried) and self.best == inf
 
     def _try_library(self, rival: Rival) -> None:
-        """Try the implementations that the library thinks best, but those that it never makes ready.
+        """Try the implementations that the library thinks best, without those that it never makes ready.
 
-        When the problem's time is over they are as few as are compared; when the run's is, one: no
-        problem is decided without its rival.
+        When the problem's time is over, only as many are tried as are compared; when the run's time is over, only
+        one. So no problem is decided without the library.
         """
         tried = 0
         for candidate in rival.candidates:
@@ -184,14 +184,14 @@ class ProblemTuning:
             tried += self._trials.known[candidate].trial.status is not Status.REJECTED
 
     def _library_trials(self) -> int:
-        """How many of the library's implementations may be tried, as late as it is now."""
+        """Return how many of the library's implementations may still be tried in the time that is left."""
         most, now = self._session.effort.library, self._session.clock()
         if now < self._limits.until:
             return most
         return min(most, LIBRARY_FINALISTS if now < self._limits.end else 1)
 
     def _ask(self) -> None:
-        """Ask for as many as may be on their way, and have them compiled."""
+        """Ask for as many schedules as may be outstanding, and have them compiled."""
         left = min(self._session.effort.trials - len(self.tried), WINDOW)
         allowed = inf if self._has_only_failed else self._limits.trials - self.measured
         most = int(min(left, allowed))
@@ -201,7 +201,7 @@ class ProblemTuning:
         self._exhausted = not self._asked
 
     def _expect_finalists(self) -> None:
-        """Have made ready what would be compared if nothing better came."""
+        """Have the schedules made ready that would be compared if nothing better came."""
         finalists = self._finalists()
         fresh = [candidate for candidate in finalists if candidate not in self._hopeful]
         if fresh and not self._trials.are_compared(finalists):
@@ -209,14 +209,14 @@ class ProblemTuning:
             self._hopeful.update(fresh)
 
     def _try_next(self) -> None:
-        """Measure what was asked for first, and tell who asked."""
+        """Measure what was asked for first, and tell the searcher that asked for it."""
         candidate = self._asked.popleft()
         trial = self._trials.search(candidate, self._competition.proposer(candidate))
         self._count(trial)
         self._competition.tell(candidate.maker, [trial])
 
     def _count(self, trial: Trial) -> None:
-        """Count a trial. Before the first that runs there is nothing to be patient about."""
+        """Count a trial towards patience, which begins with the first trial that runs."""
         self.best = min(self.best, trial.cost)
         if trial.candidate.family != GENERATED:
             self.library.append(trial)

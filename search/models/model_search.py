@@ -112,7 +112,7 @@ def _settle(
     *,
     last: bool,
 ) -> KernelChoice | None:
-    """The choice, None to compile more; with nothing more to compile a spilling kernel will do."""
+    """Return the choice, or None to compile more; a spilling kernel will do when nothing is left to compile."""
     choice = choose(shortlists, finalists, compiled)
     if choice is None and last:
         choice = choose_spilling(shortlists, finalists, compiled)

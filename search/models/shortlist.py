@@ -31,7 +31,7 @@ MOST_SCORED = 100_000
 LEAST_KEPT, MOST_KEPT, KEPT_SHARE = 24, 256, 0.035
 
 PROMISING = 8
-"""Of the kept ones, so many with the least estimates are measured before a searcher proposes others.
+"""How many of the kept schedules, those with the least estimates, are measured before a searcher proposes others.
 
 On 27 whole spaces measured on an H200 the best of them is within 6 % of the best of all, the first 8
 that a searcher draws within 11 % (geometric means)."""
@@ -87,7 +87,7 @@ def shortlist(problem: Problem, template: Template, target: Target, bound: Bound
 def predict(
     problem: Problem, template: Template, schedule: Schedule, target: Target, bound: Bound
 ) -> Prediction:
-    """What the models say of one legal schedule, kept or not."""
+    """Return what the models say of one legal schedule, kept or not."""
     models = _Models(problem, template, target, bound, schedule.columns())
     return models.predictions([0], models.costs([0]))[0]
 
@@ -126,7 +126,7 @@ class _Models:
         }
 
     def schedules(self, rows: list[int]) -> list[Schedule]:
-        """Some of the schedules; columns are read once for all of them."""
+        """Return some of the schedules; their columns are read once for all of them."""
         make = self.template.schedule_type
         columns = [self.columns[field.name][rows].tolist() for field in fields(make)]
         return [make(*parameters) for parameters in zip(*columns, strict=True)]

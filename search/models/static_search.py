@@ -96,7 +96,7 @@ class Shortlists:
         target: The GPU.
         bound: The problem's bound.
         templates: One shortlist a template that carries the problem and has legal schedules for it.
-        refusals: The templates that do not, or were left out, with reasons.
+        refusals: The templates that cannot carry the problem or were left out, with reasons.
     """
 
     problem: Problem
@@ -106,7 +106,7 @@ class Shortlists:
     refusals: tuple[TemplateRefusal, ...]
 
     def finalists(self, first: int = 0, count: int = FINALISTS) -> tuple[Finalist, ...]:
-        """The schedules from place ``first`` on, best estimate first over all templates."""
+        """Return the schedules from place ``first`` on, the best estimate over all templates first."""
         entries = [(each.template, ranked) for each in self.templates for ranked in each.ranked]
         entries.sort(key=lambda entry: entry[1].estimate)  # stable: templates' order breaks ties
         chosen = entries[first : first + count]
@@ -120,7 +120,7 @@ class KernelChoice:
     Attributes:
         finalist: The schedule, its kernels and launches; the estimate is redone with the
             registers that the compiler reports.
-        resources: Of each kernel, in the order of its sources.
+        resources: The resources of each kernel, in the order of its sources.
         bound: The problem's bound.
         record: How it came to be chosen.
     """
@@ -219,7 +219,7 @@ def choose_spilling(
 def no_choice(
     shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Compiled
 ) -> ScheduleError:
-    """The error for a problem none of whose finalists can be used."""
+    """Return the error for a problem of which no finalist can be used."""
     reasons = [_why_refused(each, compiled, shortlists, allow_spills=True) for each in finalists]
     seen = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
     return ScheduleError(
@@ -284,7 +284,7 @@ def _resources(finalist: Finalist, compiled: Compiled) -> tuple[KernelResources,
 def _estimate_compiled(
     shortlists: Shortlists, finalist: Finalist, resources: tuple[KernelResources, ...]
 ) -> float:
-    """The estimate with the compiler's registers for the guessed ones, and every launch counted."""
+    """Return the estimate with the registers that the compiler reports, and with every launch counted."""
     parameters = finalist.prediction.schedule.parameters()
     columns = {name: np.asarray([value], np.int64) for name, value in parameters}
     work = finalist.template.work(shortlists.problem, columns, shortlists.target)

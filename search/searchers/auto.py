@@ -41,22 +41,22 @@ class AutoSearch(SpaceSearcher[S]):
 
     @property
     def converged(self) -> bool:
-        """Whether the genetic search has; the other has no such rule."""
+        """Whether the genetic search has converged; PPO has no such rule."""
         return self._searchers[0].converged
 
     @property
     def own_name(self) -> str:
-        """That of the two whose turn it was."""
+        """The name of the searcher whose turn it was."""
         return self._proposer
 
     def propose(self) -> int:
-        """What the one whose turn it is proposes."""
+        """Return what the searcher whose turn it is proposes."""
         searcher = self._searchers[self._proposals % len(self._searchers)]
         self._proposals += 1
         self._proposer = searcher.proposer
         return searcher.propose()
 
     def learn(self, rows: Sequence[int]) -> None:
-        """Both learn from all trials."""
+        """Let both searchers learn from all trials."""
         for searcher in self._searchers:
             searcher.learn(rows)

@@ -17,17 +17,18 @@ class Searcher(abc.ABC, Generic[S]):
 
     @abc.abstractmethod
     def ask(self, count: int) -> list[S]:
-        """As many legal schedules never asked for before; fewer only where no more are left.
+        """Return ``count`` legal schedules that were never asked for; fewer only where no more are left.
 
-        Outcomes of earlier ones may still be outstanding. Empty means exhausted.
+        Outcomes of earlier schedules may still be outstanding. An empty answer means that the space is
+        exhausted.
         """
 
     @abc.abstractmethod
     def tell(self, trials: Sequence[Trial]) -> None:
-        """Outcomes, in any order, failures included.
+        """Learn from outcomes, in any order, failures included.
 
-        Also of schedules that were not asked for, such as those of an earlier run or of another
-        searcher: they are learnt from and will not be asked for.
+        They may be of schedules that were not asked for, such as those of an earlier run or of another
+        searcher: the searcher learns from them and will not ask for them.
 
         Raises:
             ScheduleError: A trial's schedule is not in the space that is searched.

@@ -53,7 +53,7 @@ class EvolutionSearch(SpaceSearcher[S]):
         options: EvolutionOptions | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        """Begin without a point; the fastest of the first random schedules becomes it."""
+        """Begin without a point: it will be the fastest of the first random schedules."""
         super().__init__(space, ledger)
         self.options = EvolutionOptions() if options is None else options
         self._generator = np.random.default_rng(seed)
@@ -61,7 +61,7 @@ class EvolutionSearch(SpaceSearcher[S]):
         self._sampled: list[int] = []  # of this iteration
 
     def propose(self) -> int:
-        """A random schedule at first, then the nearest free one to a sample around the point."""
+        """Return a random schedule at first, then the free one that is nearest to a sample around the point."""
         if self._theta is None:
             return self.ledger.draw(1, self._generator)[0]
         noise = self._generator.standard_normal(len(self._theta)).astype(np.float32)

@@ -13,7 +13,7 @@ S = TypeVar("S", bound=Schedule)
 
 
 class ExhaustiveSearch(SpaceSearcher[S]):
-    """All rows, rising."""
+    """Proposes all rows in rising order."""
 
     method = "exhaustive"
 
@@ -23,7 +23,7 @@ class ExhaustiveSearch(SpaceSearcher[S]):
         self._next = 0
 
     def propose(self) -> int:
-        """The next row that is not taken."""
+        """Return the next row that is not taken."""
         while self.ledger.taken[self._next]:
             self._next += 1
         return self._next

@@ -72,9 +72,9 @@ class _Genome(list[int]):
 class GeneticSearch(SpaceSearcher[S]):
     """Elites, roulette, crossover, mutation; fed by whatever trials it is told.
 
-    A generation is bred when that before has been asked for and as many outcomes as a population has
-    individuals are known; those that are outstanding then live in the next one. Who asks for more
-    before gets further children of the known ones: the generation grows.
+    A generation is bred when all of the one before has been asked for, and outcomes for a whole population
+    are known; individuals whose outcomes are outstanding then live in the next one. Whoever asks for more
+    before that gets further children of the known individuals, and the generation grows.
     """
 
     method = "genetic"
@@ -86,7 +86,7 @@ class GeneticSearch(SpaceSearcher[S]):
         options: GeneticOptions | None = None,
         ledger: Ledger | None = None,
     ) -> None:
-        """Begin with nobody; the first generation is drawn at random as it is asked for."""
+        """Begin without individuals; the first generation is drawn at random as it is asked for."""
         super().__init__(space, ledger)
         self.options = GeneticOptions() if options is None else options
         self._generator = np.random.default_rng(seed)
@@ -103,7 +103,7 @@ class GeneticSearch(SpaceSearcher[S]):
         return self._are_close()
 
     def propose(self) -> int:
-        """A random individual of the first generation, else a child."""
+        """Return a random individual of the first generation, or a child in later ones."""
         if self._left <= 0 and len(self._known()) >= self._enough():
             self._next_generation()
         self._left -= 1
@@ -112,7 +112,7 @@ class GeneticSearch(SpaceSearcher[S]):
         return row
 
     def learn(self, rows: Sequence[int]) -> None:
-        """Schedules that others tried live in this generation, too."""
+        """Let schedules that others tried live in this generation, too."""
         self._members.update(rows)
 
     def _known(self) -> list[int]:
@@ -120,11 +120,11 @@ class GeneticSearch(SpaceSearcher[S]):
         return [row for row in self._members if not np.isnan(self.ledger.costs[row])]
 
     def _enough(self) -> int:
-        """Outcomes that a generation is bred from at least."""
+        """How many outcomes have to be known before a generation is bred."""
         return min(self.options.population, len(self._members))
 
     def _are_close(self) -> bool:
-        """Whether the known run times are, so that their children would be, too."""
+        """Whether the known run times are so close that those of their children would be, too."""
         costs = self.ledger.costs[self._known()]
         ran = costs[np.isfinite(costs)]
         return len(ran) >= 2 and bool(ran.max() <= (1 + self.options.closeness) * ran.min())
@@ -172,7 +172,7 @@ class GeneticSearch(SpaceSearcher[S]):
 
     @contextmanager
     def _own_random(self) -> Iterator[None]:
-        """DEAP draws from the global `random`: let this searcher's state stand in for it."""
+        """Let this searcher's random state stand in for the global `random`, from which DEAP draws."""
         others = random.getstate()
         random.setstate(self._state)
         try:

@@ -1,4 +1,4 @@
-"""Who was asked for and what came of it; searchers that share a ledger never ask twice."""
+"""Which schedules were asked for and what came of them; searchers that share a ledger never ask twice."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Ledger:
         return order
 
     def record(self, trials: Sequence[Trial]) -> list[int]:
-        """Enter outcomes; gives the row of each.
+        """Enter outcomes; return the row of each.
 
         Raises:
             ScheduleError: A trial's schedule is not in the space; nothing is entered then.

@@ -161,7 +161,7 @@ class PpoSearch(SpaceSearcher[S]):
         self._average, self._first_average, self._outcomes = 0.0, 0.0, 0
 
     def propose(self) -> int:
-        """A random schedule at first, then where a walker's action leads."""
+        """Return a random schedule at first, then the one to which a walker's action leads."""
         if self.ledger.taken.sum() >= self.options.start:
             walker = self._free_walker()
             row = self._act(walker)
@@ -171,7 +171,7 @@ class PpoSearch(SpaceSearcher[S]):
         return self.ledger.draw(1, self._generator)[0]
 
     def learn(self, rows: Sequence[int]) -> None:
-        """Rewards for the walkers' actions; an update when a batch of them is complete."""
+        """Reward the walkers' actions, and update the policy when a batch of them is complete."""
         for row in rows:
             self._outcome(row, float(self.ledger.costs[row]))
         if self._fresh >= self.options.batch:
@@ -196,7 +196,7 @@ class PpoSearch(SpaceSearcher[S]):
         return self._walkers[-1]
 
     def _act(self, walker: _Walker) -> int | None:
-        """Where an action of the policy leads; None where there is nothing to start from."""
+        """Return the row to which an action of the policy leads; None where there is nothing to start from."""
         fastest = self.ledger.best(self.options.fastest)
         starts: list[int] = self._generator.permutation(fastest).astype(int).tolist()
         if walker.row is None or walker.left <= 0:
@@ -233,7 +233,7 @@ class PpoSearch(SpaceSearcher[S]):
             self._first_average = self._first_average or self._average
 
     def _arrive(self, walker: _Walker, row: int, seconds: float) -> None:
-        """Complete a walker's step; a schedule that fails is not stepped on."""
+        """Complete a walker's step; the walker stays where it was if the schedule failed."""
         step, walker.waiting = walker.waiting, None
         if step is None:
             return

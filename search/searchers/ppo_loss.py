@@ -85,9 +85,9 @@ class Batch:
     """Transitions to learn from, one a row.
 
     Attributes:
-        allowed: (batch, actions): what could have been done.
-        actions: What was done.
-        log_probabilities: Of that, by the policy that did it.
+        allowed: (batch, actions): the actions that could have been taken.
+        actions: The actions that were taken.
+        log_probabilities: Of these actions, by the policy that took them.
         advantages: A_t.
         returns: V_t^target.
     """
@@ -101,7 +101,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Of equation 7 and of the clipped surrogate in it.
+    """Coefficients of equation 7 and of the clipped surrogate in it.
 
     Attributes:
         clip: How far the ratio of probabilities counts (epsilon of PPO).

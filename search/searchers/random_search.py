@@ -1,4 +1,4 @@
-"""Random search: every schedule is as likely as any other. What other searchers must beat."""
+"""Random search: every schedule is as likely as any other. Other searchers must beat it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RandomSearch(SpaceSearcher[S]):
         self._order = np.random.default_rng(seed).permutation(space.size).tolist()
 
     def propose(self) -> int:
-        """The next of a shuffled deck that is not taken."""
+        """Return the next schedule of a shuffled deck that is not taken."""
         while self.ledger.taken[self._order[-1]]:
             self._order.pop()
         return int(self._order[-1])

@@ -26,8 +26,8 @@ SEARCHERS: dict[str, MakeSearcher] = {
     "random": RandomSearch,
     "exhaustive": lambda space, seed: ExhaustiveSearch(space),  # nothing is drawn
 }
-"""Each with its default options. To add one: a file with a `SpaceSearcher`, and a line here; the
-tests of the contract then include it."""
+"""Every searcher with its default options. To add one, write a file with a `SpaceSearcher` and a line
+here; the tests of the contract then include it."""
 
 
 def find_searcher(name: str) -> MakeSearcher:

@@ -86,7 +86,7 @@ class SearchSpace(Generic[S]):
         target: Target,
         rows: Rows | None = None,
     ) -> SearchSpace[S]:
-        """The legal schedules of a template, or those of its rows that a model left.
+        """Return the space of a template's legal schedules, or of those of its rows that a model left.
 
         Args:
             problem: A problem that the template carries.
@@ -147,7 +147,7 @@ class SearchSpace(Generic[S]):
         return np.stack(columns, axis=1).astype(np.float64)
 
     def after_moves(self, rows: Rows) -> Rows:
-        """Where each move leads from each row: (rows, moves); `ABSENT` where it is illegal.
+        """Return the row to which each move leads from each row: (rows, moves); `ABSENT` where it is illegal.
 
         A move sets one parameter to one value; setting what is set already leads to the same row.
         """

@@ -1,4 +1,4 @@
-"""What all searchers of a space share: from rows to schedules, and who was asked for already."""
+"""What all searchers of a space share: rows as schedules, and which of them were asked for already."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ S = TypeVar("S", bound=Schedule)
 
 
 MODEL = "estimate"
-"""Who proposed a schedule that the space calls promising."""
+"""The proposer of schedules that the space calls promising."""
 
 
 class SpaceSearcher(Searcher[S]):
@@ -36,7 +36,7 @@ class SpaceSearcher(Searcher[S]):
     """Its name in `wpk.search.searchers.registry`."""
 
     def __init__(self, space: SearchSpace[S], ledger: Ledger | None = None) -> None:
-        """Begin a search; with a ledger, one that keeps out of the way of those who share it."""
+        """Begin a search; searchers that are given the same ledger keep out of each other's way."""
         self.space = space
         self.ledger = Ledger(space) if ledger is None else ledger
         self._is_model = False
@@ -72,7 +72,7 @@ class SpaceSearcher(Searcher[S]):
 
     @abc.abstractmethod
     def propose(self) -> int:
-        """A row not taken; there is one. The caller takes it."""
+        """Return a row that is not taken, of which there is at least one; the caller marks it as taken."""
 
     def learn(self, rows: Sequence[int]) -> None:
-        """Costs of these rows have come into the ledger; not all of them were proposed here."""
+        """Learn that costs of these rows have come into the ledger; this searcher did not propose all of them."""

@@ -69,7 +69,7 @@ class TrialRecord:
     """A trial as it is stored and exported.
 
     Attributes:
-        uid: Tells it from every other trial of any store.
+        uid: A name that no other trial of any store has.
         run: The run that measured it.
         problem: Digest of its problem.
         target: Of its setup, as the next three.

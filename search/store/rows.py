@@ -19,7 +19,7 @@ _TRIAL_VALUES = ", ".join(f":{field.name}" for field in fields(TrialRecord))
 
 
 def insert_run(connection: sqlite3.Connection, run: Run) -> bool:
-    """Enter a run; False where one of its name is there already, which stays as it is."""
+    """Enter a run; return False, and change nothing, where a run of its name is there already."""
     row = asdict(run) | {
         "state": run.state.value,
         "request": run.request and canonical_json(encode(run.request, RunRequest)),
@@ -36,7 +36,7 @@ def insert_problem(connection: sqlite3.Connection, digest: str, text: str) -> No
 
 
 def insert_trial(connection: sqlite3.Connection, record: TrialRecord) -> bool:
-    """Store a trial; False where it is there already."""
+    """Store a trial; return False where it is there already."""
     row = asdict(record) | {
         "schedule": canonical_json(record.schedule),
         "status": record.status.value,

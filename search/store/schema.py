@@ -11,7 +11,8 @@ from pathlib import Path
 from wpk.errors import WpkError
 
 SCHEMA = 5
-"""Raised whenever the tables change, or what is written in them; `_MIGRATIONS` says how older ones become new."""
+"""The version of the tables; it rises whenever they or their contents change. `_MIGRATIONS` brings older tables
+up to date."""
 
 APPLICATION = int.from_bytes(b"wpkt")
 """Marks an SQLite file as a tuning store (``PRAGMA application_id``)."""
@@ -83,7 +84,7 @@ _MIGRATIONS = {
     ),
     4: (_OPTIONS, "ALTER TABLE runs DROP COLUMN argv"),
 }
-"""What makes tables of a schema those of the next."""
+"""The SQL that turns the tables of a schema into those of the next."""
 
 
 class StoreError(WpkError):
@@ -91,7 +92,7 @@ class StoreError(WpkError):
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the store, made first where there is none. Never changes a file that is no store.
+    """Open the store; make it first where there is none, but never change a file that is no store.
 
     Raises:
         StoreError: The file is damaged, of another program or version, or cannot be written.
@@ -119,7 +120,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def guarded(path: Path) -> Iterator[None]:
-    """Words for what SQLite finds wrong with the file; bugs pass through.
+    """Turn what SQLite finds wrong with the file into errors in words; bugs pass through.
 
     Raises:
         StoreError: The file is damaged, locked, full or not writable.
@@ -150,7 +151,7 @@ def guarded(path: Path) -> Iterator[None]:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, *, writes: bool) -> Iterator[None]:
-    """All of the block or nothing; a writer waits for its turn before the block, not within."""
+    """Execute all of the block or nothing; a writer waits for its turn before the block, not within it."""
     try:
         connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
         yield
@@ -177,7 +178,7 @@ def _unusable(path: Path, what: str) -> StoreError:
 
 
 def _is_fresh(connection: sqlite3.Connection, path: Path) -> bool:
-    """Whether there is nothing in the file yet; looked at before anything in it is changed."""
+    """Tell whether there is nothing in the file yet; this is asked before anything in it is changed."""
     tables, application = _contents(connection)
     if tables and application != APPLICATION:
         raise StoreError(

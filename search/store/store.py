@@ -32,14 +32,14 @@ LONGEST_GAP = 60.0
 
 
 class TuningStore:
-    """An open store. For one thread; processes and threads each open their own.
+    """An open store, for one thread: each thread and process opens its own.
 
     Attributes:
         path: The file.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file, made first where there is none.
+        """Open the file; make it first where there is none.
 
         Raises:
             StoreError: It is damaged, of another program or version, or cannot be written.
@@ -64,7 +64,7 @@ class TuningStore:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One consistent view of the store, for its own modules.
+        """Hold one consistent view of the store, for the modules of the store itself.
 
         Raises:
             StoreError: The file is damaged or cannot be read.
@@ -77,7 +77,7 @@ class TuningStore:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A change that happens as a whole or not at all, for the store's own modules."""
+        """Make a change as a whole or not at all, for the modules of the store itself."""
         with guarded(self.path), transaction(self._connection, writes=True):
             yield self._connection
 
@@ -120,7 +120,7 @@ class TuningStore:
         return replace(run, state=RunState.RUNNING)
 
     def end_run(self, name: str, state: RunState) -> None:
-        """Note what became of a run, by its whole name."""
+        """Note what became of a run, which is given by its whole name."""
         with self.writing() as connection:
             connection.execute("UPDATE runs SET state = ? WHERE id = ?", (state.value, name))
 
@@ -137,7 +137,7 @@ class TuningStore:
         regime: Regime,
         stage: Stage = Stage.SEARCH,
     ) -> None:
-        """Store a trial; when this returns it stays.
+        """Store a trial; once this returns, the trial is on the disk.
 
         Args:
             run: Name of the run that measured it.
@@ -214,7 +214,7 @@ class TuningStore:
         return None if mean is None else float(mean)
 
     def clear(self, *, target: str | None = None, template: str | None = None) -> int:
-        """Remove trials: all, or those of one target, template or both. Returns how many.
+        """Remove trials: all, or those of one target, template or both. Return how many were removed.
 
         Runs and problems that have none left go with them; a run that goes on stays.
         """

@@ -1,4 +1,4 @@
-"""The tuning store as JSON lines, and back: to move it, to keep it, to replay it.
+"""Export the tuning store as JSON lines and import it again: to move it, to keep it, to replay it.
 
 The first line is a header: schema, version of wpk, targets measured on, and how many lines follow.
 Then one line a run, a problem and a trial each, in this order: ``{"run": …}``, ``{"problem": …}``,

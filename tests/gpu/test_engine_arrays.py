@@ -315,9 +315,9 @@ def test_refuses_tensors_on_the_host_and_slices(cuda: CudaDevice, plan: Path, to
             engine.run({"x": torch.zeros(4, 64)}, stream=torch.cuda.current_stream())
 
 
-def test_the_readmes_example_runs(tmp_path: Path, torch: Any) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    _, code = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+def test_the_example_of_the_documentation_runs(tmp_path: Path, torch: Any) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "using.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     text = """
         <ir_version: 8, opset_import: ["" : 17]>
         g (float[1, 3, 224, 224] input) => (float[1, 3, 224, 224] output) {

@@ -34,8 +34,8 @@ def check_in_turn(
 
     Args:
         bundle: The plan; no library computes a step on the engine's device.
-        reference: Of the optimized graph: each operator is judged on the values that it is given.
-        engine: Of the plan.
+        reference: The reference of the optimized graph: each operator is judged on the values that it is given.
+        engine: The plan's engine.
         sample: The model's inputs.
         dims: Sizes of the free dimensions.
         progress: Told of every step.
@@ -73,7 +73,7 @@ def executes_all(bundle: PlanBundle, engine: Engine) -> bool:
 
 
 def _advance(runner: StepRunner, step: Step, memory: dict[str, Array], result: Reference) -> str:
-    """Execute a step and put what it gives in the place of the reference's; what is wrong, if anything."""
+    """Execute a step, put its output in place of the reference's, and return what is wrong, if anything."""
     prepared = runner.prepare(step, memory, result)
     after, _ = runner.execute(step, prepared.images)
     found = prepared.compare(after)

@@ -62,7 +62,7 @@ def check_operators(
 
     Args:
         bundle: The plan; its kernels are loaded on the device.
-        reference: Of the optimized graph that the plan's operators come from.
+        reference: The reference of the optimized graph that the plan's operators come from.
         inputs: The model's inputs.
         dims: Values of the free dimensions.
         device: Executes the kernels.
@@ -217,7 +217,7 @@ def _judge(
 
 
 def _by_definition(image: LibraryImage, outcome: OperatorCheck) -> OperatorCheck:
-    """Say that no library was executed: the CPU computes what it should give."""
+    """Say that no library was executed: the CPU computes a library's step by its definition."""
     detail = (
         f"{image.library} {image.version} is not executed here; the step's definition in its "
         f"place: {outcome.check.detail}"

@@ -82,7 +82,7 @@ def prove_passes(lowered: LoweredModel, scope: Scope, progress: Progress) -> Pas
 
 
 def proven(lowered: LoweredModel, scope: Scope, progress: Progress) -> PassProof:
-    """The proof, where it holds; arguments as for `prove_passes`.
+    """Return the proof if it holds; the arguments are those of `prove_passes`.
 
     Raises:
         VerificationError: A pass changed what the model computes; names the first one.
@@ -108,7 +108,7 @@ def _check(lowered: LoweredModel, sample: Sample, found: PassComparison) -> Chec
 
 
 def _first_wrong_pass(lowered: LoweredModel, sample: Sample, last: Difference) -> str:
-    """The first pass behind which the graph differs, and where."""
+    """Return the first pass after which the graph differs, and where it does."""
     wrong: list[str] = []
 
     def observe(name: str, graph: gs.Graph) -> None:

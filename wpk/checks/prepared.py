@@ -1,4 +1,4 @@
-"""A step on the reference's values: what it is given, and what it may leave. The same for all candidates."""
+"""A step on the reference's values: what it is given, and what it may leave; all candidates share it."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class Prepared:
         )
 
     def compare(self, after: Mapping[str, Bytes]) -> Comparison:
-        """The elements against what they should be."""
+        """Compare the elements with what they should be."""
         elements = self._elements(after[self.output.value.buffer])
         return compare(np.array(elements), self.expected, self.tolerance)
 
     def stray(self, after: Mapping[str, Bytes]) -> int:
-        """Bytes outside the output that changed."""
+        """Return the bytes outside the output that changed."""
         changed = 0
         for name, image in self.images.items():
             differs = after[name] != image

@@ -27,7 +27,7 @@ class Witness:
         Args:
             beside: Of one thread.
             file: The model's.
-            model: As it was loaded, before any pass.
+            model: The model as it was loaded, before any pass.
         """
         self._beside, self._model = beside, model
         self._loading = beside.submit(ModelReference, file)
@@ -68,7 +68,7 @@ class Testimony:
         return self._asked[index].result()
 
     def closer_look(self, index: int) -> CloserLook:
-        """What roundings do to them for one sample; nothing is computed before it is asked."""
+        """Return what roundings do to the outputs for one sample; nothing is computed before it is asked for."""
         inputs = self._round.samples[index].arrays
         return CloserLook(DisturbedModel(self._model, self._plan.precision, inputs))
 

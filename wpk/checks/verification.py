@@ -45,7 +45,7 @@ class Verification:
         return not self.failures()
 
     def of(self, operator: str) -> tuple[Check, ...]:
-        """The checks of one operator."""
+        """Return the checks of one operator."""
         return tuple(each.check for each in self.operators if each.name == operator)
 
     def failures(self) -> list[str]:
@@ -98,7 +98,7 @@ def verify(
 
     Args:
         bundle: The plan.
-        proof: Of the passes, with the model lowered with the plan's options, and on what to check.
+        proof: The proof of the passes, with the model lowered with the plan's options, and on what to check.
         device: Executes the kernels.
         progress: Told of every step.
 
@@ -147,7 +147,7 @@ def _compared(
     *,
     closer: bool,
 ) -> Iterator[Check]:
-    """The whole engine beside ONNX Runtime, a sample after the other."""
+    """Compare the whole engine with ONNX Runtime, a sample after the other."""
     at = "".join(f", {name} {size}" for name, size in samples.dims.items())
     count = len(samples.samples)
     for done, sample in enumerate(samples.samples):

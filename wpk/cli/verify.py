@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _scope(arguments: argparse.Namespace) -> "Scope":
-    """What was asked for."""
+    """Return the scope of the checks that the options ask for."""
     from wpk.checks.scope import QUICK_SEEDS, SEEDS, Scope, Tolerance
     from wpk.engine import read_arrays
 

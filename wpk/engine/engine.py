@@ -66,7 +66,7 @@ class Engine:
 
     Attributes:
         plan: What is executed.
-        device: Where.
+        device: Where it is executed.
     """
 
     def __init__(self, bundle: PlanBundle, device: Device, *, owns_device: bool = False) -> None:
@@ -185,10 +185,10 @@ class Engine:
         return outputs
 
     def upload(self, inputs: HostArrays) -> dict[str, GpuArray]:
-        """Copies of inputs on the GPU, for runs that copy nothing.
+        """Return copies of inputs on the GPU, for runs that copy nothing.
 
         Args:
-            inputs: As for `run`.
+            inputs: The inputs, as for `run`.
 
         Raises:
             EngineError: Names, types or shapes do not fit, or the engine is on no GPU.
@@ -213,7 +213,7 @@ class Engine:
         return MemoryUse(self._weight_bytes, *self._bindings.held_bytes, outputs)
 
     def bind(self, dims: Mapping[str, int] | None = None) -> Binding:
-        """Addresses and launches at sizes of the free dimensions; at the tuned ones by default.
+        """Return addresses and launches at sizes of the free dimensions, by default at the tuned ones.
 
         Raises:
             EngineError: A size is none that the plan allows, or needs more memory than there is.
@@ -240,7 +240,7 @@ class Engine:
                 self._process.close()
 
     def __enter__(self) -> Self:
-        """The engine itself."""
+        """Return the engine itself."""
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -276,13 +276,13 @@ def _lies_on_gpu(array: object) -> bool:
 
 
 def _executes(plan: Plan, device: Device) -> bool:
-    """Whether the device is one that the plan was compiled for; the CPU executes any."""
+    """Tell whether the plan was compiled for the device; the CPU executes any plan."""
     capability: tuple[int, int] | None = getattr(device, "capability", None)
     return capability is None or executes(plan.arch, capability)
 
 
 def _stored(bundle: PlanBundle) -> dict[str, KernelSource]:
-    """The units as the plan carries them: names of the entries for devices that take cubins."""
+    """Return the units as the plan carries them: names of the entries, for devices that take cubins."""
     kernels = bundle.plan.kernels.items()
     return {
         digest: KernelSource(kernel.entry, bundle.sources[digest]) for digest, kernel in kernels

@@ -38,7 +38,7 @@ _NONSENSE = (
 
 
 def regenerate(plan: Plan) -> dict[str, KernelSource]:
-    """The source of every kernel, by digest.
+    """Return the source of every kernel, by digest.
 
     Raises:
         PlanError: A template is unknown or has another version, does not carry its problem or
@@ -57,7 +57,7 @@ def regenerate(plan: Plan) -> dict[str, KernelSource]:
 
 
 class _GeneratedStep:
-    """One step, generated again.
+    """One step whose kernels were generated again.
 
     Attributes:
         sources: Its kernels, by digest.
@@ -98,7 +98,7 @@ class _GeneratedStep:
         return template
 
     def _schedule(self, template: ScheduleTemplate[Any, Any], target: Target) -> Schedule:
-        """The schedule, where the template carries the problem and calls it legal."""
+        """Return the schedule if the template carries the problem and calls the schedule legal."""
         problem, configuration = self._step.operator.problem, self._step.candidate.configuration
         for name, value in configuration:
             if not 0 <= value <= _MAX_PARAMETER:
@@ -125,7 +125,7 @@ class _GeneratedStep:
         return schedule
 
     def _check_weight(self, template: ScheduleTemplate[Any, Any], schedule: Schedule) -> None:
-        """The constant operand is what the schedule's packing makes of the problem's."""
+        """Check that a constant operand is what the schedule's packing makes of the problem's constant."""
         step, problem = self._step, self._step.operator.problem
         try:
             packing = template.packing(problem, schedule)
@@ -152,7 +152,7 @@ class _GeneratedStep:
 def _why_unlisted(
     template: ScheduleTemplate[Any, Any], problem: Any, schedule: Schedule, target: Target
 ) -> str | None:
-    """Why a parameter has a value that no search tries; None if all have one that is tried.
+    """Say which parameter has a value that no search tries; return None if there is none.
 
     What is tried may depend on how many multiprocessors a GPU has, which is not known here: such
     parameters are left to the template's constraints.

@@ -25,11 +25,11 @@ _Name = TypeVar("_Name", int, str)
 
 @dataclass(frozen=True)
 class Layout(Generic[_Name]):
-    """Pieces of memory beside and over each other.
+    """Pieces of memory that lie beside and over each other.
 
     Attributes:
-        offsets: Where each begins, a multiple of `ALIGNMENT`.
-        bytes: Of all of it.
+        offsets: Where each piece begins, a multiple of `ALIGNMENT`.
+        bytes: The size of all of them together.
     """
 
     offsets: dict[_Name, int]
@@ -89,11 +89,11 @@ def aligned(size: int) -> int:
 
 
 def lay_out(sizes: Mapping[_Name, int], may_share: Callable[[_Name, _Name], bool]) -> Layout[_Name]:
-    """Lay pieces of memory out, so that those lie apart that may not share.
+    """Lay pieces of memory out so that those which may not share lie apart.
 
     Args:
-        sizes: Bytes of each, multiples of `ALIGNMENT`; of equals the first is placed first.
-        may_share: Whether two may lie in the same place.
+        sizes: The bytes of each piece, multiples of `ALIGNMENT`; of equal pieces the first is placed first.
+        may_share: Tells whether two pieces may lie in the same place.
     """
     offsets: dict[_Name, int] = {}
     for name in sorted(sizes, key=lambda n: -sizes[n]):
@@ -114,7 +114,7 @@ def lay_out(sizes: Mapping[_Name, int], may_share: Callable[[_Name, _Name], bool
 def lifetimes(
     values: Mapping[str, Value], steps: Sequence[Operator], pinned: Iterable[str]
 ) -> dict[str, tuple[int, int]]:
-    """First and last step of each buffer: -1 where it is there before, their count where it stays."""
+    """Return the first and last step of each buffer: -1 where it lives before them, their count where it stays."""
     lives = {values[name].buffer: (-1, len(steps)) for name in pinned}
     for buffer, touching in _touching(values, steps).items():
         lives.setdefault(buffer, (min(touching), max(touching)))

@@ -1,4 +1,4 @@
-"""Which operators must follow which: what is left of their order when only memory decides."""
+"""Which operators must follow which others, when only memory decides."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -16,11 +16,11 @@ ensemble, does not add up."""
 class Order:
     """Steps follow each other where one writes what the other touches; the others are independent.
 
-    And each follows those that stand `WINDOW` or more in front of it.
+    Each step also follows those that stand `WINDOW` or more in front of it.
 
     Attributes:
-        steps: The operators, in an order that is right.
-        predecessors: For each step those that it follows directly: no other stands between.
+        steps: The operators, in an order in which they can run one after the other.
+        predecessors: For each step the steps that it follows directly: no other stands between.
     """
 
     def __init__(self, values: Mapping[str, Value], steps: Sequence[Operator]) -> None:
@@ -61,14 +61,14 @@ class Order:
         self.predecessors: tuple[tuple[int, ...], ...] = tuple(direct)
 
     def all_before(self, step: int) -> int:
-        """The steps that are done before one begins, a bit each."""
+        """Return the steps that are done before a step begins, as a set of bits."""
         return self._before[step]
 
     def longest_chain(self, lengths: Sequence[float]) -> float:
-        """The most that steps that follow each other have together.
+        """Return the largest sum of lengths over steps that follow each other.
 
         Args:
-            lengths: Of each step, e.g. its time; none is negative.
+            lengths: A length of each step, e.g. its time; none is negative.
         """
         ends: list[float] = []
         for length, others in zip(lengths, self.predecessors, strict=True):
@@ -81,7 +81,7 @@ class Order:
 
 
 def mask(steps: Iterable[int]) -> int:
-    """Steps, a bit each."""
+    """Return steps as a set of bits."""
     return reduce(or_, (1 << step for step in steps), 0)
 
 

@@ -82,6 +82,7 @@ class Channel:
         Raises:
             OSError: The parent has ended.
         """
+        header: dict[str, Any]
         if isinstance(result, WpkError):
             header = {"error": [type(result).__name__, result.what, result.fix]}
         elif request.answer in (None, bytes):

@@ -19,7 +19,7 @@ _MODEL = 32
 
 
 def cache_text(places: CacheFolder) -> str:
-    """Tables of trials and runs, and sizes on the disk; makes nothing that is not there.
+    """Return tables of trials and runs, and sizes on the disk; create no file that is not there.
 
     Raises:
         StoreError: The store cannot be read.
@@ -41,12 +41,12 @@ def cache_text(places: CacheFolder) -> str:
 
 
 def clearable(places: CacheFolder, target: str | None, template: str | None) -> str:
-    """What clearing would remove, in words; empty for nothing.
+    """Say in words what clearing would remove; empty if that is nothing.
 
     Args:
         places: The caches.
         target: Only trials of it; None for all, and the kernels with them.
-        template: Only trials of it, likewise.
+        template: Only trials of this template.
     """
     words = []
     if places.store.is_file():
@@ -113,6 +113,6 @@ def _run(run: Run, trials: int) -> list[object]:
 
 
 def _bytes(store: Path) -> int:
-    """Of the file and those that SQLite keeps beside it."""
+    """Return the bytes of the file and of those that SQLite keeps beside it."""
     files = [store, *(store.with_name(f"{store.name}{end}") for end in ("-wal", "-shm"))]
     return sum(file.stat().st_size for file in files if file.is_file())

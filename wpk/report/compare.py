@@ -56,8 +56,8 @@ class Pair:
     Attributes:
         work: What it computes, in words.
         nodes: ONNX nodes.
-        first: Of the first plan; None where it has no such operator.
-        second: Of the second.
+        first: The operator of the first plan; None where it has no such operator.
+        second: The operator of the second plan, likewise.
         same_choice: Whether both execute the same.
         compared: `MEASURED`, `ESTIMATED`, or why the times cannot be compared, in words.
         speedup: Time of the first by that of the second: above 1 where the second is faster; without
@@ -89,8 +89,8 @@ class Total:
     Attributes:
         kind: `MEASURED` or `ESTIMATED`.
         pairs: How many.
-        first: Of the first plan.
-        second: Of the second.
+        first: The first plan's sum.
+        second: The second plan's sum.
     """
 
     kind: str
@@ -105,8 +105,8 @@ class EnginePair:
 
     Attributes:
         first: Median of one inference; None where it was not measured.
-        second: Of the second plan.
-        speedup: Of the second over the first; None where one was not measured.
+        second: The second plan's median.
+        speedup: How many times as fast the second is; None where one was not measured.
     """
 
     first: float | None
@@ -116,7 +116,7 @@ class EnginePair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that is to say.
+    """All that there is to say about two plans.
 
     Attributes:
         model: File name of the model.

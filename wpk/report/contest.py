@@ -38,9 +38,9 @@ def tally_words(measured: Measurement) -> str:
 
 
 def roles(measured: Measurement) -> list[tuple[str, Contestant]]:
-    """Those worth showing with what they are: the chosen one, the runner-up, the best of each family.
+    """Return the candidates worth showing with their roles: the choice, the runner-up, the best of each family.
 
-    One that is several of these comes once, with all its names.
+    A candidate that has several roles comes once, with all of them.
     """
     library, generated = measured.library, measured.generated
     named = [
@@ -57,7 +57,7 @@ def roles(measured: Measurement) -> list[tuple[str, Contestant]]:
 
 
 def speedup_over_library(measured: Measurement) -> Ratio | None:
-    """Of the choice, where the library's best is another candidate that ran correctly."""
+    """Return the choice's speedup over the library's best, if that is another candidate that ran correctly."""
     library = measured.library
     if library is None or not measured.is_generated:
         return None
@@ -73,7 +73,7 @@ _FASTEST_ENGINES = {
 
 
 def why_words(measured: Measurement, *, undone: bool = False, engine: str = "") -> str:
-    """Why the choice won, or lost and was chosen nevertheless.
+    """Say why the choice won, or why it was chosen although it lost.
 
     Args:
         measured: What was measured of the operator.
@@ -94,7 +94,7 @@ def _fastest_alone(measured: Measurement) -> bool:
 
 
 def _against_rival(measured: Measurement) -> str:
-    """The choice against the best of the other family, else against the runner-up."""
+    """Compare the choice with the best of the other family, or else with the runner-up."""
     chosen = measured.chosen
     if not measured.is_generated:
         rival, name = measured.generated, "the best generated kernel"

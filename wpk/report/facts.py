@@ -1,4 +1,4 @@
-"""What a report says, free of its form: the terminal, Markdown, JSON and HTML show these facts.
+"""What a report says, whatever its form: the terminal, Markdown, JSON and HTML show these facts.
 
 Times are microseconds: a bound is what nothing can beat, an estimate is predicted, not measured.
 What was measured is kept as the plan has it, in seconds.
@@ -64,7 +64,7 @@ class OperatorFacts:
         bound_us: What nothing can beat.
         bound_by: What limits the bound.
         estimate_us: Predicted time; None for a library's, which nothing predicts.
-        measurement: Of the choice; None where it was chosen without measuring.
+        measurement: How the choice was measured; None where it was chosen without measuring.
         over_library: Speedup of the choice over the library's best; None where that is the choice,
             or where the library has no correct candidate.
         why: Why it won or lost, in words; empty where it was chosen without measuring.
@@ -232,7 +232,7 @@ class ReportFacts:
         outputs: What the caller gets.
         bound_us: Sum of the bounds of operators that follow each other, where that is most.
         estimate_us: Sum of the operators' estimates.
-        measurement: Of the whole engine.
+        measurement: How the whole engine was measured.
         contest: Generated kernels and a library side by side; None where no library took part.
         launches: Kernel launches of one inference; besides these only library steps are enqueued.
         chain: The most operators that follow each other; others run beside them.

@@ -99,7 +99,7 @@ def _operator(
     problem: int,
     reads: tuple[int, ...],
 ) -> OperatorFacts:
-    """The facts of a step, but for its share."""
+    """Return the facts of a step, except its share of the time."""
     operator, evidence = step.operator, step.evidence
     whole, measured = plan.measurement, evidence.measurement
     undone = whole is not None and operator.name in whole.undone

@@ -12,7 +12,7 @@ _NAME, _WORK = 40, 44
 
 
 def preview_text(preview: Preview) -> str:
-    """Problems with their candidates, why templates do not apply, and the sums."""
+    """Return the problems with their candidates, why templates do not apply, and the sums."""
     header = ["operators", "computes", "candidates", "space", "legal", "kept", "bound µs"]
     header.append("estimate µs")
     measures = preview.tuning is not None

@@ -22,7 +22,7 @@ _LINEAR_BELOW = 3.0
 
 _FEWEST_TICKS = 3
 _ROUNDING = 1e-9
-"""Relative: a mark at the very end of an axis is within it."""
+"""The relative rounding by which a mark at the very end of an axis still lies within it."""
 
 Scale = Callable[[float], float]
 
@@ -148,7 +148,7 @@ def _trials(axes: _Axes) -> Html:
 
 
 def _line(axes: _Axes, curve: Curve, colour: int) -> Html:
-    """Steps: a best holds until the next one; the last to the end of the search."""
+    """Draw steps: a best holds until the next one, and the last to the end of the search."""
     (first, seconds), *rest = curve.points
     path = f"M{axes.x(first):.1f} {axes.y(seconds * 1e6):.1f}"
     for trial, better in rest:

@@ -66,7 +66,7 @@ def _alone_words(facts: ReportFacts) -> str:
 
 
 def _wrong(facts: ReportFacts) -> list[str]:
-    """Names of what failed."""
+    """Return the names of what failed."""
     operators = [o.name for o in facts.operators if any(check.failed for check in o.checks)]
     return operators + [check.name for check in facts.checks if check.failed]
 
