@@ -32,11 +32,7 @@ struct AttentionShape
     // Floats between staged rows; 8 more than the columns keep the writes free of conflicts.
     static constexpr int stagingStride = Values::paddedColumns + 8;
 
-    static_assert(blockN % 16 == 0, "a warp has whole pairs of tiles of 8 keys");
-    static_assert(stages >= 1 && stages <= steps, "the ring has one step at least, and no more than there are");
     static_assert(threads <= 1024, "a block has at most 1024 threads");
-    static_assert(maxOf(rows, keys) * Keys::chunks <= 16 * threads && keys * Values::chunks <= 16 * threads,
-        "a thread copies at most 16 pieces of a tile");
 };
 
 // sums += a * b of fp32 accumulators; a and b are words of Element as ldmatrix gives them.

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from wpk.dims import DimExpr, ceil_div, minimum, product
 from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
@@ -19,16 +17,29 @@ from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.schedules import convolution_copies, wgmma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
-from wpk.schedules.halo_tiles import MOST_PIXELS, MOST_SIDE, HaloTiles, carries, rows
-from wpk.schedules.matrix_tiles import target_constraints, up_to, words
+from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
+from wpk.schedules.halo_tiles import (
+    MOST_PIXELS,
+    MOST_SIDE,
+    HaloTiles,
+    carries,
+    patch_chunks,
+    patch_sides,
+)
+from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_tiles import (
+    COLUMN_LIMITS,
+    WHOLE_WARPGROUPS,
+    persistent_limits,
+    target_limits,
+    up_to,
+)
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP, whole_groups
-from wpk.schedules.wgmma_persistent import persistent_constraints
-from wpk.schedules.wgmma_tiles import COLUMNS_OF_PRODUCTS, SWIZZLE, box_depth
+from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma_tiles import SWIZZLE, box_depth
 from wpk.targets.target import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
@@ -120,49 +131,50 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
-
-        def of(columns: Columns) -> HaloTiles:
-            return HaloTiles(problem, columns)
-
+    def limits(self, problem: Convolution) -> Sequence[Limit]:
+        """What tile_halo.cuh can compute."""
+        pixels = "(tile_p * tile_q)"
+        groups = f"ceil_div({pixels}, {GROUP_ROWS})"
+        stored = problem.k + problem.y.padding
+        may_carry = f"(tile_q == 8 and {pixels} % {GROUP_ROWS} == 0)"
         return (
-            *_shape_constraints(),
-            Constraint(
-                lambda c: c["teams"] * of(c).groups <= _MOST_GROUPS,
-                words(
-                    f"{{teams}} teams of {{s.groups}} warpgroups, a block has {_MOST_GROUPS} of them"
-                ),
+            Limit(
+                f"1 <= {pixels} <= {MOST_PIXELS}",
+                f"a tile has at most {MOST_PIXELS} pixels, those of four warpgroups",
             ),
-            Constraint(
-                lambda c: (c["carry"] == 0) | ((c["carry"] == 1) & of(c).may_carry),
-                words(
-                    "carry={carry}: it is 0, or 1 where warps have two rows of eight pixels each"
-                ),
+            Limit(
+                f"4 * {pixels} >= {3 * GROUP_ROWS} * {groups}",
+                "at most a quarter of the warpgroups' rows have no pixel",
             ),
-            Constraint(
-                lambda c: (c["persistent"] > 0) | (c["patches"] <= of(c).chunks),
-                words("{patches} patches are more than the channels of one tile fill"),
+            *COLUMN_LIMITS,
+            Limit(
+                f"1 <= teams and teams * {groups} <= {_MOST_GROUPS}",
+                f"a block has a team, and at most {_MOST_GROUPS} warpgroups",
             ),
-            Constraint(
-                lambda c: c["persistent"] % of(c).across == 0,
-                words("{persistent} blocks do not have the same number of each tile of filters"),
+            Limit(f"1 <= patches <= {_MOST_PATCHES}", f"a team has 1 to {_MOST_PATCHES} patches"),
+            Limit(
+                f"carry == 0 or (carry == 1 and {may_carry})" if carries(problem) else "carry == 0",
+                "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other",
             ),
-            *persistent_constraints(
-                lambda c: of(c).blocks, lambda c: of(c).resident(target), target
+            Limit(
+                f"persistent > 0 or patches <= {patch_chunks(problem)}",
+                "channels of one tile fill all patches",
             ),
-            Constraint(
-                lambda c: np.maximum(*of(c).patch) <= MOST_SIDE,
-                words(f"the patch of {{tile_p}} x {{tile_q}} pixels has sides over {MOST_SIDE}"),
+            Limit(
+                f"persistent % ceil_div({stored}, block_n) == 0",
+                "blocks that stay have the same number of each tile of filters",
             ),
-            early_constraint(target),
-            *target_constraints(
-                lambda c: whole_groups(of(c).threads),
-                lambda c: of(c).shared_bytes,
-                lambda c: of(c).registers,
-                target,
+            Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
+            Limit(
+                f"max({', '.join(patch_sides(problem))}) <= {MOST_SIDE}",
+                f"a patch has at most {MOST_SIDE} pixels along each side",
             ),
+            EARLY_LIMIT,
         )
+
+    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return (*target_limits(target, WHOLE_WARPGROUPS), *persistent_limits(target))
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -201,26 +213,6 @@ def _persistent_axis(problem: Convolution, target: Target) -> tuple[int, ...]:
     if pixels <= GROUP_ROWS * target.sm_count:
         return (0,)
     return (0, *(count * target.sm_count for count in _OF_SM))
-
-
-def _shape_constraints() -> tuple[Constraint, ...]:
-    """The static_asserts of HaloShape that do not depend on the problem."""
-    return (
-        Constraint(
-            lambda c: c["tile_p"] * c["tile_q"] <= MOST_PIXELS,
-            words(f"{{tile_p}} x {{tile_q}} pixels, a block has {MOST_PIXELS} at most"),
-        ),
-        Constraint(
-            lambda c: 4 * c["tile_p"] * c["tile_q"] >= 3 * rows(c["tile_p"] * c["tile_q"]),
-            words("{tile_p} x {tile_q} pixels leave over a quarter of warpgroups of 64 rows idle"),
-        ),
-        *COLUMNS_OF_PRODUCTS,
-        Constraint(lambda c: c["teams"] >= 1, words("{teams} teams: there is one at least")),
-        Constraint(
-            lambda c: (c["patches"] >= 1) & (c["patches"] <= _MOST_PATCHES),
-            words(f"{{patches}} patches, a team has one to {_MOST_PATCHES}"),
-        ),
-    )
 
 
 def _blocks(problem: Convolution, tiles: HaloTiles, schedule: HaloSchedule) -> DimExpr:

@@ -46,6 +46,21 @@ def carries(problem: Convolution) -> bool:
     return below and problem.filter[0] > 1
 
 
+def patch_chunks(problem: Convolution) -> int:
+    """Patches that hold all channels, 128 bytes of each pixel's."""
+    return -(-problem.c // box_depth(problem.precision))
+
+
+def patch_sides(problem: Convolution) -> tuple[str, str]:
+    """Rows and columns of the patch under a tile, as limits have them."""
+    axes = zip(("tile_p", "tile_q"), problem.filter, problem.stride, problem.dilation, strict=True)
+    height, width = (
+        f"(({name} - 1) * {stride} + {(size - 1) * dilation + 1})"
+        for name, size, stride, dilation in axes
+    )
+    return height, width
+
+
 @dataclass(frozen=True)
 class HaloTiles:
     """Tiles of many schedules of one problem; the properties have one entry a schedule.

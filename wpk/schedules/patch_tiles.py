@@ -22,6 +22,14 @@ _OTHER_REGISTERS, _PLACE_REGISTERS, _SPLIT_REGISTERS = 32, 5, 20
 _STAGED_ROWS, _STAGED_PADDING = 16, 8
 
 
+def patch_pixels(problem: Convolution) -> tuple[str, str]:
+    """Rows and columns of the patch under a tile, a cut chunk's pixels included, as limits have them."""
+    (r, _), (down, along) = problem.filter, problem.stride
+    element = problem.precision.storage.bytes
+    taps = chunks_a_row(problem, element) * taps_a_chunk(element)
+    return f"((tile_p - 1) * {down} + {r})", f"((tile_q - 1) * {along} + {taps})"
+
+
 @dataclass(frozen=True)
 class PatchTiles:
     """Tiles of many schedules of one problem; the properties have one entry a schedule.

@@ -84,13 +84,13 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
     @final
     def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
         """One unit: the problem and the schedule as structs of constants, and one call."""
-        return (self._source(self.kernel(problem, schedule), schedule),)
+        return (self._source(problem, schedule),)
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
         """One launch of inputs, run-time extent, tensor maps, output, and memory for partial sums."""
         kernel = self.kernel(problem, schedule)
-        source = self._source(kernel, schedule)
+        source = self._source(problem, schedule)
         inputs: list[Argument] = [InputArgument(index) for index in range(kernel.inputs)]
         scratch: tuple[Argument, ...] = ()
         if kernel.partials is not None:
@@ -117,11 +117,13 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             ),
         )
 
-    def _source(self, kernel: Kernel, schedule: S) -> KernelSource:
+    def _source(self, problem: P, schedule: S) -> KernelSource:
+        kernel = self.kernel(problem, schedule)
         return kernel_source(
             self.name,
             kernel.members,
             schedule,
+            self.limits(problem),
             kernel.inputs,
             kernel.threads,
             tensor_maps=len(kernel.tensor_maps),

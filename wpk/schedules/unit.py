@@ -4,10 +4,11 @@ Every template's unit has the same form. A member of a struct is a type, an enum
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wpk.kernel_source import KernelSource
+from wpk.schedules.limit import Limit
 from wpk.schedules.template import Schedule
 
 
@@ -45,6 +46,7 @@ def kernel_source(
     template: str,
     problem: Members,
     schedule: Schedule,
+    limits: Sequence[Limit],
     inputs: int,
     threads: int,
     *,
@@ -57,6 +59,7 @@ def kernel_source(
         template: Name of the template and its header; its function has the name in camel case.
         problem: Members of ``Problem``.
         schedule: Its parameters are the members of ``Schedule``.
+        limits: That ``Schedule`` asserts of its members.
         inputs: Number of pointers to inputs.
         threads: Threads of a block.
         tensor_maps: Tensor maps that it takes, in front of ``y``.
@@ -82,7 +85,7 @@ def kernel_source(
         f"#include <wpk/schedules/{template}.cuh>\n\n"
         "namespace {\n"
         f"{_struct('Problem', problem)}\n"
-        f"{_struct('Schedule', dict(schedule.parameters()))}"
+        f"{_struct('Schedule', dict(schedule.parameters()), limits)}"
         "}  // namespace\n\n"
         f"WPK_KERNEL({threads}) {entry}({parameters}) {{\n"
         f"  wpk::{function}<Problem, Schedule>({{{{{', '.join(names)}}}}}, n, {mapped}y{meeting});\n"
@@ -92,8 +95,11 @@ def kernel_source(
     return KernelSource(entry, text)
 
 
-def _struct(name: str, members: Members) -> str:
-    lines = (f"  {_member(*each)}\n" for each in members.items())
+def _struct(name: str, members: Members, limits: Sequence[Limit] = ()) -> str:
+    lines = [f"  {_member(*each)}\n" for each in members.items()]
+    if limits:
+        lines.append("\n")
+    lines += [f"  {limit.static_assert}\n" for limit in limits]
     return f"struct {name} {{\n{''.join(lines)}}};\n"
 
 
