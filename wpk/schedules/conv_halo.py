@@ -46,10 +46,6 @@ _MOST_TAPS = 9  # the loop over them is unrolled
 _MOST_PATCHES = 4  # of a team: more does not hide more
 _OF_SM = (1, 2, 3)  # blocks that stay
 _MOST_GROUPS = 6  # warpgroups of a block; a seventh would leave too few registers
-_NOT_READ = (
-    *("h", "w", "groups", "transposed", "tap", "depth"),
-    *("X", "x_n", "x_c", "x_h", "x_w", "x_vector"),
-)
 
 
 @dataclass(frozen=True)
@@ -188,11 +184,12 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
     def kernel(self, problem: Convolution, schedule: HaloSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         tiles = HaloTiles(problem, schedule.columns())
-        members = ConvolutionView(problem, 1, store_width=8).members()
+        view = ConvolutionView(problem, vector=1, store_width=8)
         return Kernel(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
-                **{name: value for name, value in members.items() if name not in _NOT_READ},
+                **view.members(),
+                **view.dilation_members(),
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,

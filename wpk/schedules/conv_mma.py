@@ -84,6 +84,9 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
+                **view.dilation_members(),
+                **view.input_members(),
+                **view.row_members(),
             },
             inputs=view.inputs,
             leading=problem.leading,

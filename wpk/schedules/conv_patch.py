@@ -34,7 +34,6 @@ _MOST_STEPS = 64
 _MOST_HELD = 64
 _MOST_ACCUMULATORS, _SPLIT_ACCUMULATORS = 128, 64
 _VECTOR_BYTES = 16
-_NOT_READ = ("dilation_h", "dilation_w", "groups", "transposed", "tap", "depth")
 
 
 @dataclass(frozen=True)
@@ -189,12 +188,13 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
     def kernel(self, problem: Convolution, schedule: PatchSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         tiles = PatchTiles(problem, schedule.columns())
-        members = ConvolutionView(problem, _vector(problem), store_width=8).members()
+        view = ConvolutionView(problem, _vector(problem), store_width=8)
         all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
         return Kernel(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
-                **{name: value for name, value in members.items() if name not in _NOT_READ},
+                **view.members(),
+                **view.input_members(),
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,

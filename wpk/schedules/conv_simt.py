@@ -81,6 +81,9 @@ class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSc
             members={
                 "W": Type(problem.precision.storage.c_name),
                 **view.members(),
+                **view.dilation_members(),
+                **view.input_members(),
+                **view.row_members(),
             },
             inputs=view.inputs,
             leading=problem.leading,

@@ -73,7 +73,8 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
-                "b_constant": problem.b_constant,
+                **view.operand_members(),
+                "b_vector_across": view.b_vector_across,
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,

@@ -70,7 +70,7 @@ class GemmSimtTemplate(SplitReductions, SingleKernelTemplate[Matmul, SimtSchedul
         view = _view(problem, schedule.run_n)
         grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         return Kernel(
-            members={**view.members(), "b_constant": problem.b_constant},
+            members={**view.members(), **view.operand_members()},
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
             grid=grid,

@@ -11,7 +11,7 @@ from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, is_wide, moved_bytes
-from wpk.schedules.unit import Enumerator, Type, fp32_bits
+from wpk.schedules.unit import Enumerator, Member, Type, fp32_bits
 from wpk.targets.target import Target
 
 _COORDINATES = {
@@ -93,7 +93,7 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
                 "coordinates": Enumerator(
                     f"wpk::ResizeCoordinates::{_COORDINATES[problem.coordinates]}"
                 ),
-                "nearest": Enumerator(f"wpk::NearestMode::{_NEAREST[problem.nearest]}"),
+                **_rounding(problem),
                 "linear": problem.mode is ResizeMode.LINEAR,
                 "h": problem.h,
                 "w": problem.w,
@@ -112,3 +112,10 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
 
 def _image(problem: Resize) -> Image:
     return Image(problem.c, problem.p, problem.q, problem.y)
+
+
+def _rounding(problem: Resize) -> dict[str, Member]:
+    """Which sample is the nearest; linear interpolation has no such choice."""
+    if problem.mode is ResizeMode.LINEAR:
+        return {}
+    return {"nearest": Enumerator(f"wpk::NearestMode::{_NEAREST[problem.nearest]}")}

@@ -11,14 +11,14 @@ struct Problem {
   static constexpr int filter_w = 3;
   static constexpr int stride_h = 1;
   static constexpr int stride_w = 1;
-  static constexpr int dilation_h = 1;
-  static constexpr int dilation_w = 1;
   static constexpr int pad_h = 1;
   static constexpr int pad_w = 1;
   using Y = wpk::Strided<wpk::Half, 8, 200704, 3584, 64, 1>;
   using Operands = wpk::Tensors<wpk::Strided<float, 4, 0, 0, 0, 1>>;
   using Epilogue = wpk::Relu<wpk::Add<wpk::Acc, wpk::Operand<0>>>;
   static constexpr int y_padding = 0;
+  static constexpr int dilation_h = 1;
+  static constexpr int dilation_w = 1;
 };
 
 struct Schedule {

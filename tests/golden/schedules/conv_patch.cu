@@ -3,15 +3,7 @@
 namespace {
 struct Problem {
   using Multiply = wpk::Half;
-  using X = float;
-  static constexpr wpk::int64 x_n = 150528;
-  static constexpr wpk::int64 x_c = 50176;
-  static constexpr wpk::int64 x_h = 224;
-  static constexpr wpk::int64 x_w = 1;
-  static constexpr int x_vector = 1;
   static constexpr int c = 3;
-  static constexpr int h = 224;
-  static constexpr int w = 224;
   static constexpr int k = 64;
   static constexpr int p = 112;
   static constexpr int q = 112;
@@ -25,6 +17,14 @@ struct Problem {
   using Operands = wpk::Tensors<wpk::Strided<float, 4, 0, 0, 0, 1>>;
   using Epilogue = wpk::Relu<wpk::Add<wpk::Acc, wpk::Operand<0>>>;
   static constexpr int y_padding = 0;
+  using X = float;
+  static constexpr wpk::int64 x_n = 150528;
+  static constexpr wpk::int64 x_c = 50176;
+  static constexpr wpk::int64 x_h = 224;
+  static constexpr wpk::int64 x_w = 1;
+  static constexpr int x_vector = 1;
+  static constexpr int h = 224;
+  static constexpr int w = 224;
 };
 
 struct Schedule {

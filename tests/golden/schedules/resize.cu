@@ -5,7 +5,6 @@ struct Problem {
   using X = wpk::Tensor<wpk::Half, 16, 12544, 896, 64, 1>;
   using Y = wpk::Tensor<wpk::Half, 16, 50176, 1792, 64, 1>;
   static constexpr auto coordinates = wpk::ResizeCoordinates::halfPixel;
-  static constexpr auto nearest = wpk::NearestMode::roundPreferFloor;
   static constexpr bool linear = true;
   static constexpr int h = 14;
   static constexpr int w = 14;
