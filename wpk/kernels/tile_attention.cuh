@@ -31,6 +31,9 @@ struct AttentionShape
     static constexpr int pairsN = blockN / 16, pairsD = Values::paddedColumns / 16;
     // Floats between staged rows; 8 more than the columns keep the writes free of conflicts.
     static constexpr int stagingStride = Values::paddedColumns + 8;
+    // Two numbers of each staged row besides.
+    static constexpr int stagingBytes = warpsN * rows * (2 + stagingStride) * 4;
+    static constexpr int sharedBytes = maxOf(Queries::bytes + stages * stageBytes, stagingBytes);
 
     static_assert(threads <= 1024, "a block has at most 1024 threads");
 };

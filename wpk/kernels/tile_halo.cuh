@@ -55,6 +55,7 @@ struct HaloMemory
     static constexpr int kPatchesAt = Shape::chunks * Shape::chunkBytes;
     static constexpr int kStagingAt = kPatchesAt + Shape::teams * Shape::patches * Shape::patchPitch;
     static constexpr int kBarriersAt = kStagingAt + Shape::teams * Shape::warpsM * Shape::Staged::stagingBytes;
+    static constexpr int kBytes = kBarriersAt + Filters::kBarrierBytes + Shape::teams * Patches::kBarrierBytes;
 
     WPK_DEVICE SharedAddress filter(int chunk, int tap) const
     {

@@ -37,6 +37,7 @@ struct SimtShape
     static constexpr int floatsB = strideB * blockK;
     static constexpr int stages = prefetch ? 2 : 1;
     static constexpr int stageBytes = (floatsA + floatsB) * 4;
+    static constexpr int sharedBytes = stages * stageBytes;
 };
 
 // The thread's place in the block.

@@ -38,6 +38,7 @@ struct PatchShape
     // As in MmaShape.
     static constexpr int stagingStride = warpN + 8;
     static constexpr int stagingBytes = 16 * stagingStride * 4;
+    static constexpr int sharedBytes = filterBytes + PatchOf::kBytes + warpsM * warpsN * stagingBytes;
 
     static_assert(threads <= 1024, "a block has at most 1024 threads");
 };
@@ -167,6 +168,7 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
     using PatchOf = typename Shape::PatchOf;
     using Tile = OutputTile<Problem, Schedule>;
     WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "the launch asks for the shared memory that tiles take");
     unsigned char* const patch = shared + Shape::filterBytes;
     unsigned char* const staging = patch + PatchOf::kBytes;
 

@@ -18,7 +18,7 @@ from wpk.launch import (
     WorkspaceArgument,
 )
 from wpk.schedules.template import P, S, ScheduleTemplate
-from wpk.schedules.unit import Members, kernel_source
+from wpk.schedules.unit import Member, Members, kernel_source
 
 Grid = tuple[DimExpr, DimExpr, DimExpr]
 
@@ -119,10 +119,13 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     def _source(self, problem: P, schedule: S) -> KernelSource:
         kernel = self.kernel(problem, schedule)
+        members: dict[str, Member] = dict(schedule.parameters())
+        if kernel.shared_bytes:  # the header compares them with what it uses
+            members["shared_bytes"] = kernel.shared_bytes
         return kernel_source(
             self.name,
             kernel.members,
-            schedule,
+            members,
             self.limits(problem),
             kernel.inputs,
             kernel.threads,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from wpk.kernel_source import KernelSource
 from wpk.schedules.limit import Limit
-from wpk.schedules.template import Schedule
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def fp32_bits(value: float) -> int:
 def kernel_source(
     template: str,
     problem: Members,
-    schedule: Schedule,
+    schedule: Members,
     limits: Sequence[Limit],
     inputs: int,
     threads: int,
@@ -58,7 +57,7 @@ def kernel_source(
     Args:
         template: Name of the template and its header; its function has the name in camel case.
         problem: Members of ``Problem``.
-        schedule: Its parameters are the members of ``Schedule``.
+        schedule: Members of ``Schedule``: its parameters, and what follows from them.
         limits: That ``Schedule`` asserts of its members.
         inputs: Number of pointers to inputs.
         threads: Threads of a block.
@@ -85,7 +84,7 @@ def kernel_source(
         f"#include <wpk/schedules/{template}.cuh>\n\n"
         "namespace {\n"
         f"{_struct('Problem', problem)}\n"
-        f"{_struct('Schedule', dict(schedule.parameters()), limits)}"
+        f"{_struct('Schedule', schedule, limits)}"
         "}  // namespace\n\n"
         f"WPK_KERNEL({threads}) {entry}({parameters}) {{\n"
         f"  wpk::{function}<Problem, Schedule>({{{{{', '.join(names)}}}}}, n, {mapped}y{meeting});\n"

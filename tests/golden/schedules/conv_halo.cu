@@ -30,6 +30,7 @@ struct Schedule {
   static constexpr int carry = 0;
   static constexpr int persistent = 132;
   static constexpr int early = 1;
+  static constexpr int shared_bytes = 209008;
 
   static_assert(1 <= tile_p * tile_q && tile_p * tile_q <= 256, "a tile has at most 256 pixels, those of four warpgroups");
   static_assert(4 * (tile_p * tile_q) >= 192 * wpk::ceilDivide(tile_p * tile_q, 64), "at most a quarter of the warpgroups' rows have no pixel");

@@ -35,6 +35,7 @@ struct Schedule {
   static constexpr int warps_n = 1;
   static constexpr int tiles = 1;
   static constexpr int early = 1;
+  static constexpr int shared_bytes = 54512;
 
   static_assert(tile_q % 8 == 0, "eight neighbouring pixels lie in all banks");
   static_assert(tile_p * tile_q % (16 * warps_m) == 0, "a warp has whole tiles of 16 pixels");

@@ -37,6 +37,7 @@ struct Schedule {
   static constexpr int stages = 3;
   static constexpr int split = 1;
   static constexpr int early = 0;
+  static constexpr int shared_bytes = 36864;
 
   static_assert(block_m % (16 * warps_m) == 0, "a warp has whole tiles of 16 rows");
   static_assert(block_n % (16 * warps_n) == 0, "a warp has whole pairs of tiles of 8 columns");

@@ -37,6 +37,7 @@ struct Schedule {
   static constexpr int prefetch = 1;
   static constexpr int split = 1;
   static constexpr int early = 0;
+  static constexpr int shared_bytes = 10496;
 
   static_assert(block_m % thread_m == 0 && block_n % thread_n == 0, "threads tile the block");
   static_assert(32 <= block_m / thread_m * (block_n / thread_n) && block_m / thread_m * (block_n / thread_n) <= 1024, "a block has 32 to 1024 threads");

@@ -31,6 +31,7 @@ struct Schedule {
   static constexpr int early = 1;
   static constexpr int share = 0;
   static constexpr int persistent = 0;
+  static constexpr int shared_bytes = 65600;
 };
 }  // namespace
 
