@@ -221,7 +221,7 @@ def no_choice(
     return ScheduleError(
         f"none of {len(finalists)} schedules for {problem_words(prepared.problem)} can be used: "
         f"{seen}",
-        fix="these schedules should have been illegal: see the constraints of their template",
+        fix="these schedules should have been illegal: see the limits of their template",
     )
 
 

@@ -43,5 +43,5 @@ class GuardedCudaDevice(CudaDevice):
         if touched:
             raise TrampledError(
                 f"{touched} bytes around {size} bytes of memory were written to, which belong to no operand",
-                fix="this schedule should have been illegal: see the constraints of its template",
+                fix="this schedule should have been illegal: see the limits of its template",
             )

@@ -153,7 +153,7 @@ def _why_unlisted(
     """Why a parameter has a value that no search tries; None if all have one that is tried.
 
     What is tried may depend on how many multiprocessors a GPU has, which is not known here: such
-    parameters are left to the template's constraints.
+    parameters are left to the template's limits.
     """
     on_large = template.axes(problem, target)
     on_small = template.axes(problem, replace(target, sm_count=1))
