@@ -15,20 +15,12 @@ from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
-from wpk.schedules import convolution_copies, wgmma_tiles
+from wpk.schedules import convolution_copies, halo_tiles, wgmma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
-from wpk.schedules.halo_tiles import (
-    MOST_PIXELS,
-    MOST_SIDE,
-    HaloTiles,
-    carries,
-    patch_chunks,
-    patch_sides,
-)
+from wpk.schedules.early import early_axis, launch_attributes
+from wpk.schedules.halo_tiles import HaloTiles, carries
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import (
-    COLUMN_LIMITS,
     WHOLE_WARPGROUPS,
     persistent_limits,
     target_limits,
@@ -38,14 +30,12 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_costs import GROUP_ROWS, GROUP_THREADS, WARP
+from wpk.schedules.wgmma_costs import GROUP_ROWS
 from wpk.schedules.wgmma_tiles import SWIZZLE, box_depth
 from wpk.targets.target import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
-_MOST_PATCHES = 4  # of a team: more does not hide more
 _OF_SM = (1, 2, 3)  # blocks that stay
-_MOST_GROUPS = 6  # warpgroups of a block; a seventh would leave too few registers
 
 
 @dataclass(frozen=True)
@@ -72,16 +62,6 @@ class HaloSchedule(Schedule):
     carry: int = 0
     persistent: int = 0
     early: int = 0
-
-    @property
-    def groups(self) -> int:
-        """Warpgroups of a team."""
-        return -(-self.tile_p * self.tile_q // GROUP_ROWS)
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block: its warpgroups, and for each team the warp that asks for patches."""
-        return self.teams * (self.groups * GROUP_THREADS + WARP)
 
 
 _SMALLEST = HaloSchedule(tile_p=4, tile_q=14, block_n=16)
@@ -128,45 +108,8 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         }
 
     def limits(self, problem: Convolution) -> Sequence[Limit]:
-        """What tile_halo.cuh can compute."""
-        pixels = "(tile_p * tile_q)"
-        groups = f"ceil_div({pixels}, {GROUP_ROWS})"
-        stored = problem.k + problem.y.padding
-        may_carry = f"(tile_q == 8 and {pixels} % {GROUP_ROWS} == 0)"
-        return (
-            Limit(
-                f"1 <= {pixels} <= {MOST_PIXELS}",
-                f"a tile has at most {MOST_PIXELS} pixels, those of four warpgroups",
-            ),
-            Limit(
-                f"4 * {pixels} >= {3 * GROUP_ROWS} * {groups}",
-                "at most a quarter of the warpgroups' rows have no pixel",
-            ),
-            *COLUMN_LIMITS,
-            Limit(
-                f"1 <= teams and teams * {groups} <= {_MOST_GROUPS}",
-                f"a block has a team, and at most {_MOST_GROUPS} warpgroups",
-            ),
-            Limit(f"1 <= patches <= {_MOST_PATCHES}", f"a team has 1 to {_MOST_PATCHES} patches"),
-            Limit(
-                f"carry == 0 or (carry == 1 and {may_carry})" if carries(problem) else "carry == 0",
-                "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other",
-            ),
-            Limit(
-                f"persistent > 0 or patches <= {patch_chunks(problem)}",
-                "channels of one tile fill all patches",
-            ),
-            Limit(
-                f"persistent % ceil_div({stored}, block_n) == 0",
-                "blocks that stay have the same number of each tile of filters",
-            ),
-            Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
-            Limit(
-                f"max({', '.join(patch_sides(problem))}) <= {MOST_SIDE}",
-                f"a patch has at most {MOST_SIDE} pixels along each side",
-            ),
-            EARLY_LIMIT,
-        )
+        """See `ScheduleTemplate.limits`."""
+        return halo_tiles.limits(problem)
 
     def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`."""
@@ -194,7 +137,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
             grid=(_blocks(problem, tiles, schedule), int(tiles.across[0]), 1),
-            threads=schedule.threads,
+            threads=int(tiles.threads[0]),
             shared_bytes=int(tiles.shared_bytes[0]),
             tensor_maps=(
                 _patch_map(problem, tiles),

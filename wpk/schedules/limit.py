@@ -113,7 +113,7 @@ class Limit:
     def holds(self, columns: Figures) -> NDArray[np.bool_]:
         """Where columns of schedules meet the condition."""
         with np.errstate(divide="ignore", invalid="ignore"):  # an extent of 0 is no legal one
-            met = _fold(_tree(self.condition), columns.__getitem__, _ARRAYS)
+            met = value_of(self.condition, columns)
         return np.broadcast_to(np.asarray(met, bool), _rows(columns))
 
     def refusal(self, columns: Figures) -> str:
@@ -126,6 +126,11 @@ class Limit:
         """The limit in C++, in the scope of constants that are named as the parameters are."""
         condition = _fold(_tree(self.condition), _Cpp, _CPP)
         return f'static_assert({condition.text}, "{self.rule}");'
+
+
+def value_of(expression: str, columns: Figures) -> Any:
+    """What an expression is of columns, so that models count with those that limits are made of."""
+    return _fold(_tree(expression), columns.__getitem__, _ARRAYS)
 
 
 def meeting(limits: Sequence[Limit], columns: Figures) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from wpk.dtypes import DType, Precision
 from wpk.performance.units import tensor_peak
 from wpk.performance.work import Columns, Floats
 from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
-from wpk.schedules.limit import Limit
+from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_tiles import TileCosts, up_to
 from wpk.schedules.split import split_axis, sum_registers
 from wpk.schedules.template import Schedule
@@ -141,7 +141,8 @@ def axes(
 
 def threads(columns: Columns) -> Floats:
     """Threads of a block."""
-    return (columns["warps_m"] * columns["warps_n"] * _WARP).astype(np.float64)
+    count: Floats = value_of(_THREADS, columns).astype(np.float64)
+    return count
 
 
 def accumulators(columns: Columns) -> Floats:

@@ -6,9 +6,10 @@ from functools import cached_property
 import numpy as np
 
 from wpk.dtypes import Precision
-from wpk.performance.tables import input_extent, row_transactions
+from wpk.performance.tables import row_transactions
 from wpk.performance.work import Columns, Floats
 from wpk.problems.convolution import Convolution
+from wpk.schedules.limit import value_of
 from wpk.schedules.packing_patch import (
     CHANNELS,
     CHUNK_BYTES,
@@ -72,10 +73,8 @@ class PatchTiles:
     @cached_property
     def pixels(self) -> tuple[Floats, Floats]:
         """Rows and columns of the patch under a tile, a cut chunk's pixels included."""
-        (r, _), (down, along) = self.problem.filter, self.problem.stride
-        taps = chunks_a_row(self.problem, self._element) * taps_a_chunk(self._element)
-        rows = input_extent(self.columns["tile_p"].astype(np.float64), r, down)
-        return rows, input_extent(self.columns["tile_q"].astype(np.float64), taps, along)
+        rows, columns = (value_of(side, self.columns) for side in patch_pixels(self.problem))
+        return rows.astype(np.float64), columns.astype(np.float64)
 
     @cached_property
     def held_values(self) -> Floats:

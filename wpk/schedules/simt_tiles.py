@@ -8,7 +8,7 @@ import numpy as np
 
 from wpk.performance.work import Columns, Floats, SharedAccess
 from wpk.schedules.early import EARLY_LIMIT, early_axis
-from wpk.schedules.limit import Limit
+from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_tiles import TileCosts, up_to
 from wpk.schedules.split import split_axis, sum_registers
 from wpk.schedules.template import Schedule
@@ -107,8 +107,8 @@ def axes(rows: int, columns: int, reduction: int, target: Target) -> dict[str, t
 
 def threads(columns: Columns) -> Floats:
     """Threads of a block."""
-    across = columns["block_n"] // columns["thread_n"]
-    return (columns["block_m"] // columns["thread_m"] * across).astype(np.float64)
+    count: Floats = value_of(_THREADS, columns).astype(np.float64)
+    return count
 
 
 def shared_bytes(columns: Columns) -> Floats:
