@@ -96,8 +96,7 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
         }
 
     def limits(self, problem: Attention) -> Sequence[Limit]:
-        """What tile_attention.cuh can compute; no warp is without a query or a key."""
-        keys, queries = problem.keys, problem.queries
+        """What tile_attention.cuh can compute."""
         # Elements that warps copy: of the queries and the keys, and of the values.
         copied = f"{_COPY_BYTES * _MAX_COPIES * _WARP // problem.q.dtype.bytes} * warps_m * warps_n"
         return (
@@ -106,16 +105,8 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
                 "a warp has whole pairs of tiles of 8 keys",
             ),
             Limit(
-                f"1 <= stages <= ceil_div({keys}, warps_n * block_n)",
-                f"the ring has one step of the {keys} keys at least, and no more than there are",
-            ),
-            Limit(
-                f"warps_n == 1 or block_n * (warps_n - 1) < {keys}",
-                f"each warp has some of the {keys} keys",
-            ),
-            Limit(
-                f"warps_m == 1 or {_TILE_ROWS} * (warps_m - 1) < {queries}",
-                f"each warp has some of the {queries} queries",
+                f"1 <= stages <= ceil_div({problem.keys}, warps_n * block_n)",
+                f"the ring has one step of the {problem.keys} keys at least, and no more than there are",
             ),
             Limit(
                 f"max({_TILE_ROWS} * warps_m, warps_n * block_n) * {_whole(problem.depth)}"
@@ -127,8 +118,18 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
         )
 
     def target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return target_limits(target)
+        """See `ScheduleTemplate.target_limits`; no warp is without a query or a key."""
+        return (
+            Limit(
+                f"warps_n == 1 or block_n * (warps_n - 1) < {problem.keys}",
+                f"each warp has some of the {problem.keys} keys",
+            ),
+            Limit(
+                f"warps_m == 1 or {_TILE_ROWS} * (warps_m - 1) < {problem.queries}",
+                f"each warp has some of the {problem.queries} queries",
+            ),
+            *target_limits(target),
+        )
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """Few rows to a block, or many: no model was held against a measurement yet."""

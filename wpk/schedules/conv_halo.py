@@ -113,7 +113,11 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
 
     def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`."""
-        return (*target_limits(target, WHOLE_WARPGROUPS), *persistent_limits(target))
+        return (
+            *halo_tiles.useful(problem),
+            *target_limits(target, WHOLE_WARPGROUPS),
+            *persistent_limits(target),
+        )
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""

@@ -39,8 +39,7 @@ _THREADS = f"teams * ({_GROUPS} * {GROUP_THREADS} + {WARP})"  # a warp of each t
 
 
 def limits(problem: Convolution) -> Sequence[Limit]:
-    """What tile_halo.cuh can compute, and the launch can deal out to blocks."""
-    across = f"ceil_div({problem.k + problem.y.padding}, block_n)"
+    """What tile_halo.cuh can compute."""
     carrying = f"carry == 1 and tile_q == 8 and {_PIXELS} % {GROUP_ROWS} == 0"
     return (
         Limit(
@@ -58,10 +57,6 @@ def limits(problem: Convolution) -> Sequence[Limit]:
         ),
         Limit(f"1 <= patches <= {_MOST_PATCHES}", f"a team has 1 to {_MOST_PATCHES} patches"),
         Limit(
-            f"persistent > 0 or patches <= {_chunks(problem)}",
-            "channels of one tile fill all patches",
-        ),
-        Limit(
             f"max({', '.join(_patch(problem))}) <= {_MOST_SIDE}",
             f"a patch has at most {_MOST_SIDE} pixels along each side",
         ),
@@ -69,11 +64,23 @@ def limits(problem: Convolution) -> Sequence[Limit]:
             f"carry == 0 or ({carrying})" if carries(problem) else "carry == 0",
             "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other",
         ),
+        Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
+        EARLY_LIMIT,
+    )
+
+
+def useful(problem: Convolution) -> Sequence[Limit]:
+    """No patch stays empty, and persistent blocks are dealt out evenly."""
+    across = f"ceil_div({problem.k + problem.y.padding}, block_n)"
+    return (
         Limit(
-            f"persistent >= 0 and persistent % {across} == 0",
+            f"persistent > 0 or patches <= {_chunks(problem)}",
+            "channels of one tile fill all patches",
+        ),
+        Limit(
+            f"persistent % {across} == 0",
             "each tile of filters has the same number of persistent blocks",
         ),
-        EARLY_LIMIT,
     )
 
 

@@ -104,15 +104,11 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         }
 
     def limits(self, problem: Normalisation) -> Sequence[Limit]:
-        """What is cached fits the registers; only one-warp rows share a block; no idle warps."""
+        """What is cached fits the registers; only one-warp rows share a block."""
         room = problem.cols + problem.y.padding
         return (
             Limit(f"threads % {_WARP} == 0", "a row belongs to whole warps"),
             Limit(f"rows == 1 or threads == {_WARP}", "only one-warp rows share a block"),
-            Limit(
-                f"threads == {_WARP} or threads * vector < {2 * room}",
-                f"more than a warp's threads have vectors of a row of {room}",
-            ),
             Limit(
                 f"cached == 0 or ceil_div({room}, vector * threads) * vector <= {MAX_CACHED}",
                 f"a thread keeps at most {MAX_CACHED} values",
@@ -121,9 +117,13 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         )
 
     def target_limits(self, problem: Normalisation, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        most = target.max_threads_block
+        """See `ScheduleTemplate.target_limits`; no warp is idle."""
+        most, room = target.max_threads_block, problem.cols + problem.y.padding
         return (
+            Limit(
+                f"threads == {_WARP} or threads * vector < {2 * room}",
+                f"more than a warp's threads have vectors of a row of {room}",
+            ),
             Limit(f"threads * rows <= {most}", f"a block of the target has at most {most} threads"),
             *early_limits(target),
         )

@@ -97,15 +97,11 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         }
 
     def limits(self, problem: Reduction) -> Sequence[Limit]:
-        """Blocks of whole warps; no more threads than work; shares fit the shared memory."""
+        """Blocks of whole warps; shares fit the shared memory."""
         return (
             Limit("(outputs & (outputs - 1)) == 0", "outputs of a block are a power of two"),
             Limit("(splits & (splits - 1)) == 0", "threads of an output are a power of two"),
             Limit("outputs * splits % 32 == 0", "a block has whole warps"),
-            Limit(
-                f"splits < {2 * max(1, problem.reduction)}",
-                f"threads share the {problem.reduction} elements of an output",
-            ),
             Limit(
                 f"outputs * splits * vector * 4 <= {STATIC_SHARED_BYTES}",
                 f"shares take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
@@ -114,9 +110,13 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         )
 
     def target_limits(self, problem: Reduction, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
+        """See `ScheduleTemplate.target_limits`; no more threads than work."""
         most = target.max_threads_block
         return (
+            Limit(
+                f"splits < {2 * max(1, problem.reduction)}",
+                f"threads share the {problem.reduction} elements of an output",
+            ),
             Limit(
                 f"outputs * splits <= {most}", f"a block of the target has at most {most} threads"
             ),

@@ -38,11 +38,9 @@ struct Schedule {
   static_assert(16 <= block_n && block_n <= 256, "a block has 16 to 256 columns");
   static_assert(1 <= teams && teams * wpk::ceilDivide(tile_p * tile_q, 64) <= 6, "a block has a team, and at most 6 warpgroups");
   static_assert(1 <= patches && patches <= 4, "a team has 1 to 4 patches");
-  static_assert(carry == 0 || (carry == 1 && (tile_q == 8 && tile_p * tile_q % 64 == 0)), "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other");
-  static_assert(persistent > 0 || patches <= 1, "channels of one tile fill all patches");
-  static_assert(persistent % wpk::ceilDivide(64, block_n) == 0, "blocks that stay have the same number of each tile of filters");
-  static_assert(persistent >= 0, "persistent is a number of blocks, or 0");
   static_assert(wpk::maxOf((tile_p - 1) * 1 + 3, (tile_q - 1) * 1 + 3) <= 256, "a patch has at most 256 pixels along each side");
+  static_assert(carry == 0 || (carry == 1 && tile_q == 8 && tile_p * tile_q % 64 == 0), "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other");
+  static_assert(persistent >= 0, "persistent is a number of blocks, or 0");
   static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace

@@ -25,7 +25,6 @@ struct Schedule {
 
   static_assert(threads % 32 == 0, "a row belongs to whole warps");
   static_assert(rows == 1 || threads == 32, "only one-warp rows share a block");
-  static_assert(threads == 32 || threads * vector < 1536, "more than a warp's threads have vectors of a row of 768");
   static_assert(cached == 0 || wpk::ceilDivide(768, vector * threads) * vector <= 64, "a thread keeps at most 64 values");
   static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
