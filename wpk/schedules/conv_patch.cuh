@@ -168,7 +168,7 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
     using PatchOf = typename Shape::PatchOf;
     using Tile = OutputTile<Problem, Schedule>;
     WPK_SHARED(unsigned char, shared);
-    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "the launch asks for the shared memory that tiles take");
+    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
     unsigned char* const patch = shared + Shape::filterBytes;
     unsigned char* const staging = patch + PatchOf::kBytes;
 

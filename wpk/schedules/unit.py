@@ -67,19 +67,7 @@ def kernel_source(
     entry = f"wpk_{template}"
     head, *tail = template.split("_")
     function = head + "".join(part.capitalize() for part in tail)
-    names = [f"x{index}" for index in range(inputs)]
-    maps = [f"m{index}" for index in range(tensor_maps)]
-    shared = ["parts", "counters"] if partials else []
-    parameters = ", ".join(
-        [
-            *(f"const void* {name}" for name in names),
-            "int n",
-            *(f"WPK_GRID_CONSTANT const wpk::TensorMap {name}" for name in maps),
-            *(f"void* {name}" for name in ("y", *shared)),
-        ]
-    )
-    mapped = f"{{{{{', '.join(f'&{name}' for name in maps)}}}}}, " if maps else ""
-    meeting = f", {{{', '.join(shared)}}}" if partials else ""
+    parameters, arguments = _signature(inputs, tensor_maps, partials)
     text = (
         f"#include <wpk/schedules/{template}.cuh>\n\n"
         "namespace {\n"
@@ -87,11 +75,31 @@ def kernel_source(
         f"{_struct('Schedule', schedule, limits)}"
         "}  // namespace\n\n"
         f"WPK_KERNEL({threads}) {entry}({parameters}) {{\n"
-        f"  wpk::{function}<Problem, Schedule>({{{{{', '.join(names)}}}}}, n, {mapped}y{meeting});\n"
+        f"  wpk::{function}<Problem, Schedule>({arguments});\n"
         "}\n"
         f"WPK_EXPORT({entry})\n"
     )
     return KernelSource(entry, text)
+
+
+def _signature(inputs: int, tensor_maps: int, partials: bool) -> tuple[str, str]:
+    """Parameters of the kernel, and what it hands on to the header's function."""
+    pointers = [f"x{index}" for index in range(inputs)]
+    maps = [f"m{index}" for index in range(tensor_maps)]
+    shared = ["parts", "counters"] if partials else []
+    parameters = [
+        *(f"const void* {name}" for name in pointers),
+        "int n",
+        *(f"WPK_GRID_CONSTANT const wpk::TensorMap {name}" for name in maps),
+        *(f"void* {name}" for name in ("y", *shared)),
+    ]
+    arguments = [f"{{{{{', '.join(pointers)}}}}}", "n"]
+    if maps:
+        arguments.append(f"{{{{{', '.join(f'&{name}' for name in maps)}}}}}")
+    arguments.append("y")
+    if shared:
+        arguments.append(f"{{{', '.join(shared)}}}")
+    return ", ".join(parameters), ", ".join(arguments)
 
 
 def _struct(name: str, members: Members, limits: Sequence[Limit] = ()) -> str:
