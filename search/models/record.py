@@ -32,7 +32,7 @@ class SpaceCounts:
     Attributes:
         template: Name of the template.
         space: All combinations of its parameters' values.
-        legal: Those that meet its constraints.
+        legal: Those that meet its limits.
         scored: Those that were scored; fewer than legal only where there were too many.
         counted: Those whose bank conflicts were counted.
         kept: Those that the score left, which the estimate then ranks.

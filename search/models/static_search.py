@@ -225,7 +225,7 @@ def no_choice(
     return ScheduleError(
         f"none of {len(finalists)} schedules for {problem_words(shortlists.problem)} can be used: "
         f"{seen}",
-        fix="these schedules should have been illegal: see the constraints of their template",
+        fix="these schedules should have been illegal: see the limits of their template",
     )
 
 

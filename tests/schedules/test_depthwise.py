@@ -301,6 +301,6 @@ def test_refuses_groups_of_several_channels() -> None:
 def test_refuses_more_than_registers_hold() -> None:
     problem = depthwise(c=64, filter=(3, 15), precision=Precision.FP16)
     reason = TEMPLATE.why_illegal(problem, DepthwiseSchedule(8, 8, 64), H200)
-    assert reason == "a thread would hold 184 sums and weights, 160 are allowed"
+    assert reason == "a thread holds at most 160 sums and weights (vector=8, pixels=8)"
     legal = TEMPLATE.space(problem, H200)[1]
     assert (legal["vector"] * (legal["pixels"] + 15) <= 160).all()

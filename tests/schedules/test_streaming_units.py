@@ -114,6 +114,18 @@ def test_the_first_and_a_far_schedule_compile_without_spills(name: str) -> None:
         assert resources.stack_bytes == 0, f"{name} {schedule}"
 
 
+@pytest.mark.parametrize("name", ["elementwise_tiled", "reduction"])
+def test_the_models_know_the_shared_memory_that_kernels_declare(name: str) -> None:
+    chosen, problem = template(name), PROBLEMS[name]
+    columns = chosen.space(problem, H200)[1]
+    for row in (0, len(columns["vector"]) * 7 // 11):
+        schedule = chosen.schedule(columns, row)
+        (source,) = chosen.instantiate(problem, schedule)
+        resources = load_nvrtc().compile(source, "sm_90a").resources
+        (counted,) = chosen.work(problem, schedule.columns(), H200).shared_bytes
+        assert resources.static_shared_bytes == counted
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("drawn", [8, pytest.param(24, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -14,9 +14,12 @@ from wpk.kernel_source import KernelSource
 from wpk.launch import InputArgument, Launch, OutputArgument
 from wpk.performance.work import Columns, SharedAccess, Work
 from wpk.problems import Matmul
-from wpk.schedules.template import Constraint, Schedule, ScheduleTemplate
+from wpk.schedules.limit import Limit
+from wpk.schedules.template import Schedule, ScheduleTemplate
 from wpk.targets.target import Target
 from wpk.trial import Status
+
+_THREADS = "(block_m * block_n // 64)"
 
 
 @dataclass(frozen=True)
@@ -52,18 +55,14 @@ class TiledProduct(ScheduleTemplate[Matmul, TiledSchedule]):
         sizes = self.sizes
         return {"block_m": sizes, "block_n": sizes, "block_k": (8, 16, 32), "padded": (0, 1)}
 
-    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
+    def limits(self, problem: Matmul) -> Sequence[Limit]:
+        return (Limit(f"{_THREADS} > 0 and {_THREADS} % 32 == 0", "a block has whole warps"),)
+
+    def target_limits(self, problem: Matmul, target: Target) -> Sequence[Limit]:
+        threads, shared = target.max_threads_block, target.max_shared_block
         return (
-            Constraint(
-                lambda c: _threads(c) % 32 == 0, lambda s: f"{s.threads} threads are no whole warps"
-            ),
-            Constraint(
-                lambda c: (_threads(c) > 0) & (_threads(c) <= target.max_threads_block),
-                lambda s: f"{s.threads} threads, target has {target.max_threads_block}",
-            ),
-            Constraint(
-                lambda c: _shared(c) <= target.max_shared_block, lambda s: "too much shared memory"
-            ),
+            Limit(f"threads <= {threads}", f"a block of the target has at most {threads} threads"),
+            Limit(f"shared_bytes <= {shared}", f"a block of the target has {shared} bytes"),
         )
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:

@@ -155,7 +155,7 @@ def _why_unlisted(
     """Say which parameter has a value that no search tries; return None if there is none.
 
     What is tried may depend on how many multiprocessors a GPU has, which is not known here: such
-    parameters are left to the template's constraints.
+    parameters are left to the template's limits.
     """
     on_large = template.axes(problem, target)
     on_small = template.axes(problem, replace(target, sm_count=1))

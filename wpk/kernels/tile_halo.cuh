@@ -42,14 +42,7 @@ struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::
     static constexpr int tapBytes = blockN * kBoxRowBytes, chunkBytes = kTaps * tapBytes; // of filters
 
     static_assert(!isSame<T, SplitFp32>, "products of fp32 take their parts from a ring");
-    static_assert(1 <= kPixels && kPixels <= 256, "a tile has at most 256 pixels, those of four warpgroups");
-    static_assert(kPixels * 4 >= warpsM * 16 * 3, "at most a quarter of the warpgroups' rows have no pixel");
-    static_assert(patchH <= 256 && patchW <= 256, "a tensor copy has at most 256 pixels along each side");
     static_assert(kTaps <= 9, "the loop over taps is unrolled");
-    static_assert(1 <= teams && teams * warpsM <= 24, "a block has one to six warpgroups");
-    static_assert(1 <= patches && patches <= 4, "a team has one to four patches");
-    static_assert(Schedule::persistent >= 0, "persistent is a number of blocks, or 0");
-    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
 // Where what stays lies in shared memory: filters, patches, the epilogue's staging, barriers. The filters of each chunk
@@ -63,6 +56,7 @@ struct HaloMemory
     static constexpr int kPatchesAt = Shape::chunks * Shape::chunkBytes;
     static constexpr int kStagingAt = kPatchesAt + Shape::teams * Shape::patches * Shape::patchPitch;
     static constexpr int kBarriersAt = kStagingAt + Shape::teams * Shape::warpsM * Shape::Staged::stagingBytes;
+    static constexpr int kBytes = kBarriersAt + Filters::kBarrierBytes + Shape::teams * Patches::kBarrierBytes;
 
     WPK_DEVICE SharedAddress filter(int chunk, int tap) const
     {
@@ -162,10 +156,6 @@ WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, 
 template <class Problem, class Schedule, class Shape>
 class PatchRows
 {
-    static_assert(Schedule::carry == 0
-                      || (Schedule::carry == 1 && Schedule::tile_q == 8 && Shape::kPixels % 64 == 0
-                          && Problem::stride_h == 1 && Problem::stride_w == 1 && Problem::dilation_h == 1),
-        "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other");
 
 public:
     // Of a slice, in the layout of a fragment: upper and lower rows, then both of the other 16 bytes.

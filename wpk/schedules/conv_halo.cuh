@@ -20,6 +20,7 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
                   kStored = Problem::k + Problem::y_padding; // warps, columns
     constexpr bool kEarly = Schedule::early != 0;
     WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == HaloMemory<Shape>::kBytes, "Python and C++ count the same shared memory");
 
     const HaloMemory<Shape> memory{sharedAddress(shared)};
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from wpk.launch import EARLY_LAUNCH
+from wpk.schedules.limit import Limit
 from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
@@ -22,6 +23,17 @@ def early_axis(target: Target) -> tuple[int, ...]:
     less when launched early, whatever their tiles; the other value is legal all the same.
     """
     return (1,) if target.capability >= _CAPABILITY else (0,)
+
+
+EARLY_LIMIT = Limit("early in (0, 1)", "early is 0 or 1")
+"""Of schedules that have the parameter."""
+
+
+def early_limits(target: Target) -> tuple[Limit, ...]:
+    """``early`` is 1 only where the target launches kernels early."""
+    if target.capability >= _CAPABILITY:
+        return ()
+    return (Limit("early == 0", f"{target.name} cannot launch kernels early"),)
 
 
 def early_constraint(target: Target) -> Constraint:

@@ -9,6 +9,8 @@ import numpy as np
 from wpk.dtypes import Precision
 from wpk.performance.tables import matmul_flops
 from wpk.performance.work import Columns, Floats, Work
+from wpk.schedules.early import early_limits
+from wpk.schedules.limit import Limit
 from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
@@ -109,6 +111,51 @@ def block_tile(columns: Columns) -> tuple[Floats, Floats, Floats]:
 def up_to(values: tuple[int, ...], size: int) -> tuple[int, ...]:
     """The values below twice the size, and always the smallest two."""
     return tuple(v for i, v in enumerate(values) if i < 2 or v < 2 * size)
+
+
+def target_limits(target: Target, threads: str = "threads") -> tuple[Limit, ...]:
+    """What a block may take on the target.
+
+    Args:
+        target: The GPU.
+        threads: For how many of them registers are set aside.
+    """
+    most, shared, file = target.max_threads_block, target.max_shared_block, target.registers_sm
+    return (
+        Limit(f"{threads} <= {most}", f"a block of the target has at most {most} threads"),
+        Limit(
+            f"shared_bytes <= {shared}",
+            f"a block of the target has at most {shared} bytes of shared memory",
+        ),
+        Limit(
+            f"registers <= min({_MAX_REGISTERS}, {file} // max({threads}, 1))",
+            f"a thread has at most {_MAX_REGISTERS} registers, all threads {file}: more would spill",
+        ),
+        *early_limits(target),
+    )
+
+
+WHOLE_WARPGROUPS = "ceil_div(threads, 128) * 128"
+"""Threads for which registers are set aside where warpgroups multiply."""
+
+COLUMN_LIMITS = (
+    Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two"),
+    Limit("16 <= block_n <= 256", "a block has 16 to 256 columns"),
+)
+"""What every template of warpgroups asks of ``block_n``."""
+
+
+def persistent_limits(target: Target) -> tuple[Limit, ...]:
+    """All blocks that stay run at once, and some have two tiles."""
+    return (
+        Limit(
+            "persistent == 0 or turns > 1", "there are fewer blocks that stay than they have tiles"
+        ),
+        Limit(
+            f"persistent == 0 or persistent <= resident * {target.sm_count}",
+            f"the target's {target.sm_count} SMs hold all blocks that stay",
+        ),
+    )
 
 
 def words(text: str) -> Callable[[Any], str]:

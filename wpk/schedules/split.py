@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats
+from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import TiledProduct, words
 from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
@@ -38,6 +39,34 @@ def sum_registers(accumulators: Floats, threads: Floats, columns: Columns) -> Fl
     return np.where(columns["split"] > 1, accumulators + under_way + _ADDRESSES, 0.0)
 
 
+def split_limits(reduction: int, groups: int = 1) -> Sequence[Limit]:
+    """What SplitRange can divide, and a grid can hold.
+
+    Args:
+        reduction: Elements of it.
+        groups: What the grid's z axis counts besides parts.
+    """
+    return (
+        Limit(
+            f"split == 1 or split <= ceil_div({reduction}, block_k)",
+            "every part of the reduction has a step",
+        ),
+        Limit(
+            f"split <= {_MAX_GRID_Z // groups}",
+            f"a grid holds at most {_MAX_GRID_Z // groups} parts",
+        ),
+    )
+
+
+def useful_split(target: Target) -> Limit:
+    """More parts than an SM can use only add partial sums to move."""
+    most = USEFUL_BLOCKS_SM * target.sm_count
+    return Limit(
+        f"split == 1 or blocks <= {most}",
+        f"of a split reduction the target has at most {most} useful blocks",
+    )
+
+
 def split_constraints(
     product: Callable[[Columns], TiledProduct], groups: int, target: Target
 ) -> Sequence[Constraint]:
@@ -52,7 +81,7 @@ def split_constraints(
     return (
         Constraint(
             lambda c: (c["split"] == 1) | (c["split"] <= product(c).tile_steps),
-            words("the reduction has fewer steps of {block_k} than {split} parts"),
+            words("every part of the reduction has a step (block_k={block_k}, split={split})"),
         ),
         Constraint(
             lambda c: (c["split"] == 1) | (product(c).tiles * c["split"] <= most),

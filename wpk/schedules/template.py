@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from wpk.candidate import Configuration, Maker
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
+from wpk.performance.occupancy import resident_blocks
 from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.schedules.limit import Figures, Limit, meeting
 from wpk.targets.target import Target
 
 
@@ -73,9 +75,29 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
         """The values to try for each parameter, given the problem (at most about 10^6 combinations)."""
 
-    @abc.abstractmethod
+    def limits(self, problem: P) -> Sequence[Limit]:
+        """What the kernel can compute, over the parameters; the unit asserts each."""
+        return ()
+
+    def target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
+        """What the target can hold, and what pays there, over the parameters and `figures`."""
+        return ()
+
+    def figures(self, problem: P, columns: Columns, target: Target) -> Figures:
+        """What `target_limits` speak of besides parameters; of schedules within the `limits`."""
+        work = self.work(problem, columns, target)
+        return {
+            "threads": work.threads,
+            "shared_bytes": work.shared_bytes,
+            "registers": work.registers,
+            "blocks": work.blocks,
+            "turns": np.broadcast_to(work.turns, work.blocks.shape),
+            "resident": resident_blocks(work, target),
+        }
+
     def constraints(self, problem: P, target: Target) -> Sequence[Constraint]:
-        """What makes a combination legal; each mirrored by a static_assert in the header."""
+        """Further conditions."""
+        return ()
 
     @abc.abstractmethod
     def work(self, problem: P, columns: Columns, target: Target) -> Work:
@@ -117,19 +139,39 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         axes = self.axes(problem, target)
         grid = np.meshgrid(*(np.asarray(v, np.int64) for v in axes.values()), indexing="ij")
         columns = {name: values.ravel() for name, values in zip(axes, grid, strict=True)}
-        mask = np.ones(grid[0].size, bool)
+        for limits in self._limits(problem, target):
+            met = meeting(limits, self._with_figures(limits, problem, columns, target))
+            columns = {name: values[met] for name, values in columns.items()}
+        mask = np.ones(len(next(iter(columns.values()))), bool)
         for constraint in self.constraints(problem, target):
             mask &= constraint.holds(columns)
-        return mask.size, {name: values[mask] for name, values in columns.items()}
+        return grid[0].size, {name: values[mask] for name, values in columns.items()}
 
     @final
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
         """Why this schedule is illegal for the problem on the target, in words; None if legal."""
         columns = schedule.columns()
+        for limits in self._limits(problem, target):
+            figures = self._with_figures(limits, problem, columns, target)
+            for limit in limits:
+                if not limit.holds(figures)[0]:
+                    return limit.refusal(figures)
         for constraint in self.constraints(problem, target):
             if not constraint.holds(columns)[0]:
                 return constraint.words(schedule)
         return None
+
+    def _limits(self, problem: P, target: Target) -> tuple[Sequence[Limit], Sequence[Limit]]:
+        """In their order: the figures of the second are only those of what meets the first."""
+        return self.limits(problem), self.target_limits(problem, target)
+
+    def _with_figures(
+        self, limits: Sequence[Limit], problem: P, columns: Columns, target: Target
+    ) -> Figures:
+        """The columns, and figures where limits speak of any."""
+        if all(limit.names <= columns.keys() for limit in limits):
+            return columns
+        return {**self.figures(problem, columns, target), **columns}
 
     @final
     def schedule(self, columns: Columns, row: int) -> S:

@@ -3,15 +3,7 @@
 namespace {
 struct Problem {
   using Multiply = wpk::Half;
-  using X = wpk::Half;
-  static constexpr wpk::int64 x_n = 50176;
-  static constexpr wpk::int64 x_c = 1;
-  static constexpr wpk::int64 x_h = 3584;
-  static constexpr wpk::int64 x_w = 256;
-  static constexpr int x_vector = 64;
   static constexpr int c = 256;
-  static constexpr int h = 14;
-  static constexpr int w = 14;
   static constexpr int k = 256;
   static constexpr int p = 14;
   static constexpr int q = 14;
@@ -19,18 +11,14 @@ struct Problem {
   static constexpr int filter_w = 3;
   static constexpr int stride_h = 1;
   static constexpr int stride_w = 1;
-  static constexpr int dilation_h = 1;
-  static constexpr int dilation_w = 1;
   static constexpr int pad_h = 1;
   static constexpr int pad_w = 1;
-  static constexpr int groups = 1;
-  static constexpr bool transposed = false;
-  static constexpr int tap = 256;
-  static constexpr int depth = 2304;
   using Y = wpk::Strided<wpk::Half, 8, 50176, 3584, 256, 1>;
   using Operands = wpk::Tensors<wpk::Strided<float, 4, 0, 0, 0, 1>, wpk::Strided<wpk::Half, 8, 50176, 3584, 256, 1>>;
   using Epilogue = wpk::Relu<wpk::Add<wpk::Add<wpk::Acc, wpk::Operand<0>>, wpk::Operand<1>>>;
   static constexpr int y_padding = 0;
+  static constexpr int dilation_h = 1;
+  static constexpr int dilation_w = 1;
   static constexpr bool x_is_matrix = false;
 };
 
@@ -44,6 +32,7 @@ struct Schedule {
   static constexpr int early = 1;
   static constexpr int share = 0;
   static constexpr int persistent = 0;
+  static constexpr int shared_bytes = 65600;
 };
 }  // namespace
 

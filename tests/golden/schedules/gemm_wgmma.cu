@@ -9,23 +9,15 @@ struct Problem {
   static constexpr int batch_middle = 1;
   static constexpr int n = 768;
   static constexpr int k = 3072;
-  static constexpr int b_depth = 3072;
   static constexpr wpk::int64 a_outer = 0;
   static constexpr wpk::int64 a_middle = 0;
-  static constexpr wpk::int64 a_m = 3072;
-  static constexpr wpk::int64 a_k = 1;
   static constexpr wpk::int64 b_outer = 0;
   static constexpr wpk::int64 b_middle = 0;
-  static constexpr wpk::int64 b_k = 1;
-  static constexpr wpk::int64 b_n = 3072;
-  static constexpr int a_vector = 8;
-  static constexpr int b_vector = 8;
-  static constexpr int b_vector_across = 1;
+  static constexpr bool b_constant = true;
   using Y = wpk::Strided<wpk::Bfloat16, 8, 0, 0, 768, 1>;
   using Operands = wpk::Tensors<wpk::Strided<float, 4, 0, 0, 0, 1>>;
   using Epilogue = wpk::Add<wpk::Acc, wpk::Operand<0>>;
   static constexpr int y_padding = 0;
-  static constexpr bool b_constant = true;
   static constexpr bool b_across = false;
 };
 
@@ -39,6 +31,7 @@ struct Schedule {
   static constexpr int early = 1;
   static constexpr int share = 0;
   static constexpr int persistent = 0;
+  static constexpr int shared_bytes = 65600;
 };
 }  // namespace
 

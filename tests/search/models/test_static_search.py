@@ -117,7 +117,7 @@ def test_nothing_that_compiles_is_an_error_with_the_reasons(
     with pytest.raises(ScheduleError, match="no such unit") as caught:
         static_search(make_product(512, 512, 256), [tiled], H200, compiler)
     assert "none of 24 schedules" in caught.value.what
-    assert "constraints" in caught.value.fix
+    assert "limits" in caught.value.fix
 
 
 def test_templates_compete_and_ties_go_to_the_first(

@@ -86,6 +86,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
+                **view.dilation_members(),
                 "x_is_matrix": _is_matrix(problem),
             },
             inputs=view.inputs,

@@ -100,7 +100,6 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
-                "b_constant": problem.b_constant,
                 "b_across": _across(problem),
             },
             inputs=2 + len(problem.epilogue.operands),
