@@ -1,238 +1,162 @@
-"""Faults planted in the ring that feeds warpgroups: the emulator's checking mode sees each of them."""
+"""Faults planted in the pipeline that feeds warpgroups: the emulator's checking mode sees each of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Any
 
 import pytest
+from support.faults.planter import (
+    Edit,
+    Fault,
+    before,
+    behind,
+    change,
+    drop,
+    plant,
+    put,
+    together,
+)
 
 from wpk.dtypes import DType, Precision
 from wpk.emulator.errors import EmulatorError
 from wpk.extent import Extent
-from wpk.kernel_source import KernelSource
-from wpk.launch import Launch
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
-from wpk.schedules.wgmma.tiles import WgmmaSchedule
+from wpk.schedules.wgmma.schedule import WgmmaSchedule
 
 FP32 = Precision.FP32
 SCHEDULE = WgmmaSchedule(block_m=128, block_n=64, block_k=64, stages=2)
-_HEADERS = (
-    "schedules/wgmma/conv.cuh",
-    "kernels/wgmma/persistent.cuh",
-    "kernels/wgmma/tile.cuh",
-    "kernels/wgmma/registers.cuh",
-    "kernels/wgmma/pipeline.cuh",
-)
 
 
 @dataclass(frozen=True)
-class Fault:
-    """What is wrong, and how the headers come to have it; some need a split reduction to be seen, fp32, sharing, or blocks that stay."""
+class Case:
+    """A fault, and the kernel that has it: some need split-K to be seen, fp32, multicast, or persistent blocks."""
 
     name: str
-    old: str
-    new: str = ""
+    edit: Edit
     split: int = 1
     precision: Precision = Precision.FP16
     share: int = 0
     persistent: int = 0
 
 
-STAYING = [
+PERSISTENT = [
+    ("the consumers' phase begins again with a tile", behind("sums_zeroed", "state = {};")),
+    ("the producer's phase begins again with a tile", before("tile_begun", "state = {};")),
+    ("barriers are used before they may be there", drop("persistent_barriers_ready")),
+    ("the next tile does not wait for its stage", drop("stage_acquired")),
+    ("a tile's last stage is not released", drop("last_stage_released")),
     (
-        "the consumers' phase begins again with a tile",
-        "float acc[Shape::accumulators] = {};\n        multiplyRing",
-        "float acc[Shape::accumulators] = {};\n        place = {};\n        multiplyRing",
+        "another stage is released",
+        change("last_stage_released", "state.lastStage()", "state.stage"),
     ),
     (
-        "the producer's phase begins again with a tile",
-        "const Tiles tiles = tilesAt(turn",
-        "place = {};\n        const Tiles tiles = tilesAt(turn",
+        "staging lies in the pipeline",
+        change("staged_beside", "shared + pipeline.bytes()", "shared"),
     ),
+    ("a tile is left out", change("tiles_counted", "* across_", "* across_ - 1")),
+    ("tiles are left out between", change("next_tile", "gridDim.x)", "gridDim.x) + 1")),
     (
-        "barriers are used before they may be there",
-        "__syncthreads(); // the barriers are there for everyone\n    if (isProducer)",
-        "if (isProducer)",
+        "all rows are the first one's",
+        change("tile_placed", "tile_ / across_ * Shape::blockM", "0"),
     ),
-    (
-        "the next tile does not wait for its slot",
-        "waitBarrier(empty(place.slot), place.parity ^ 1);",
-        "",
-    ),
-    (
-        "a tile's last slot is not given back",
-        "ring.release(place.last());\n        if (Shape::isSplit)",
-        "if (Shape::isSplit)",
-    ),
-    (
-        "another slot is given back",
-        "ring.release(place.last());\n        if (Shape::isSplit)",
-        "ring.release(place.slot);\n        if (Shape::isSplit)",
-    ),
-    ("staging lies in the ring", "shared + ring.bytes()", "shared"),
-    ("a tile is left out", "* kAcross)", "* kAcross - 1)"),
-    (
-        "tiles are left out between",
-        "static_cast<int>(gridDim.x)",
-        "static_cast<int>(gridDim.x) + 1",
-    ),
-    ("all rows are the first one's", "tile_ / kAcross * Shape::blockM", "0"),
     (
         "sums go on from tile to tile",
-        "WPK_KEEP_LOOP\n    for (; !turn.isDone(); turn.advance())\n    {\n        float acc[Shape::accumulators] = {};",
-        "float acc[Shape::accumulators] = {};\n    for (; !turn.isDone(); turn.advance())\n    {",
+        together(
+            drop("sums_zeroed"),
+            behind("consumer_begins", "float acc[Shape::accumulators] = {};"),
+        ),
     ),
-    ("A is asked for too early", "if (waits)\n                waitForPrevious();", ""),
-    (
-        "the epilogue touches memory too early",
-        "waitForPrevious(); // the epilogue touches memory that kernels in front touch",
-        "",
-    ),
+    ("A is asked for too early", drop("first_a_awaits")),
+    ("the epilogue touches memory too early", drop("epilogue_awaits")),
 ]
-SHARED = [
+MULTICAST = [
     (
-        "a slot is filled again before the other block has left it",
-        "arriveReadBarrier(clusterAddress(empty(slot), laneIndex()));",
-        "arriveBarrier(empty(slot));",
+        "a stage is filled again before the other block has released it",
+        put("block_told", "arriveBarrier(empty(stage));"),
     ),
     (
-        "the other block is not told that a slot is free",
-        "laneIndex() < Fillers",
-        "laneIndex() == clusterRank()",
+        "the other block is not told that a stage is empty",
+        change("blocks_told", "laneIndex() < Blocks", "laneIndex() == clusterRank()"),
     ),
     (
-        "warps of one block give back what two of them read",
-        "Warps * Fillers",
-        "Warps",
+        "warps of one block release what two of them read",
+        change("consumers_counted", "Warps * Blocks", "Warps"),
     ),
-    (
-        "tiles come before the barriers that count them",
-        "syncCluster(); // no block brings tiles before the other one's barriers are there",
-        "",
-    ),
+    ("tiles come before the barriers that count them", drop("cluster_ready")),
     (
         "a block goes on while the other one arrives there",
-        "step < end",
-        "step < count",
+        change("stages_drained", "count + Shape::stages", "count"),
     ),
-    ("both blocks bring the same half", "Parts == 1 ? 0 : clusterRank()", "0"),
-    ("both halves are for one block", "(1 << Parts) - 1", "1"),
-    ("a half comes to its own block alone", "(1 << Parts) - 1", "1 << clusterRank()"),
+    ("both blocks bring the same part", change("part_chosen", "clusterRank()", "0")),
+    ("both parts are for one block", change("multicast", "kTargets", "1")),
+    ("a part comes to its own block alone", change("multicast", "kTargets", "1 << part")),
+    ("the parts change places", change("part_placed", "part *", "(Blocks - 1 - part) *")),
 ]
-HALVES = [
-    (
-        "the halves of A change places",
-        "partA_ * (Shape::boxBytesA / Shape::partsA)",
-        "(1 - partA_) * (Shape::boxBytesA / Shape::partsA)",
-        1,
+CASES = [
+    Case("a stage is filled again before all have multiplied it", drop("stage_acquired")),
+    Case("products begin before their tiles are there", drop("tiles_awaited")),
+    Case(
+        "a stage is released while its products are under way",
+        change("stage_released", "previous", "state.stage"),
     ),
-    (
-        "the halves of B change places",
-        "partB_ * (Shape::boxBytesB / Shape::partsB)",
-        "(1 - partB_) * (Shape::boxBytesB / Shape::partsB)",
-        2,
+    Case(
+        "a stage is released by fewer warps than read it",
+        change("consumers_counted", "Warps * Blocks", "Warps * Blocks - 1"),
     ),
-]
-FAULTS = [
-    Fault(
-        "a slot is filled again before all have multiplied what lies there",
-        "waitBarrier(ring.empty(place.slot), place.parity);",
-    ),
-    Fault(
-        "products begin before their tiles are there",
-        "waitBarrier(ring.full(place.slot), place.parity);",
-    ),
-    Fault(
-        "a slot is given back while its products are under way",
-        "ring.release(previous);",
-        "ring.release(place.slot);",
-    ),
-    Fault(
-        "a slot is given back by fewer warps than read it",
-        "initBarrier(empty(slot), Warps * Fillers);",
-        "initBarrier(empty(slot), Warps * Fillers - 1);",
-    ),
-    Fault("the sums are read while products are under way", "waitWgmma<0>(acc);"),
-    Fault(
+    Case("the sums are read while products are under way", drop("products_awaited")),
+    Case(
         "fewer bytes are announced than arrive",
-        "arriveExpectBytes(ring.full(slot), Shape::stageBytes);",
-        "arriveExpectBytes(ring.full(slot), Shape::stageBytes - 16);",
+        change("bytes_announced", "Shape::stageBytes", "Shape::stageBytes - 16"),
     ),
-    Fault("products without their fence", "fenceWgmma();"),
-    Fault("the second warpgroup multiplies the first one's rows", "/ Shape::kGroupWarps", "/ 8"),
-    Fault(
-        "barriers are used before they may be there",
-        "__syncthreads(); // the barriers are there for everyone\n    if (warpIndex() < Shape::warpsM)",
-        "if (warpIndex() < Shape::warpsM)",
+    Case("products without their fence", drop("products_fenced")),
+    Case(
+        "the second warpgroup multiplies the first one's rows",
+        change("rows_of_group", "/ Shape::kGroupWarps", "/ 8"),
     ),
-    Fault(
-        "the epilogue takes the ring's place before all have left it",
-        "__syncthreads();       // the ring is free",
+    Case("barriers are used before they may be there", drop("barriers_ready")),
+    Case("the epilogue takes the stages' place before all have left it", drop("stages_free")),
+    Case(
+        "the producer's warp writes sums",
+        change("parts_summed", "sum<Shape::consumers, true>", "sum<Shape::consumers>"),
+        split=2,
     ),
-    Fault(
-        "the producer's warp writes sums", "sum<Shape::consumers, true>", "sum<Shape::consumers>", 2
+    Case(
+        "sums of a box are taken while products add to them", drop("box_awaited"), precision=FP32
     ),
-    Fault(
-        "sums of a box are taken while products add to them", "waitWgmma<0>(sums);", precision=FP32
-    ),
-    Fault(
-        "a slot is given back before its products have ended",
-        "            takeSums(acc, sums, parts); // of the box before\n            if (box == 0 && step > 0",
-        "            takeSums(acc, sums, parts); // of the box before\n            if (box == 0",
+    Case(
+        "a stage is released before its products have ended",
+        change("stage_released_fp32", " && step > 0", ""),
         precision=FP32,
     ),
-    Fault(
+    Case(
         "sums of a box begin with those of the one before",
-        "b + slice * 2, slice != 0);",
-        "b + slice * 2, 1);",
+        change("first_product", "slice != 0", "1"),
         precision=FP32,
     ),
-    Fault("both products are with the same part", "small + slice", "b + slice", precision=FP32),
-    Fault("what is cut off is not fenced", "fenceAsyncProxy();", precision=FP32),
-    Fault(
-        "what is cut off lies always in one place", "box % 2 * Shape", "0 * Shape", precision=FP32
+    Case(
+        "both products are with the same part",
+        change("small_product", "small + slice", "b + slice"),
+        precision=FP32,
     ),
-    Fault(
-        "a warp loads another one's rows", "warpIndex() * 16 +", "warpIndex() * 8 +", precision=FP32
+    Case("what is cut off is not fenced", drop("cuts_fenced"), precision=FP32),
+    Case(
+        "what is cut off lies always in one place",
+        change("small_box", "box % 2", "0"),
+        precision=FP32,
+    ),
+    Case(
+        "a warp loads another one's rows",
+        change("rows_loaded", "warpIndex() * 16", "warpIndex() * 8"),
+        precision=FP32,
     ),
     *(
-        Fault(f"{name} (share {share})", old, new, share=share)
-        for name, old, new in SHARED
+        Case(f"{name} (share {share})", edit, share=share)
+        for name, edit in MULTICAST
         for share in (1, 2)
     ),
-    *(Fault(name, old, new, share=share) for name, old, new, share in HALVES),
-    *(Fault(f"{name} (blocks stay)", old, new, persistent=2) for name, old, new in STAYING),
+    *(Case(f"{name} (persistent)", edit, persistent=2) for name, edit in PERSISTENT),
 ]
-
-
-class Faulty:
-    """The template with another text in the place of its headers."""
-
-    def __init__(self, fault: Fault) -> None:
-        self._fault, self._template = fault, ConvWgmmaTemplate()
-
-    def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
-        return self._template.packing(problem, schedule)
-
-    def instantiate(
-        self, problem: Convolution, schedule: WgmmaSchedule
-    ) -> tuple[KernelSource, ...]:
-        (source,) = self._template.instantiate(problem, schedule)
-        text, planted = source.text, 0
-        for name in _HEADERS:
-            header = files("wpk").joinpath(name).read_text(encoding="utf-8")
-            planted += header.count(self._fault.old)
-            header = header.replace(self._fault.old, self._fault.new)
-            text = text.replace(f"#include <wpk/{name}>", header.replace("#pragma once", ""))
-        assert planted or not self._fault.name, "the headers have nowhere to plant the fault"
-        return (KernelSource(source.entry, text),)
-
-    def launches(self, problem: Convolution, schedule: WgmmaSchedule) -> tuple[Launch, ...]:
-        (source,) = self.instantiate(problem, schedule)
-        (launch,) = self._template.launches(problem, schedule)
-        return (replace(launch, kernel=source.digest),)
 
 
 def problem(precision: Precision, filters: int, channels: int) -> Convolution:
@@ -243,19 +167,24 @@ def problem(precision: Precision, filters: int, channels: int) -> Convolution:
     return Convolution(precision, Extent(2), *shape, x, y, Epilogue())
 
 
-def check(fault: Fault, split: int, execution: Any, check_convolution: Callable[..., None]) -> None:
-    """Of fp32 with numbers that have small parts; two tiles along each axis where any are shared.
+def check(case: Case, template: Any, execution: Any, check_convolution: Callable[..., None]) -> None:
+    """Of fp32 with numbers that have small parts; two tiles along each axis where any are multicast.
 
-    Blocks that stay have three of six tiles each, of an odd number of steps.
+    Persistent blocks have three of six tiles each, of an odd number of steps.
     """
-    depth = 128 // fault.precision.storage.bytes
-    stays = fault.persistent
-    schedule = replace(SCHEDULE, split=split, block_k=depth, share=fault.share)
-    schedule = replace(schedule, persistent=stays, early=int(stays > 0))
-    filters = 192 if stays else 128 if fault.share else 64
-    layer = problem(fault.precision, filters, 32 if stays else 64)
-    exact = fault.precision is not FP32
-    check_convolution(execution, Faulty(fault), layer, schedule, integers=exact)
+    persistent = case.persistent
+    schedule = replace(
+        SCHEDULE,
+        split=case.split,
+        block_k=128 // case.precision.storage.bytes,
+        share=case.share,
+        persistent=persistent,
+        early=int(persistent > 0),
+    )
+    filters = 192 if persistent else 128 if case.share else 64
+    layer = problem(case.precision, filters, 32 if persistent else 64)
+    exact = case.precision is not FP32
+    check_convolution(execution, template, layer, schedule, integers=exact)
 
 
 @pytest.mark.parametrize("precision", [Precision.FP16, FP32])
@@ -263,7 +192,7 @@ def check(fault: Fault, split: int, execution: Any, check_convolution: Callable[
     ("split", "share", "persistent"),
     [(1, 0, 0), (2, 0, 0), (1, 1, 0), (1, 2, 0), (1, 0, 2)],
 )
-def test_without_a_fault_the_copied_headers_are_right(
+def test_without_a_fault_the_same_kernels_are_right(
     precision: Precision,
     split: int,
     share: int,
@@ -271,28 +200,29 @@ def test_without_a_fault_the_copied_headers_are_right(
     checking_execution: Any,
     check_convolution: Callable[..., None],
 ) -> None:
-    fault = Fault("", "\0", precision=precision, share=share, persistent=persistent)
-    check(fault, split, checking_execution, check_convolution)
+    case = Case("", together(), split, precision, share, persistent)
+    unchanged = plant(ConvWgmmaTemplate(), Fault(case.name, case.edit))
+    check(case, unchanged, checking_execution, check_convolution)
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_a_planted_fault_is_seen(
-    fault: Fault, checking_execution: Any, check_convolution: Callable[..., None]
+    case: Case, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
-    with pytest.raises((EmulatorError, AssertionError)) as seen:
-        check(fault, fault.split, checking_execution, check_convolution)
-    assert "nowhere to plant" not in str(seen.value)
+    faulty = plant(ConvWgmmaTemplate(), Fault(case.name, case.edit))
+    with pytest.raises((EmulatorError, AssertionError)):
+        check(case, faulty, checking_execution, check_convolution)
 
 
 @pytest.mark.parametrize("ways", [{}, {"split": 2, "cluster": 1}, {"share": 2}])
 def test_sums_are_staged_beside_barriers_not_over_them(
     ways: dict[str, int], checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
-    """Of 128 x 128 sums that are larger than a ring of two slots; the template that put them there was wrong."""
+    """Of 128 x 128 sums that are larger than two stages; the template that put them there was wrong."""
     schedule = replace(SCHEDULE, block_n=128, **ways)
     layer = problem(Precision.FP16, 256, 64)
     check_convolution(checking_execution, ConvWgmmaTemplate(), layer, schedule, integers=True)
-    end = "Shape::stays ? end : maxOf(end, Shape::warpsM * Shape::stagingBytes)"
-    fault = Fault("barriers lie behind the ring", end, "end")
+    at_the_end = together(put("barriers_placed", "return end;"), drop("bytes_compared"))
+    faulty = plant(ConvWgmmaTemplate(), Fault("barriers lie behind the stages", at_the_end))
     with pytest.raises(EmulatorError, match="a store of 8 bytes over a barrier"):
-        check_convolution(checking_execution, Faulty(fault), layer, schedule, integers=True)
+        check_convolution(checking_execution, faulty, layer, schedule, integers=True)

@@ -56,8 +56,8 @@ struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::
 template <class Shape>
 struct HaloMemory
 {
-    using Filters = SlotBarriers<Shape::chunks, 1>;
-    using Patches = SlotBarriers<Shape::patches, Shape::warpsM>;
+    using Filters = PipelineBarriers<Shape::chunks, 1>;
+    using Patches = PipelineBarriers<Shape::patches, Shape::warpsM>;
     SharedAddress shared;
     static constexpr int kPatchesAt = Shape::chunks * Shape::chunkBytes;
     static constexpr int kStagingAt = kPatchesAt + Shape::teams * Shape::patches * Shape::patchPitch;
@@ -77,7 +77,7 @@ struct HaloMemory
     }
     WPK_DEVICE Patches patches(int team) const
     {
-        return {shared + kBarriersAt + Filters::kBarrierBytes + team * Patches::kBarrierBytes};
+        return {shared + kBarriersAt + Filters::kBytes + team * Patches::kBytes};
     }
     WPK_DEVICE void init() const
     {
@@ -136,7 +136,7 @@ template <class Problem, class Shape, class Tiles>
 WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, int team, Tiles tiles)
 {
     const auto patches = memory.patches(team);
-    RingPlace<Shape::patches> place;
+    PipelineState<Shape::patches> state;
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
@@ -145,10 +145,10 @@ WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, 
         WPK_KEEP_LOOP
         for (int chunk = 0; chunk < Shape::chunks; ++chunk)
         {
-            patches.claim(place, Shape::patchBytes);
-            copyTensor(memory.patch(team, place.slot), map, patches.full(place.slot),
+            patches.acquire(state.stage, state.phase ^ 1, Shape::patchBytes);
+            copyTensor(memory.patch(team, state.stage), map, patches.full(state.stage),
                 {chunk * Shape::kBoxDepth, w, h, tile.image});
-            place.advance();
+            state.advance();
         }
     }
 }
@@ -217,11 +217,11 @@ private:
 };
 
 // acc += the products of all taps and channels of a tile. Those of a tap run while the rows of the next one are loaded;
-// a chunk's end before the next one begins (wgmma/registers.cuh says why). A patch is given back when its last rows are
-// in registers.
+// a chunk's end before the next one begins (wgmma/multiply_registers.cuh says why). A patch is given back when its last
+// rows are in registers.
 template <class T, class Problem, class Shape, class Rows>
 WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMemory<Shape>& memory, int team,
-    const Rows& patchRows, RingPlace<Shape::patches>& place)
+    const Rows& patchRows, PipelineState<Shape::patches>& state)
 {
     const auto patches = memory.patches(team);
     typename Rows::Slices rows[2] = {};
@@ -229,8 +229,8 @@ WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMem
     for (int chunk = 0; chunk < Shape::chunks; ++chunk)
     {
         waitBarrier(memory.filters().full(chunk), 0); // which comes once
-        waitBarrier(patches.full(place.slot), place.parity);
-        const SharedAddress patch = memory.patch(team, place.slot);
+        waitBarrier(patches.full(state.stage), state.phase);
+        const SharedAddress patch = memory.patch(team, state.stage);
         patchRows.load(rows[0], rows[1], patch, 0);
         __syncwarp(); // products are asked for by whole warps
         WPK_UNROLL
@@ -248,8 +248,8 @@ WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMem
             keepUntilHere(rows[(step + 1) % 2]);
             patchRows.load(rows[(step + 1) % 2], rows[step % 2], patch, step + 1);
         }
-        patches.release(place.slot);
-        place.advance();
+        patches.release(state.stage);
+        state.advance();
         waitWgmma<0>(acc);
         keepUntilHere(rows[0]);
         keepUntilHere(rows[1]);
