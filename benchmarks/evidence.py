@@ -30,7 +30,6 @@ from functools import partial
 from pathlib import Path
 
 # Python's safe path leaves a script's folder out.
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "models"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from rows.base import BUDGET, EFFORT, MOST_SECONDS, Context, Row, RowError

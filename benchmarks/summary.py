@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 # Python's safe path leaves a script's folder out.
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "models"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from rows.base import Row

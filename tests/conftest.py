@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from quick_search import one_finalist
+from support.plans.quick_search import one_finalist
 
 __all__ = ["one_finalist"]
 

@@ -7,17 +7,16 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import refill
-from branching import Shuffled
-from quick_search import compile_one
+from subjects import exported
+from support.networks.branching import Shuffled
+from support.plans.quick_search import compile_one
 
 from wpk.cli.main import main
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import Emulator
+from wpk.engine import Engine, random_inputs
 from wpk.expression import Operand
-from wpk.plans.plan import Plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan import Plan
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Convolution, Elementwise, Matmul
 
 RESNETS = ("tv_resnet18.dynamo", "tv_resnet18.script", "tv_resnet50.dynamo")
@@ -78,7 +77,7 @@ COMBINATIONS = [
 
 def _write(network: str, folder: Path, seed: int = 0) -> Path:
     path = folder / f"{network}.{seed}.onnx"
-    onnx.save(refill.refill(network, seed), path)
+    onnx.save(exported.refill(network, seed), path)
     return path
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import refill
 from numpy.typing import NDArray
+from subjects import exported
 
 import wpk
 from rows.base import Context, Outcome, Row, microseconds
 from wpk.checks.model_check import check_outputs
 from wpk.checks.witness import ModelReference
-from wpk.engine.inputs import random_inputs
-from wpk.plans.plan import Check
-from wpk.plans.plan_file import read_plan
+from wpk.engine import random_inputs
+from wpk.plan.plan import Check
+from wpk.plan.plan_file import read_plan
 
 EXPORTED = {
     "resnet18": "tv_resnet18.dynamo",
@@ -61,7 +61,7 @@ def static_plan(name: str, context: Context, precision: str = "fp16") -> tuple[P
     """
     model = context.folder / f"{name}.onnx"
     plan = model.with_suffix(".plan")
-    onnx.save(refill.refill(EXPORTED[name]), model)
+    onnx.save(exported.refill(EXPORTED[name]), model)
     options = ["--precision", precision, "--search", "static", "--cache", context.store]
     context.wpk("optimize", model, "-o", plan, "--check", "off", *options)
     return model, plan

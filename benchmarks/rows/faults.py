@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-import faulty_kernels
+from subjects import faulty_candidates
 
 from rows.base import Context, Outcome, Row
-from wpk.libraries.process import TrialProcess
+from wpk.backends import GpuProcess
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.trials import Candidate, TrialRunner
 from wpk.trial import Regime, Status
-from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.trials import Candidate, TrialRunner
 
 _LIMIT_SECONDS = 3.0
 
@@ -21,15 +21,15 @@ def rows() -> list[Row]:
 
 
 def _kit(context: Context) -> Outcome:
-    kit = faulty_kernels.make_kit(context.folder)
-    statements = {**faulty_kernels.AFTER, **faulty_kernels.ON_THE_GPU_ONLY}
+    kit = faulty_candidates.make_kit(context.folder)
+    statements = {**faulty_candidates.AFTER, **faulty_candidates.ON_THE_GPU_ONLY}
     candidates: dict[str, Candidate] = {
         **{fault: kit.with_statement(text) for fault, text in statements.items()},
         "does nothing": kit.doing_nothing(),
         "too large a block": kit.too_large_a_block(),
     }
     figures = {}
-    with GpuLease(partial(TrialProcess, limit_seconds=_LIMIT_SECONDS)) as lease:
+    with GpuLease(partial(GpuProcess, limit_seconds=_LIMIT_SECONDS)) as lease:
         runner = TrialRunner(lease, kit.cases(), Regime.WARM)
         for fault, candidate in candidates.items():
             trial, after = runner.trial(candidate), runner.trial(kit.good)

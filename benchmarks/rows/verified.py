@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import onnx
-import refill
+from subjects import exported
 
 from rows.base import Context, Outcome, Row
 
@@ -29,7 +29,7 @@ def rows() -> list[Row]:
     claim = "plans written where they are measured verify with exit code 0"
     return [
         Row(f"verify.{network}.{precision}", claim, partial(_measure, network, precision))
-        for network in refill.model_names()
+        for network in exported.model_names()
         if "rnn" not in network
         for precision in PRECISIONS
     ]
@@ -37,7 +37,7 @@ def rows() -> list[Row]:
 
 def _measure(network: str, precision: str, context: Context) -> Outcome:
     path = context.folder / f"{network}.onnx"
-    model = refill.refill(network)
+    model = exported.refill(network)
     onnx.save(model, path)
     figures = {}
     for name, shapes in _sizes(model).items():

@@ -14,7 +14,7 @@ from rows.catalogue import MODULES, all_rows
 from rows.machine import machine
 from rows.result_file import ResultFile
 from rows.trials import FILE
-from stored_trials import write_trials
+from support.plans.stored_trials import write_trials
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "evidence.py"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import onnx
 import pytest
-import refill
 from rows.floor import LAUNCH_SECONDS, floor_seconds, goal_of, operators
+from subjects import exported
 
 from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model
@@ -36,7 +36,7 @@ def test_the_engine_may_take_twice_its_floor(batch: int, most: float) -> None:
 @pytest.mark.slow
 def test_the_56_operators_touch_and_compute_what_the_networks_own_do(tmp_path: Path) -> None:
     path = tmp_path / "resnet50.onnx"
-    onnx.save(refill.refill("tv_resnet50.dynamo"), path)
+    onnx.save(exported.refill("tv_resnet50.dynamo"), path)
     program = lower_model(path, {}, Precision.FP16).program
     needs = [traffic(operator.problem) for operator in program.operators]
     floors = operators()

@@ -3,11 +3,11 @@
 import tracemalloc
 from collections.abc import Mapping
 
-import graph_text
 import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.networks import graph_text
 
 from wpk.checks.disturbed import DisturbedModel, Noise
 from wpk.dtypes import Precision

@@ -2,10 +2,10 @@
 
 import itertools
 
-import node_cases
 import numpy as np
 import pytest
-from node_cases import NodeCase, floats, ints
+from support.networks import node_cases
+from support.networks.node_cases import NodeCase, floats, ints
 
 from wpk.checks.bounded import KERNELS, Bounded, Call
 from wpk.checks.compare import compare

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
-import node_cases
 import numpy as np
 import pytest
-from node_cases import NodeCase, ints, scalar
+from support.networks import node_cases
+from support.networks.node_cases import NodeCase, ints, scalar
 
 from wpk.checks.float64_nodes import NodeEvaluator
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
-import graph_text
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.networks import graph_text
 
 from wpk.checks import unmoved
 from wpk.checks.unmoved import (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from processes import interrupt, start_python
+from support.devices.processes import interrupt, start_python
 
 Refused = Callable[..., str]
 WriteModel = Callable[[str], Path]

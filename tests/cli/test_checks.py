@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from silent_models import AMPLIFIES, DEAD_HEAD, save_silent
+from support.networks.silent_models import AMPLIFIES, DEAD_HEAD, save_silent
 
 from wpk.report.check_words import PROOF_WORDS, QUICK_WORDS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from processes import start_python
+from support.devices.processes import start_python
 
 from wpk.cli import targets
 from wpk.errors import EngineError

@@ -4,18 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.faults.planter import Fault, change, drop, inlined
 
-import wpk.emulator
+from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.errors import EmulatorError
 from wpk.emulator.memory import guarded
-from wpk.emulator.mode import CHECKING, FAST, Mode
 from wpk.emulator.native import launch_kernel
 from wpk.kernel_source import KernelSource
 
 KERNEL = Path(__file__).parent / "kernels" / "split_sum.cu"
-HEADER = Path(wpk.emulator.__file__).parents[1] / "kernels" / "arrival.cuh"
-INCLUDE = "#include <wpk/kernels/arrival.cuh>"
 BLOCKS, ROWS = 7, 100
 
 both_modes = pytest.mark.parametrize("mode", [FAST, CHECKING], ids=["fast", "checking"])
@@ -30,14 +27,10 @@ def fixture_way(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def _source(way: str, old: str = "", new: str = "") -> KernelSource:
-    """The kernel; with a fault, the header's text is edited and stands in its place."""
+def _source(way: str, fault: Fault | None = None) -> KernelSource:
+    """The kernel, with a fault in it or in its headers."""
     text = KERNEL.read_text(encoding="utf-8")
-    if old:
-        header = HEADER.read_text(encoding="utf-8").replace("#pragma once", "")
-        assert header.count(old) == 1, old
-        text = text.replace(INCLUDE, header.replace(old, new))
-    return KernelSource(way, text)
+    return KernelSource(way, fault.edit(inlined(text)) if fault else text)
 
 
 def _run(source: KernelSource, mode: Mode, launches: int = 1, seed: int = 0) -> bool:
@@ -64,25 +57,23 @@ def test_the_last_block_finds_what_all_wrote_launch_after_launch(way: str, mode:
 
 @both_modes
 def test_a_counter_that_is_not_set_back_is_seen(way: str, mode: Mode) -> None:
-    source = _source(way, "        *counter = 0;", "        {}")
-    assert not _run(source, mode)
+    assert not _run(_source(way, Fault("", drop("counter_reset"))), mode)
 
 
 @both_modes
 def test_counting_one_arrival_too_few_is_seen(way: str, mode: Mode) -> None:
-    assert not _run(_source(way, "== arrivals - 1", "== arrivals - 2"), mode)
+    fault = Fault("", change("arrivals_counted", "arrivals - 1", "arrivals - 2"))
+    assert not _run(_source(way, fault), mode)
 
 
 def test_a_missing_fence_is_seen_when_checking(way: str) -> None:
-    source = _source(way, "    __threadfence(); // for the whole device to see, before the count\n")
+    source = _source(way, Fault("", drop("writes_published")))
     with pytest.raises(EmulatorError, match="there is no __threadfence after a store"):
         _run(source, CHECKING)
 
 
 def test_a_missing_barrier_is_seen_in_a_random_order(way: str) -> None:
-    source = _source(
-        way, "    __syncthreads(); // what the block has written comes before its arrival\n"
-    )
+    source = _source(way, Fault("", drop("writes_done")))
     with pytest.raises(EmulatorError, match="no barrier after a store of thread"):
         _run_often(source, CHECKING)
 

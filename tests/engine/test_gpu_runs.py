@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from device_arrays import Dlpack, Exchanged, Interface, aligned, x_of, y_of
-from stream_device import Streams
+from support.devices.device_arrays import Dlpack, Exchanged, Interface, aligned, x_of, y_of
+from support.devices.stream_device import Streams
 
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.pipeline import optimize
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 SHARED = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_problems import attention
-from early_chains import Bench
-from early_kernels import Case, operands
+from support.launches.early_chains import Bench
+from support.launches.early_kernels import Case, operands
+from support.problems.attentions import attention
 
-from wpk.device.cuda import CudaDevice
+from wpk.device import CudaDevice
 from wpk.dtypes import Precision
 from wpk.libraries.attention_reference import attend
 from wpk.problems import Attention

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from early_chains import Bench
-from early_kernels import CASES, LARGER, Case, Fault, Faulty, schedule
+from support.faults.planter import Fault, drop, plant
+from support.launches.early_chains import Bench
+from support.launches.early_kernels import CASES, LARGER, Case, schedule
 
-from wpk.device.cuda import CudaDevice
+from wpk.device import CudaDevice
 from wpk.schedules.registry import TEMPLATE_OF
 
 pytestmark = pytest.mark.gpu
@@ -49,24 +50,11 @@ def test_a_chain_gives_what_one_after_the_other_gives(
         assert bench.read(chain) == expected
 
 
-WAITS = {
-    "conv_simt": "    if constexpr (ConstantB)\n        waitIfEarly<Shape>();\n",
-    "depthwise": "    waitIfEarly<Schedule>(); //",
-    "elementwise_tiled": "    waitIfEarly<Schedule>();\n",
-    "attention_mma": "    waitIfEarly<Schedule>();\n",
-    "conv_patch": "    waitIfEarly<Schedule>();\n",
-    "conv_mma": "    if (Shape::early)\n        waitForPrevious();\n",
-    "gemm_mma": "    if (Shape::early)\n        waitForPrevious();\n",
-}
-"""Where templates wait; the others say `startIfEarly`."""
-
-
 @pytest.mark.parametrize("case", [c for c in ONE_OF_EACH if c.template != "gemm_simt"], ids=_name)
 def test_without_its_wait_a_kernel_overtakes(hopper: CudaDevice, case: Case) -> None:
     """So that the chains above are right because of it, not because nothing overlaps."""
-    wait = WAITS.get(case.template, "    startIfEarly<Schedule>();\n")
-    fault = Fault("no wait", case.template, wait, "    //" if wait.endswith("//") else "", "")
-    right, bench = Bench(hopper, case), Bench(hopper, case, Faulty(fault))
+    faulty = plant(TEMPLATE_OF[case.template], Fault("no wait", drop("previous_awaited")))
+    right, bench = Bench(hopper, case), Bench(hopper, case, faulty)
     chains = right.chain(), bench.chain()
     for each, chain in zip((right, bench), chains, strict=True):
         for launch in chain.alone():

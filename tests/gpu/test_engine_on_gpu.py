@@ -11,20 +11,16 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import refill
+from subjects import exported
 
 from wpk.checks.operator_check import StepRunner
 from wpk.cli.main import main
-from wpk.device.cuda import CudaDevice
-from wpk.device.measure import measure
-from wpk.device.rotation import Region
-from wpk.device.timing import Patience
+from wpk.device import CudaDevice, Patience, Region, measure
 from wpk.dtypes import Precision
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.engine import Engine, random_inputs, time_engine
 from wpk.engine.placement import footprint
-from wpk.engine.times import time_engine
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
+from wpk.plan.tensors import tensors_of
 from wpk.trial import Regime
 
 pytestmark = pytest.mark.gpu
@@ -74,7 +70,7 @@ def test_cold_operands_cost_more_than_those_in_l2(
     bundle = read_plan(plan_of(model, "fp32"))
     (step,) = bundle.plan.steps
     images = {v.buffer: np.zeros(footprint(v, {}), np.uint8) for v in bundle.plan.values.values()}
-    runner = StepRunner(bundle, {}, cuda)
+    runner = StepRunner(tensors_of(bundle), {}, cuda)
     with Engine(bundle, cuda), runner.placed(step, images) as placed:  # the engine loads kernels
         regions = [Region(*each) for each in placed.allocations.items()]
         times = {r: measure(cuda, placed.works, regions, r, Patience()) for r in Regime}
@@ -88,9 +84,9 @@ def test_cold_operands_cost_more_than_those_in_l2(
 def test_a_run_costs_what_its_graph_costs(
     cuda: CudaDevice, tmp_path: Path, record: Callable[[str, object], None], network: str
 ) -> None:
-    name = next(n for n in refill.model_names() if network in n)
+    name = next(n for n in exported.model_names() if network in n)
     model = tmp_path / f"{network}.onnx"
-    onnx.save(refill.refill(name), model)
+    onnx.save(exported.refill(name), model)
     bundle = read_plan(plan_of(model, Precision.FP16.value))
     times = time_engine(bundle, cuda)
     alone = sum(t.median for t in times.operators.values())

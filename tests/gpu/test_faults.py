@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-import faulty_kernels
 import pytest
-from faulty_kernels import AFTER, ON_THE_GPU_ONLY, Kit
+from subjects import faulty_candidates
+from subjects.faulty_candidates import AFTER, ON_THE_GPU_ONLY, Kit
 
-from wpk.libraries.process import TrialProcess
+from wpk.backends import GpuProcess
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.trials import TrialRunner
 from wpk.trial import Regime, Status
-from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.trials import TrialRunner
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timed]
 
@@ -32,12 +32,12 @@ EXPECTED = {
 
 @pytest.fixture(scope="module")
 def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
-    return faulty_kernels.make_kit(tmp_path_factory.mktemp("kit"))
+    return faulty_candidates.make_kit(tmp_path_factory.mktemp("kit"))
 
 
 @pytest.fixture(scope="module")
 def runner(kit: Kit) -> Iterator[TrialRunner]:
-    with GpuLease(partial(TrialProcess, limit_seconds=3.0)) as lease:
+    with GpuLease(partial(GpuProcess, limit_seconds=3.0)) as lease:
         yield TrialRunner(lease, kit.cases(), Regime.WARM)
 
 
@@ -67,5 +67,5 @@ def test_trials_of_one_kernel_agree(
     costs = [runner.trial(kit.good).cost for _ in range(5)]
     record("trials.repeated", {"seconds": costs})
     assert max(costs) < 1.2 * min(costs)
-    bound = 2 * 4 * faulty_kernels.ELEMENTS / 20e12  # more than any L2 can move
+    bound = 2 * 4 * faulty_candidates.ELEMENTS / 20e12  # more than any L2 can move
     assert min(costs) > bound

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import handwritten
 import numpy as np
 import onnx
 import pytest
-import refill
+from subjects import exported
+from support.networks import handwritten
 
 from wpk.cli.main import main
 from wpk.dtypes import DType, Precision
-from wpk.emulator.child import EmulatorProcess
+from wpk.emulator import EmulatorProcess
 from wpk.execution import Device
 
 SCHEDULES = 4
@@ -108,7 +108,7 @@ def test_templates_that_split_are_among_the_cases(
 
 def _split(case: Any) -> int:
     """Blocks that share a reduction; 1 in templates that do not split."""
-    return int(dict(case.step.choice.schedule).get("split", 1))
+    return int(dict(case.step.candidate.configuration).get("split", 1))
 
 
 def _error(actual: Any, expected: Any, dtype: DType) -> float:
@@ -150,7 +150,7 @@ def test_a_wrong_kernel_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("precision", list(Precision))
-@pytest.mark.parametrize("network", [n for n in refill.model_names() if "rnn" not in n])
+@pytest.mark.parametrize("network", [n for n in exported.model_names() if "rnn" not in n])
 def test_networks_verify_on_the_gpu(
     cuda: Device,
     tmp_path: Path,
@@ -160,7 +160,7 @@ def test_networks_verify_on_the_gpu(
 ) -> None:
     del cuda  # there is one
     model, plan = tmp_path / "network.onnx", tmp_path / "network.plan"
-    onnx.save(refill.refill(network), model)
+    onnx.save(exported.refill(network), model)
     command = [
         "optimize",
         str(model),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-import launch_kernels
 import numpy as np
 import pytest
-from launch_kernels import Chain, Single
+from support.launches import launch_kernels
+from support.launches.launch_kernels import Chain, Single
 
-from wpk.device.cuda import CudaDevice
-from wpk.device.graph import bindings, checked
-from wpk.device.step_times import REPLAYS, step_seconds
+from wpk.device import CudaDevice, bindings, step_seconds
+from wpk.device.graph import checked
+from wpk.device.step_times import REPLAYS
 from wpk.errors import LaunchError
 
 pytestmark = pytest.mark.gpu

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fp32_extremes import (
+from support.numbers.fp32_extremes import (
     check_that_infinities_become_no_numbers,
     check_that_numbers_beneath_those_of_tf32_keep_its_smallest_step,
     check_that_only_the_largest_numbers_become_no_numbers,
 )
-from fp32_operands import (
+from support.numbers.fp32_operands import (
     DEPTH,
     OPERANDS,
     OWN,

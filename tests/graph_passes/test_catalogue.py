@@ -5,10 +5,10 @@ from collections import Counter
 import numpy as np
 import onnx_graphsurgeon as gs
 import pytest
-import refill
+from subjects import exported
 
+from wpk.graph_passes import run_passes
 from wpk.graph_passes.catalogue import simplifying_passes
-from wpk.graph_passes.manager import run_passes
 
 # MobileNetV3-like, as an old exporter writes it: batch normalisation apart, hard-swish in pieces,
 # squeeze-excite, shape arithmetic around a free batch.
@@ -137,7 +137,7 @@ def test_each_pass_alone_keeps_the_numbers(load, export, run_model, model, name)
     ],
 )  # fmt: skip
 def test_exported_networks(run_model, name, expected):
-    model = refill.refill(name)
+    model = exported.refill(name)
     graph = gs.import_onnx(model)
     for index, node in enumerate(graph.nodes):
         node.name = node.name or f"{node.op}_{index}"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import small_models
+from support.networks import small_models
 
 from wpk.dtypes import Precision
 from wpk.errors import UnsupportedError

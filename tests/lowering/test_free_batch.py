@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import handwritten
 import pytest
+from support.networks import handwritten
 
 from wpk.dtypes import Precision
 from wpk.loading import load_graph

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-import refill
+from subjects import exported
 
 from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model
@@ -22,7 +22,7 @@ OPERATORS = {
 @pytest.mark.parametrize("network", OPERATORS)
 def test_a_network_becomes_few_operators_and_no_copies(tmp_path: Path, network: str) -> None:
     path = tmp_path / "network.onnx"
-    onnx.save(refill.refill(network), path)
+    onnx.save(exported.refill(network), path)
     operators = lower_model(path, {}, Precision.FP16).program.operators
     assert [o.name for o in operators if o.note] == []
     assert len(operators) <= OPERATORS[network]

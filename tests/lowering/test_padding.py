@@ -8,10 +8,10 @@ import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
 import pytest
-import small_models
+from support.networks import small_models
 
 from wpk.dtypes import Precision
-from wpk.graph_passes.shapes import infer_shapes
+from wpk.graph_passes import infer_shapes
 from wpk.lowering.lower import lower
 from wpk.lowering.model import lower_model
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import onnx
 import pytest
-import refill
-import small_models
+from subjects import exported
+from support.networks import small_models
 
 from wpk.dtypes import Precision
 from wpk.errors import UnsupportedError
@@ -112,7 +112,7 @@ def test_lists_what_stands_in_the_way(tmp_path: Path, body: str, operators: list
 
 def test_an_export_of_two_layers_of_lstm(tmp_path: Path) -> None:
     path = tmp_path / "rnn.onnx"
-    onnx.save(refill.refill("rnn_lstm.dynamo", 0), path)
+    onnx.save(exported.refill("rnn_lstm.dynamo", 0), path)
     with pytest.raises(UnsupportedError) as refused:
         lower_model(path, {}, Precision.FP32)
     assert refused.value.what.count("operator LSTM is not supported") == 2

@@ -5,15 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attention_problems import attention
+from support.problems.attentions import attention
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dtypes import DType, Precision
 from wpk.errors import CompileError
 from wpk.extent import Extent
 from wpk.libraries.attention_reference import attend
-from wpk.problems import Tensor
-from wpk.problems.attention import Attention
+from wpk.problems import Attention, Tensor
 from wpk.schedules.attention_mma import AttentionMmaSchedule, AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtSchedule, AttentionSimtTemplate
 from wpk.targets.registry import find_target

@@ -1,108 +1,53 @@
 """Faults planted in attention: checking mode or the comparison with float64 sees each of them."""
 
-from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import pytest
+from support.faults.planter import Fault, change, drop, plant, put
 
 from wpk.dtypes import DType, Precision
-from wpk.emulator.errors import EmulatorError
+from wpk.emulator import EmulatorError
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.kernel_source import KernelSource
-from wpk.launch import Launch
 from wpk.problems import Attention, Epilogue, Tensor
 from wpk.schedules.attention_mma import AttentionMmaSchedule, AttentionMmaTemplate
 
 SCHEDULE = AttentionMmaSchedule(warps_m=2, warps_n=2, block_n=16, stages=2)
-_HEADERS = (
-    *("schedules/attention_mma.cuh", "kernels/tile_attention.cuh"),
-    *("kernels/attention_staging.cuh", "kernels/tile_rows.cuh"),
-)
 ROWS, SIZE, HEADS = 75, 40, 2
 
-
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong, and how the headers come to have it."""
-
-    name: str
-    old: str
-    new: str = ""
-    precision: Precision = Precision.FP16
-
-
 FAULTS = [
-    Fault("keys are multiplied before they are there", "waitCopies<2 * Shape::stages - 1>();"),
-    Fault("values are multiplied before they are there", "waitCopies<2 * Shape::stages - 2>();"),
+    Fault("keys are multiplied before they are there", drop("keys_awaited")),
+    Fault("values are multiplied before they are there", drop("values_awaited")),
+    Fault("a warp does not wait for the keys that others copied", drop("keys_there")),
+    Fault("a slot is filled while others read it", drop("slot_free")),
+    Fault("parts are added before all are there", drop("parts_there")),
+    Fault("what was summed before is not scaled down", drop("values_rescaled")),
+    Fault("the sum of exponentials is not scaled down", drop("sum_rescaled")),
     Fault(
-        "a warp does not wait for the keys that others copied",
-        "<2 * Shape::stages - 1>();\n        __syncthreads();",
-        "<2 * Shape::stages - 1>();",
+        "keys behind the last one count", change("last_key", "Problem::keys", "Shape::keys * 99")
     ),
-    Fault(
-        "a slot is filled while others read it",
-        "__syncthreads(); // the slot is free, at last for the staging",
-    ),
-    Fault(
-        "parts are added before all are there",
-        "staging.put(warp);\n    __syncthreads();",
-        "staging.put(warp);",
-    ),
-    Fault("what was summed before is not scaled down", "*= factor[i % 4 / 2]", "*= 1.0f"),
-    Fault("the sum of exponentials is not scaled down", "sum[half] *= factor[half];"),
-    Fault("keys behind the last one count", "i % 2 >= Problem::keys", "i % 2 >= Shape::keys * 99"),
     Fault(
         "parts are added as if all had one maximum",
-        "expf(load<float, 1>(top(part, row))[0] - largest)",
-        "1.0f",
+        put("part_scaled", "const float factor = 1.0f;"),
     ),
-    Fault("the largest score is not everyone's", "shuffleXor(largest[half], 2)", "largest[half]"),
-    Fault("the mask of another row", "i % 2 * 8;", "i % 2 * 4;"),
-    Fault("a fragment's rows are exchanged", "pair[i % 2 * 2]", "pair[0]"),
+    Fault("the largest score is not everyone's", drop("largest_shared")),
+    Fault("the mask of another row", change("mask_row", "i % 2 * 8", "i % 2 * 4")),
     Fault(
-        "values in the order of a fragment, weights in that of accumulators",
-        "lane % 4 * 2 + i % 2, column",
-        "lane % 4 + i % 2 * 4, column",
-        Precision.TF32,
-    ),
-    Fault(
-        "small parts are left out",
-        "mmaTile(Multiply{}, sums, a, b)",
-        "mmaTile(Tf32{}, sums, a, b)",
-        Precision.FP32,
+        "a fragment's rows are exchanged", change("weights_packed", "pair[i % 2 * 2]", "pair[0]")
     ),
 ]
-
-
-class Faulty:
-    """The template with another text in the place of its headers."""
-
-    def __init__(self, fault: Fault) -> None:
-        self._fault, self._template = fault, AttentionMmaTemplate()
-
-    def packing(self, problem: Attention, schedule: AttentionMmaSchedule) -> str | None:
-        return self._template.packing(problem, schedule)
-
-    def instantiate(
-        self, problem: Attention, schedule: AttentionMmaSchedule
-    ) -> tuple[KernelSource, ...]:
-        (source,) = self._template.instantiate(problem, schedule)
-        text, planted = source.text, 0
-        for name in _HEADERS:
-            header = files("wpk").joinpath(name).read_text(encoding="utf-8")
-            planted += header.count(self._fault.old)
-            header = header.replace(self._fault.old, self._fault.new)
-            text = text.replace(f"#include <wpk/{name}>", header.replace("#pragma once", ""))
-        assert planted, "the headers have nowhere to plant the fault"
-        return (replace(source, text=text),)
-
-    def launches(self, problem: Attention, schedule: AttentionMmaSchedule) -> tuple[Launch, ...]:
-        (launch,) = self._template.launches(problem, schedule)
-        (source,) = self.instantiate(problem, schedule)
-        return (replace(launch, kernel=source.digest),)
+OF_FP32_WORDS = {
+    Precision.TF32: Fault(
+        "values in the order of a fragment, weights in that of accumulators",
+        change("value_row", "lane % 4 * 2 + i % 2", "lane % 4 + i % 2 * 4"),
+    ),
+    Precision.FP32: Fault("small parts are left out", change("products", "Multiply{}", "Tf32{}")),
+}
+CASES = [
+    *((fault, Precision.FP16) for fault in FAULTS),
+    *((f, p) for p, f in OF_FP32_WORDS.items()),
+]
 
 
 def _problem(precision: Precision) -> Attention:
@@ -131,13 +76,16 @@ def _run(template: Any, execution: Any, precision: Precision) -> tuple[Any, Any]
     return y, weights / weights.sum(-1, keepdims=True) @ v
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_planted_fault_is_seen(fault: Fault, checking_execution: Any) -> None:
-    far = {Precision.FP16: 4e-3, Precision.TF32: 3e-2, Precision.FP32: 2e-5}[fault.precision]
-    y, reference = _run(AttentionMmaTemplate(), checking_execution, fault.precision)
+@pytest.mark.parametrize(("fault", "precision"), CASES, ids=[fault.name for fault, _ in CASES])
+def test_a_planted_fault_is_seen(
+    fault: Fault, precision: Precision, checking_execution: Any
+) -> None:
+    far = {Precision.FP16: 4e-3, Precision.TF32: 3e-2, Precision.FP32: 2e-5}[precision]
+    right = AttentionMmaTemplate()
+    y, reference = _run(right, checking_execution, precision)
     assert np.abs(y - reference).max() < far
     try:
-        y, reference = _run(Faulty(fault), checking_execution, fault.precision)
+        y, reference = _run(plant(right, fault), checking_execution, precision)
     except EmulatorError:
         return
     assert not np.abs(y - reference).max() < far

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from disassembly import listing
-from planted import plant
+from subjects.problems import convolution
+from support.faults.planter import Fault, change, drop, plant
+from support.machine_code.disassembly import listing
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
-from wpk.emulator.errors import EmulatorError
+from wpk.emulator import EmulatorError
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.performance.bound import bound
@@ -20,17 +22,11 @@ from wpk.performance.estimate import estimate
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings
 from wpk.schedules.depthwise import DepthwiseSchedule, DepthwiseTemplate
-from wpk.search.shortlist import shortlist
+from wpk.search.models.shortlist import shortlist
 from wpk.targets.registry import find_target
 
 TEMPLATE = DepthwiseTemplate()
 H200 = find_target("h200")
-
-
-def channels_last(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
-    pixel = c + padding
-    alignment = next(a for a in (16, 8, 4, 2, 1) if pixel * dtype.bytes % a == 0)
-    return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
 
 
 def channels_first(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
@@ -39,43 +35,10 @@ def channels_first(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Te
 
 
 def depthwise(
-    c: int = 12,
-    size: tuple[int, int] = (7, 9),
-    filter: tuple[int, int] = (3, 3),
-    stride: tuple[int, int] = (1, 1),
-    dilation: tuple[int, int] = (1, 1),
-    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
-    multiplier: int = 1,
-    precision: Precision = Precision.FP32,
-    transposed: bool = False,
-    padding: tuple[int, int] = (0, 0),
-    layout: Callable[..., Tensor] = channels_last,
+    c: int = 12, size: tuple[int, int] = (7, 9), multiplier: int = 1, **given: Any
 ) -> Convolution:
-    spans = [d * (f - 1) + 1 for d, f in zip(dilation, filter, strict=True)]
-    if transposed:
-        ends = [(size[i] - 1) * stride[i] + spans[i] - pads[i] - pads[i + 2] for i in (0, 1)]
-    else:
-        ends = [(size[i] + pads[i] + pads[i + 2] - spans[i]) // stride[i] + 1 for i in (0, 1)]
-    k, dtype = c * multiplier, precision.storage
-    return Convolution(
-        precision=precision,
-        n=Extent(2, "n"),
-        c=c,
-        h=size[0],
-        w=size[1],
-        k=k,
-        p=ends[0],
-        q=ends[1],
-        filter=filter,
-        stride=stride,
-        dilation=dilation,
-        pad=(pads[0], pads[1]),
-        groups=c,
-        transposed=transposed,
-        x=layout(dtype, c, *size, padding[0]),
-        y=layout(dtype, k, *ends, padding[1]),
-        epilogue=Epilogue(),
-    )
+    plain = {"n": Extent(2, "n"), "precision": Precision.FP32, "pads": 1, **given}
+    return convolution(c, c * multiplier, size, groups=c, **plain)
 
 
 CASES: dict[str, tuple[dict[str, Any], DepthwiseSchedule]] = {
@@ -210,27 +173,27 @@ def test_tiles_of_rows_agree_with_float64(
     check_convolution(checking_execution, TEMPLATE, problem, replace(schedule, early=1))
 
 
-FAULTS = {
-    "a row above the image": ("begins = at >= Pad ||", "begins = true ||"),
-    "a row below the image": ("at < Inputs || input(first, at) < Inputs", "at < Inputs || true"),
-    "a row taken for its neighbour": ("inputs[next % slots]", "inputs[(next + 1) % slots]"),
-    "a row stored too early": ("const int done = step - (", "const int done = step + 1 - ("),
-    "rows that are none": ("Outputs % Count == 0 || first", "true || first"),
-    "zeros forgotten": ("values[i] = {};", ""),
-    "the first pixel's residual": ("q + pixel, Problem::q - 1", "q, Problem::q - 1"),
-}
+FAULTS = [
+    Fault("a row above the image", change("above", "at >= Pad ||", "true ||")),
+    Fault("a row below the image", change("below", "input(first, at) < Inputs", "true")),
+    Fault(
+        "a row taken for its neighbour", change("row_loaded", "next % slots", "(next + 1) % slots")
+    ),
+    Fault("a row stored too early", change("row_completed", "step - (", "step + 1 - (")),
+    Fault("rows that are none", change("is_output", "Outputs % Count == 0 ||", "true ||")),
+    Fault("zeros forgotten", drop("zeros")),
+    Fault("the first pixel's residual", change("pixel_operands", "q + pixel", "q")),
+]
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_planted_fault_is_seen(
-    fault: str, checking_execution: Any, check_convolution: Callable[..., None]
+    fault: Fault, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     given, schedule = TILES["3x3"]
     problem = _with_operands(depthwise(**given))
-    faulty = plant(TEMPLATE, *FAULTS[fault])
-    assert faulty.instantiate(problem, schedule)
     with pytest.raises((AssertionError, EmulatorError)):
-        check_convolution(checking_execution, faulty, problem, schedule)
+        check_convolution(checking_execution, plant(TEMPLATE, fault), problem, schedule)
 
 
 def mobile(n: int = 64, stride: int = 1, precision: Precision = Precision.FP16) -> Convolution:

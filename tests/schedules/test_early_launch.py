@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from early_kernels import CASES, Case, Fault, Faulty, operands, schedule
 from numpy.typing import NDArray
+from support.faults.planter import Fault, change, drop, move, plant, put
+from support.launches.early_kernels import CASES, Case, operands, schedule
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
-from wpk.emulator.errors import EmulatorError
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
+from wpk.emulator import EmulatorError
 from wpk.expression import Scalar
 from wpk.launch import EARLY_LAUNCH
 from wpk.problems import Elementwise
@@ -47,69 +49,82 @@ def test_an_early_launch_gives_the_same_numbers_and_touches_nothing_before_the_w
 
 
 STREAMING = ("pooling", "pad", "resize", "gather", "elementwise", "reduction", "normalisation")
-_RETURN = "    if (item >= Place::items(n))\n        return;\n"
-_START = "    startIfEarly<Schedule>();\n"
-_FILL = "    Operands::fill(inputs.at, at);\n"
-_WAIT = "    waitIfEarly<Schedule>();\n"
-_QUERIES = "    tiles.beginQueries(firstRow);\n"
-_WAIT_FOR_A = "    if constexpr (ConstantB)\n        waitIfEarly<Shape>();\n"
-_A = "    loaderA.begin(shared);\n"
-_PRODUCTS = ("conv_simt", "gemm_simt")
-_WAIT_OF_RING = "    if (Shape::early)\n        waitForPrevious();\n"
-
-
-FAULTS = [
-    *(Fault("no wait", name, _START, "", _TOUCHED) for name in STREAMING),
+WAIT = "previous_awaited"
+NO_WAIT = Fault("no wait", drop(WAIT), _TOUCHED)
+NO_WAIT_BEFORE_COPIES = Fault("no wait", drop(WAIT), _COPIED)
+FAULTS: list[tuple[str, Fault]] = [
+    *((name, NO_WAIT) for name in STREAMING),
     *(
-        Fault("threads without work do not wait", name, _START + _RETURN, _RETURN + _START, _ENDED)
+        (
+            name,
+            Fault(
+                "threads without work do not wait", move("idle_threads_end", before=WAIT), _ENDED
+            ),
+        )
         for name in ("pooling", "pad", "resize", "gather")
     ),
-    Fault("released, but not waited", "pooling", _START, "    releaseNext();\n", _TOUCHED),
-    Fault("no wait", "depthwise", "    waitIfEarly<Schedule>(); //", "    //", _TOUCHED),
-    Fault("pixels taken for weights", "depthwise", "at[1], r, part", "at[0], r, part", _TOUCHED),
-    Fault("no wait", "elementwise_tiled", _WAIT, "", _TOUCHED),
-    Fault("no wait", "attention_simt", _START, "", _TOUCHED),
-    Fault("no wait", "attention_mma", _WAIT, "", _COPIED),
-    Fault("asked for too early", "attention_mma", _WAIT + _QUERIES, _QUERIES + _WAIT, _COPIED),
-    Fault("filled too early", "elementwise_tiled", _WAIT + _FILL, _FILL + _WAIT, _TOUCHED),
-    *(Fault("no wait", name, _WAIT_FOR_A, "", _TOUCHED) for name in _PRODUCTS),
+    ("pooling", Fault("released, but not waited", put(WAIT, "releaseNext();"), _TOUCHED)),
+    ("depthwise", NO_WAIT),
+    (
+        "depthwise",
+        Fault("pixels taken for weights", change("weights_loaded", "at[1]", "at[0]"), _TOUCHED),
+    ),
+    ("elementwise_tiled", NO_WAIT),
+    ("elementwise_tiled", Fault("filled too early", move("tiles_filled", before=WAIT), _TOUCHED)),
+    ("attention_simt", NO_WAIT),
+    ("attention_mma", NO_WAIT_BEFORE_COPIES),
+    ("attention_mma", Fault("asked for too early", move("queries_begun", before=WAIT), _COPIED)),
     *(
-        Fault("pixels asked for too early", name, _WAIT_FOR_A + _A, _A + _WAIT_FOR_A, _TOUCHED)
-        for name in _PRODUCTS
+        (name, fault)
+        for name in ("conv_simt", "gemm_simt")
+        for fault in (
+            NO_WAIT,
+            Fault("pixels asked for too early", move("first_tile_begun", before=WAIT), _TOUCHED),
+        )
     ),
-    Fault(
-        "a computed operand taken for a constant",
-        *("gemm_simt", "<Shape, Problem::b_constant>", "<Shape, true>", _TOUCHED),
-    ),
-    Fault("no wait", "conv_patch", _WAIT, "", _TOUCHED),
-    *(Fault("no wait", name, _WAIT_OF_RING, "", _COPIED) for name in ("conv_mma", "gemm_mma")),
-    Fault(
-        "pixels asked for too early",
-        *("conv_mma", "loaderB.begin(shared + i", "loaderA.begin(shared + i", _COPIED),
-    ),
-    Fault(
-        "a computed operand taken for a constant",
-        *("gemm_mma", "Fragments, Problem::b_constant>", "Fragments, true>", _COPIED),
-    ),
-    Fault(
-        "a warp waits for the block, without a barrier",
-        *(
-            "conv_simt",
-            _WAIT_FOR_A,
-            "    if (threadIdx.x < 32)\n        waitIfEarly<Shape>();\n",
+    (
+        "conv_simt",
+        Fault(
+            "a warp waits for the block, without a barrier",
+            put(WAIT, "if (threadIdx.x < 32)\n waitIfEarly<Shape>();"),
             _TOUCHED,
+        ),
+    ),
+    (
+        "gemm_simt",
+        Fault(
+            "a computed operand taken for a constant",
+            change("constant_b", "Problem::b_constant", "true"),
+            _TOUCHED,
+        ),
+    ),
+    ("conv_patch", NO_WAIT),
+    *((name, NO_WAIT_BEFORE_COPIES) for name in ("conv_mma", "gemm_mma")),
+    (
+        "conv_mma",
+        Fault(
+            "pixels asked for too early", change("constants_begun", "loaderB", "loaderA"), _COPIED
+        ),
+    ),
+    (
+        "gemm_mma",
+        Fault(
+            "a computed operand taken for a constant",
+            change("constant_b", "Problem::b_constant", "true"),
+            _COPIED,
         ),
     ),
 ]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f"{f.template}: {f.name}")
-def test_a_planted_fault_is_seen(fault: Fault, checking_execution: Any) -> None:
-    cases = [case for case in CASES if case.template == fault.template]
+@pytest.mark.parametrize(("name", "fault"), FAULTS, ids=[f"{t}: {f.name}" for t, f in FAULTS])
+def test_a_planted_fault_is_seen(name: str, fault: Fault, checking_execution: Any) -> None:
+    cases = [case for case in CASES if case.template == name]
     case = cases[-1] if "computed" in fault.name else cases[0]
-    assert run(case, checking_execution, Faulty(fault), 0).shape == case.output
+    faulty = plant(TEMPLATE_OF[name], fault)
+    assert run(case, checking_execution, faulty, 0).shape == case.output
     with pytest.raises(EmulatorError, match=fault.message):
-        run(case, checking_execution, Faulty(fault), 1)
+        run(case, checking_execution, faulty, 1)
 
 
 def test_a_kernel_that_only_writes_waits_too(checking_execution: Any) -> None:
@@ -120,12 +135,7 @@ def test_a_kernel_that_only_writes_waits_too(checking_execution: Any) -> None:
     only = replace(case, problem=filled, inputs=())
     assert (run(only, checking_execution, TEMPLATE_OF["elementwise"], 1) == 2).all()
     with pytest.raises(EmulatorError, match=_TOUCHED):
-        run(
-            only,
-            checking_execution,
-            Faulty(Fault("no wait", "elementwise", _START, "", _TOUCHED)),
-            1,
-        )
+        run(only, checking_execution, plant(TEMPLATE_OF["elementwise"], NO_WAIT), 1)
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH, ids=_name)

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fp32_extremes import (
+from support.numbers.fp32_extremes import (
     check_that_infinities_become_no_numbers,
     check_that_numbers_beneath_those_of_tf32_keep_its_smallest_step,
     check_that_only_the_largest_numbers_become_no_numbers,
 )
-from fp32_operands import (
+from support.numbers.fp32_operands import (
     DEPTH,
     OPERANDS,
     OWN,
@@ -30,8 +30,7 @@ from fp32_operands import (
     product_on,
 )
 
-from wpk.emulator.emulator import Emulator
-from wpk.emulator.mode import CHECKING, FAST
+from wpk.emulator import CHECKING, FAST, Emulator
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.packings import round_to_tf32
 

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fp32_operands import OPERANDS, OWN, SIZE, Array, errors, fused_chain, normal
-from warpgroup_steps import Step, operands_of
+from support.launches.warpgroup_steps import Step, operands_of
+from support.numbers.fp32_operands import OPERANDS, OWN, SIZE, Array, errors, fused_chain, normal
 
 from wpk.dtypes import DType, Precision
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.extent import Extent
 from wpk.problems import Epilogue, Matmul, Tensor
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
 
 def product(a: Array, b: Array, precision: Precision, constant: bool) -> Array:

@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_layers import across, at, convolution, image, in_precisions, limited, matmul
-from warpgroup_problems import dense, resnet
+from subjects.problems import channels_last
+from support.problems.network_layers import dense, resnet
+from support.problems.warpgroup_layers import (
+    across,
+    at,
+    convolution,
+    in_precisions,
+    limited,
+    matmul,
+)
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
@@ -17,8 +25,8 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Convolution, Epilogue
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma_share import ROWS
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.multicast import ROWS
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
 CONV, GEMM = TEMPLATE_OF["conv_wgmma"], TEMPLATE_OF["gemm_wgmma"]
@@ -81,7 +89,7 @@ def test_every_kind_of_schedule_is_exact_on_integers(
 ) -> None:
     """264 columns end inside of a tile and of what is staged together."""
     problem = convolution(c=128, k=264, size=(9, 10), n=3)
-    y = image(DType.FP32, 264, 9, 10)
+    y = channels_last(DType.FP32, 264, 9, 10)
     problem = replace(problem, y=y, epilogue=Epilogue())
     assert CONV.why_illegal(problem, schedule, H200) is None
     check_convolution(checking_execution, CONV, problem, schedule, integers=True)
@@ -92,7 +100,7 @@ def test_the_padding_of_the_output_is_zero(
     precision: Precision, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     problem = convolution(precision=precision, **single(size=(9, 9), n=2, k=67))
-    y = image(precision.storage, 67, 9, 9, padding=5)
+    y = channels_last(precision.storage, 67, 9, 9, padding=5)
     problem = replace(problem, y=y, epilogue=Epilogue())
     schedule = at(TILE, precision)
     assert CONV.why_illegal(problem, schedule, H200) is None

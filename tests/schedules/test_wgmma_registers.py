@@ -3,17 +3,17 @@
 from pathlib import Path
 
 import pytest
-from disassembly import listing
-from products_in_flight import products_from_registers, touched_in_flight
-from warpgroup_layers import at, limited
-from warpgroup_problems import dense, resnet
+from support.machine_code.disassembly import listing
+from support.machine_code.products_in_flight import products_from_registers, touched_in_flight
+from support.problems.network_layers import dense, resnet
+from support.problems.warpgroup_layers import at, limited
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dtypes import Precision
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma_share import ROWS
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.multicast import ROWS
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
 TILES = {
     "one box": WgmmaSchedule(64, 64, 64, 3, early=1),

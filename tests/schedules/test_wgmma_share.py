@@ -8,11 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from disassembly import listing
-from warpgroup_layers import across, at, convolution, image, in_precisions, limited, matmul
-from warpgroup_problems import dense, resnet
+from subjects.problems import channels_last
+from support.machine_code.disassembly import listing
+from support.problems.network_layers import dense, resnet
+from support.problems.warpgroup_layers import (
+    across,
+    at,
+    convolution,
+    in_precisions,
+    limited,
+    matmul,
+)
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
@@ -21,8 +29,8 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Epilogue
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma_share import COLUMNS, ROWS
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.multicast import COLUMNS, ROWS
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 
 CONV, GEMM = TEMPLATE_OF["conv_wgmma"], TEMPLATE_OF["gemm_wgmma"]
@@ -95,7 +103,7 @@ def test_every_kind_of_schedule_is_exact_on_integers(
     schedule: WgmmaSchedule, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     problem = convolution(c=128, k=264, size=(9, 10), n=3)
-    y = image(DType.FP32, 264, 9, 10)
+    y = channels_last(DType.FP32, 264, 9, 10)
     problem = replace(problem, y=y, epilogue=Epilogue())
     assert CONV.why_illegal(problem, schedule, H200) is None
     check_convolution(checking_execution, CONV, problem, schedule, integers=True)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_problems import dense, resnet
+from support.problems.network_layers import dense, resnet
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
-from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.build import count_tensor_core_instructions, load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dims import evaluate
 from wpk.dtypes import Precision
 from wpk.execution import TensorMap
@@ -19,8 +19,8 @@ from wpk.launch import EARLY_LAUNCH, CounterArgument, TensorMapArgument, Workspa
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.wgmma_costs import registers
-from wpk.schedules.wgmma_tiles import WgmmaSchedule
+from wpk.schedules.wgmma.costs import registers
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets.registry import find_target
 from wpk.tensor_maps import faults
 

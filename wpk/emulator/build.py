@@ -87,7 +87,11 @@ def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Pa
     compiler = find_host_compiler()
     folder = _HERE / "runtime"
     sources = sorted(folder.glob("*.cpp"))
-    headers = [*folder.glob("*.h"), _HERE / "interface.cuh", *(_HERE.parent / "kernels").glob("*")]
+    headers = [
+        *folder.glob("*.h"),
+        _HERE / "interface.cuh",
+        *(_HERE.parent / "kernels").rglob("*.cuh"),
+    ]
     texts = [path.read_text(encoding="utf-8") for path in (*sources, *sorted(headers))]
     flags = [*_RUNTIME_FLAGS, *_sanitizers(sanitized)]
     key = _key(compiler.identity, *flags, *texts)

@@ -10,14 +10,14 @@ namespace wpk
 // Counts a block's arrival; true in thread 0 of the last one. All threads of a block call it.
 WPK_DEVICE bool countArrival(int* counter, int arrivals)
 {
-    __syncthreads(); // what the block has written comes before its arrival
+    __syncthreads(); // @writes_done: what the block has written comes before its arrival
     if (threadIdx.x != 0)
         return false;
-    __threadfence(); // for the whole device to see, before the count
-    const bool last = atomicAdd(counter, 1) == arrivals - 1;
-    __threadfence(); // what is read from here on comes after the count
+    __threadfence(); // @writes_published: for the whole device to see, before the count
+    const bool last = atomicAdd(counter, 1) == arrivals - 1; // @arrivals_counted
+    __threadfence();                                         // what is read from here on comes after the count
     if (last)
-        *counter = 0;
+        *counter = 0; // @counter_reset
     return last;
 }
 

@@ -84,7 +84,7 @@ WPK_DEVICE void loadColumns(const void* x, int n, int h, bool inside, int q, int
         const int column = first + i;
         if (column >= Columns::span || !Columns::isUsed(column))
             continue;
-        values[i] = {};
+        values[i] = {}; // @zeros
         if (inside && Columns::isInside(q, column))
             loadChannels<Problem, Tile::V>(x, n, h, Columns::input(q, column), k, valid, values[i]);
     }

@@ -51,7 +51,7 @@ WPK_DEVICE void addProducts(float (&sums)[1][TN][4], uint32 (&a)[1][4], uint32 (
         for (int i = 0; i < TN * 2; ++i)
             b[i / 2][i % 2] = roundToTf32(asFloat(b[i / 2][i % 2]));
     }
-    mmaTile(Multiply{}, sums, a, b);
+    mmaTile(Multiply{}, sums, a, b); // @products
 }
 
 // Two neighbours of a row of weights, as one word of a fragment.
@@ -102,7 +102,7 @@ struct AttentionWarp
             WPK_UNROLL
             for (int i = 0; i < Shape::pairsN * 4; ++i)
             {
-                const int column = firstKey + key(i / 2), query = firstRow + row() + i % 2 * 8;
+                const int column = firstKey + key(i / 2), query = firstRow + row() + i % 2 * 8; // @mask_row
                 const int valid = minOf(2, Problem::keys - column);
                 if (valid > 0)
                     operands[i / 2][i % 2].load(
@@ -145,7 +145,7 @@ struct AttentionWarp
             float& score = scores[i / 8][0][i / 4 % 2][i % 4];
             const int half = i % 4 / 2;
             score = Problem::Scores::evaluate(score, operands[i / 4][half].values[i % 2]);
-            if (firstKey + key(i / 4) + i % 2 >= Problem::keys)
+            if (firstKey + key(i / 4) + i % 2 >= Problem::keys) // @last_key
                 score = asFloat(0xff800000u);
             largest[half] = fmaxf(largest[half], score);
         }
@@ -153,11 +153,11 @@ struct AttentionWarp
         for (int half = 0; half < 2; ++half)
         {
             largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 1));
-            largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 2));
+            largest[half] = fmaxf(largest[half], shuffleXor(largest[half], 2)); // @largest_shared
             const float before = top[half];
             top[half] = largest[half];
             factor[half] = expf(before - base(half));
-            sum[half] *= factor[half];
+            sum[half] *= factor[half]; // @sum_rescaled
         }
         WPK_UNROLL
         for (int i = 0; i < Shape::pairsN * 8; ++i)
@@ -184,7 +184,7 @@ struct AttentionWarp
             float(&total)[2][4] = weighted[pair][0];
             WPK_UNROLL
             for (int i = 0; i < 8; ++i)
-                total[i / 4][i % 4] *= factor[i % 4 / 2];
+                total[i / 4][i % 4] *= factor[i % 4 / 2]; // @values_rescaled
             WPK_UNROLL
             for (int first = 0; first < kSteps; first += kApart)
             {
@@ -217,7 +217,7 @@ private:
             for (int i = 0; i < 4; ++i)
             {
                 const float(&pair)[4] = scores[step][0][i / 2];
-                a[i] = packPair<T>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]);
+                a[i] = packPair<T>(pair[i % 2 * 2], pair[i % 2 * 2 + 1]); // @weights_packed
             }
         }
         else
@@ -248,6 +248,7 @@ private:
             WPK_UNROLL
             for (int i = 0; i < 4; ++i)
             {
+                // @value_row
                 const int at = first + step * 8 + lane % 4 * 2 + i % 2, column = pair * 16 + i / 2 * 8 + lane / 4;
                 const unsigned char* const chunk = values + Shape::Values::offset(at, column / 4);
                 b[i / 2][i % 2] = load<uint32, 1>(reinterpret_cast<const uint32*>(chunk) + column % 4)[0];

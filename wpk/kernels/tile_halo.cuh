@@ -16,8 +16,8 @@
 #include <wpk/kernels/tile_shared.cuh>
 #include <wpk/kernels/tile_store.cuh>
 #include <wpk/kernels/tma.cuh>
-#include <wpk/kernels/wgmma.cuh>
-#include <wpk/kernels/wgmma_ring.cuh>
+#include <wpk/kernels/wgmma/pipeline.cuh>
+#include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace wpk
 {
@@ -36,6 +36,7 @@ struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::
         (Schedule::tile_p - 1) * Problem::stride_h + (Problem::filter_h - 1) * Problem::dilation_h + 1;
     static constexpr int patchW =
         (Schedule::tile_q - 1) * Problem::stride_w + (Problem::filter_w - 1) * Problem::dilation_w + 1;
+    // @patch_pitch
     static constexpr int patchBytes = patchH * patchW * kBoxRowBytes, patchPitch = ceilDivide(patchBytes, 1024) * 1024;
     static constexpr int kTaps = Problem::filter_h * Problem::filter_w, chunks = ceilDivide(Problem::c, kBoxDepth);
     static constexpr int tapBytes = blockN * kBoxRowBytes, chunkBytes = kTaps * tapBytes; // of filters
@@ -90,7 +91,7 @@ class TeamTiles
 
 public:
     WPK_DEVICE TeamTiles(int team, int images)
-        : tile_(static_cast<int>(blockIdx.x) * Schedule::teams + team), end_(images * Tile::kTiles)
+        : tile_(static_cast<int>(blockIdx.x) * Schedule::teams + team), end_(images * Tile::kTiles) // @first_of_team
     {
     }
 
@@ -100,7 +101,7 @@ public:
     }
     WPK_DEVICE void advance()
     {
-        tile_ += static_cast<int>(gridDim.x) * Schedule::teams;
+        tile_ += static_cast<int>(gridDim.x) * Schedule::teams; // @next_of_team
     }
     WPK_DEVICE Tile tile() const
     {
@@ -119,8 +120,9 @@ WPK_DEVICE void askForFilters(const HaloMemory<Shape>& memory, const TensorMap* 
     for (int chunk = 0; chunk < Shape::chunks; ++chunk)
     {
         const SharedAddress barrier = memory.filters().full(chunk);
-        arriveExpectBytes(barrier, Shape::chunkBytes);
+        arriveExpectBytes(barrier, Shape::chunkBytes); // @filter_bytes
         for (int tap = 0; tap < Shape::kTaps; ++tap)
+            // @filters_copied
             copyTensor(memory.filter(chunk, tap), map, barrier, {chunk * Shape::kBoxDepth, tap, firstFilter});
     }
 }
@@ -135,11 +137,13 @@ WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, 
     for (; !tiles.isDone(); tiles.advance())
     {
         const auto tile = tiles.tile();
+        // @patch_corner
         const int h = tile.p * Problem::stride_h - Problem::pad_h, w = tile.q * Problem::stride_w - Problem::pad_w;
         WPK_KEEP_LOOP
         for (int chunk = 0; chunk < Shape::chunks; ++chunk)
         {
             patches.claim(place, Shape::patchBytes);
+            // @patch_copied
             copyTensor(memory.patch(team, place.slot), map, patches.full(place.slot),
                 {chunk * Shape::kBoxDepth, w, h, tile.image});
             place.advance();
@@ -159,7 +163,7 @@ public:
 
     static WPK_DEVICE constexpr int tap(int step)
     {
-        return step % Problem::filter_h * Problem::filter_w + step / Problem::filter_h;
+        return step % Problem::filter_h * Problem::filter_w + step / Problem::filter_h; // @order_of_taps
     }
 
     // Rows of the step's tap; those of the step before are `previous`. Addresses begin anew each time: kept for all
@@ -177,7 +181,7 @@ public:
             return;
         }
         // Eight pixels of the lower row, two slices at once.
-        const int at = computedHere(pixelOf(8 + laneIndex() % 8)) + under, part = laneIndex() / 8;
+        const int at = computedHere(pixelOf(8 + laneIndex() % 8)) + under, part = laneIndex() / 8; // @lower_row
         WPK_UNROLL
         for (int slice = 0; slice < Shape::slices; slice += 2)
         {
@@ -186,7 +190,7 @@ public:
             WPK_UNROLL
             for (int i = 0; i < minOf(2, Shape::slices - slice); ++i)
             {
-                rows[slice + i][0] = previous[slice + i][1];
+                rows[slice + i][0] = previous[slice + i][1]; // @row_carried
                 rows[slice + i][1] = lower[i * 2];
                 rows[slice + i][2] = previous[slice + i][3];
                 rows[slice + i][3] = lower[i * 2 + 1];
@@ -198,6 +202,7 @@ private:
     // Where a row of the warp lies in a patch under the filter's first tap.
     static WPK_DEVICE int pixelOf(int row)
     {
+        // @pixel_of_warp
         const int pixel = minOf(warpIndex() % Shape::warpsM * 16 + row, Shape::kPixels - 1); // others are not stored
         return pixel / Schedule::tile_q * Problem::stride_h * Shape::patchW
                + pixel % Schedule::tile_q * Problem::stride_w;
@@ -207,7 +212,7 @@ private:
 };
 
 // acc += the products of all taps and channels of a tile. Those of a tap run while the rows of the next one are loaded;
-// a chunk's end before the next one begins (wgmma_registers.cuh says why). A patch is given back when its last rows are
+// a chunk's end before the next one begins (wgmma/registers.cuh says why). A patch is given back when its last rows are
 // in registers.
 template <class T, class Problem, class Shape, class Rows>
 WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMemory<Shape>& memory, int team,
@@ -218,16 +223,16 @@ WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMem
     WPK_KEEP_LOOP
     for (int chunk = 0; chunk < Shape::chunks; ++chunk)
     {
-        waitBarrier(memory.filters().full(chunk), 0); // which comes once
-        waitBarrier(patches.full(place.slot), place.parity);
+        waitBarrier(memory.filters().full(chunk), 0);        // @filters_awaited: which comes once
+        waitBarrier(patches.full(place.slot), place.parity); // @patch_awaited
         const SharedAddress patch = memory.patch(team, place.slot);
-        patchRows.load(rows[0], rows[1], patch, 0);
-        __syncwarp(); // products are asked for by whole warps
+        patchRows.load(rows[0], rows[1], patch, 0); // @first_rows_loaded
+        __syncwarp();                               // products are asked for by whole warps
         WPK_UNROLL
         for (int step = 0; step < Shape::kTaps; ++step)
         {
             const uint64 b = swizzledDescriptor<128>(memory.filter(chunk, Rows::tap(step)));
-            fenceWgmma();
+            fenceWgmma(); // @products_fenced
             WPK_UNROLL
             for (int slice = 0; slice < Shape::slices; ++slice)
                 wgmma<T>(acc, rows[step % 2][slice], b + slice * 2, 1);
@@ -238,9 +243,9 @@ WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMem
             keepUntilHere(rows[(step + 1) % 2]);
             patchRows.load(rows[(step + 1) % 2], rows[step % 2], patch, step + 1);
         }
-        patches.release(place.slot);
+        patches.release(place.slot); // @patch_released
         place.advance();
-        waitWgmma<0>(acc);
+        waitWgmma<0>(acc); // @products_done
         keepUntilHere(rows[0]);
         keepUntilHere(rows[1]);
     }

@@ -125,10 +125,10 @@ WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loade
         for (int i = 0; i < Shape::stages - 1; ++i)
         {
             if (i < steps)
-                loaderB.begin(shared + i * Shape::stageBytes + Shape::bytesA);
+                loaderB.begin(shared + i * Shape::stageBytes + Shape::bytesA); // @constants_begun
         }
     }
-    if (Shape::early)
+    if (Shape::early) // @previous_awaited
         waitForPrevious();
     WPK_UNROLL
     for (int i = 0; i < Shape::stages - 1; ++i)

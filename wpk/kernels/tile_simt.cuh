@@ -186,9 +186,9 @@ WPK_DEVICE void multiplySimtTiles(float (&acc)[Shape::threadM][Shape::threadN], 
     if constexpr (!ConstantB)
         waitIfEarly<Shape>();
     loaderB.begin(shared);
-    if constexpr (ConstantB)
+    if constexpr (ConstantB) // @previous_awaited
         waitIfEarly<Shape>();
-    loaderA.begin(shared);
+    loaderA.begin(shared); // @first_tile_begun
     deliver(shared);
     __syncthreads();
     for (int step = 0; step < steps; ++step)

@@ -45,7 +45,7 @@ struct MatrixSource
     WPK_DEVICE int locate(const Row& row, Column column, const T*& address) const
     {
         static_assert(V == 1 || ColumnStride == 1, "vectors need contiguous columns");
-        const bool exists = row.exists && column < Columns;
+        const bool exists = row.exists && column < Columns; // @end_of_row
         address = exists ? row.begin + column * ColumnStride : data;
         if constexpr (Columns % V == 0)
         {
@@ -85,7 +85,7 @@ struct PixelSource
         if (index >= rows)
             return {0, kOutside, 0};
         const int image = index / (P::p * P::q), pixel = index % (P::p * P::q);
-        const int p = pixel / P::q, q = pixel % P::q;
+        const int p = pixel / P::q, q = pixel % P::q; // @pixel_of_row
         const int64 begin = image * static_cast<int64>(P::x_n);
         if constexpr (P::transposed)
             return {begin, p + P::pad_h, q + P::pad_w};

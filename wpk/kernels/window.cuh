@@ -53,15 +53,15 @@ struct WindowAxis
     static WPK_DEVICE bool isInside(int first, int at)
     {
         constexpr int lastFirst = (ceilDivide(Outputs, Count) - 1) * Count;
-        const bool begins = at >= Pad || input(first, at) >= 0;
-        const bool ends = lastFirst * Stride - Pad + at < Inputs || input(first, at) < Inputs;
+        const bool begins = at >= Pad || input(first, at) >= 0;                                // @above
+        const bool ends = lastFirst * Stride - Pad + at < Inputs || input(first, at) < Inputs; // @below
         return begins && ends;
     }
 
     // Whether output `output` of the tile is one.
     static WPK_DEVICE bool isOutput(int first, int output)
     {
-        return Outputs % Count == 0 || first + output < Outputs;
+        return Outputs % Count == 0 || first + output < Outputs; // @is_output
     }
 };
 

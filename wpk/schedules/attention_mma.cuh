@@ -101,8 +101,8 @@ WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n,
     const Place at(static_cast<int64>(blockIdx.x));
     const int matrix = at.leading, head = at.at[0], firstRow = at.at[1] * Shape::rows;
     const AttentionTiles<Problem, Shape> tiles(shared, inputs.at, matrix, head);
-    waitIfEarly<Schedule>();
-    tiles.beginQueries(firstRow);
+    waitIfEarly<Schedule>();      // @previous_awaited
+    tiles.beginQueries(firstRow); // @queries_begun
     WPK_KEEP_LOOP
     for (int step = 0; step < Shape::stages; ++step)
         tiles.begin(step);
@@ -115,19 +115,19 @@ WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n,
         if (step + Shape::stages == Shape::steps)
             releaseIfEarly<Schedule>(); // all is asked for
         warp.loadOperands(inputs.at + 3, matrix, head, firstRow, firstKey);
-        waitCopies<2 * Shape::stages - 1>();
-        __syncthreads();
+        waitCopies<2 * Shape::stages - 1>(); // @keys_awaited
+        __syncthreads();                     // @keys_there
         warp.multiplyKeys(tiles.queries(), sharedAddress(tiles.keys(step)));
         warp.weigh(firstKey, factor);
-        waitCopies<2 * Shape::stages - 2>();
+        waitCopies<2 * Shape::stages - 2>(); // @values_awaited
         __syncthreads();
         warp.multiplyValues(tiles.values(step), factor);
-        __syncthreads(); // the slot is free, at last for the staging
+        __syncthreads(); // @slot_free, at last for the staging
         tiles.begin(step + Shape::stages);
     }
     const AttentionStaging<Shape> staging{reinterpret_cast<float*>(shared)};
     staging.put(warp);
-    __syncthreads();
+    __syncthreads(); // @parts_there
     storeAttention<Problem>(staging, y, matrix, head, firstRow);
 }
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from wpk.dtypes import Precision
 from wpk.expression import flops
 from wpk.performance.work import Columns, Floats, Work
-from wpk.problems.attention import Attention
-from wpk.problems.operand import Tensor
+from wpk.problems import Attention, Tensor
 from wpk.schedules import mma_tiles
 from wpk.schedules.attention_view import attention_members, row_blocks, why_not_attention
 from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes

@@ -104,7 +104,7 @@ WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n
 {
     using Place = Domain<Problem::wide, Problem::heads, Problem::queries>;
     __shared__ float queries[Schedule::warps][Problem::depth];
-    startIfEarly<Schedule>();
+    startIfEarly<Schedule>(); // @previous_awaited
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::warps + warpIndex();
     if (item >= Place::items(n))
         return; // a whole warp

@@ -8,7 +8,7 @@ import numpy as np
 
 from wpk.expression import flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.attention import Attention
+from wpk.problems import Attention
 from wpk.schedules.attention_view import attention_members, why_not_attention
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit

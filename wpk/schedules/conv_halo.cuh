@@ -30,14 +30,14 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
     TeamTiles<Problem, Schedule> tiles(team, n);
     if (isProducer && team == 0)
     {
-        memory.init();
+        memory.init(); // @barriers_begun
         prefetchTensorMap(maps.at[0]);
         prefetchTensorMap(maps.at[1]);
         askForFilters(memory, maps.at[1], firstFilter);
     }
     __syncwarp();    // the producer's lanes took different ways
-    __syncthreads(); // the barriers are there for everyone
-    if (kEarly)
+    __syncthreads(); // @barriers_there
+    if (kEarly)      // @previous_awaited
         waitForPrevious();
     if (isProducer)
     {
@@ -52,9 +52,10 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
-        float acc[Shape::accumulators] = {};
+        float acc[Shape::accumulators] = {}; // @sums_begun
         multiplyPatches<T, Problem>(acc, memory, team, rows, place);
         // Rows are counted from the first warp of the block on; the team's first has pixel 0.
+        // @sums_staged
         storeInParts<Problem, Shape>(acc, shared + memory.kStagingAt, tiles.tile(), inputs.at + 2, y,
             -team * Shape::warpsM * 16, Shape::kPixels, firstFilter, Problem::k, kStored);
     }

@@ -13,9 +13,8 @@ from wpk.dims import DimExpr, ceil_div, minimum, product
 from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
-from wpk.problems.clamped_convolution import ClampedConvolution
-from wpk.problems.convolution import Convolution
-from wpk.schedules import convolution_copies, halo_tiles, wgmma_tiles
+from wpk.problems import ClampedConvolution, Convolution
+from wpk.schedules import convolution_copies, halo_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.early import early_axis, launch_attributes
 from wpk.schedules.halo_tiles import HaloTiles, carries
@@ -30,8 +29,8 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma_costs import GROUP_ROWS
-from wpk.schedules.wgmma_tiles import SWIZZLE, box_depth
+from wpk.schedules.wgmma.costs import GROUP_ROWS
+from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth, map_strides
 from wpk.targets.target import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
@@ -169,7 +168,7 @@ def _blocks(problem: Convolution, tiles: HaloTiles, schedule: HaloSchedule) -> D
 
 def _patch_map(problem: Convolution, tiles: HaloTiles) -> TensorMapArgument:
     """Of the input: (c, w, h, n); a copy brings a patch, zeros where it reaches beyond the image."""
-    n, _, h, w = wgmma_tiles.map_strides(problem.x.strides, problem.x.dtype.bytes)
+    n, _, h, w = map_strides(problem.x.strides, problem.x.dtype.bytes)
     height, width = (int(side[0]) for side in tiles.patch)
     return TensorMapArgument(
         index=0,

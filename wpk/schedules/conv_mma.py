@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 from wpk.schedules import mma_banks, mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.limit import Limit

@@ -174,7 +174,7 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
 
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
     copyFilters<Shape, Problem>(shared, inputs.at[1], firstFilter);
-    waitIfEarly<Schedule>();
+    waitIfEarly<Schedule>(); // @previous_awaited
     const int first = static_cast<int>(blockIdx.x) * Schedule::tiles;
     const int end = minOf(first + Schedule::tiles, n * Tile::kTiles);
     PatchLoader<T, PatchOf, Problem, typename Shape::Stored, Shape::threads> loader(inputs.at[0]);

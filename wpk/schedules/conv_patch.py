@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from wpk.dims import ceil_div, product
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.clamped_convolution import ClampedConvolution
-from wpk.problems.convolution import Convolution
+from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 from wpk.schedules import simt_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.early import launch_attributes

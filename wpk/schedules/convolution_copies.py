@@ -2,9 +2,9 @@
 
 from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
-from wpk.problems.convolution import Convolution
-from wpk.schedules import packings, wgmma_tiles
-from wpk.schedules.wgmma_tiles import ALIGNMENT, SWIZZLE, box_depth
+from wpk.problems import Convolution
+from wpk.schedules import packings
+from wpk.schedules.wgmma.tiles import ALIGNMENT, SWIZZLE, box_depth, needs, why_not_copied
 from wpk.targets.target import Target
 
 _CUT_BY_THE_UNIT = {Precision.TF32: "_tf32", Precision.FP32: "_nearest"}
@@ -13,7 +13,7 @@ _CUT_BY_THE_UNIT = {Precision.TF32: "_tf32", Precision.FP32: "_nearest"}
 
 def why_not(problem: Convolution, target: Target) -> str | None:
     """Why warpgroups cannot multiply what tensor copies bring of this problem; None if they can."""
-    if (reason := wgmma_tiles.needs(target)) is not None:
+    if (reason := needs(target)) is not None:
         return reason
     if problem.groups > 1:
         return f"{problem.groups} groups: a tile would have the channels of several"
@@ -23,7 +23,7 @@ def why_not(problem: Convolution, target: Target) -> str | None:
         return f"the output is {problem.y.dtype.value}; products are stored as floating point"
     x, (n, c, h, w) = problem.x, problem.x.strides
     stored = problem.precision.storage
-    reason = wgmma_tiles.why_not_copied("x", x.dtype, stored, x.alignment, (c, n, h, w))
+    reason = why_not_copied("x", x.dtype, stored, x.alignment, (c, n, h, w))
     return reason or _why_no_strides(problem)
 
 

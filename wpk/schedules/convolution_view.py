@@ -7,8 +7,7 @@ import numpy as np
 from wpk.dims import ceil_div
 from wpk.extent import Extent
 from wpk.performance.work import Columns, Floats
-from wpk.problems.clamped_convolution import ClampedConvolution
-from wpk.problems.convolution import Convolution
+from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
 from wpk.schedules.matrix_tiles import TiledProduct, block_tile

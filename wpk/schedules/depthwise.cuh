@@ -130,6 +130,7 @@ struct DepthwiseEnd
         {
             operands[pixel] = ofImage;
             if (part.valid > 0)
+                // @pixel_operands
                 operands[pixel].template load<false>(pointers, part.valid, n, minOf(p + row, Problem::p - 1),
                     minOf(q + pixel, Problem::q - 1), part.start);
         }
@@ -169,11 +170,13 @@ WPK_DEVICE void convolveTile(const void* x, const typename Tile::Weights (&weigh
     {
         const int next = step + Tile::ahead;
         if (next < Rows::span && Rows::isUsed(next))
+            // @row_loaded
             loadColumns<Problem, Tile>(x, end.n, Rows::input(end.p, next), Rows::isInside(end.p, next), end.q, 0,
                 end.part.start, end.part.valid, inputs[next % slots]);
         if (step < 0 || !Rows::isUsed(step))
             continue;
-        const int done = step - (Problem::filterH - 1) * Problem::dilationH; // of the row that this step completes
+        // @row_completed: of the row that this step completes
+        const int done = step - (Problem::filterH - 1) * Problem::dilationH;
         const bool completes = done >= 0 && done % Problem::strideH == 0;
         typename DepthwiseEnd<Problem, Tile>::Operands operands[Tile::pixels];
         if (completes)
@@ -204,9 +207,10 @@ WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, vo
     for (int r = 0; r < Tile::weightRows; ++r)
     {
         if (computes)
+            // @weights_loaded
             detail::loadFilterRow<Problem, Tile>(inputs.at[1], r, part.start, part.valid, weights[r]);
     }
-    waitIfEarly<Schedule>(); // weights are constants: they may be asked for before
+    waitIfEarly<Schedule>(); // @previous_awaited: weights are constants: they may be asked for before
     if (!inside)
         return;
     end.begin();

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from wpk.dtypes import DType
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.convolution import Convolution
-from wpk.problems.operand import Tensor
+from wpk.problems import Convolution, Tensor
 from wpk.schedules.depthwise_tile import TILE_LOADS, TILE_PRODUCTS, TILE_WORDS, DepthwiseTile
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image

@@ -83,7 +83,7 @@ WPK_DEVICE void elementwise(Inputs<Problem::Operands::count> inputs, int n, void
     using Place = Domain<Problem::wide, Problem::d1, Problem::d2, Problem::d3, Part::chunks>;
     const int64 first = firstItem<threads * count>(), end = Place::items(n);
     detail::Item<Problem, V, Problem::isCopy> items[count];
-    startIfEarly<Schedule>();
+    startIfEarly<Schedule>(); // @previous_awaited
     WPK_UNROLL
     for (int i = 0; i < count; ++i)
     {

@@ -9,7 +9,7 @@ import numpy as np
 from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.elementwise import Elementwise
+from wpk.problems import Elementwise
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
 from wpk.schedules.limit import Limit

@@ -188,9 +188,9 @@ WPK_DEVICE void elementwiseTiled(Inputs<Problem::Operands::count> inputs, int, v
     const Place block(blockIdx.x);
     const detail::TilePlace at{block.leading, block.at[0], block.at[1], block.at[2] * tile, block.at[3] * tile};
     using Operands = detail::Tile<Problem, Schedule, typename Problem::Operands>;
-    waitIfEarly<Schedule>();
-    Operands::fill(inputs.at, at);
-    releaseIfEarly<Schedule>(); // not before: tiles may take a good part of the shared memory
+    waitIfEarly<Schedule>();       // @previous_awaited
+    Operands::fill(inputs.at, at); // @tiles_filled
+    releaseIfEarly<Schedule>();    // not before: tiles may take a good part of the shared memory
     __syncthreads();
     for (int t = static_cast<int>(threadIdx.x); t < tile * tile / V; t += Schedule::threads)
     {

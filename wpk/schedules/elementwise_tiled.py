@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.elementwise import Elementwise
-from wpk.problems.operand import Tensor
+from wpk.problems import Elementwise, Tensor
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain

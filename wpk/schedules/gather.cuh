@@ -42,8 +42,8 @@ WPK_DEVICE void gather(Inputs<2> inputs, int n, void* y)
     using Part = RowPart<Problem::inner, Problem::rowPadding, V>;
     using Place = Domain<Problem::wide, Problem::other, Part::chunks>;
     const int64 item = firstItem<Schedule::threads>();
-    startIfEarly<Schedule>();
-    if (item >= Place::items(n))
+    startIfEarly<Schedule>();    // @previous_awaited
+    if (item >= Place::items(n)) // @idle_threads_end
         return;
     const Place at(item);
     const Part part(at.at[1]);

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from wpk.dtypes import DType
 from wpk.performance.work import Columns, Work
-from wpk.problems.movement import Gather
+from wpk.problems import Gather
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid

@@ -87,7 +87,7 @@ WPK_DEVICE void gemmMma(
     typename LoadB::Type loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
 
     float acc[Shape::tilesM][Shape::tilesN][4] = {};
-    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count);
+    multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count); // @constant_b
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeTiles<Problem, Shape>(acc, shared, block.rows, inputs.at + 2, y, block.firstRow, block.m, block.firstColumn,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.matmul import Matmul
+from wpk.problems import Matmul
 from wpk.schedules import mma_banks, mma_tiles
 from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large

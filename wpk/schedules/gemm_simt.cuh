@@ -38,7 +38,7 @@ WPK_DEVICE void gemmSimt(
 
     const SimtThread<Shape> thread;
     float acc[Shape::threadM][Shape::threadN] = {};
-    multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count);
+    multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count); // @constant_b
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
     storeSimtTile<Problem, Shape>(acc, thread, block.rows, inputs.at + 2, y, block.firstRow, block.m, block.firstColumn,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.matmul import Matmul
+from wpk.problems import Matmul
 from wpk.schedules import simt_tiles
 from wpk.schedules.early import launch_attributes
 from wpk.schedules.limit import Limit

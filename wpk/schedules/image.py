@@ -7,7 +7,7 @@ import numpy as np
 
 from wpk.performance.tables import input_extent
 from wpk.performance.work import Floats
-from wpk.problems.operand import Tensor
+from wpk.problems import Tensor
 from wpk.schedules.limit import Limit
 from wpk.schedules.strided import vector_widths, why_unaddressable, why_unpaddable
 

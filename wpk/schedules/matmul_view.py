@@ -8,8 +8,7 @@ from wpk.dims import ceil_div, product
 from wpk.dtypes import DType, Precision
 from wpk.performance.tables import row_transactions
 from wpk.performance.work import Columns, Floats
-from wpk.problems.matmul import Matmul
-from wpk.problems.operand import Tensor
+from wpk.problems import Matmul, Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
 from wpk.schedules.matrix_tiles import TiledProduct, block_tile

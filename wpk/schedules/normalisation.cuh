@@ -213,7 +213,7 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
     constexpr int V = Schedule::vector, threads = Schedule::threads, room = Problem::columns + Problem::rowPadding;
     const int thread = static_cast<int>(threadIdx.x);
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::rows + thread / threads;
-    startIfEarly<Schedule>();
+    startIfEarly<Schedule>(); // @previous_awaited
     if (item >= Place::items(n))
         return; // a whole warp, or a whole block
     const Place at(item);

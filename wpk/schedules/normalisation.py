@@ -9,7 +9,8 @@ import numpy as np
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.normalisation import Normalisation, NormKind
+from wpk.problems import Normalisation
+from wpk.problems.normalisation import NormKind
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid

@@ -61,8 +61,8 @@ WPK_DEVICE void pad(Inputs<1> inputs, int n, void* y)
     using Part = RowPart<Problem::yRow, Problem::rowPadding, V>;
     using Place = Domain<Problem::wide, Problem::y1, Problem::y2, Part::chunks>;
     const int64 item = firstItem<Schedule::threads>();
-    startIfEarly<Schedule>();
-    if (item >= Place::items(n))
+    startIfEarly<Schedule>();    // @previous_awaited
+    if (item >= Place::items(n)) // @idle_threads_end
         return;
     const Place at(item);
     const Part part(at.at[2]);

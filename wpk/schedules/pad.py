@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, Work
-from wpk.problems.movement import Pad, PadMode
+from wpk.problems import Pad
+from wpk.problems.movement import PadMode
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid

@@ -8,7 +8,7 @@ import numpy as np
 from wpk.dtypes import Precision
 from wpk.performance.tables import row_transactions
 from wpk.performance.work import Columns, Floats
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 from wpk.schedules.limit import value_of
 from wpk.schedules.packing_patch import (
     CHANNELS,

@@ -87,8 +87,8 @@ WPK_DEVICE void pooling(Inputs<1 + Problem::Operands::count> inputs, int n, void
     using Place =
         PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, Problem::q + Problem::paddingQ, Part::chunks>;
     const int64 item = firstItem<Schedule::threads>();
-    startIfEarly<Schedule>();
-    if (item >= Place::items(n))
+    startIfEarly<Schedule>();    // @previous_awaited
+    if (item >= Place::items(n)) // @idle_threads_end
         return;
     const Place place(item);
     const Part part(place.chunk);

@@ -7,7 +7,8 @@ from typing import ClassVar
 from wpk.expression import cpp_type, flops
 from wpk.performance.tables import pooling_flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.pooling import Pooling, PoolKind
+from wpk.problems import Pooling
+from wpk.problems.pooling import PoolKind
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit

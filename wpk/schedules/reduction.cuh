@@ -156,7 +156,7 @@ WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::cou
     const Place at(inside ? item : 0);
     const Part part(at.at[2]);
     float sums[V] = {};
-    startIfEarly<Schedule>();
+    startIfEarly<Schedule>(); // @previous_awaited
     if (inside && part.valid > 0)
     {
         detail::reduceShare<Problem, V, outputs, splits>(

@@ -9,7 +9,7 @@ import numpy as np
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.reduction import Reduction
+from wpk.problems import Reduction
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of

@@ -8,20 +8,20 @@ from wpk.schedules.conv_halo import ConvHaloTemplate
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_patch import ConvPatchTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
-from wpk.schedules.conv_wgmma import ConvWgmmaTemplate
 from wpk.schedules.depthwise import DepthwiseTemplate
 from wpk.schedules.elementwise import ElementwiseTemplate
 from wpk.schedules.elementwise_tiled import ElementwiseTiledTemplate
 from wpk.schedules.gather import GatherTemplate
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
-from wpk.schedules.gemm_wgmma import GemmWgmmaTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.pooling import PoolingTemplate
 from wpk.schedules.reduction import ReductionTemplate
 from wpk.schedules.resize import ResizeTemplate
 from wpk.schedules.template import ScheduleTemplate
+from wpk.schedules.wgmma.conv import ConvWgmmaTemplate
+from wpk.schedules.wgmma.gemm import GemmWgmmaTemplate
 
 TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     ConvMmaTemplate(),

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, Work
-from wpk.problems.movement import NearestMode, Resize, ResizeCoordinates, ResizeMode
+from wpk.problems import Resize
+from wpk.problems.movement import NearestMode, ResizeCoordinates, ResizeMode
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit

@@ -2,7 +2,7 @@
 
 import abc
 from dataclasses import dataclass
-from typing import Generic, final
+from typing import ClassVar, Generic, final
 
 from wpk.dims import DimExpr, ceil_div, product
 from wpk.extent import Extent
@@ -75,7 +75,13 @@ class Kernel:
 
 
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
-    """A template whose header has one function, named like the template in camel case."""
+    """A template whose header has one function, named like the template in camel case.
+
+    Attributes:
+        header: Its header below ``wpk/schedules``, without ``.cuh``, where that is not the template's name.
+    """
+
+    header: ClassVar[str] = ""
 
     @abc.abstractmethod
     def kernel(self, problem: P, schedule: S) -> Kernel:
@@ -124,6 +130,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             members["shared_bytes"] = kernel.shared_bytes
         return kernel_source(
             self.name,
+            self.header or self.name,
             kernel.members,
             members,
             self.limits(problem),

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.candidate import Configuration, Maker
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.performance.occupancy import resident_blocks
@@ -21,7 +22,7 @@ from wpk.targets.target import Target
 class Schedule:
     """One point in a template's space. Subclasses hold one int a field; derived values are properties."""
 
-    def parameters(self) -> tuple[tuple[str, int], ...]:
+    def parameters(self) -> Configuration:
         """Names and values in the order of the fields, as trials and plans store them."""
         return tuple(asdict(self).items())
 
@@ -126,6 +127,12 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """
         return np.zeros(len(next(iter(columns.values()))), np.int64)
 
+    @property
+    @final
+    def maker(self) -> Maker:
+        """Who makes its kernels, as candidates say it."""
+        return Maker(self.name, str(self.version))
+
     @final
     def space(self, problem: P, target: Target) -> tuple[int, Columns]:
         """The number of all combinations, and the legal ones as columns."""
@@ -174,7 +181,7 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         return self.schedule_type(**{name: int(columns[name][row]) for name in names})
 
     @final
-    def schedule_from(self, parameters: Sequence[tuple[str, int]]) -> S:
+    def schedule_from(self, parameters: Configuration) -> S:
         """The schedule with these parameters, as stored in a trial or a plan."""
         return self.schedule_type(**dict(parameters))
 

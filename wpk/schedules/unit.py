@@ -43,6 +43,7 @@ def fp32_bits(value: float) -> int:
 
 def kernel_source(
     template: str,
+    header: str,
     problem: Members,
     schedule: Members,
     limits: Sequence[Limit],
@@ -55,7 +56,8 @@ def kernel_source(
     """The unit of a kernel ``wpk_<template>(inputs..., int n, void* y)``.
 
     Args:
-        template: Name of the template and its header; its function has the name in camel case.
+        template: Name of the template; its function has the name in camel case.
+        header: Its header below ``wpk/schedules``, without ``.cuh``.
         problem: Members of ``Problem``.
         schedule: Members of ``Schedule``: its parameters, and what follows from them.
         limits: That ``Schedule`` asserts of its members.
@@ -69,7 +71,7 @@ def kernel_source(
     function = head + "".join(part.capitalize() for part in tail)
     parameters, arguments = _signature(inputs, tensor_maps, partials)
     text = (
-        f"#include <wpk/schedules/{template}.cuh>\n\n"
+        f"#include <wpk/schedules/{header}.cuh>\n\n"
         "namespace {\n"
         f"{_struct('Problem', problem)}\n"
         f"{_struct('Schedule', schedule, limits)}"

@@ -3,7 +3,7 @@
 #include <wpk/kernels/mbarrier.cuh>
 #include <wpk/kernels/tma.cuh>
 #include <wpk/kernels/vector.cuh>
-#include <wpk/kernels/wgmma.cuh>
+#include <wpk/kernels/wgmma/wgmma.cuh>
 
 namespace
 {

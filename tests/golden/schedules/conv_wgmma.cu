@@ -1,4 +1,4 @@
-#include <wpk/schedules/conv_wgmma.cuh>
+#include <wpk/schedules/wgmma/conv.cuh>
 
 namespace {
 struct Problem {

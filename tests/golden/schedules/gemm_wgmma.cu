@@ -1,4 +1,4 @@
-#include <wpk/schedules/gemm_wgmma.cuh>
+#include <wpk/schedules/wgmma/gemm.cuh>
 
 namespace {
 struct Problem {

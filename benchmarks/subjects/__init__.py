@@ -1,0 +1,1 @@
+"""What benchmarks measure and tests execute: exported networks, replays, candidates that go wrong."""

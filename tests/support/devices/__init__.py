@@ -1,0 +1,1 @@
+"""Stand-ins for GPUs, arrays in their memory, and processes that tests start."""

@@ -1,0 +1,1 @@
+"""Faults planted in headers and graph passes, which checks must find."""

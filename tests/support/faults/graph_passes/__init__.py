@@ -1,0 +1,1 @@
+"""A fault for each graph pass, and the checks that must find it."""

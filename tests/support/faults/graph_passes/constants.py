@@ -1,0 +1,194 @@
+"""Faults in arithmetic with constants, in limits, and in pooling and padding beside products."""
+
+from __future__ import annotations
+
+from support.faults.graph_passes.broken_pass import BrokenPass
+
+_H = '<ir_version: 8, opset_import: ["" : 17]>'
+_IMAGE = "float[2, 6, 6, 6] x"
+_SPLIT = f"""{_H} g (float[2, 4] x, float[8, 4] w) => (float[2, 4] y) <int64[2] halves = {{4, 4}}> {{
+    a, b = Split<axis = 0>(w, halves)  p = MatMul(x, a)  r = Relu(p)  y = MatMul(r, b) }}"""
+_ARITHMETIC = f"""{_H} g ({_IMAGE}, float[6, 1, 1] s, float[6, 1, 1] t, float[6, 1, 1] u)
+    => (float[2, 6, 6, 6] y) <float four = {{4}}> {{
+    a = Sub(x, t)  b = Div(a, four)  r = Relu(b)  c = Mul(r, s)  y = Mul(c, u) }}"""
+_CLIPS = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <float low = {{-1}}, float high = {{0.75}}> {{
+    r = Relu(x)  y = Clip(r, low, high) }}"""
+_LIMITED = f"""{_H} g (float[2, 3, 4, 4] x, float[2, 3, 4, 4] u, float[6, 1, 1] s, float[6, 1, 1] t,
+    float[8, 6, 1, 1] w, float[8] b) => (float[2, 8, 4, 4] y) <float zero = {{0}}, float one = {{1}}> {{
+    c = Concat<axis = 1>(x, u)  m = Mul(c, s)  a = Add(m, t)  r = Clip(a, zero, one)
+    y = Conv(r, w, b) }}"""
+_PRODUCT_POOL = f"""{_H} g ({_IMAGE}, float[4, 6, 1, 1] w, float[4] b) => (float[2, 4, 2, 3] y) {{
+    c = Conv(x, w, b)  y = AveragePool<kernel_shape = [3, 2], strides = [3, 2]>(c) }}"""
+_POOL_PRODUCT = f"""{_H} g ({_IMAGE}, float[4, 6, 1, 1] w, float[4] b) => (float[2, 4, 6, 6] y) {{
+    p = AveragePool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(x)  y = Conv(p, w, b) }}"""
+_PADDED = f"""{_H} g ({_IMAGE}, float[4, 6, 3, 3] w) => (float[2, 4, 6, 6] y)
+    <int64[8] pads = {{0, 0, 2, 0, 0, 0, 0, 2}}, float fill = {{FILL}}> {{
+    r = Relu(x)  p = Pad(r, pads, fill)  y = Conv(p, w) }}"""
+_PADDED_POOL = f"""{_H} g ({_IMAGE}) => (float[2, 6, 7, 7] y)
+    <int64[8] pads = {{0, 0, 1, 1, 0, 0, 1, 1}}, float fill = {{0}}> {{
+    t = Tanh(x)  p = Pad(t, pads, fill)  y = POOL<kernel_shape = [2, 2]>(p) }}"""
+
+_CONDITION = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64 a = {{3}}, int64 b = {{4}}> {{
+    c = Less(a, b)
+    y = If(c) <then_branch = one () => (float[2, 6, 6, 6] t) {{ t = Tanh(x) }},
+               else_branch = two () => (float[2, 6, 6, 6] u) {{ u = Neg(x) }}> }}"""
+
+FAULTS = (
+    BrokenPass(
+        "the branch that is not taken",
+        "inline-conditionals",
+        "clean.inline_conditionals",
+        '"then_branch" if',
+        '"then_branch" if not',
+        _CONDITION,
+    ),
+    BrokenPass(
+        "what is folded is given out in the wrong order",
+        "constant-folding",
+        "fold.constant_folding",
+        "in zip(list(node.outputs), match.outputs, strict=True)",
+        "in zip(list(node.outputs), match.outputs[::-1], strict=True)",
+        _SPLIT,
+        "w",
+    ),
+    BrokenPass(
+        "what is folded loses its low bits",
+        "constant-folding",
+        "fold.constant_folding",
+        "[(array, None) for array in results]",
+        "[(array.astype(np.float16).astype(array.dtype), None) for array in results]",
+        _SPLIT,
+        "w",
+    ),
+    BrokenPass(
+        "a subtrahend is added",
+        "constant-forms",
+        "fold.constant_chains",
+        'op, array = "Add", -constant',
+        'op, array = "Add", constant',
+        _ARITHMETIC,
+        "s t u",
+    ),
+    BrokenPass(
+        "a power of two that divides multiplies",
+        "constant-forms",
+        "fold.constant_chains",
+        'op, array = "Mul", 1.0 / constant',
+        'op, array = "Mul", constant',
+        _ARITHMETIC,
+        "s t u",
+    ),
+    BrokenPass(
+        "factors are added up",
+        "constant-chains",
+        "fold.constant_chains",
+        'a + b if node.op == "Add" else a * b',
+        "a + b",
+        _ARITHMETIC,
+        "s t u",
+    ),
+    BrokenPass(
+        "the lower of two lower bounds stays",
+        "constant-chains",
+        "fold.constant_chains",
+        "min(max(low_1, low_2), high_2)",
+        "min(min(low_1, low_2), high_2)",
+        _CLIPS,
+    ),
+    BrokenPass(
+        "the second upper bound is forgotten",
+        "constant-chains",
+        "fold.constant_chains",
+        "max(min(high_1, high_2), low_2)",
+        "max(high_1, low_2)",
+        _CLIPS,
+    ),
+    BrokenPass(
+        "the limit has the wrong sign",
+        "clamp-before-product",
+        "products.clamp",
+        "-shift / scale",
+        "shift / scale",
+        _LIMITED,
+        "s t w b",
+    ),
+    BrokenPass(
+        "the ceiling is not shifted",
+        "clamp-before-product",
+        "products.clamp",
+        "(found.ceiling - shift) / scale",
+        "found.ceiling / scale",
+        _LIMITED,
+        "s t w b",
+    ),
+    BrokenPass(
+        "negative factors do not swap the limits",
+        "clamp-before-product",
+        "products.clamp",
+        "rises = scale > 0",
+        "rises = scale > -9",
+        _LIMITED,
+        "s t w b",
+    ),
+    BrokenPass(
+        "a window's sum is divided by its height squared",
+        "pool-into-product",
+        "products.pooling",
+        "weight / math.prod(window)",
+        "weight / window[0] ** 2",
+        _PRODUCT_POOL,
+        "w b",
+    ),
+    BrokenPass(
+        "the bias behind the pooling is subtracted",
+        "pool-behind-product",
+        "products.pooling",
+        'pooled = editor.add("Add", [pooled',
+        'pooled = editor.add("Sub", [pooled',
+        _POOL_PRODUCT,
+        "w b",
+    ),
+    BrokenPass(
+        "padding is counted from now on",
+        "pool-behind-product",
+        "products.pooling",
+        '"AveragePool", [mixed], like=output, attrs=dict(pool.attrs)',
+        '"AveragePool", [mixed], like=output, attrs={**pool.attrs, "count_include_pad": 1}',
+        _POOL_PRODUCT,
+        "w b",
+    ),
+    BrokenPass(
+        "padding of begins and ends is exchanged",
+        "pad-into-window",
+        "fold.pad_into_window",
+        "begins[axis], ends[axis] = pads[index]",
+        "ends[axis], begins[axis] = pads[index]",
+        _PADDED.replace("FILL", "0"),
+        "w",
+    ),
+    BrokenPass(
+        "what is padded with another number is padded with zeros",
+        "pad-into-window",
+        "fold.pad_into_window",
+        "    if value != 0.0:\n        return f\"'{pad.name}' pads with {value}, '{window.name}' with 0\"\n",
+        "",
+        _PADDED.replace("FILL", "0.5"),
+        "w",
+    ),
+    BrokenPass(
+        "zeros beside negative numbers are not seen by a maximum",
+        "pad-into-window",
+        "fold.pad_into_window",
+        'is_op(node, "Relu", "Sigmoid",',
+        'is_op(node, "Relu", "Tanh", "Sigmoid",',
+        _PADDED_POOL.replace("POOL", "MaxPool"),
+    ),
+    BrokenPass(
+        "padded zeros are not counted any more",
+        "pad-into-window",
+        "fold.pad_into_window",
+        'window.attrs["count_include_pad"] = 1',
+        'window.attrs["count_include_pad"] = 0',
+        _PADDED_POOL.replace("POOL", "AveragePool"),
+    ),
+)

@@ -1,0 +1,22 @@
+"""All faults planted in graph passes."""
+
+from __future__ import annotations
+
+from support.faults.graph_passes import (
+    constants,
+    linear,
+    movement,
+    networks,
+    operators,
+    recognition,
+)
+from support.faults.graph_passes.broken_pass import BrokenPass
+
+KIT: tuple[BrokenPass, ...] = (
+    *linear.FAULTS,
+    *constants.FAULTS,
+    *recognition.FAULTS,
+    *movement.FAULTS,
+    *operators.FAULTS,
+    *networks.FAULTS,
+)

@@ -1,0 +1,232 @@
+"""Faults in what moves, names, shares or removes values without computing on them."""
+
+from __future__ import annotations
+
+from support.faults.graph_passes.broken_pass import BrokenPass
+
+_H = '<ir_version: 8, opset_import: ["" : 17]>'
+_BLOCKS = f"""{_H} g (float[2, 8, 4, 4] x) => (float[2, c, h, w] y) {{
+    r = Relu(x)  m = MOVE<blocksize = 2>(r)  y = Sigmoid(m) }}"""
+_DEAD = f"""{_H} g (float[2, 6, 6, 6] x, float[6, 6, 1, 1] w, float[6] b) => (float[2, 6, 6, 6] y) {{
+    dead = Exp(x)  c = Conv(x, w, b)  y, mask = Dropout(c) }}"""
+_SHAPED = f"""{_H} g (float[2, 4, 6] x) => (float[2, 4, 6] y)
+    <int64 last = {{2}}, int64 four = {{4}}, int64 two = {{2}}> {{
+    s = Shape(x)  n = Gather(s, last)  h = Div(n, four)  m = Mul(h, two)  a = Add(m, n)
+    f = Cast<to = 1>(a)  y = Mul(x, f) }}"""
+_IDENTITY = f"""{_H} g (float[2, 6, 6] x) => (float[2, 6, 6] y)
+    <float top = {{0.5}}, float small = {{0.0005}}> {{ r = Relu(x)  m = REST  y = Sigmoid(m) }}"""
+_POOLED = f"""{_H} g (float[2, 6, 6, 6] x) => (float[2, 6, 6, 6] y) {{
+    i = Identity(x)  p = MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>(i)  y = Sigmoid(p) }}"""
+_TURNED = f"""{_H} g (float[4, 4, 4] x) => (float[4, 4, 4] y) {{
+    a = Transpose<perm = [0, 2, 1]>(x)  b = Transpose<perm = [2, 1, 0]>(a)  y = Relu(b) }}"""
+_MERGED = f"""{_H} g (float[2, 6, 4] x) => (float[2, 24] y) <int64[2] flat = {{2, 24}}> {{
+    s = Softmax(x)  t = Transpose<perm = [0, 2, 1]>(s)  y = Reshape(t, flat) }}"""
+_TWICE = f"""{_H} g (float[2, 6, 6] x, float[6] a, float[6] b) => (float[2, 6, 6] y) {{
+    e = Exp(x)  f = Exp(x)  p = LeakyRelu<alpha = 0.1>(x)  q = LeakyRelu<alpha = 0.2>(x)
+    r = Mul(e, a)  s = Mul(f, b)  t = Sub(r, s)  u = Sub(p, q)  y = Add(t, u) }}"""
+_FRONT = f"""{_H} g (float[n, 5, 5] x) => (float[n, 5, 5] y) <float half = {{0.5}}> {{
+    t = Transpose<perm = [1, 0, 2]>(x)  m = REST  u = Mul(m, half)
+    y = Transpose<perm = [1, 0, 2]>(u) }}"""
+_CYCLE = f"""{_H} g (float[4, 4, 4] x) => (float[4, 4, 4] y) <float half = {{0.5}}> {{
+    t = Transpose<perm = [1, 2, 0]>(x)  m = Mul(t, half)  y = Softmax(m) }}"""
+_JOINED = f"""{_H} g (float[2, 4, 6] x, float[2, 4, 6] z) => (float[2, 4, 6] y, float[2, 8, 6] v)
+    <int64[1] four = {{4}}, int64[1] eight = {{8}}, int64[1] one = {{1}}, bool[1, 1, 6] no = {{0, 0, 0, 0, 0, 0}}> {{
+    a = Sigmoid(x)  b = Tanh(z)  c = Exp(z)  REST }}"""
+_MATRICES = f"""{_H} g (float[6, 6] a, float[6, 6] b) => (float[6, 6] y) {{
+    p = MatMul(a, b)  t = Transpose<perm = [1, 0]>(b)  y = Gemm<transB = 1>(p, t) }}"""
+
+FAULTS = (
+    BrokenPass(
+        "channels in columns are taken for channels in depth",
+        "block-movement",
+        "movement.block_movement",
+        'node.attrs.get("mode", "DCR") == "DCR"',
+        'node.attrs.get("mode", "DCR") != "CDR"',
+        _BLOCKS.replace("MOVE<", 'DepthToSpace<mode = "CRD", '),
+    ),
+    BrokenPass(
+        "rows and columns of a block are exchanged",
+        "block-movement",
+        "movement.block_movement",
+        "[0, 3, 5, 1, 2, 4]",
+        "[0, 5, 3, 1, 2, 4]",
+        _BLOCKS.replace("MOVE", "SpaceToDepth"),
+    ),
+    BrokenPass(
+        "optional inputs go like optional outputs",
+        "dead-code",
+        "clean.dead_code",
+        "    dropped = len(node.outputs) - len(outputs)\n",
+        "    node.inputs = list(node.inputs)[: schema.min_input]\n"
+        "    dropped = len(node.outputs) - len(outputs)\n",
+        _DEAD,
+        "w b",
+    ),
+    BrokenPass(
+        "the wrong dimension is picked from a shape",
+        "shape-arithmetic",
+        "fold.shape_arithmetic",
+        "[data[pick] for pick in picks]",
+        "[data[pick - 1] for pick in picks]",
+        _SHAPED,
+    ),
+    BrokenPass(
+        "sizes are divided and rounded up",
+        "shape-arithmetic",
+        "fold.shape_arithmetic",
+        "lambda a, b: a // b",
+        "lambda a, b: -(-a // b)",
+        _SHAPED,
+    ),
+    BrokenPass(
+        "sizes are added where they multiply",
+        "shape-arithmetic",
+        "fold.shape_arithmetic",
+        "lambda a, b: a * b",
+        "lambda a, b: a + b",
+        _SHAPED,
+    ),
+    BrokenPass(
+        "a transpose that keeps the shape is taken for nothing",
+        "identity-elimination",
+        "clean.identity_elimination",
+        "list(perm) == list(range(len(perm)))",
+        "sorted(perm) == list(range(len(perm)))",
+        _IDENTITY.replace("REST", "Transpose<perm = [0, 2, 1]>(r)"),
+    ),
+    BrokenPass(
+        "a cast that truncates is taken for nothing",
+        "identity-elimination",
+        "clean.identity_elimination",
+        "before is not None and before == after",
+        "before is not None",
+        _IDENTITY.replace("REST", "Cast<to = 1>(i)").replace("m =", "i = Cast<to = 6>(r)  m ="),
+    ),
+    BrokenPass(
+        "a clip with one bound is taken for one without bounds",
+        "identity-elimination",
+        "clean.identity_elimination",
+        "given(node, 1) is None and given(node, 2) is None",
+        "given(node, 1) is None or given(node, 2) is None",
+        _IDENTITY.replace("REST", 'Clip(r, "", top)'),
+    ),
+    BrokenPass(
+        "a small number is taken for zero",
+        "identity-elimination",
+        "clean.identity_elimination",
+        "uniform(node.inputs[1 - index]) == neutral",
+        "abs((uniform(node.inputs[1 - index]) or 9) - neutral) < 1e-3",
+        _IDENTITY.replace("REST", "Add(r, small)"),
+    ),
+    BrokenPass(
+        "a pooling that keeps the shape is taken for nothing",
+        "identity-elimination",
+        "clean.identity_elimination",
+        "_same_shape(node) if (window, strides, pads) == ({1}, {1}, {0}) else None",
+        "_same_shape(node) if strides == {1} else None",
+        _POOLED,
+    ),
+    BrokenPass(
+        "two permutations are merged in the wrong order",
+        "reshape-chains",
+        "movement.reshape_chains",
+        "[inner[axis] for axis in outer]",
+        "[outer[axis] for axis in inner]",
+        _TURNED,
+    ),
+    BrokenPass(
+        "a transpose that moves elements becomes a reshape",
+        "reshape-chains",
+        "movement.reshape_chains",
+        "if moved != sorted(moved) or target is None:",
+        "if target is None:",
+        _MERGED,
+    ),
+    BrokenPass(
+        "nodes that differ in an attribute are one",
+        "common-subexpressions",
+        "clean.common_subexpression",
+        "        attributes.append((name, described))\n",
+        "",
+        _TWICE,
+        "a b",
+    ),
+    BrokenPass(
+        "constants of one shape are one",
+        "common-subexpressions",
+        "clean.common_subexpression",
+        "return (str(array.dtype), array.shape, digest)",
+        "return (str(array.dtype), array.shape, digest[:0])",
+        _TWICE,
+        "a b",
+    ),
+    BrokenPass(
+        "a softmax over rows that were turned keeps its axis",
+        "batch-in-front",
+        "movement.batch_in_front",
+        'int(node.attrs.get("axis", -1)) % rank not in along',
+        'int(node.attrs.get("axis", -1)) % rank not in range(rank)',
+        _FRONT.replace("REST", "Softmax<axis = 0>(t)").replace("float[n,", "float[5,"),
+    ),
+    BrokenPass(
+        "a transpose is moved as its inverse",
+        "batch-in-front",
+        "movement.batch_in_front",
+        'attrs = match.output, {"perm": match.perm}',
+        'attrs = match.output, {"perm": [match.perm.index(i) for i in range(len(match.perm))]}',
+        _CYCLE,
+    ),
+    BrokenPass(
+        "of two choices the other is taken",
+        "redundant-movement",
+        "movement.redundant_movement",
+        "1 if bool(condition.any()) else 2",
+        "2 if bool(condition.any()) else 1",
+        _JOINED.replace("REST", "y = Where(no, a, b)  v = Concat<axis = 1>(a, b)"),
+    ),
+    BrokenPass(
+        "a slice of the right size is taken from the wrong place",
+        "redundant-movement",
+        "movement.redundant_movement",
+        "if (low, high) == (start, end):",
+        "if high - low == end - start:",
+        _JOINED.replace("REST", "v = Concat<axis = 1>(a, b)  y = Slice(v, four, eight, one)"),
+    ),
+    BrokenPass(
+        "parts of a concatenation are joined in the wrong order",
+        "redundant-movement",
+        "movement.redundant_movement",
+        "parts.extend(inner.inputs)",
+        "parts[:0] = inner.inputs",
+        _JOINED.replace("[2, 8, 6] v", "[2, 12, 6] v").replace(
+            "REST", "d = Concat<axis = 1>(b, c)  v = Concat<axis = 1>(a, d)  y = Exp(x)"
+        ),
+    ),
+    BrokenPass(
+        "parts of a split are given out backwards",
+        "redundant-movement",
+        "movement.redundant_movement",
+        "zip(node.outputs, concat.inputs, strict=True)",
+        "zip(node.outputs, list(concat.inputs)[::-1], strict=True)",
+        _JOINED.replace(
+            "REST",
+            "d = Concat<axis = 1>(a, b)  y, f = Split<axis = 1>(d)  v = Concat<axis = 1>(f, c)",
+        ),
+    ),
+    BrokenPass(
+        "the operands of a product are exchanged",
+        "matmul-to-gemm",
+        "recognise.matmul_to_gemm",
+        '"Gemm", list(node.inputs)',
+        '"Gemm", list(node.inputs)[::-1]',
+        _MATRICES,
+    ),
+    BrokenPass(
+        "a matrix that is transposed twice stays transposed",
+        "matmul-to-gemm",
+        "recognise.matmul_to_gemm",
+        "node.attrs[flag] = 1 - int(node.attrs.get(flag, 0))",
+        "node.attrs[flag] = 1",
+        _MATRICES,
+    ),
+)

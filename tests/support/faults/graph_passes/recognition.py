@@ -1,0 +1,190 @@
+"""Faults in what recognises a function in its arithmetic, or writes one in another form."""
+
+from __future__ import annotations
+
+from support.faults.graph_passes.broken_pass import BrokenPass
+
+_H = '<ir_version: 9, opset_import: ["" : 20]>'
+_ROWS = "float[2, 5, 8] x"
+_GELU = f"""{_H} g ({_ROWS}) => (float[2, 5, 8] y)
+    <float half = {{0.5}}, float one = {{1}}, float k = {{FACTOR}}, float c = {{0.044715}}> {{
+    q = Mul(x, x)  s = Mul(q, x)  d = Mul(s, c)  p = Add(x, d)  a = Mul(INNER, k)  e = FUNCTION(a)
+    f = Add(e, one)  h = Mul(x, half)  y = Mul(h, f) }}"""
+_NORMALISED = f"""{_H} g ({_ROWS}, float[8] g, float[8] b) => (float[2, 5, 8] y)
+    <int64[1] last = {{-1}}, int64[1] axes = {{AXIS}}, float eps = {{0.01}}> {{
+    m = ReduceMean(x, axes)  d = Sub(x, m)  q = Mul(d, d)  v = ReduceMean(q, last)  e = Add(v, eps)
+    r = Sqrt(e)  n = Div(d, r)  s = Mul(n, g)  y = Add(s, b) }}"""
+_SWISH = f"""{_H} g ({_ROWS}) => (float[2, 5, 8] y)
+    <float three = {{3}}, float zero = {{0}}, float top = {{TOP}}, float six = {{6}}> {{
+    a = Add(x, three)  c = Clip(a, zero, top)  d = Div(c, six)  y = BEHIND }}"""
+_LOGISTIC = f"""{_H} g ({_ROWS}) => (float[2, 5, 8] y)
+    <float slope = {{SLOPE}}, float one = {{1}}, float n = {{UPPER}}> {{
+    a = Mul(x, slope)  e = Exp(a)  s = Add(e, one)  y = Div(n, s) }}"""
+_SHARES = f"""{_H} g (float[2, 6, 6] x) => (float[2, 6, 6] y) <int64[1] axes = {{1}}> {{
+    m = ReduceMax(x, axes)  d = Sub(x, m)  e = Exp(d)  s = ReduceSum(e, axes)  y = Div(e, s) }}"""
+_GUARDED = f"""{_H} g (int64[2, 6] ids, float[4, 8] table, float[8, 6] w)
+    => (float[2, 6, 6] y) <float zero = {{0}}, float[6, 1] seen = {{1, 1, 0, 1, 1, 1}}> {{
+    none = Log(seen)
+    e = Gather(table, ids)  h = Tanh(e)  m = MatMul(h, w)  l = Add(m, none)
+    s = Softmax(l)  t = IsNaN(s)  y = Where(t, zero, s) }}"""
+_PLANE = f"""{_H} g (float[2, 6, 4, 4] x) => (float[2, 6] y) <int64[2] axes = {{2, 3}}> {{
+    r = Sigmoid(x)  y = ReduceMax<keepdims = 0>(r, axes) }}"""
+_ATTENTION = """<ir_version: 10, opset_import: ["" : 23]>
+    g (float[2, 3, 5, 8] q, float[2, 3, 5, 8] k, float[2, 3, 5, 4] v) => (float[2, 3, 5, 4] y) {
+    y = Attention<ATTRIBUTES>(q, k, v) }"""
+_OLD = """<ir_version: 6, opset_import: ["" : 11]> g (float[2, 5, 6] x) => (float[2, 5, 6] y) {
+    r = Relu(x)  y = Softmax(r) }"""
+_PICKED = f"""{_H} g (float[2, 3] x) => (float[2, 3] y)
+    <int64[1] all = {{-1}}, int64[2, 3] order = {{0, 1, 2, 3, 5, 4}}> {{
+    r = Relu(x)  f = Reshape(r, all)  p = Gather(f, order)  y = Sigmoid(p) }}"""
+
+FAULTS = (
+    BrokenPass(
+        "a function near to GELU is taken for it",
+        "recognize-gelu",
+        "recognise.gelu",
+        "_RELATIVE = 1e-6",
+        "_RELATIVE = 1e-2",
+        _GELU.replace("FACTOR", "0.71").replace("FUNCTION", "Erf").replace("INNER", "x"),
+    ),
+    BrokenPass(
+        "the approximation by tanh is taken for the exact form",
+        "recognize-gelu",
+        "recognise.gelu",
+        '"Tanh": "tanh"',
+        '"Tanh": "none"',
+        _GELU.replace("FACTOR", "0.7978845608").replace("FUNCTION", "Tanh").replace("INNER", "p"),
+    ),
+    BrokenPass(
+        "a normalisation's epsilon becomes the default",
+        "recognize-layer-norm",
+        "recognise.layer_norm",
+        '"epsilon": match.epsilon',
+        '"epsilon": 1e-5',
+        _NORMALISED.replace("AXIS", "-1"),
+        "g b",
+    ),
+    BrokenPass(
+        "the bias behind a normalisation is dropped",
+        "recognize-layer-norm",
+        "recognise.layer_norm",
+        "[match.x, gamma] if beta is None else [match.x, gamma, beta]",
+        "[match.x, gamma]",
+        _NORMALISED.replace("AXIS", "-1"),
+        "g b",
+    ),
+    BrokenPass(
+        "the mean may go over other axes than the variance",
+        "recognize-layer-norm",
+        "recognise.layer_norm",
+        "if axes is None or reduced_axes(mean) != axes or not keeps:",
+        "if axes is None or not keeps:",
+        _NORMALISED.replace("AXIS", "1"),
+        "g b",
+    ),
+    BrokenPass(
+        "the slope of a hard sigmoid becomes the default",
+        "recognize-hard-swish",
+        "recognise.hard_swish",
+        '{"alpha": _ALPHA, "beta": _BETA}',
+        '{"beta": _BETA}',
+        _SWISH.replace("TOP", "6").replace("BEHIND", "Identity(d)"),
+    ),
+    BrokenPass(
+        "where a hard swish ends is not looked at",
+        "recognize-hard-swish",
+        "recognise.hard_swish",
+        " and close(top, 1.0)",
+        "",
+        _SWISH.replace("TOP", "4").replace("BEHIND", "Mul(x, d)"),
+    ),
+    BrokenPass(
+        "a steeper logistic function is taken for the plain one",
+        "recognize-sigmoid",
+        "recognise.sigmoid",
+        "{(1, 0): -1.0}, 0.0",
+        "{(1, 0): -1.0}, 0.5",
+        _LOGISTIC.replace("SLOPE", "-1.25").replace("UPPER", "1"),
+    ),
+    BrokenPass(
+        "a numerator that is a number is dropped",
+        "recognize-sigmoid",
+        "recognise.sigmoid",
+        "uniform(node.inputs[0]) != 1.0",
+        "uniform(node.inputs[0]) is None",
+        _LOGISTIC.replace("SLOPE", "-1").replace("UPPER", "1.5"),
+    ),
+    BrokenPass(
+        "shares are always taken along the last axis",
+        "recognize-softmax",
+        "recognise.softmax",
+        '{"axis": axes[0]}',
+        '{"axis": -1}',
+        _SHARES,
+    ),
+    BrokenPass(
+        "a guard goes though a row may be empty",
+        "nan-guard",
+        "clean.nan_guard",
+        "if logits.name not in bounds:",
+        "if logits.name not in bounds and not softmax.inputs:",
+        _GUARDED,
+        "table w",
+    ),
+    BrokenPass(
+        "the largest of a plane becomes its mean",
+        "global-pooling",
+        "recognise.global_pooling",
+        '"ReduceMax": "GlobalMaxPool"',
+        '"ReduceMax": "GlobalAveragePool"',
+        _PLANE,
+    ),
+    BrokenPass(
+        "the scale of scores is not rooted",
+        "attention-parts",
+        "clean.attention_parts",
+        "1.0 / sqrt(size)",
+        "1.0 / size",
+        _ATTENTION.replace("<ATTRIBUTES>", ""),
+    ),
+    BrokenPass(
+        "the scale of scores is ignored",
+        "attention-parts",
+        "clean.attention_parts",
+        'float(self.node.attrs.get("scale", 1.0 / sqrt(size)))',
+        "1.0 / sqrt(size)",
+        _ATTENTION.replace("ATTRIBUTES", "scale = 0.4"),
+    ),
+    BrokenPass(
+        "queries see one key of the future",
+        "attention-parts",
+        "clean.attention_parts",
+        "np.triu(unseen, 1)",
+        "np.triu(unseen, 2)",
+        _ATTENTION.replace("ATTRIBUTES", "is_causal = 1"),
+    ),
+    BrokenPass(
+        "scores are not brought back behind their cap",
+        "attention-parts",
+        "clean.attention_parts",
+        'scores = self._add("Tanh", [scores], shape)\n            scores = self._add("Mul", [scores, self._number(cap)], shape)',
+        'scores = self._add("Tanh", [scores], shape)',
+        _ATTENTION.replace("ATTRIBUTES", "softcap = 2.0"),
+    ),
+    BrokenPass(
+        "an old softmax is along the last axis by default",
+        "modern-forms",
+        "clean.modern_forms",
+        'int(node.attrs.get("axis", 1))',
+        'int(node.attrs.get("axis", -1))',
+        _OLD,
+    ),
+    BrokenPass(
+        "an index that permutes is taken for the identity",
+        "identity-gather",
+        "movement.identity_gather",
+        "(array.reshape(-1) == np.arange(array.size)).all()",
+        "(np.sort(array.reshape(-1)) == np.arange(array.size)).all()",
+        _PICKED,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Kernels that use what a launch can have: clusters, early launch, tensor maps."""

@@ -1,0 +1,196 @@
+"""Launches of the templates of warpgroups over memory of a device, and what they must give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.build import load_nvrtc
+from wpk.dims import evaluate as evaluate_size
+from wpk.dtypes import Precision
+from wpk.execution import BoundArgument, BoundLaunch, Device, KernelImage, Pointer, TensorMap
+from wpk.expression import evaluate
+from wpk.launch import (
+    CounterArgument,
+    InputArgument,
+    Launch,
+    OutputArgument,
+    SizeArgument,
+    TensorMapArgument,
+    WorkspaceArgument,
+)
+from wpk.problems import ClampedConvolution, Convolution, Matmul
+from wpk.schedules import packings
+from wpk.schedules.conv_halo import HaloSchedule
+from wpk.schedules.registry import TEMPLATE_OF
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
+
+Array = NDArray[Any]
+
+ACCUMULATION = 2.0**-18
+"""Error of an fp32 sum relative to the largest output: tensor cores cut the bits of aligned products."""
+
+
+Tile = WgmmaSchedule | HaloSchedule
+
+
+def template(problem: Convolution | Matmul, schedule: Tile) -> Any:
+    """Of warpgroups, for a problem and a schedule."""
+    if isinstance(schedule, HaloSchedule):
+        return TEMPLATE_OF["conv_halo"]
+    return TEMPLATE_OF["conv_wgmma" if isinstance(problem, Convolution) else "gemm_wgmma"]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Memory of a problem's inputs, what it must give, and how far off rounding may be."""
+
+    inputs: tuple[Array, ...]
+    expected: Array
+    allowed: Array
+
+
+def operands(problem: Convolution | Matmul, schedule: Tile, seed: int) -> Operands:
+    """Random numbers, dense in memory, and the result in float64."""
+    rng = np.random.default_rng(seed)
+    dtype = problem.precision.storage.numpy
+
+    def draw(shape: tuple[int, ...], kind: Any = dtype) -> Array:
+        return np.asarray(rng.standard_normal(shape)).astype(kind)
+
+    if isinstance(problem, Convolution):
+        x = draw((problem.n.value, problem.h, problem.w, problem.c))
+        w = draw((problem.k, problem.c, *problem.filter))
+    else:
+        x, w = draw((problem.m.value, problem.k)), draw((problem.k, problem.n))
+    return operands_of(problem, schedule, x, w, draw)
+
+
+def operands_of(
+    problem: Convolution | Matmul,
+    schedule: Tile,
+    x: Array,
+    w: Array,
+    draw: Callable[..., Array],
+) -> Operands:
+    """Those of given factors; ``draw`` makes bias, residual and limits."""
+    limits: list[Array] = []
+    if isinstance(problem, Convolution):
+        columns = w.transpose(0, 2, 3, 1).reshape(problem.k, -1)
+        kept = x
+        if isinstance(problem, ClampedConvolution):
+            low = draw((problem.c,))
+            limits = [low, np.maximum(low, 0) + np.abs(low)][: len(problem.limits)]
+            kept = np.clip(x, low, limits[1] if limits[1:] else None)
+        rows = _patches(kept, problem).reshape(-1, columns.shape[1])
+    else:
+        rows, columns = x, w.T
+    others = [draw((columns.shape[0],), np.float32), draw((len(rows), columns.shape[0]))]
+    others = others[: len(problem.epilogue.operands)]
+    rows, columns = rows.astype(np.float64), columns.astype(np.float64)
+    shape = (len(rows), len(columns))
+    wide = [np.broadcast_to(o.astype(np.float64), shape) for o in others]
+    expected = evaluate(problem.epilogue.expression, rows @ columns.T, wide)
+    name = template(problem, schedule).packing(problem, schedule)
+    packed = w if name is None else packings.pack(name, w, problem)
+    magnitude = np.abs(rows) @ np.abs(columns).T
+    # Factors are rounded as they are multiplied where memory holds more; of fp32 2^-22 is left out.
+    factors = {Precision.TF32: 2.0**-10, Precision.FP32: 2.0**-21}.get(problem.precision, 0.0)
+    cut = 0.0 if problem.precision is Precision.FP32 else ACCUMULATION
+    roundoff = factors + 4 * 2.0**-24 * np.sqrt(columns.shape[1])
+    allowed = problem.y.dtype.unit_roundoff * np.abs(expected) + (
+        cut * np.abs(expected).max() + roundoff * (magnitude + sum(np.abs(o) for o in wide))
+    )
+    return Operands((x, packed, *others, *limits), expected, allowed)
+
+
+def _patches(x: Array, problem: Convolution) -> Array:
+    """Every pixel's window as (r, s, c)."""
+    (top, left), (r, s), (down, right) = problem.pad, problem.filter, problem.stride
+    padded = np.pad(x, ((0, 0), (top, r), (left, s), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (r, s), axis=(1, 2))
+    picked = windows[:, ::down, ::right][:, : problem.p, : problem.q]
+    return picked.transpose(0, 1, 2, 4, 5, 3)
+
+
+class Step:
+    """A launch over memory of a device."""
+
+    def __init__(
+        self,
+        device: Device,
+        problem: Convolution | Matmul,
+        schedule: Tile,
+        memory: Operands,
+    ) -> None:
+        self.device, self.problem = device, problem
+        (source,) = template(problem, schedule).instantiate(problem, schedule)
+        cubin = b"" if device.executes_source else load_nvrtc().compile(source, "sm_90a").cubin
+        device.load(KernelImage(source.digest, source, cubin))
+        (self.launch,) = template(problem, schedule).launches(problem, schedule)
+        self.inputs = tuple(self._place(array) for array in memory.inputs)
+        self.sizes = tuple(array.itemsize for array in memory.inputs)
+        self.shape = memory.expected.shape
+        self.bytes = memory.expected.size * problem.y.dtype.bytes
+        self.output = device.allocate(self.bytes)
+        self.workspace, self.counters = self._scratch(self.launch)
+
+    def _place(self, array: Array) -> int:
+        address = self.device.allocate(array.nbytes)
+        self.device.write(address, np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+        return address
+
+    def _scratch(self, launch: Launch) -> tuple[int, int]:
+        work = [a.bytes for a in launch.arguments if isinstance(a, WorkspaceArgument)]
+        counts = [a.count for a in launch.arguments if isinstance(a, CounterArgument)]
+        size = evaluate_size(work[0], {}) if work else 16
+        zeros = np.zeros((evaluate_size(counts[0], {}) if counts else 4), np.int32)
+        return self._place(np.full(size, 0xFF, np.uint8)), self._place(zeros)
+
+    def bound(self, x: int | None = None, output: int | None = None) -> BoundLaunch:
+        """The launch, with another input or output in the place of its own."""
+        inputs = (self.inputs[0] if x is None else x, *self.inputs[1:])
+        arguments = tuple(self._argument(a, inputs, output) for a in self.launch.arguments)
+        gx, gy, gz = (evaluate_size(size, {}) for size in self.launch.grid)
+        return BoundLaunch(
+            *(self.launch.kernel, self.launch.entry, (gx, gy, gz), self.launch.block),
+            *(self.launch.cluster, self.launch.shared_bytes, arguments, self.launch.attributes),
+        )
+
+    def _argument(self, argument: Any, inputs: Sequence[int], output: int | None) -> BoundArgument:
+        match argument:
+            case InputArgument(index):
+                return Pointer(inputs[index])
+            case SizeArgument(expression):
+                return evaluate_size(expression, {})
+            case TensorMapArgument(index):
+                shape, strides = (
+                    tuple(evaluate_size(size, {}) for size in sizes)
+                    for sizes in (argument.shape, argument.strides)
+                )
+                form = (argument.box, argument.swizzle, argument.im2col, argument.to_tf32)
+                return TensorMap(inputs[index], self.sizes[index], shape, strides, *form)
+            case OutputArgument():
+                return Pointer(self.output if output is None else output)
+            case WorkspaceArgument():
+                return Pointer(self.workspace)
+            case _:
+                return Pointer(self.counters)
+
+    def run(self) -> Array:
+        """What one launch writes over memory that holds NaN before."""
+        self.device.write(self.output, np.full(self.bytes, 0xFF, np.uint8))
+        self.device.launch(self.bound())
+        return self.read(self.output)
+
+    def read(self, address: int) -> Array:
+        memory = self.device.read(address, self.bytes)
+        return memory.view(self.problem.y.dtype.numpy).reshape(self.shape)
+
+    def free(self) -> None:
+        for address in (*self.inputs, self.output, self.workspace, self.counters):
+            self.device.free(address)

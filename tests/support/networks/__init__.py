@@ -1,0 +1,1 @@
+"""ONNX models: whole networks and single nodes."""

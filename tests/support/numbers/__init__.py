@@ -1,0 +1,1 @@
+"""Operands that are hard on arithmetic, and what must come out."""

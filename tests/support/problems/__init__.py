@@ -1,0 +1,1 @@
+"""Problems for templates and libraries."""

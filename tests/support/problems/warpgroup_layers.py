@@ -1,0 +1,92 @@
+"""Layers of every shape that the templates of warpgroups take, dense or padded, with bias, residual and ReLU."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from subjects import problems
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Tensor
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
+
+TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
+BIAS = Tensor(DType.FP32, (0, 1, 0, 0))
+_WITH_TAIL: dict[str, Any] = {"bias": DType.FP32, "residual": True, "relu": True}
+
+TAPS: dict[str, dict[str, Any]] = {
+    "7x7": {},
+    "three of 7x7": {"n": 3},
+    "14x14": {"size": (14, 14), "c": 128},
+    "three of 5x9": {"size": (5, 9), "n": 3, "k": 72},
+    "stride 2": {"size": (11, 8), "stride": (2, 2)},
+    "asymmetric": {"size": (6, 9), "filter": (3, 2), "pads": (0, 2, 1, 0)},
+    "dilated": {"size": (9, 11), "dilation": (2, 3), "pads": (2, 3, 2, 3)},
+    "24 channels": {"c": 24, "k": 40},
+    "136 channels": {"c": 136},
+    "58 channels, padded": {"c": 58, "padding": 6},
+    "one image": {"one_image": True},
+    "one-dimensional": {"size": (1, 90), "filter": (1, 5), "pads": (0, 2, 0, 2)},
+}
+"""Of `convolution`: layers of several taps."""
+
+
+def at(schedule: WgmmaSchedule, precision: Precision) -> WgmmaSchedule:
+    """The same boxes of another precision."""
+    return replace(schedule, block_k=schedule.block_k * 2 // precision.storage.bytes)
+
+
+def convolution(
+    c: int = 64,
+    k: int = 64,
+    size: tuple[int, int] = (7, 7),
+    *,
+    padding: int = 0,
+    one_image: bool = False,
+    **given: Any,
+) -> Convolution:
+    """With bias, residual and ReLU; ``padding`` is that of x. One image needs no stride from image to image."""
+    problem = problems.convolution(c, k, size, padding=(padding, 0), **_WITH_TAIL, **given)
+    if one_image:
+        return replace(problem, x=replace(problem.x, strides=(0, *problem.x.strides[1:])))
+    return problem
+
+
+def matmul(m: int, n: int, k: int, *, constant: bool = True, **given: Any) -> Matmul:
+    """With bias, residual and ReLU; a ``b`` that is not constant is transposed in memory."""
+    problem = problems.matmul(m, n, k, constant=constant, **_WITH_TAIL, **given)
+    return problem if constant else replace(problem, b=Tensor(problem.b.dtype, (0, 0, 1, k)))
+
+
+def across(m: int, n: int, k: int, batch: tuple[int, int] = (1, 1)) -> Matmul:
+    """Matrices whose ``b`` lies across the reduction, without an epilogue."""
+    sizes = ((m, k), (k, n), (m, n))
+    images, heads = batch
+    a, b, y = (
+        Tensor(DType.FP16, (heads * r * c, r * c, c, 1) if batch != (1, 1) else (0, 0, c, 1))
+        for r, c in sizes
+    )
+    plain = matmul(m, n, k, constant=False)
+    return replace(plain, a=a, b=b, y=y, epilogue=Epilogue(), batch=(Extent(images), heads))
+
+
+def limited(plain: Convolution, *, upper: bool = True) -> ClampedConvolution:
+    """The same of an input that is kept between limits, or above lower ones alone."""
+    limit = Tensor(plain.x.dtype, (0, 1, 0, 0))
+    return ClampedConvolution(**vars(plain), lower=limit, upper=limit if upper else None)
+
+
+def in_precisions(cases: Iterable[Any], precisions: Sequence[Precision]) -> pytest.MarkDecorator:
+    """Each case in fp16; the first of them in the other precisions, the rest of those where time is no matter."""
+    slow = [pytest.mark.slow]
+    values = [
+        pytest.param(
+            case, precision, marks=slow if index and precision is not Precision.FP16 else []
+        )
+        for index, case in enumerate(cases)
+        for precision in precisions
+    ]
+    return pytest.mark.parametrize(("case", "precision"), values)

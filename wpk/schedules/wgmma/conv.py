@@ -1,0 +1,167 @@
+"""Convolution by warpgroups as an implicit matrix product (conv_wgmma.cuh), on sm_90a.
+
+Rows are output pixels (n, p, q), columns filters, the reduction runs over (r, s, c). The unit that
+copies tensors finds the pixels of a tap by itself (im2col mode), so a step costs the threads nothing
+but the wait for it.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from wpk.dims import product
+from wpk.dtypes import Precision
+from wpk.launch import Im2col, TensorMapArgument
+from wpk.performance.work import Columns, Work
+from wpk.problems import ClampedConvolution, Convolution
+from wpk.schedules import convolution_copies
+from wpk.schedules.convolution_view import ConvolutionView, why_too_large
+from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.template import Constraint
+from wpk.schedules.unit import Type
+from wpk.schedules.wgmma import costs, tiles
+from wpk.schedules.wgmma.multicast import Sharing
+from wpk.schedules.wgmma.tiles import (
+    SWIZZLE,
+    Warpgroups,
+    WgmmaSchedule,
+    box_depth,
+    map_strides,
+)
+from wpk.targets.target import Target
+
+_CORNERS = range(-128, 128)  # of a window, in pixels (wpk.tensor_maps)
+_MOST_TAP = 255
+_MOST_STEP = 8
+
+
+class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSchedule]):
+    """Plain, strided and dilated convolutions in all precisions over channels-last images."""
+
+    name: ClassVar[str] = "conv_wgmma"
+    header: ClassVar[str] = "wgmma/conv"
+    version: ClassVar[int] = 12
+    problem_type = Convolution
+    schedule_type = WgmmaSchedule
+
+    def why_not(self, problem: Convolution, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        reason = convolution_copies.why_not(problem, target) or _why_no_windows(problem)
+        return reason or why_too_large(problem)
+
+    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`."""
+        rows = problem.n.value * problem.p * problem.q
+        return tiles.axes(rows, problem.k, _view(problem).reduction, problem.precision, target)
+
+    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
+        """See `ScheduleTemplate.constraints`."""
+        view = _view(problem)
+        return tiles.constraints(
+            lambda c: view.product(c, target), _sharing(view), problem.precision, target
+        )
+
+    def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
+        """See `ScheduleTemplate.work`."""
+        view = _view(problem)
+        return costs.work(
+            view.product(columns, target),
+            _sharing(view),
+            problem.precision,
+            columns,
+            target,
+            keeps_limits=isinstance(problem, ClampedConvolution),
+        )
+
+    def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
+        """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
+        del schedule  # every schedule reads the same rows
+        return convolution_copies.packing(problem)
+
+    def kernel(self, problem: Convolution, schedule: WgmmaSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
+        view = _view(problem)
+        grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
+        return Kernel(
+            members={
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                **view.members(),
+                **view.dilation_members(),
+                "x_is_matrix": _is_matrix(problem),
+            },
+            inputs=view.inputs,
+            leading=problem.leading,
+            grid=grid,
+            threads=schedule.threads,
+            shared_bytes=costs.block_bytes(schedule, problem.precision),
+            partials=schedule.partials(grid),
+            cluster=schedule.cluster_shape,
+            tensor_maps=(
+                _input_map(problem, schedule),
+                convolution_copies.filter_map(problem, schedule.block_n // schedule.parts_b),
+            ),
+            attributes=schedule.attributes,
+        )
+
+
+def _view(problem: Convolution) -> ConvolutionView:
+    return ConvolutionView(problem, box_depth(problem.precision), store_width=8)
+
+
+def _sharing(view: ConvolutionView) -> Sharing:
+    return Sharing(view.rows.value, view.stored_columns)
+
+
+def _is_matrix(problem: Convolution) -> bool:
+    """Whether the input is a matrix of all pixels: taps are single, and pixels lie densely."""
+    n, _, h, w = problem.x.strides
+    single = problem.filter == (1, 1) and problem.stride == (1, 1) and problem.pad == (0, 0)
+    same = (problem.p, problem.q) == (problem.h, problem.w)
+    dense = (
+        w > 0
+        and h == w * problem.w
+        and (n == h * problem.h or convolution_copies.is_one_image(problem))
+    )
+    return single and same and dense
+
+
+def _windows(problem: Convolution) -> Im2col:
+    """Where windows begin, just as many as there are output pixels."""
+    shape = zip(
+        (problem.w, problem.h),
+        (problem.q, problem.p),
+        problem.stride[::-1],
+        problem.pad[::-1],
+        strict=True,
+    )
+    upper = tuple((out - 1) * step - pad - (size - 1) for size, out, step, pad in shape)
+    lower = (-problem.pad[1], -problem.pad[0])
+    return Im2col(lower, upper, problem.stride[::-1])
+
+
+def _why_no_windows(problem: Convolution) -> str | None:
+    """Why im2col mode cannot walk over the input; None if it can."""
+    if _is_matrix(problem):
+        return None
+    windows = _windows(problem)
+    for corner in (*windows.lower, *windows.upper):
+        if corner not in _CORNERS:
+            return f"windows begin or end {corner} pixels from the image's edge, possible are 128"
+    for size, dilation in zip(problem.filter, problem.dilation, strict=True):
+        if (reach := (size - 1) * dilation) > _MOST_TAP:
+            return f"a window reaches {reach} pixels far, possible are {_MOST_TAP}"
+    if max(problem.stride) > _MOST_STEP:
+        return f"a stride of {max(problem.stride)}, possible is {_MOST_STEP}"
+    return None
+
+
+def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
+    size = problem.x.dtype.bytes
+    n, _, h, w = map_strides(problem.x.strides, size)
+    box = (box_depth(problem.precision), schedule.block_m // schedule.parts_a)
+    rounds = problem.precision is Precision.TF32
+    if _is_matrix(problem):
+        pixels = product(problem.n.expression, problem.h * problem.w)
+        return TensorMapArgument(0, (problem.c, pixels), (w,), box, SWIZZLE, to_tf32=rounds)
+    shape = (problem.c, problem.w, problem.h, problem.n.expression)
+    return TensorMapArgument(0, shape, (w, h, n), box, SWIZZLE, _windows(problem), rounds)

@@ -1,0 +1,117 @@
+"""What schedules of warpgroups take: threads, shared memory, registers, and what they make the GPU do."""
+
+import numpy as np
+
+from wpk.dtypes import Precision
+from wpk.performance.work import Columns, Floats, Work
+from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
+from wpk.schedules.split import sum_registers
+from wpk.schedules.template import Schedule
+from wpk.schedules.wgmma.multicast import Sharing
+from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
+from wpk.targets.target import Target
+
+GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
+"""Of a warpgroup; and threads of a warp."""
+
+BARRIER_BYTES = 16
+"""Of a slot's barriers."""
+
+PORT_BYTES = 128.0
+"""That shared memory gives in a cycle."""
+
+_BOX_ROW_BYTES = 128
+_FP32_ROWS = (
+    40  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
+)
+_OTHER_REGISTERS = 28  # addresses and descriptors
+_STAYING_REGISTERS, _STAYING_FP32 = 8, 36  # of what goes on from tile to tile; as the others
+_LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
+
+
+def threads(columns: Columns) -> Floats:
+    """Threads of a block."""
+    groups = columns["block_m"] // GROUP_ROWS
+    return (groups * GROUP_THREADS + WARP).astype(np.float64)
+
+
+def whole_groups(threads: Floats) -> Floats:
+    """Threads for which ptxas keeps registers where warpgroups multiply; read from its reports.
+
+    Args:
+        threads: Of a block.
+    """
+    groups: Floats = np.ceil(threads / GROUP_THREADS) * GROUP_THREADS
+    return groups
+
+
+def shared_bytes(columns: Columns, precision: Precision) -> Floats:
+    """The ring, or the epilogue's staging (16 rows a warp) where larger, and barriers behind it.
+
+    Blocks that stay have both, and stage fewer columns at once. Of fp32 two boxes of B are beside the
+    ring, for what is cut off its numbers.
+    """
+    size = float(precision.storage.bytes)
+    stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
+    beside = 2 * columns["block_n"] * _BOX_ROW_BYTES if precision is Precision.FP32 else 0
+    ring = columns["stages"] * stage + beside
+    barriers = columns["stages"] * BARRIER_BYTES
+    staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
+    staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
+    both = ring + columns["block_m"] * (staged + 8) * 4.0
+    needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(ring, staging))
+    return needed + barriers
+
+
+def block_bytes(schedule: Schedule, precision: Precision) -> int:
+    """Dynamic shared memory of a schedule's block."""
+    return int(shared_bytes(schedule.columns(), precision)[0])
+
+
+def registers(columns: Columns, precision: Precision) -> Floats:
+    """Accumulators and the rest; or the sum of a split that meets in global memory.
+
+    Of fp32 accumulators twice, a warp's rows of a box with both of their parts, and up to four
+    vectors of B under way to where what is cut off it lies.
+    """
+    accumulators = columns["block_n"] / 2
+    consumers = threads(columns) - WARP
+    vectors = np.ceil(columns["block_n"] * _BOX_ROW_BYTES / 16 / consumers)
+    split = accumulators + _FP32_ROWS + 4 * np.minimum(vectors, 4)
+    more = split if precision is Precision.FP32 else 0.0
+    staying = _STAYING_FP32 if precision is Precision.FP32 else _STAYING_REGISTERS
+    others = _OTHER_REGISTERS + np.where(columns["persistent"] > 0, staying, 0)
+    through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
+    summing = sum_registers(accumulators, consumers, {"split": through_memory})
+    most: Floats = np.maximum(accumulators + more + others, summing)
+    return most
+
+
+def work(
+    product: TiledProduct,
+    sharing: Sharing,
+    precision: Precision,
+    columns: Columns,
+    target: Target,
+    *,
+    keeps_limits: bool = False,
+) -> Work:
+    """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
+
+    Of fp32 three products read B or what is cut off it, which is written in between. Rows between
+    limits go through registers; in fp32 they do in any case.
+    """
+    size = float(precision.storage.bytes)
+    times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
+    rows = columns["block_m"] / GROUP_ROWS * (GROUP_ROWS + times * columns["block_n"]) + written
+    costs = TileCosts(
+        unit=precision,
+        threads=threads(columns),
+        shared_bytes=shared_bytes(columns, precision),
+        registers=registers(columns, precision),
+        loads=rows * columns["block_k"] * size / PORT_BYTES * WARP / threads(columns),
+        stages=columns["stages"].astype(np.float64),
+        slots=_LIMIT_SLOTS * columns["block_k"] * size / _BOX_ROW_BYTES if keeps_limits else 0.0,
+        by_warpgroups=True,
+    )
+    return in_turn(sharing.product(product, columns, target).work(columns, costs), columns)

@@ -1,0 +1,184 @@
+"""Matrix product by warpgroups, with batch and broadcasting (gemm_wgmma.cuh), on sm_90a."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from wpk.dims import DimExpr
+from wpk.dtypes import Precision
+from wpk.extent import Extent
+from wpk.launch import TensorMapArgument
+from wpk.performance.work import Columns, Work
+from wpk.problems import Matmul
+from wpk.schedules import packings
+from wpk.schedules.matmul_view import MatmulView, why_too_large
+from wpk.schedules.matrix_tiles import words
+from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.template import Constraint
+from wpk.schedules.unit import Type
+from wpk.schedules.wgmma import costs, tiles
+from wpk.schedules.wgmma.multicast import COLUMNS, Sharing
+from wpk.schedules.wgmma.tiles import (
+    SWIZZLE,
+    Warpgroups,
+    WgmmaSchedule,
+    box_depth,
+    map_strides,
+    needs,
+    why_not_copied,
+)
+from wpk.targets.target import Target
+
+
+class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule]):
+    """Matrix products in all precisions; ``a`` lies along the reduction, ``b`` along or across it."""
+
+    name: ClassVar[str] = "gemm_wgmma"
+    header: ClassVar[str] = "wgmma/gemm"
+    version: ClassVar[int] = 10
+    problem_type = Matmul
+    schedule_type = WgmmaSchedule
+
+    def why_not(self, problem: Matmul, target: Target) -> str | None:
+        """See `ScheduleTemplate.why_not`."""
+        if (reason := needs(target)) is not None:
+            return reason
+        if not problem.y.dtype.is_float:
+            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
+        if _across(problem) and problem.precision in (Precision.FP32, Precision.TF32):
+            return "b lies across the reduction; operands of tf32 products lie along it"
+        stored = problem.precision.storage
+        operands = [("a", problem.a, (3, 2, 1, 0))]
+        if not problem.b_constant:
+            operands.append(("b", problem.b, (3, 2, 1, 0) if _across(problem) else (2, 3, 1, 0)))
+        for name, tensor, order in operands:
+            strides = [tensor.strides[axis] for axis in order]
+            if strides[1] == 0:
+                return f"{name} is broadcast along its rows"
+            reason = why_not_copied(name, tensor.dtype, stored, tensor.alignment, strides)
+            if reason is not None:
+                return reason
+        return why_too_large(problem)
+
+    def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`."""
+        return tiles.axes(problem.m.value, problem.n, problem.k, problem.precision, target)
+
+    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
+        """See `ScheduleTemplate.constraints`."""
+        view = MatmulView(problem)
+        shared = tiles.constraints(
+            lambda c: view.product(c, target), _sharing(view), problem.precision, target
+        )
+        if problem.batch != (Extent(1), 1):
+            shared = (*shared, *_ONE_MATRIX)
+        if not _across(problem):
+            return shared
+        whole = Constraint(
+            lambda c: c["block_n"] >= box_depth(problem.precision),
+            words("{block_n} columns: b lies across the reduction, in boxes of 64 columns"),
+        )
+        return (*shared, whole)
+
+    def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
+        """See `ScheduleTemplate.work`."""
+        view = MatmulView(problem)
+        product = view.product(columns, target)
+        return costs.work(product, _sharing(view), problem.precision, columns, target)
+
+    def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
+        """See `MatmulView.packing`; in fp32 the unit cuts ``b`` where it lies, so that lies rounded."""
+        del schedule  # every schedule reads the same rows
+        split = problem.b_constant and problem.precision is Precision.FP32
+        return "nk_pad_nearest" if split else MatmulView(problem).packing
+
+    def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
+        """See `SingleKernelTemplate.kernel`."""
+        view = MatmulView(problem)
+        grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
+        return Kernel(
+            members={
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                **view.members(),
+                "b_across": _across(problem),
+            },
+            inputs=2 + len(problem.epilogue.operands),
+            leading=problem.leading,
+            grid=grid,
+            threads=schedule.threads,
+            shared_bytes=costs.block_bytes(schedule, problem.precision),
+            partials=schedule.partials(grid),
+            cluster=schedule.cluster_shape,
+            tensor_maps=(_a_map(problem, schedule), _b_map(problem, schedule)),
+            attributes=schedule.attributes,
+        )
+
+
+_ONE_MATRIX = (
+    Constraint(
+        lambda c: c["share"] != COLUMNS,
+        words("share={share}: blocks one below the other may be of two matrices of the batch"),
+    ),
+    Constraint(
+        lambda c: c["persistent"] == 0,
+        words("{persistent} blocks stay: tiles are counted in one matrix, not in a batch of them"),
+    ),
+)
+
+
+def _sharing(view: MatmulView) -> Sharing:
+    return Sharing(view.problem.m.value, view.stored_columns)
+
+
+def _across(problem: Matmul) -> bool:
+    """Whether ``b`` is contiguous along its columns, as it lies."""
+    return not problem.b_constant and problem.b.strides[2] != 1 and problem.b.strides[3] == 1
+
+
+def _a_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
+    outer, middle, row, _ = problem.a.strides
+    rows = ((problem.m.expression, row), *_batch(problem, outer, middle))
+    return _map(0, problem, problem.k, rows, schedule.block_m // schedule.parts_a)
+
+
+def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
+    block_n, block_k = (size // schedule.parts_b for size in (schedule.block_n, schedule.block_k))
+    if problem.b_constant:
+        row = packings.matrix_row(problem, problem.precision.storage.bytes)
+        columns = ((problem.n, row), (1, 0), (1, 0))
+        return _map(1, problem, problem.k, columns, block_n)
+    outer, middle, depth, column = problem.b.strides
+    batch = _batch(problem, outer, middle)
+    if _across(problem):
+        return _map(1, problem, problem.n, ((problem.k, depth), *batch), block_k)
+    return _map(1, problem, problem.k, ((problem.n, column), *batch), block_n)
+
+
+def _batch(
+    problem: Matmul, outer: int, middle: int
+) -> tuple[tuple[DimExpr, int], tuple[DimExpr, int]]:
+    """Matrices along both dimensions of the batch, with their strides; one where broadcast."""
+    b0, b1 = problem.batch
+    return (b1 if middle else 1, middle), (b0.expression if outer else 1, outer)
+
+
+def _map(
+    index: int,
+    problem: Matmul,
+    width: int,
+    rows: tuple[tuple[DimExpr, int], ...],
+    block: int,
+) -> TensorMapArgument:
+    """A map over what is contiguous, rows, middle and outer; the stride of a single one says nothing.
+
+    A constant ``b`` is rounded to tf32 where it is packed.
+    """
+    size = problem.precision.storage.bytes
+    return TensorMapArgument(
+        index,
+        (width, *(extent for extent, _ in rows)),
+        map_strides((stride for _, stride in rows), size),
+        (box_depth(problem.precision), block, 1, 1),
+        SWIZZLE,
+        to_tf32=problem.precision is Precision.TF32 and not (index == 1 and problem.b_constant),
+    )
