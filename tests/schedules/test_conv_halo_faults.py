@@ -16,6 +16,7 @@ from support.problems.warpgroup_layers import convolution
 from wpk.build import CompiledKernel, load_nvrtc
 from wpk.dtypes import DType, Precision
 from wpk.emulator import EmulatorError
+from wpk.errors import CompileError
 from wpk.problems import Convolution, Epilogue
 from wpk.schedules.conv_halo import ConvHaloTemplate, HaloSchedule
 from wpk.targets.registry import find_target
@@ -130,7 +131,7 @@ def test_a_planted_fault_is_seen(
     check_convolution: Callable[..., None],
 ) -> None:
     faulty = plant(TEMPLATE, fault)
-    with pytest.raises((EmulatorError, AssertionError)):
+    with pytest.raises((EmulatorError, AssertionError, CompileError)):
         check_convolution(checking_execution, faulty, layer(), tile, integers=True)
 
 
