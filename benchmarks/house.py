@@ -70,7 +70,7 @@ class Module:
     """A source file.
 
     Attributes:
-        name: Of the module, e.g. ``wpk.plans.plan``.
+        name: Of the module, e.g. ``wpk.plan.plan``.
         path: From the checkout's root.
         text: What it says.
         tree: The same, parsed.

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # Python's safe path leaves a sc
 
 from study_problems import HELD_OUT, ROWS, Row, Template
 
-from wpk.device.timing import noise_band
+from wpk.device import noise_band
 from wpk.performance.bank_conflicts import SharedCost, shared_cost
 from wpk.performance.bound import Bound, bound
 from wpk.performance.estimate import estimate
@@ -32,9 +32,9 @@ from wpk.performance.pul import pul
 from wpk.performance.work import Floats
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.template import Schedule
-from wpk.search.replay import Recording, read_recording
-from wpk.search.shortlist import shortlist
-from wpk.search.static_search import FINALISTS
+from wpk.search.models.shortlist import shortlist
+from wpk.search.models.static_search import FINALISTS
+from wpk.search.searchers.replay import Recording, read_recording
 from wpk.targets.registry import find_target
 from wpk.targets.target import Target
 from wpk.trial import Trial
@@ -71,7 +71,7 @@ class Kept:
         problem, limit = ROWS[row], bound(ROWS[row], TARGET)
         kept: list[tuple[float, Trial]] = []
         for recording in recordings:
-            trials = {trial.schedule: trial for trial in recording.trials}
+            trials = {trial.candidate.configuration: trial for trial in recording.trials}
             found = shortlist(problem, as_recorded(recording), TARGET, limit)
             kept += [(s.estimate, trials[_of(recording, s.schedule)]) for s in found.ranked]
         kept.sort(key=lambda each: each[0])
@@ -125,7 +125,9 @@ def read_all(folder: Path) -> dict[str, list[Recording]]:
         _, columns = as_recorded(recording).space(ROWS[recording.problem], TARGET)
         names = recording.parameters
         today = set(zip(*(columns[name].tolist() for name in names), strict=True))
-        if today != {tuple(value for _, value in trial.schedule) for trial in recording.trials}:
+        if today != {
+            tuple(value for _, value in trial.candidate.configuration) for trial in recording.trials
+        }:
             raise SystemExit(f"{path} does not hold the legal schedules of today: record it again")
         found.setdefault(recording.problem, []).append(recording)
     if not found:
@@ -138,7 +140,7 @@ def needed_shares(problem: Row, recording: Recording, limit: float) -> dict[str,
     template = as_recorded(recording)
     _, columns = template.space(problem, TARGET)
     schedules = [template.schedule(columns, row) for row in range(len(recording.trials))]
-    trials = {trial.schedule: trial.cost for trial in recording.trials}
+    trials = {trial.candidate.configuration: trial.cost for trial in recording.trials}
     good = np.asarray([trials[_of(recording, s)] for s in schedules]) <= limit
     costs = _shared_costs(problem, template, schedules)
     passes = np.asarray([cost.passes for cost in costs])

@@ -26,9 +26,9 @@ from study_problems import PAPER_ROWS, ROWS
 
 from wpk.dtypes import Precision
 from wpk.performance.bound import bound
-from wpk.search.ppo import PAPER_SETTINGS, PpoSearch
-from wpk.search.registry import SEARCHERS, MakeSearcher
-from wpk.search.replay import Recording, best_so_far, replay
+from wpk.search.searchers.ppo import PAPER_SETTINGS, PpoSearch
+from wpk.search.searchers.registry import SEARCHERS, MakeSearcher
+from wpk.search.searchers.replay import Recording, best_so_far, replay
 
 RESULTS = Path(__file__).parent / "results" / "h200-searchers.json"
 

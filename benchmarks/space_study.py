@@ -2,7 +2,7 @@
 
     python benchmarks/space_study.py --only 'conv*' --gpus 8 --output spaces
 
-One recording a problem and template (`wpk.search.replay`), in the order of the space. Each schedule is
+One recording a problem and template (`wpk.search.searchers.replay`), in the order of the space. Each schedule is
 checked before it is timed, with operands in L2; the fastest of a problem are then timed again in turns,
 and those times take the place of the first. A finished problem is kept: start again to go on.
 `benchmarks/searcher_study.py` reads the folder.
@@ -30,15 +30,13 @@ from study_bench import Bench, Candidate
 from study_problems import ROWS, Row, Template, legal_count, templates_of
 
 import wpk
-from wpk.build.cache import KernelCache
-from wpk.build.nvrtc import load_nvrtc
-from wpk.build.pool import CompilePool
-from wpk.device.process import GpuProcess
-from wpk.device.timing import Patience
+from wpk.backends import GpuProcess
+from wpk.build import CompilePool, KernelCache, load_nvrtc
+from wpk.device import Patience
 from wpk.kernel_source import KernelSource
-from wpk.search.features import problem_features
-from wpk.search.replay import Recording, write_recording
-from wpk.search.space import SearchSpace
+from wpk.search.searchers.features import problem_features
+from wpk.search.searchers.replay import Recording, write_recording
+from wpk.search.searchers.space import SearchSpace
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
 
@@ -174,8 +172,8 @@ def _machine(commit: str, gpus: int) -> dict[str, object]:
             "commit": commit,
             "gpu": gpu.name,
             "gpus": gpus,
-            "driver": gpu.driver,
-            "cuda_driver_api": gpu.cuda_api,
+            "driver": gpu.facts.driver,
+            "cuda_driver_api": gpu.facts.cuda_api,
             "nvrtc": ".".join(map(str, load_nvrtc().version)),
             "wpk": wpk.__version__,
             "command": "python benchmarks/space_study.py --only ROW --output FOLDER",

@@ -8,19 +8,17 @@ from typing import Any, Self, cast
 import numpy as np
 from study_problems import Row, Template
 
-from wpk.device.cuda import CudaDevice
-from wpk.device.errors import GpuTimeoutError, TrampledError
-from wpk.device.process import GpuProcess
-from wpk.device.rotation import Region
-from wpk.device.timing import Patience
+from wpk.backends import GpuProcess
+from wpk.device import CudaDevice, GpuTimeoutError, Patience, Region, TrampledError
 from wpk.dims import evaluate
 from wpk.errors import LaunchError
 from wpk.execution import KernelImage
 from wpk.kernel_source import KernelSource
 from wpk.launch import CounterArgument, Launch, WorkspaceArgument
+from wpk.libraries import random_case
 from wpk.libraries.execution import Operands
-from wpk.libraries.reference import random_case, worst_error
-from wpk.plans.binding import StepAddresses, bind_launch
+from wpk.libraries.reference import worst_error
+from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.schedules import packings
 from wpk.trial import Regime, Status, Trial
 

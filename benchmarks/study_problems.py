@@ -5,20 +5,19 @@ one's input), and layers of ResNet, MobileNetV2, a small network for 32 x 32 ima
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
+from subjects.problems import channels_first, convolution, matmul
+
 from wpk.dtypes import Precision
-from wpk.expression import Acc, Operand, apply
-from wpk.extent import Extent
-from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.problems import Convolution, Matmul
 from wpk.schedules.registry import TEMPLATES
 from wpk.schedules.template import ScheduleTemplate
 from wpk.targets.target import Target
 
 Row = Convolution | Matmul
 Template = ScheduleTemplate[Any, Any]
-
-_BIAS = apply("Add", Acc(), Operand(0))
 
 
 def _convolution(
@@ -31,48 +30,24 @@ def _convolution(
     groups: int = 1,
     image_first: bool = False,
 ) -> Convolution:
-    """A convolution with bias and ReLU, channels last as engines have it.
-
-    Args:
-        precision: Of the products, and of what lies in memory.
-        channels: In and out.
-        image: Height and width of the input.
-        window: Height and width of the filter.
-        stride: Along both axes.
-        pad: On all sides; None keeps the size where the stride is 1.
-        groups: As in ONNX.
-        image_first: The input has its channels first, as models give it.
-    """
-    (c, k), (h, w) = channels, image
-    around = window // 2 if pad is None else pad
-    p, q = ((size + 2 * around - window) // stride + 1 for size in image)
-    dtype = precision.storage
-    alignment = next(a for a in (16, 8, 4, 2) if c * dtype.bytes % a == 0)
-    x = Tensor(dtype, (c * h * w, 1, w * c, c), alignment=alignment)
+    """A convolution with bias and ReLU; the input may have its channels first, as models give it."""
+    problem = convolution(
+        *(*channels, image, window),
+        stride=stride,
+        pads=pad,
+        groups=groups,
+        precision=precision,
+        bias=precision.storage,
+        relu=True,
+    )
     if image_first:
-        x = Tensor(dtype, (c * h * w, h * w, w, 1))
-    y = Tensor(dtype, (k * p * q, 1, q * k, k))
-    epilogue = Epilogue(apply("Relu", _BIAS), (Tensor(dtype, (0, 1, 0, 0)),))
-    sizes = (Extent(1), c, h, w, k, p, q)
-    square = ((window, window), (stride, stride), (1, 1), (around, around))
-    return Convolution(precision, *sizes, *square, groups, False, x, y, epilogue)
+        return replace(problem, x=channels_first(precision.storage, channels[0], *image))
+    return problem
 
 
 def _product(precision: Precision, m: int, n: int, k: int) -> Matmul:
     """Rows times a constant matrix, with bias."""
-    dtype = precision.storage
-    return Matmul(
-        precision=precision,
-        batch=(Extent(1), 1),
-        m=Extent(m),
-        n=n,
-        k=k,
-        a=Tensor(dtype, (0, 0, k, 1)),
-        b=Tensor(dtype, (0, 0, n, 1)),
-        b_constant=True,
-        y=Tensor(dtype, (0, 0, n, 1)),
-        epilogue=Epilogue(_BIAS, (Tensor(dtype, (0, 0, 0, 1)),)),
-    )
+    return matmul(m, n, k, precision=precision, bias=precision.storage)
 
 
 _MAKERS: dict[str, Callable[[Precision], Row]] = {

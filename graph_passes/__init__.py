@@ -1,0 +1,38 @@
+"""Rewrites of ONNX graphs; other rooms import what they need of them from here."""
+
+from wpk.graph_passes.catalogue import pass_groups
+from wpk.graph_passes.core.exact import exact_values
+from wpk.graph_passes.core.functions import called, is_call
+from wpk.graph_passes.core.manager import PassRecord, check_skips, run_passes
+from wpk.graph_passes.core.query import (
+    ONNX_DOMAINS,
+    Dims,
+    dims,
+    given,
+    integers,
+    is_op,
+    made_by,
+    producer,
+)
+from wpk.graph_passes.core.shapes import infer_shapes
+from wpk.graph_passes.core.tidy import read_tensors
+
+__all__ = [
+    "ONNX_DOMAINS",
+    "Dims",
+    "PassRecord",
+    "called",
+    "check_skips",
+    "dims",
+    "exact_values",
+    "given",
+    "infer_shapes",
+    "integers",
+    "is_call",
+    "is_op",
+    "made_by",
+    "pass_groups",
+    "producer",
+    "read_tensors",
+    "run_passes",
+]

@@ -7,49 +7,49 @@ part of the patterns.
 """
 
 from wpk.dtypes import DType, Precision
-from wpk.graph_passes.attention_parts import AttentionParts
-from wpk.graph_passes.attention_scale import ScaleBehindProduct, ScaleIntoProjection
-from wpk.graph_passes.base import GraphPass
-from wpk.graph_passes.batch_in_front import BatchInFront
-from wpk.graph_passes.batch_norm import (
+from wpk.graph_passes.clean.attention_parts import AttentionParts
+from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
+from wpk.graph_passes.clean.dead_code import DeadCode
+from wpk.graph_passes.clean.identity_elimination import IdentityElimination
+from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
+from wpk.graph_passes.clean.modern_forms import ModernForms
+from wpk.graph_passes.clean.nan_guard import NanGuard
+from wpk.graph_passes.core import GraphPass
+from wpk.graph_passes.fold.attention_scale import ScaleBehindProduct, ScaleIntoProjection
+from wpk.graph_passes.fold.batch_norm import (
     BatchNormToAffine,
     FoldBatchNormAfter,
     FoldBatchNormBefore,
 )
-from wpk.graph_passes.block_movement import BlockMovement
-from wpk.graph_passes.clamp_before_product import ClampBeforeProduct
-from wpk.graph_passes.common_subexpression import CommonSubexpressions
-from wpk.graph_passes.constant_chains import ConstantChains, ConstantForms
-from wpk.graph_passes.constant_folding import ConstantFolding
-from wpk.graph_passes.constants_into_weights import (
+from wpk.graph_passes.fold.constant_chains import ConstantChains, ConstantForms
+from wpk.graph_passes.fold.constant_folding import ConstantFolding
+from wpk.graph_passes.fold.constants_into_weights import (
     ConstantsBeforeWeights,
     ConstantsIntoWeights,
     ScaleThroughBias,
 )
-from wpk.graph_passes.dead_code import DeadCode
-from wpk.graph_passes.fusion import FuseOperators
-from wpk.graph_passes.fusion_hoist import HoistOverViews
-from wpk.graph_passes.fusion_split import SplitBeforeViews
-from wpk.graph_passes.gelu import RecognizeGelu
-from wpk.graph_passes.global_pooling import GlobalPooling
-from wpk.graph_passes.hard_swish import RecognizeHardSwish
-from wpk.graph_passes.identity_elimination import IdentityElimination
-from wpk.graph_passes.identity_gather import IdentityGather
-from wpk.graph_passes.inline_conditionals import InlineConditionals
-from wpk.graph_passes.layer_norm import RecognizeLayerNorm
-from wpk.graph_passes.layout import ChannelsLast
-from wpk.graph_passes.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
-from wpk.graph_passes.modern_forms import ModernForms
-from wpk.graph_passes.nan_guard import NanGuard
-from wpk.graph_passes.pad_into_window import PadIntoWindow
-from wpk.graph_passes.pool_products import PoolBehindProduct, PoolIntoProduct
-from wpk.graph_passes.precision import SetPrecision
-from wpk.graph_passes.redundant_movement import RedundantMovement
-from wpk.graph_passes.reshape_chains import ReshapeChains
-from wpk.graph_passes.shape_arithmetic import ShapeArithmetic
-from wpk.graph_passes.sibling_products import JoinSiblings
-from wpk.graph_passes.sigmoid import RecognizeSigmoid
-from wpk.graph_passes.softmax import RecognizeSoftmax
+from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
+from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
+from wpk.graph_passes.fusion.fuse_operators import FuseOperators
+from wpk.graph_passes.fusion.hoist import HoistOverViews
+from wpk.graph_passes.fusion.split import SplitBeforeViews
+from wpk.graph_passes.layout.channels_last import ChannelsLast
+from wpk.graph_passes.movement.batch_in_front import BatchInFront
+from wpk.graph_passes.movement.block_movement import BlockMovement
+from wpk.graph_passes.movement.identity_gather import IdentityGather
+from wpk.graph_passes.movement.redundant_movement import RedundantMovement
+from wpk.graph_passes.movement.reshape_chains import ReshapeChains
+from wpk.graph_passes.precision.set_precision import SetPrecision
+from wpk.graph_passes.products.clamp import ClampBeforeProduct
+from wpk.graph_passes.products.join_siblings import JoinSiblings
+from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
+from wpk.graph_passes.recognise.gelu import RecognizeGelu
+from wpk.graph_passes.recognise.global_pooling import GlobalPooling
+from wpk.graph_passes.recognise.hard_swish import RecognizeHardSwish
+from wpk.graph_passes.recognise.layer_norm import RecognizeLayerNorm
+from wpk.graph_passes.recognise.matmul_to_gemm import GemmBetweenReshapes, MatMulToGemm
+from wpk.graph_passes.recognise.sigmoid import RecognizeSigmoid
+from wpk.graph_passes.recognise.softmax import RecognizeSoftmax
 
 
 def pass_groups(precision: Precision) -> list[list[GraphPass]]:
@@ -74,11 +74,7 @@ def pass_groups(precision: Precision) -> list[list[GraphPass]]:
 
 
 def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
-    """Return new instances of the passes that keep the graph plain ONNX without functions.
-
-    Args:
-        storage: The type in which tensors will be stored; what cannot overflow depends on it.
-    """
+    """Return new passes that keep the graph plain ONNX, whose tensors will be stored in ``storage``."""
     return [
         InlineConditionals(),
         ModernForms(),

@@ -12,8 +12,8 @@ from wpk.checks.model_check import check_outputs
 from wpk.checks.witness import ModelReference
 from wpk.cli.main import main
 from wpk.dtypes import Precision
-from wpk.engine.inputs import random_inputs
-from wpk.plans.plan import Outcome
+from wpk.engine import random_inputs
+from wpk.plan.plan import Outcome
 
 pytestmark = pytest.mark.usefixtures("one_finalist")
 

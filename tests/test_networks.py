@@ -12,12 +12,11 @@ from support.networks.branching import Shuffled
 from support.plans.quick_search import compile_one
 
 from wpk.cli.main import main
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import Emulator
+from wpk.engine import Engine, random_inputs
 from wpk.expression import Operand
-from wpk.plans.plan import Plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan import Plan
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Convolution, Elementwise, Matmul
 
 RESNETS = ("tv_resnet18.dynamo", "tv_resnet18.script", "tv_resnet50.dynamo")

@@ -157,7 +157,9 @@ def test_an_editable_install_works(checkout: Path, tmp_path: Path) -> None:
 
 def _check_installed(python: Path, package: Path, path: Path | None = None) -> None:
     """The three folders import from where they were installed, and the command starts."""
-    program = "import wpk, wpk.search, wpk.graph_passes.base, wpk.build.pool; print(wpk.__file__)"
+    program = (
+        "import wpk, wpk.search, wpk.graph_passes.core.base, wpk.build.pool; print(wpk.__file__)"
+    )
     done = _run(python, "-c", program, path=path)
     assert done.stdout.strip() == str(package / "__init__.py"), done.stderr
     done = _run(python, "-m", "wpk", "--help", path=path)

@@ -1,4 +1,4 @@
-"""Faults are planted where they are said to be, or nowhere; and no header names a point for nothing."""
+"""Faults are planted where they are said to be, or nowhere; and no kernel names a point for nothing."""
 
 import re
 from pathlib import Path
@@ -13,6 +13,7 @@ from support.faults.planter import (
     drop,
     move,
     put,
+    rewrite,
     together,
 )
 
@@ -62,8 +63,9 @@ def test_an_edit_changes_its_statement_and_nothing_else(edit: Edit, expected: li
     ("edit", "words"),
     [
         (drop("wait"), "no point 'wait' in the text"),
-        (change("waits", "b", "c"), "point 'waits': 'b' is there 0 times"),
-        (change("guard", "x", "z"), "point 'guard': 'x' is there 2 times"),
+        (change("waits", "b", "c"), "'waits': 'b' is there 0 times"),
+        (change("guard", "x", "z"), "'guard': 'x' is there 2 times"),
+        (rewrite("f(3)", "f(4)"), "the module: 'f\\(3\\)' is there 0 times"),
         (move("sum", before="nothing"), "no point 'nothing'"),
     ],
 )
@@ -72,12 +74,17 @@ def test_what_has_no_place_is_no_fault(edit: Edit, words: str) -> None:
         edit(TEXT)
 
 
-def test_every_point_of_a_header_is_named_by_a_test() -> None:
-    headers = [*(ROOT / "wpk").rglob("*.cuh"), *(ROOT / "wpk").rglob("*.h")]
+def test_layout_and_comments_do_not_decide_where_a_fault_is_planted() -> None:
+    text = "a = f(\n    x,  # the first\n    y\n)\nb = f(y, x)\n"
+    assert rewrite("f(x, y)", "f(y)")(text) == "a = f(y)\nb = f(y, x)\n"
+
+
+def test_every_point_is_named_by_a_test() -> None:
+    texts = [*(ROOT / "wpk").rglob("*.cuh"), *(ROOT / "tests").rglob("*.cu")]
     points = {
         point
-        for header in headers
-        for point in re.findall(r"// @(\w+)", header.read_text(encoding="utf-8"))
+        for path in texts
+        for point in re.findall(r"// @(\w+)", path.read_text(encoding="utf-8"))
     }
     tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
     assert points

@@ -15,7 +15,7 @@ def __getattr__(name: str) -> Any:
 
         return optimize
     if name == "load":
-        from wpk.engine.engine import load
+        from wpk.engine import load
 
         return load
     raise AttributeError(f"module 'wpk' has no attribute {name!r}")

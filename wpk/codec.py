@@ -2,7 +2,7 @@
 
 A dataclass becomes an object with all of its fields, in order; where the hint is a union of classes
 the object also says its ``type``. Tuples become arrays, enumerations their values, dimension
-expressions the form of `wpk.dims.to_json`, infinities and NaN strings. Reading back refuses unknown,
+expressions the form of `wpk.dims.to_json`, infinities and NaN strings, bytes base64. Reading back refuses unknown,
 missing and mistyped fields, naming the path of the field.
 """
 
@@ -10,6 +10,7 @@ import dataclasses
 import math
 import types
 import typing
+from base64 import b64decode, b64encode
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union
@@ -85,6 +86,8 @@ def _encode_scalar(value: Any, hint: type) -> Any:
     if hint is float:
         number = float(value)
         return number if math.isfinite(number) else str(number)
+    if hint is bytes:
+        return b64encode(value).decode()
     if hint in (int, bool, str):
         return hint(value)
     raise TypeError(f"no JSON form for {hint!r}")
@@ -175,6 +178,11 @@ def _decode_scalar(data: Any, hint: Any, path: str) -> Any:
         if not isinstance(data, str) or data not in [each.value for each in hint]:
             raise FieldError(path, f"{data!r} is none of {', '.join(each.value for each in hint)}")
         return hint(data)
+    if hint is bytes:
+        try:
+            return b64decode(data, validate=True)
+        except (TypeError, ValueError) as error:
+            raise FieldError(path, f"no bytes in base64: {error}") from error
     if hint is float:
         if isinstance(data, str) and data in _SPECIAL:
             return _SPECIAL[data]

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.candidate import Configuration
 from wpk.codec import encode
 from wpk.errors import EngineError, LaunchError
 from wpk.kernel_source import KernelSource
@@ -32,10 +33,6 @@ class KernelImage:
     digest: str
     source: KernelSource
     cubin: bytes
-
-
-Configuration = tuple[tuple[str, int], ...]
-"""What tells one implementation of a library from its others, by name."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +205,30 @@ class Device(Protocol):
         """
 
 
+DeviceT = TypeVar("DeviceT", contravariant=True)
+
+
+class Libraries(Protocol[DeviceT]):
+    """The libraries that a device calls: a part that it is given."""
+
+    def load(self, image: LibraryImage, device: DeviceT) -> int:
+        """Make a library's implementation ready, once; the bytes of scratch memory that it needs.
+
+        Raises:
+            EngineError: It cannot be executed here.
+        """
+
+    def call(self, call: BoundCall, device: DeviceT) -> None:
+        """Start an implementation that is ready.
+
+        Raises:
+            LaunchError: It is not ready, or cannot be started.
+        """
+
+    def close(self) -> None:
+        """Let go of everything, before the device does."""
+
+
 class OneByOne:
     """A replay for devices that execute work when they are given it."""
 
@@ -221,27 +242,30 @@ class OneByOne:
             self._device.launch(work)
 
 
-class KernelsOnly:
-    """The part of a device that knows no library; `wpk.libraries` replaces it."""
+class NoLibraries:
+    """The libraries of a device that executes kernels alone."""
 
-    def load_library(self, image: LibraryImage) -> None:
-        """Make a library's implementation ready.
+    def load(self, image: LibraryImage, device: object) -> int:
+        """Refuse.
 
         Raises:
             EngineError: No library can be called here.
         """
         raise EngineError(
             f"this device executes kernels, and is given an implementation of {image.library}",
-            fix="open the device with wpk.engine.devices.open_device",
+            fix="open the device with wpk.backends.open_device",
         )
 
-    def call_library(self, call: BoundCall) -> None:
-        """Call a library.
+    def call(self, call: BoundCall, device: object) -> None:
+        """Refuse.
 
         Raises:
             LaunchError: No library can be called here.
         """
         raise LaunchError(
             f"this device executes kernels, and is asked to call {call.image[:12]}",
-            fix="open the device with wpk.engine.devices.open_device",
+            fix="open the device with wpk.backends.open_device",
         )
+
+    def close(self) -> None:
+        """Nothing is loaded."""

@@ -1,4 +1,4 @@
-"""Read an ONNX file: checked, its local functions inlined, its shapes bound, every node named.
+"""Read an ONNX file: check it, inline its local functions, bind its shapes, and name every node.
 
 What comes out is a `gs.Graph` that passes may rewrite. The file is checked by path, so models over
 2 GB and external data work; what is wrong is said in one line that names the file.
@@ -60,7 +60,7 @@ def read_model(path: Path) -> onnx.ModelProto:
     """Read and check a model, weights included, its local functions inlined.
 
     Raises:
-        GraphError, UnsupportedError: As `load_graph`.
+        GraphError, UnsupportedError: For the same reasons as in `load_graph`.
     """
     with _in_words(path):
         return _checked_model(path)
@@ -68,7 +68,7 @@ def read_model(path: Path) -> onnx.ModelProto:
 
 @contextmanager
 def _in_words(path: Path) -> Iterator[None]:
-    """Say what a damaged file makes of ONNX's own code; there is no end to its exceptions."""
+    """Turn whatever exception ONNX's own code raises over a damaged file into an error in words."""
     try:
         yield
     except WpkError:
@@ -164,7 +164,7 @@ def _is_defined(operator: str, version: int) -> bool:
 
 
 def _walk(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """All nodes, those of subgraphs (If, Loop) included."""
+    """Yield all nodes, those of subgraphs (If, Loop) included."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
@@ -173,7 +173,7 @@ def _walk(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def _drop_weights_from_inputs(graph: onnx.GraphProto) -> None:
-    """Before IR version 4 every initializer was an input too; here it is a constant."""
+    """Make initializers constants only: before IR version 4 each of them was an input, too."""
     constants = {i.name for i in graph.initializer} | {
         i.values.name for i in graph.sparse_initializer
     }

@@ -1,8 +1,11 @@
 """A candidate with its outcome."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
+
+from wpk.candidate import Candidate
 
 
 class Status(StrEnum):
@@ -25,21 +28,33 @@ class Regime(StrEnum):
 
 @dataclass(frozen=True)
 class Trial:
-    """One schedule that was tried.
+    """One candidate that was tried.
 
     Attributes:
-        schedule: Parameter names and values.
+        candidate: What was tried.
         status: Outcome.
         seconds: Every measured repetition; empty where nothing was measured.
         detail: Why it was rejected or failed, in words; when ok, what it was not checked on.
+        proposer: Who proposed the candidate; empty where that is not known.
     """
 
-    schedule: tuple[tuple[str, int], ...]
+    candidate: Candidate
     status: Status
     seconds: tuple[float, ...] = ()
     detail: str = ""
+    proposer: str = ""
+
+    @property
+    def ran(self) -> bool:
+        """Whether it was right."""
+        return self.status is Status.OK
 
     @property
     def cost(self) -> float:
         """Median seconds, or infinity for anything that did not run correctly."""
-        return median(self.seconds) if self.status is Status.OK and self.seconds else float("inf")
+        return median(self.seconds) if self.ran and self.seconds else float("inf")
+
+
+def fastest(trials: Iterable[Trial]) -> Trial | None:
+    """The trial with the least median; None where there is none."""
+    return min(trials, key=lambda trial: trial.cost, default=None)

@@ -12,11 +12,10 @@ from rows.base import Context, Outcome, Row, microseconds
 from rows.engines import static_plan
 from rows.networks import Median
 from rows.side_by_side import time_starts
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.backends import open_gpu
+from wpk.engine import Engine, random_inputs
 from wpk.execution import Replay
-from wpk.libraries.gpu import GpuDevice
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 NETWORKS = ("inception_v3", "resnet18", "resnet50")
 
@@ -38,7 +37,7 @@ def rows() -> list[Row]:
 
 def _measure(name: str, precision: str, context: Context) -> Outcome:
     _, plan = static_plan(name, context, precision)
-    with GpuDevice() as device, Engine(read_plan(plan), device) as engine:
+    with open_gpu() as device, Engine(read_plan(plan), device) as engine:
         inputs = [random_inputs(engine.plan, seed) for seed in range(INPUTS)]
         engine.run(inputs[0])
         in_turn = one_after_the_other(engine)

@@ -14,8 +14,8 @@ from rows.base import Context, Outcome, Row, RowError
 from rows.convolution_models import RESNET18, WOODPECKER, Layers, write_model
 from rows.goals import Goal, Judged, as_figures, geometric_mean
 from wpk.dtypes import Precision
-from wpk.plans.measurement import Measurement, Ratio
-from wpk.plans.plan_file import read_plan
+from wpk.plan.measurement import Measurement, Ratio
+from wpk.plan.plan_file import read_plan
 
 MEAN = "geometric mean over cuDNN"
 LARGEST = "largest speedup over cuDNN"

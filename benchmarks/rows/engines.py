@@ -17,9 +17,9 @@ import wpk
 from rows.base import Context, Outcome, Row, microseconds
 from wpk.checks.model_check import check_outputs
 from wpk.checks.witness import ModelReference
-from wpk.engine.inputs import random_inputs
-from wpk.plans.plan import Check
-from wpk.plans.plan_file import read_plan
+from wpk.engine import random_inputs
+from wpk.plan.plan import Check
+from wpk.plan.plan_file import read_plan
 
 EXPORTED = {
     "resnet18": "tv_resnet18.dynamo",

@@ -25,7 +25,7 @@ from rows.torch_baselines import MODES, USUAL, be_strict, in_float64, keep_compi
 from rows.tuned import Case
 from wpk.checks.model_check import OutputError, output_error
 from wpk.dtypes import Precision
-from wpk.engine.engine import load
+from wpk.engine import load
 
 GOAL = Goal("median error over the best of PyTorch", 1.1, at_most=True)
 

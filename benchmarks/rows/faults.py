@@ -7,10 +7,10 @@ from functools import partial
 from subjects import faulty_candidates
 
 from rows.base import Context, Outcome, Row
-from wpk.libraries.process import TrialProcess
+from wpk.backends import GpuProcess
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.trials import Candidate, TrialRunner
 from wpk.trial import Regime, Status
-from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.trials import Candidate, TrialRunner
 
 _LIMIT_SECONDS = 3.0
 
@@ -29,7 +29,7 @@ def _kit(context: Context) -> Outcome:
         "too large a block": kit.too_large_a_block(),
     }
     figures = {}
-    with GpuLease(partial(TrialProcess, limit_seconds=_LIMIT_SECONDS)) as lease:
+    with GpuLease(partial(GpuProcess, limit_seconds=_LIMIT_SECONDS)) as lease:
         runner = TrialRunner(lease, kit.cases(), Regime.WARM)
         for fault, candidate in candidates.items():
             trial, after = runner.trial(candidate), runner.trial(kit.good)

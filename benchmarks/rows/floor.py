@@ -22,7 +22,7 @@ from rows.goals import Goal, as_figures
 from rows.side_by_side import time_plans
 from rows.tuned import Case, measure_tuned
 from wpk.dtypes import Precision
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 from wpk.targets.registry import find_target
 
 LAUNCH_SECONDS = 1.2e-6

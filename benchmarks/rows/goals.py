@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from wpk.plans.measurement import Ratio
+from wpk.plan.measurement import Ratio
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
 import wpk
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 
 _PACKAGES = {
     "cudnn": "nvidia-cudnn-cu13",

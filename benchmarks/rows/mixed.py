@@ -9,8 +9,8 @@ from pathlib import Path
 from rows.base import Context, Outcome, Row, RowError, microseconds
 from rows.tuned import Case, measure_tuned
 from wpk.dtypes import Precision
-from wpk.plans.measurement import EngineMeasurement
-from wpk.plans.plan_file import read_plan
+from wpk.plan.measurement import EngineMeasurement
+from wpk.plan.plan_file import read_plan
 
 NETWORKS = ("resnet18", "resnet50", "mobilenet_v2", "distilbert")
 PRECISIONS = (Precision.FP32, Precision.FP16)

@@ -29,15 +29,15 @@ from rows.torch_baselines import (
     keep_compiled,
 )
 from rows.tuned import Case, measure_tuned
+from wpk.backends import open_gpu
 from wpk.checks.limits import LIMITS, OutputError
 from wpk.checks.model_check import output_error
-from wpk.device.timing import noise_band, quantile
+from wpk.device import noise_band, quantile
 from wpk.dtypes import Precision
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.execution import Replay
-from wpk.libraries.gpu import GpuDevice
-from wpk.plans.measurement import Timed
-from wpk.plans.plan_file import read_plan
+from wpk.plan.measurement import Timed
+from wpk.plan.plan_file import read_plan
 
 OURS = "wpk"
 
@@ -112,7 +112,7 @@ def _measure(case: Case, ways: Sequence[str], plan: Path, context: Context) -> O
     inputs = draw(NETWORKS[case.network], case.batch, _SEED)
     right = in_float64(module, inputs, "cuda")
     be_strict()
-    with GpuDevice() as device:
+    with open_gpu() as device:
         graphs = {way: TorchGraph(module, inputs, way, case, device.stream) for way in ways}
         outputs = {way: graph.output() for way, graph in graphs.items()}
         for way, output in outputs.items():

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rows.result_file import Record
-from wpk.plans.plan import LibraryChoice, Step
+from wpk.plan.plan import Step
 
 _TUNED = "tuned"
 
@@ -56,7 +56,7 @@ def share_of(steps: Sequence[Step]) -> Share:
         if measured is None or measured.library is None:
             continue
         seconds = measured.in_engine_seconds or measured.median_seconds
-        ours = not isinstance(step.choice, LibraryChoice)
+        ours = step.image is None
         total += Share(1, int(ours), seconds, seconds * ours)
     return total
 

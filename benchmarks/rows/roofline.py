@@ -16,19 +16,18 @@ from rows.base import Context, Outcome, Row, RowError, microseconds
 from rows.goals import Goal, as_figures
 from rows.roofline_models import SIZES, STUDIES
 from rows.trials import FILE
-from wpk.build.cache import KernelCache
-from wpk.build.pool import Compilation, CompilePool
-from wpk.device.timing import noise_band
+from wpk.build import Compilation, CompilePool, KernelCache
+from wpk.device import noise_band
 from wpk.performance.bound import Bound, bound
-from wpk.plans.plan import Plan, Step
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan import Plan, Step
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Problem
 from wpk.problems.words import problem_words
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.search.store import TuningStore
-from wpk.search.store_key import problem_digest
-from wpk.search.store_record import TrialRecord
-from wpk.search.store_rows import read_trials
+from wpk.search.store.key import problem_digest
+from wpk.search.store.records import TrialRecord
+from wpk.search.store.rows import read_trials
+from wpk.search.store.store import TuningStore
 from wpk.targets.registry import find_target
 from wpk.targets.target import Target
 from wpk.trial import Status

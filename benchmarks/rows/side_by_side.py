@@ -7,19 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from wpk.device.timing import (
-    Clock,
-    Patience,
-    Subject,
-    Timing,
-    repetitions_for,
-    time_side_by_side,
-)
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.backends import open_gpu
+from wpk.device import Patience, Subject, Timing, time_side_by_side
+from wpk.device.timing import Clock, repetitions_for
+from wpk.engine import Engine, random_inputs
 from wpk.execution import Replay
-from wpk.libraries.gpu import GpuDevice
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 from wpk.trial import Regime
 
 _PATIENCE = Patience(least=20, most=200, noise=0.002, seconds=2.0)
@@ -31,7 +24,7 @@ SAMPLE_SECONDS, MOST_STARTS = 2e-3, 50
 def time_plans(paths: Sequence[Path]) -> list[Timing]:
     """One inference after another of each plan, in turns."""
     with ExitStack() as held:
-        device = held.enter_context(GpuDevice())
+        device = held.enter_context(open_gpu())
         replays = {}
         for place, path in enumerate(paths):
             engine = held.enter_context(Engine(read_plan(path), device))

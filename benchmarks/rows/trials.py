@@ -12,9 +12,9 @@ from typing import cast
 from wpk.codec import decode
 from wpk.performance.bound import bound
 from wpk.problems import Problem
-from wpk.search.store import TuningStore
-from wpk.search.store_record import Stage, TrialRecord
-from wpk.search.store_rows import read_trials
+from wpk.search.store.records import Stage, TrialRecord
+from wpk.search.store.rows import read_trials
+from wpk.search.store.store import TuningStore
 from wpk.targets.registry import find_target
 from wpk.trial import Status
 

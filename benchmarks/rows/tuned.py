@@ -17,7 +17,7 @@ import wpk.search
 from rows.base import Context, Outcome
 from rows.plan_share import share_of, tuned_figures
 from wpk.dtypes import Precision
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 _SOURCES = ("*.py", "*.cuh")
 

@@ -18,7 +18,7 @@ from rows.base import Context, Outcome, Row, RowError, microseconds, wpk_command
 from rows.goals import Goal, as_figures
 from rows.side_by_side import time_plans
 from rows.trials import FILE, all_trials, damage, measured_again
-from wpk.search.store import TuningStore
+from wpk.search.store.store import TuningStore
 
 FIRST_SECONDS, AGAIN_SECONDS = 360.0, 15.0
 """What tuning ResNet-50 may take, and taking everything from the store."""

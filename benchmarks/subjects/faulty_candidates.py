@@ -7,19 +7,21 @@ from pathlib import Path
 
 import onnx
 
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
+from wpk.assembly.assemble import Setting, assemble
+from wpk.assembly.implementation import Implementation
+from wpk.bench.cases import Case, make_cases
+from wpk.bench.trials import SEARCHING, TrialRunner, Way
+from wpk.build import CompiledKernel, CompilePool, KernelCache
 from wpk.dtypes import Precision
 from wpk.kernel_source import KernelSource
 from wpk.lowering.model import lower_model
-from wpk.plans.assembly import Setting, assemble
-from wpk.plans.provenance import Provenance
+from wpk.plan.provenance import Provenance
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.model_search import search_model
+from wpk.search.loop.choices import of_models
+from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
-from wpk.tuning.cases import Case, make_cases
-from wpk.tuning.trials import Candidate
+from wpk.trial import Trial
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -51,48 +53,62 @@ ON_THE_GPU_ONLY = {
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """A problem with an implementation to try, and its kernels."""
+
+    problem: Problem
+    implementation: Implementation
+    kernels: dict[str, CompiledKernel]
+
+    def by(self, runner: TrialRunner, way: Way = SEARCHING) -> Trial:
+        """What a runner makes of it."""
+        return runner.trial(self.problem, self.implementation, self.kernels, way)
+
+
+@dataclass(frozen=True)
 class Kit:
     """A candidate that is right, and the case that it is tried on."""
 
     case: Case
-    good: Candidate
+    good: Attempt
     folder: Path
 
     def cases(self) -> dict[Problem, Case]:
         """What a runner is given."""
         return {self.good.problem: self.case}
 
-    def with_statement(self, statement: str) -> Candidate:
+    def with_statement(self, statement: str) -> Attempt:
         """The candidate with a statement at its end."""
-        (source,) = self.good.finalist.sources
+        (source,) = self.good.implementation.sources
         head, _, tail = source.text.rpartition("}\n")
         text = f"{head}  {statement}\n}}\n{tail}"
         if "calls" in statement:
             text = text.replace("WPK_KERNEL", "__device__ int calls;\nWPK_KERNEL", 1)
         return self._candidate(KernelSource(source.entry, text))
 
-    def doing_nothing(self) -> Candidate:
+    def doing_nothing(self) -> Attempt:
         """The candidate with an empty kernel, which waits as one that is launched early has to."""
-        (source,) = self.good.finalist.sources
+        (source,) = self.good.implementation.sources
         head, brace, body = source.text.rpartition("{\n  wpk::elementwise")
         assert brace, source.text
         nothing = "{\n  wpk::waitForPrevious();" + body[body.index(";") + 1 :]
         return self._candidate(KernelSource(source.entry, head + nothing))
 
-    def too_large_a_block(self) -> Candidate:
+    def too_large_a_block(self) -> Attempt:
         """The candidate with more shared memory than a GPU has."""
-        (launch,) = self.good.finalist.launches
+        (launch,) = self.good.implementation.launches
         launches = (replace(launch, shared_bytes=1 << 20),)
-        return replace(self.good, finalist=replace(self.good.finalist, launches=launches))
+        changed = replace(self.good.implementation, launches=launches)
+        return replace(self.good, implementation=changed)
 
-    def _candidate(self, source: KernelSource) -> Candidate:
+    def _candidate(self, source: KernelSource) -> Attempt:
         with CompilePool("sm_90a", cache=KernelCache(self.folder)) as pool:
             (outcome,) = pool.compile([source])
         assert outcome.kernel is not None, outcome.error
-        (launch,) = self.good.finalist.launches
+        (launch,) = self.good.implementation.launches
         launches = (replace(launch, kernel=source.digest),)
-        finalist = replace(self.good.finalist, sources=(source,), launches=launches)
-        return Candidate(self.good.problem, finalist, {source.digest: outcome.kernel})
+        changed = replace(self.good.implementation, sources=(source,), launches=launches)
+        return Attempt(self.good.problem, changed, {source.digest: outcome.kernel})
 
 
 def make_kit(folder: Path) -> Kit:
@@ -103,11 +119,11 @@ def make_kit(folder: Path) -> Kit:
     lowered = lower_model(model, {}, Precision.FP32)
     with CompilePool(target.arch, cache=KernelCache(folder)) as pool:
         problems = [operator.problem for operator in lowered.program.operators]
-        found = search_model(problems, TEMPLATES, target, pool.compile, lambda *_: None)
+        static = search_model(problems, TEMPLATES, target, pool.compile, lambda *_: None)
+    choices = of_models(static)
     setting = Setting(target, Precision.FP32, Provenance("sigmoid.onnx", "", 17, {}, ()))
-    plan = assemble(lowered.program, found, setting).plan
-    (problem,) = found.choices
-    finalist = found.choices[problem].finalist
-    kernels = {s.digest: found.kernels[s.digest] for s in finalist.sources}
-    case = make_cases(lowered, plan, setting, 0)[problem]
-    return Kit(case, Candidate(problem, finalist, kernels), folder)
+    plan = assemble(lowered.program, choices.implementations, choices.kernels, setting).plan
+    ((problem, implementation),) = choices.implementations.items()
+    kernels = {s.digest: choices.kernels[s.digest] for s in implementation.sources}
+    case = make_cases(lowered, plan, 0)[problem]
+    return Kit(case, Attempt(problem, implementation, kernels), folder)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.engine.placement import footprint
 from wpk.execution import Replay
 

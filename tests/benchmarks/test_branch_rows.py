@@ -7,11 +7,10 @@ from rows.branches import NETWORKS, REPLAYS, differing
 from rows.catalogue import all_rows
 from subjects.replays import one_after_the_other
 
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import Emulator
+from wpk.engine import Engine, random_inputs
 from wpk.execution import Replay
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 
 @pytest.mark.parametrize("faulty", [False, True])

@@ -11,10 +11,11 @@ from rows.base import RowError
 from rows.convolution_models import RESNET18, WOODPECKER, write_model
 from rows.convolutions import TABLES, figures_of, judge
 from study_problems import PAPER_ROWS, ROWS
+from support.plans.candidates import kernel, library_call
 
-from wpk.libraries.cudnn_problems import why_not
+from wpk.libraries import why_not
 from wpk.lowering.model import lower_model
-from wpk.plans.measurement import Contestant, Measurement, Ratio
+from wpk.plan.measurement import Contestant, Measurement, Ratio
 from wpk.problems import Convolution
 
 
@@ -75,9 +76,9 @@ def test_without_cudnn_there_is_no_table() -> None:
 
 
 def contestant(median: float, *, is_library: bool) -> Contestant:
-    maker = "cuDNN" if is_library else "conv_mma"
+    candidate = library_call(()) if is_library else kernel("conv_mma", ())
     low, high = 0.9 * median, 1.1 * median
-    return Contestant(maker, "1", (), is_library, median, low, high, 11, side_by_side=True)
+    return Contestant(candidate, median, low, high, 11, side_by_side=True)
 
 
 def test_a_speedup_is_the_librarys_time_over_ours() -> None:

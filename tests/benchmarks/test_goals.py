@@ -12,7 +12,7 @@ from rows.base import Context, Outcome, Row
 from rows.catalogue import all_rows
 from rows.goals import Goal, as_figures, geometric_mean
 
-from wpk.plans.measurement import Ratio
+from wpk.plan.measurement import Ratio
 
 FASTER = Goal("speedup", 2.0)
 NEARER = Goal("multiple of the floor", 2.1, at_most=True)

@@ -6,7 +6,7 @@ import pytest
 from rows.base import RowError
 from rows.mixed import judge
 
-from wpk.plans.measurement import EngineMeasurement, EngineVariant
+from wpk.plan.measurement import EngineMeasurement, EngineVariant
 
 
 def variant(name: str, median: float, noise: float) -> EngineVariant:

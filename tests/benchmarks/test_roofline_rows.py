@@ -12,16 +12,17 @@ import roofline_page
 from rows.base import Context, RowError
 from rows.roofline import GOALS, Point, best_trial, judge, point, rows, step_of
 from rows.roofline_models import SIZES, STUDIES
+from support.plans.candidates import kernel
 
 from wpk.lowering.model import lower_model
 from wpk.performance.bound import bound
-from wpk.plans.measurement import Contestant, Measurement
-from wpk.plans.plan import Choice, Plan, Step
-from wpk.plans.plan_file import read_plan
+from wpk.plan.measurement import Contestant, Measurement
+from wpk.plan.plan import Plan
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
-from wpk.search.store import TuningStore
-from wpk.search.store_key import Setup, StoreKey
+from wpk.search.store.key import Setup, StoreKey
+from wpk.search.store.store import TuningStore
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status, Trial
 
@@ -85,37 +86,32 @@ def test_rivals_are_left_out_on_the_command_line(tmp_path: Path) -> None:
 def fixture_plan(small_plan: Path) -> Plan:
     """With the first step measured."""
     plan = read_plan(small_plan).plan
-    chosen = Contestant("any", "1", (), False, 2e-6, 1e-6, 3e-6, 11, side_by_side=True)
+    chosen = Contestant(kernel("any", ()), 2e-6, 1e-6, 3e-6, 11, side_by_side=True)
     first = plan.steps[0]
     measured = replace(first.evidence, measurement=Measurement(chosen, (), "warm", (), 0, ""))
     return replace(plan, steps=(replace(first, evidence=measured), *plan.steps[1:]))
 
 
-def choice_of(step: Step) -> Choice:
-    assert isinstance(step.choice, Choice)
-    return step.choice
-
-
 def write_trials(path: Path, plan: Plan) -> None:
     """The static choice at 9 µs, faster ones that do not count, and a slower one."""
     step = plan.steps[0]
-    choice = choice_of(step)
+    candidate = step.candidate
     setup = Setup(plan.target, plan.arch, "nvrtc", "driver")
-    schedule = choice.schedule
-    other = tuple((name, value + 1) for name, value in schedule)
-    key = StoreKey(step.operator.problem, choice.template, str(choice.version), setup)
-    old = replace(key, version="0")
+    changed = tuple((name, value + 1) for name, value in candidate.configuration)
+    other = replace(candidate, configuration=changed)
+    key = StoreKey(step.operator.problem, candidate.maker, setup)
+    old = replace(key, maker=replace(candidate.maker, version="0"))
     elsewhere = replace(key, setup=replace(setup, target="v100"))
     with TuningStore(path) as store:
-        run = store.begin_run(["wpk"], 0).id
+        run = store.begin_run(0).id
         ok = Status.OK
         for where, trial, regime in (
             (key, Trial(other, ok, (10e-6, 10e-6, 11e-6)), Regime.WARM),
-            (key, Trial(schedule, ok, (9e-6, 9e-6, 50e-6)), Regime.WARM),
-            (key, Trial(schedule, ok, (1e-6,)), Regime.COLD),
+            (key, Trial(candidate, ok, (9e-6, 9e-6, 50e-6)), Regime.WARM),
+            (key, Trial(candidate, ok, (1e-6,)), Regime.COLD),
             (key, Trial(other, Status.WRONG_RESULT, (), "differs"), Regime.WARM),
-            (old, Trial(schedule, ok, (1e-6,)), Regime.WARM),
-            (elsewhere, Trial(schedule, ok, (1e-6,)), Regime.WARM),
+            (old, Trial(candidate, ok, (1e-6,)), Regime.WARM),
+            (elsewhere, Trial(candidate, ok, (1e-6,)), Regime.WARM),
         ):
             store.record(run, where, trial, regime)
 
@@ -125,7 +121,7 @@ def test_the_best_trial_is_of_this_template_version_target_and_regime(
 ) -> None:
     write_trials(tmp_path / "trials.sqlite", plan)
     step = plan.steps[0]
-    best = best_trial(tmp_path / "trials.sqlite", choice_of(step).template, step, plan)
+    best = best_trial(tmp_path / "trials.sqlite", step.candidate.maker.name, step, plan)
     assert best.seconds == (9e-6, 9e-6, 50e-6)
     with pytest.raises(RowError, match="no schedule of pad ran"):
         best_trial(tmp_path / "trials.sqlite", "pad", step, plan)
@@ -136,7 +132,7 @@ def test_the_best_trial_is_of_this_template_version_target_and_regime(
 def test_a_point_says_what_the_compiler_made_of_it(tmp_path: Path, plan: Plan) -> None:
     write_trials(tmp_path / "trials.sqlite", plan)
     step = plan.steps[0]
-    best = best_trial(tmp_path / "trials.sqlite", choice_of(step).template, step, plan)
+    best = best_trial(tmp_path / "trials.sqlite", step.candidate.maker.name, step, plan)
     found = point(step.operator.problem, best, plan, tmp_path / "compiled")
     kernel = plan.kernels[step.launches[0].kernel]
     assert found.registers == kernel.resources.registers

@@ -18,20 +18,20 @@ from rows.plan_share import Share, share_in, share_of, tuned_figures
 from rows.result_file import Record, ResultFile
 from rows.share import Tuned, judge, newest
 from rows.tuned import Case, measure_tuned, plans_folder
+from support.plans.candidates import kernel, library_call
 
 from wpk.dtypes import Precision
-from wpk.plans.measurement import Contestant, Measurement
-from wpk.plans.plan import Choice, Evidence, LibraryChoice, Step
-from wpk.plans.plan_file import read_plan, write_plan
+from wpk.plan.measurement import Contestant, Measurement
+from wpk.plan.plan import Evidence, Step
+from wpk.plan.plan_file import read_plan, write_plan
 
-LIBRARY = LibraryChoice("cuDNN", "9.19", (), None, 0)
-GENERATED = Choice("conv_mma", 1, ())
+LIBRARY, GENERATED = library_call((), version="9.19"), kernel("conv_mma", ())
 CASE = Case("resnet50", Precision.FP16, 1)
 
 
 def contestant(*, is_library: bool) -> Contestant:
-    maker = "cuDNN" if is_library else "conv_mma"
-    return Contestant(maker, "1", (), is_library, 2e-6, 1e-6, 3e-6, 11, side_by_side=True)
+    candidate = LIBRARY if is_library else GENERATED
+    return Contestant(candidate, 2e-6, 1e-6, 3e-6, 11, side_by_side=True)
 
 
 OURS, THEIRS = contestant(is_library=False), contestant(is_library=True)
@@ -50,7 +50,7 @@ def measured(
     others = () if alone else (other,)
     found = Measurement(chosen, others, "warm", (), 0, "", in_engine_seconds=in_engine)
     evidence = Evidence(1e-6, "L2", 1e-6, 0.5, measurement=found)
-    return replace(step, choice=GENERATED if ours else LIBRARY, evidence=evidence)
+    return replace(step, candidate=GENERATED if ours else LIBRARY, evidence=evidence)
 
 
 def plans(**shares: Share) -> dict[str, Tuned]:
@@ -130,7 +130,7 @@ def test_records_without_a_share_are_left_out(context: Context) -> None:
 def test_what_tunes_a_case_keeps_its_plans_share(small_plan: Path, context: Context) -> None:
     bundle = read_plan(small_plan)
     first, *rest = bundle.plan.steps
-    assert isinstance(first.choice, Choice)
+    assert first.image is None
     found = Measurement(OURS, (THEIRS,), "warm", (), 0, "", in_engine_seconds=0.1)
     steps = (replace(first, evidence=replace(first.evidence, measurement=found)), *rest)
     kept = plans_folder(context) / f"{CASE}.plan"

@@ -10,11 +10,11 @@ from searcher_study import gain, search
 from space_study import FINALISTS, ROUNDS, Candidate, retime
 from study_problems import HELD_OUT, PAPER_ROWS, ROWS, templates_of
 
-from wpk.device.timing import Patience
+from wpk.device import Patience
 from wpk.dtypes import Precision
 from wpk.schedules.registry import TEMPLATE_OF
-from wpk.search.random_search import RandomSearch
-from wpk.search.replay import Recording
+from wpk.search.searchers.random_search import RandomSearch
+from wpk.search.searchers.replay import Recording
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
 

@@ -14,8 +14,8 @@ from rows.tuning import kill_while_tuning, run_together
 from support.plans import stored_trials
 from support.plans.stored_trials import write_trials
 
-from wpk.search.store import TuningStore
-from wpk.search.store_record import RunState, Stage
+from wpk.search.store.records import RunState, Stage
+from wpk.search.store.store import TuningStore
 
 
 def tuner(store: Path, count: int, pause: float) -> list[str]:
@@ -51,7 +51,10 @@ def test_measuring_again_what_the_store_held_is_noticed(tmp_path: Path) -> None:
     assert measured_again(before, all_trials(store)) == []
     write_trials(store, [2.0, 3.0, 4.0])
     again = measured_again(before, all_trials(store))
-    assert [trial.schedule for trial in again] == [(("block_m", 0),), (("block_m", 1),)]
+    assert [trial.candidate.configuration for trial in again] == [
+        (("block_m", 0),),
+        (("block_m", 1),),
+    ]
 
 
 def test_two_tunings_fill_one_store(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from wpk.build.nvrtc import Nvrtc, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import Nvrtc
 from wpk.kernel_source import KernelSource
 
 _FILL = """

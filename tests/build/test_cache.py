@@ -4,9 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wpk.build.cache import KernelCache, default_cache_folder
-from wpk.build.compiled import CompiledKernel
-from wpk.build.resources import KernelResources
+from wpk.build import CompiledKernel, KernelCache, KernelResources, default_cache_folder
 from wpk.errors import CompileError
 from wpk.kernel_source import KernelSource
 

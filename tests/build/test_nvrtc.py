@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from wpk.build.nvrtc import Nvrtc, NvrtcError, find_nvrtc, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import Nvrtc, NvrtcError, find_nvrtc
 from wpk.build.nvrtc import options as nvrtc_options
 from wpk.errors import CompileError, TargetError
 from wpk.kernel_source import KernelSource

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from support.devices.processes import children, interrupt, start_program
 
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool, KernelCache
 from wpk.errors import CompileError
 from wpk.kernel_source import KernelSource
 from wpk.trial import Status
@@ -168,8 +167,8 @@ def test_a_cache_that_cannot_be_written_costs_the_cache_and_not_the_work(
 def test_ctrl_c_ends_the_pool_and_its_processes(tmp_path: Path, endless: KernelSource) -> None:
     program = f"""
 from pathlib import Path
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
+from wpk.build import KernelCache
+from wpk.build import CompilePool
 from wpk.kernel_source import KernelSource
 with CompilePool("sm_90a", cache=KernelCache(Path({str(tmp_path)!r}))) as pool:
     print("started", flush=True)

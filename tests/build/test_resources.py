@@ -1,4 +1,5 @@
-from wpk.build.resources import KernelResources, parse_ptxas_log
+from wpk.build import KernelResources
+from wpk.build.resources import parse_ptxas_log
 
 LOG = """\
 unit.cu(3): warning #177-D: variable "Used 99 registers" was declared but never referenced

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from support.machine_code.disassembly import listing
 
+from wpk.build import count_tensor_core_instructions
 from wpk.build.nvrtc import Nvrtc
-from wpk.build.tensor_cores import count_tensor_core_instructions
 from wpk.kernel_source import KernelSource
 
 PRODUCTS = """

@@ -10,7 +10,7 @@ from wpk.checks.disturbed import DisturbedModel, Noise
 from wpk.checks.limits import LIMITS, Limit, OutputError
 from wpk.checks.model_check import check_outputs
 from wpk.dtypes import Precision
-from wpk.plans.plan import Check, Outcome
+from wpk.plan.plan import Check, Outcome
 
 X = np.random.default_rng(0).standard_normal(400).astype(np.float32)
 FLOOR = "e = Mul(x, x)  y = Floor(e)"

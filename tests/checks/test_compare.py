@@ -9,7 +9,7 @@ from wpk.checks.compare import Comparison, compare
 from wpk.checks.limits import LIMITS
 from wpk.checks.model_check import check_outputs, output_error
 from wpk.dtypes import Precision
-from wpk.plans.plan import Outcome
+from wpk.plan.plan import Outcome
 
 TOLERANCE = np.full(3, 0.1)
 

@@ -5,7 +5,7 @@ import onnx
 
 from wpk.checks.evaluation import Evaluation, Opinions
 from wpk.checks.float64_nodes import NodeEvaluator
-from wpk.plans.plan import Outcome
+from wpk.plan.plan import Outcome
 
 X = np.array([[1.0, -2.5, 3.0]])
 

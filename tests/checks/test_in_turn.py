@@ -8,17 +8,18 @@ from typing import Any
 
 import pytest
 from support.networks.silent_models import AMPLIFIES, save_silent
+from support.plans.candidates import library_call
 
 import wpk.engine.bindings
 from wpk.checks.in_turn import executes_all
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import Verification, verify
-from wpk.emulator.emulator import Emulator
-from wpk.lowering.memory import MemoryPlan
+from wpk.emulator import Emulator
 from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
-from wpk.plans.plan import Check, LibraryChoice, Outcome
+from wpk.plan.memory import MemoryPlan
+from wpk.plan.plan import Check, Outcome
 from wpk.progress import silent
 
 RESIDUAL = AMPLIFIES.replace(
@@ -110,8 +111,8 @@ def test_a_library_may_add_in_another_order(
     path = save_silent(tmp_path / "model.onnx", AMPLIFIES)
     bundle = optimize(path, path.with_suffix(".plan"), target="h200", check="off")
     assert len(bundle.plan.steps) > 3
-    choice = LibraryChoice("cuDNN", "9.19.0", (), None, 0)
-    first = [replace(step, choice=choice) for step in bundle.plan.steps[:libraries]]
+    candidate = library_call((), version="9.19.0")
+    first = [replace(step, candidate=candidate) for step in bundle.plan.steps[:libraries]]
     steps = (*first, *bundle.plan.steps[libraries:])
     engine: Any = SimpleNamespace(device=SimpleNamespace(executes_source=on_cpu))
     changed = replace(bundle, plan=replace(bundle.plan, steps=steps))

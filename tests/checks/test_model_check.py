@@ -11,7 +11,7 @@ from wpk.checks.model_check import check_outputs, output_error
 from wpk.checks.scope import Tolerance
 from wpk.dtypes import Precision
 from wpk.errors import LaunchError
-from wpk.plans.plan import Check, Outcome
+from wpk.plan.plan import Check, Outcome
 
 Arrays = Mapping[str, NDArray[np.generic]]
 RIGHT = np.random.default_rng(0).standard_normal(1000).astype(np.float32)

@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.plans.candidates import library_call
 
 from wpk.checks.compare import Comparison
 from wpk.checks.operator_check import OperatorCheck, StepRunner
 from wpk.errors import LaunchError
 from wpk.execution import Bytes
-from wpk.plans.plan import LibraryChoice, PlanBundle, Step
-from wpk.plans.plan_file import read_plan
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.plan import PlanBundle, Step
+from wpk.plan.plan_file import read_plan
+from wpk.plan.tensors import tensors_of
+from wpk.plan.weights_file import array_bytes
 
 DIMS = {"batch": 1}
 
@@ -72,7 +74,7 @@ def images(bundle: PlanBundle, step: Step) -> dict[str, Bytes]:
 
 
 def runner(bundle: PlanBundle, device: Any) -> StepRunner:
-    return StepRunner(bundle, DIMS, device)
+    return StepRunner(tensors_of(bundle), DIMS, device)
 
 
 def test_a_step_gets_copies_poisoned_scratch_memory_and_counters_of_zero(
@@ -201,7 +203,7 @@ def test_a_library_that_is_not_executed_is_said_to_be_so(
     bundle: PlanBundle, step: Step, on_cpu: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Memory, "executes_source", on_cpu)
-    library = replace(step, choice=LibraryChoice("cuDNN", "9.19.0", (), None, 0))
+    library = replace(step, candidate=library_call((), version="9.19.0"))
     found = judged(bundle, library)
     assert not found.check.failed
     assert ("cuDNN 9.19.0 is not executed here" in found.check.detail) is on_cpu

@@ -13,11 +13,11 @@ from wpk.checks.evaluation import Opinions
 from wpk.checks.pass_check import PassComparison, compare_graphs
 from wpk.checks.reference_ops import reference_ops
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
-from wpk.graph_passes.batch_norm import BatchNormToAffine
-from wpk.graph_passes.exact import rounded_constant
-from wpk.graph_passes.inline_conditionals import InlineConditionals
+from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
+from wpk.graph_passes.core.exact import rounded_constant
+from wpk.graph_passes.fold.batch_norm import BatchNormToAffine
 from wpk.lowering.flat_graph import flatten
-from wpk.plans.plan import Outcome
+from wpk.plan.plan import Outcome
 
 TEXT = """<ir_version: 8, opset_import: ["": 17]>
 m (float[2,3] x) => (float[2,3] y, int64[2,3] k)

@@ -14,12 +14,13 @@ from wpk.checks.pass_proof import prove_passes, proven
 from wpk.checks.scope import Scope
 from wpk.dtypes import Precision
 from wpk.errors import VerificationError
-from wpk.graph_passes import batch_norm
-from wpk.graph_passes.editor import GraphEditor
-from wpk.graph_passes.exact import ExactConstant, exact_values, moved_constant, rounded_constant
-from wpk.graph_passes.linear_operator import ChannelAffine
+from wpk.graph_passes import exact_values
+from wpk.graph_passes.core import GraphEditor
+from wpk.graph_passes.core.exact import ExactConstant, moved_constant, rounded_constant
+from wpk.graph_passes.fold import batch_norm
+from wpk.graph_passes.fold.linear_operator import ChannelAffine
 from wpk.lowering.model import LARGE, lower_model
-from wpk.plans.plan import Outcome
+from wpk.plan.plan import Outcome
 
 
 def silent(stage: str, done: int, total: int) -> None:

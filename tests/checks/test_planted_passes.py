@@ -14,13 +14,12 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
-from support.faults.faulty_passes import Fault, planted
+from support.faults.graph_passes.broken_pass import BrokenPass, planted
 from support.faults.graph_passes.kit import KIT
 
 from wpk.dtypes import Precision
 from wpk.errors import VerificationError
-from wpk.graph_passes.catalogue import pass_groups
-from wpk.graph_passes.manager import run_passes
+from wpk.graph_passes import pass_groups, run_passes
 from wpk.loading import load_graph
 from wpk.pipeline import optimize
 
@@ -30,7 +29,7 @@ LINE = 5e-5
 Outputs = list[NDArray[np.generic]]
 
 
-def _parameters(faults: Iterable[Fault]) -> list[object]:
+def _parameters(faults: Iterable[BrokenPass]) -> list[object]:
     return [
         pytest.param(
             fault,
@@ -53,7 +52,7 @@ def test_every_pass_is_broken_somewhere() -> None:
 
 
 @every_fault
-def test_the_fault_changes_an_output(fault: Fault, tmp_path: Path) -> None:
+def test_the_fault_changes_an_output(fault: BrokenPass, tmp_path: Path) -> None:
     path = fault.write_model(tmp_path)
     session = _session(str(path))
     inputs = _drawn(session)
@@ -67,7 +66,7 @@ def test_the_fault_changes_an_output(fault: Fault, tmp_path: Path) -> None:
 
 @every_fault
 def test_nothing_is_written_of_what_a_wrong_pass_made(
-    fault: Fault, tmp_path: Path, one_finalist: None
+    fault: BrokenPass, tmp_path: Path, one_finalist: None
 ) -> None:
     plan = tmp_path / "model.plan"
     model = fault.write_model(tmp_path)
@@ -80,14 +79,14 @@ def test_nothing_is_written_of_what_a_wrong_pass_made(
 
 @every_model
 def test_without_the_fault_a_plan_is_written(
-    fault: Fault, tmp_path: Path, one_finalist: None
+    fault: BrokenPass, tmp_path: Path, one_finalist: None
 ) -> None:
     plan = tmp_path / "model.plan"
     optimize(fault.write_model(tmp_path), plan, target="h200", precision=fault.precision)
     assert plan.is_file()
 
 
-def _rewritten(fault: Fault, path: Path) -> tuple[onnx.ModelProto, int]:
+def _rewritten(fault: BrokenPass, path: Path) -> tuple[onnx.ModelProto, int]:
     """The model after all passes, and how often the one of interest rewrote."""
     graph = load_graph(path)
     rewrites = {
@@ -100,7 +99,9 @@ def _rewritten(fault: Fault, path: Path) -> tuple[onnx.ModelProto, int]:
     return model, rewrites[fault.breaks]
 
 
-def _run(model: onnx.ModelProto, fault: Fault, inputs: dict[str, NDArray[np.generic]]) -> Outputs:
+def _run(
+    model: onnx.ModelProto, fault: BrokenPass, inputs: dict[str, NDArray[np.generic]]
+) -> Outputs:
     """Evaluate; ONNX Runtime's CPU leaves casts to 16 bits out where it likes, onnx does not."""
     if fault.precision.storage.bytes == 2:
         with np.errstate(all="ignore"):

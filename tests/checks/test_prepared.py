@@ -19,8 +19,9 @@ from wpk.execution import Bytes
 from wpk.extent import Extent
 from wpk.lowering.program import Value
 from wpk.pipeline import optimize
-from wpk.plans.plan import Buffer, Plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan import Buffer, Plan
+from wpk.plan.plan_file import read_plan
+from wpk.plan.tensors import Tensors
 from wpk.problems import Tensor
 
 N, C, H, W, PADDING, OFFSET, SIZE = 2, 5, 3, 4, 3, 64, 1027
@@ -254,7 +255,9 @@ def test_a_step_is_given_all_that_is_known_of_its_buffers(plan: Plan, copies: bo
     }
     right = Reference("", {"a": np.zeros((2, 6, 1, 1))}, {"a": np.full((2, 6, 1, 1), 0.5)})
     step = next(each for each in plan.steps if each.operator.outputs == ("a",))
-    found = prepare(plan, step, DIMS, memory, None if copies else right)
+    found = prepare(
+        Tensors(plan.values, plan.buffers, {}, {}), step, DIMS, memory, None if copies else right
+    )
     image = np.zeros(8192, np.uint8)
     for name in ("p_last", "x"):
         data = memory[name].view(np.uint8).ravel()
@@ -275,7 +278,7 @@ def test_a_step_is_given_all_that_is_known_of_its_buffers(plan: Plan, copies: bo
 def test_every_buffer_of_a_step_has_an_image_and_its_weights_have_none(plan: Plan) -> None:
     step = next(each for each in plan.steps if each.operator.outputs == ("r_last",))
     right = Reference("", {"r_last": np.zeros((2, 9, 7, 6))}, {})
-    found = prepare(plan, step, DIMS, {}, right)
+    found = prepare(Tensors(plan.values, plan.buffers, {}, {}), step, DIMS, {}, right)
     sizes = {name: image.size for name, image in found.images.items()}
     assert sizes == {"shared": 8192, "r_last": 2 * 9 * 7 * 6 * 4}
     assert found.tolerance is None

@@ -8,8 +8,8 @@ import pytest
 
 from wpk.checks.scope import SEEDS, Scope, require_inputs, rounds, scope_of
 from wpk.errors import EngineError
-from wpk.plans.plan import CheckMode, Plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan import CheckMode, Plan
+from wpk.plan.plan_file import read_plan
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from wpk.checks.scope import Scope, scope_of
 from wpk.checks.testimony import Witness
 from wpk.checks.verification import Verification, verify
 from wpk.checks.witness import ModelReference, WitnessError
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.lowering.flat_graph import FlatGraph
 from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
-from wpk.plans.plan import Check, Outcome
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan import Check, Outcome
+from wpk.plan.plan_file import read_plan
 from wpk.progress import silent
 
 Save = Callable[[str], Path]

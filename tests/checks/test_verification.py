@@ -10,24 +10,25 @@ import numpy as np
 import onnx
 import pytest
 
+from wpk.assembly.evidence import EvidenceBook, with_evidence
 from wpk.checks import testimony, verification
 from wpk.checks.operator_check import OperatorCheck, StepRunner
 from wpk.checks.pass_proof import PassProof, prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import (
     Verification,
-    checked,
     require_passed,
     require_same_operators,
     verify,
+    with_checks,
 )
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.errors import EngineError, VerificationError
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.pipeline import optimize
-from wpk.plans.plan import Check, Outcome, PlanBundle
-from wpk.plans.plan_file import read_plan
-from wpk.plans.weights_file import array_digest
+from wpk.plan.plan import Check, Outcome, PlanBundle
+from wpk.plan.plan_file import read_plan
+from wpk.plan.weights_file import array_digest
 from wpk.schedules.packings import pack
 
 
@@ -52,11 +53,16 @@ def run(bundle: PlanBundle, model: Path) -> Verification:
     return verify(bundle, proof(lowered(bundle, model)), Emulator(), silent)
 
 
+def book_of(bundle: PlanBundle) -> EvidenceBook:
+    return EvidenceBook(tuple(step.evidence for step in bundle.plan.steps))
+
+
 def test_a_right_plan_passes_and_carries_its_evidence(
     bundle: PlanBundle, small_model: Path
 ) -> None:
     passes = prove_passes(lowered(bundle, small_model), Scope(), silent)
-    plan = checked(bundle, passes, Emulator(), silent).plan
+    book = with_checks(book_of(bundle), bundle, passes, Emulator(), silent)
+    plan = with_evidence(bundle, book).plan
     assert [check.name for check in plan.checks] == [
         "graph passes, seed 0, batch 1",
         "graph passes, seed 0, batch 3",
@@ -107,8 +113,9 @@ def test_weights_of_another_seed_are_found(bundle: PlanBundle, other_model: Path
     assert not outcome.passed
     with pytest.raises(VerificationError, match="the numbers disagree"):
         require_passed(outcome)
+    passes = proof(lowered(bundle, other_model))
     with pytest.raises(VerificationError, match="the numbers disagree"):
-        checked(bundle, proof(lowered(bundle, other_model)), Emulator(), silent)
+        with_checks(book_of(bundle), bundle, passes, Emulator(), silent)
 
 
 def test_one_disturbed_weight_tensor_is_found(

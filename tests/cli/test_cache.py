@@ -5,20 +5,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.plans.candidates import kernel
 
-from wpk.plans.plan_file import read_plan
+from wpk.options import BuildOptions, SearchOptions
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Matmul
-from wpk.search.store import TuningStore
-from wpk.search.store_key import Setup, StoreKey
-from wpk.search.store_record import RunRequest, RunState
-from wpk.search.store_summary import summarize
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.store.key import Setup, StoreKey
+from wpk.search.store.records import RunRequest, RunState
+from wpk.search.store.store import TuningStore
+from wpk.search.store.summary import summarize
 from wpk.trial import Regime, Status, Trial
-from wpk.tuning.cache_folder import CacheFolder
 
 Command = Callable[..., Any]
 
 SETUP = Setup("h200", "sm_90a", "nvrtc 13.0.88", "13.0")
-REQUEST = RunRequest("net.onnx", "0" * 64, "h200", "fp16", {}, (), (), "genetic", 1, None, ())
+REQUEST = RunRequest("net.onnx", "0" * 64, BuildOptions("h200", "fp16"), SearchOptions("genetic"))
 
 
 @pytest.fixture
@@ -33,14 +35,18 @@ def folder(tmp_path: Path, problem: Matmul) -> Path:
     """A cache with three trials of two templates and targets, in one run that was interrupted."""
     places = CacheFolder(tmp_path / "cache")
     with TuningStore(places.store) as store:
-        run = store.begin_run(["wpk", "optimize", "net.onnx"], 0, REQUEST)
-        key = StoreKey(problem, "gemm_simt", "1", SETUP)
-        other = StoreKey(problem, "gemm_mma", "2", Setup("a100", "sm_80", "nvrtc 13.0.88", "12.8"))
-        wrong = Trial((("block", 16),), Status.WRONG_RESULT, (), "off by one")
+        run = store.begin_run(0, REQUEST)
+        key = StoreKey(problem, kernel("gemm_simt", version="1").maker, SETUP)
+        other = StoreKey(
+            problem,
+            kernel("gemm_mma", version="2").maker,
+            Setup("a100", "sm_80", "nvrtc 13.0.88", "12.8"),
+        )
+        wrong = Trial(kernel("gemm_simt", (("block", 16),)), Status.WRONG_RESULT, (), "off by one")
         for each, trial in (
-            (key, Trial((("block", 8),), Status.OK, (1e-6, 2e-6))),
+            (key, Trial(kernel("gemm_simt", (("block", 8),)), Status.OK, (1e-6, 2e-6))),
             (key, wrong),
-            (other, Trial((("block", 8),), Status.OK, (3e-6,))),
+            (other, Trial(kernel("gemm_mma", (("block", 8),), 2), Status.OK, (3e-6,))),
         ):
             store.record(run.id, each, trial, Regime.WARM)
         store.end_run(run.id, RunState.INTERRUPTED)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from wpk.plans.measurement import Contestant, EngineMeasurement, EngineVariant, Measurement
-from wpk.plans.plan import Plan, PlanBundle, Step
-from wpk.plans.plan_file import read_plan, write_plan
+from wpk.plan.measurement import Contestant, EngineMeasurement, EngineVariant, Measurement
+from wpk.plan.plan import Plan, PlanBundle, Step
+from wpk.plan.plan_file import read_plan, write_plan
 from wpk.problems.signs import TIMES
 from wpk.report.compare import compare_plans
 

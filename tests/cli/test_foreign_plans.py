@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from support.plans.forged_plans import members, rewrite
 
-from wpk.plans.plan import PlanBundle
-from wpk.plans.plan_file import read_plan, write_plan
+from wpk.plan.plan import PlanBundle
+from wpk.plan.plan_file import read_plan, write_plan
 
 Refused = Callable[..., str]
 

@@ -10,18 +10,17 @@ import pytest
 from support.devices.dummy_gpu import DummyGpu, is_library
 
 from wpk import pipeline
-from wpk.device.presence import GpuFacts
-from wpk.device.rotation import Region
+from wpk.bench.gpu_lease import GpuLease
+from wpk.device import GpuFacts, Region
 from wpk.execution import BoundLaunch, Work
-from wpk.plans.plan import LibraryChoice, Plan
-from wpk.plans.plan_file import read_plan
-from wpk.search.static_search import LEFT_OUT
-from wpk.search.store import TuningStore
-from wpk.search.store_record import Run, RunState
-from wpk.search.store_summary import summarize
-from wpk.tuning import measuring
-from wpk.tuning.cache_folder import CacheFolder
-from wpk.tuning.gpu_lease import GpuLease
+from wpk.plan.plan import Plan
+from wpk.plan.plan_file import read_plan
+from wpk.search.loop import measuring
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.models.static_search import LEFT_OUT
+from wpk.search.store.records import Run, RunState
+from wpk.search.store.store import TuningStore
+from wpk.search.store.summary import summarize
 
 Command = Callable[..., Any]
 
@@ -53,7 +52,7 @@ class Gpu:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     """This machine has an H200, as far as the commands can tell."""
     stand_in = Gpu()
-    facts = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", 60 * 2**20)
+    facts = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
     monkeypatch.setattr(measuring, "read_gpu", lambda: facts)
     monkeypatch.setattr(pipeline, "GpuLease", partial(GpuLease, stand_in.open))
     return stand_in
@@ -93,8 +92,8 @@ def test_a_measured_plan_is_built_again_from_its_lock_to_the_byte(
     result = wpk("optimize", model, "-o", plan, "--cache", tmp_path / "c", "--lock", lock, *FEW)
     assert result.code == 0, result.err
     steps = _plan(plan).steps
-    assert any(isinstance(step.choice, LibraryChoice) for step in steps)
-    assert not all(isinstance(step.choice, LibraryChoice) for step in steps)
+    assert any(step.image is not None for step in steps)
+    assert not all(step.image is not None for step in steps)
     assert _plan(plan).measurement is not None
     before = gpu.measured
     monkeypatch.undo()  # from here on there is no GPU, and no library

@@ -11,7 +11,7 @@ from support.plans.forged_plans import members, rewrite
 
 from wpk.cli.progress import Progress
 from wpk.cli.say import PlainFormatter
-from wpk.engine.arrays_file import read_arrays, write_arrays
+from wpk.engine import read_arrays, write_arrays
 from wpk.report.table import format_table
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\u202egnp.\x9b31m"

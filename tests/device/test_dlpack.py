@@ -9,7 +9,8 @@ import weakref
 
 import pytest
 
-from wpk.device.dlpack import DlpackTensor, exchange_of, make_capsule, read_capsule
+from wpk.device import make_capsule
+from wpk.device.dlpack import DlpackTensor, exchange_of, read_capsule
 from wpk.dtypes import DType
 
 USED = b"used_dltensor"

@@ -6,7 +6,7 @@ import pytest
 from support.launches.early_chains import Bench
 from support.launches.early_kernels import CASES, LARGER, Case, schedule
 
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.launch import EARLY_LAUNCH
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import wpk.device.graph
 from wpk.device.cuda import _leave
-from wpk.device.graph import CudaGraph, CudaMark
+from wpk.device import CudaGraph
+from wpk.device.graph import CudaMark
 
 
 class Driver:
@@ -38,8 +39,7 @@ class Open(nullcontext):
 
 
 device, children = Device(), weakref.WeakSet()
-clearable = SimpleNamespace(clear=lambda: None)
-weakref.finalize(device, _leave, Open(), children, clearable, clearable, ())
+weakref.finalize(device, _leave, Open(), children, [])
 mark, graph = CudaMark(), CudaGraph(1, lambda: None)
 children.update((mark, graph))
 print("end")

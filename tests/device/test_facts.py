@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wpk.device.facts import DeviceFacts, differences, executes, read_driver_version
+from wpk.device import differences, executes
+from wpk.device.facts import DeviceFacts, read_driver_version
 from wpk.targets.registry import find_target
 
 H200 = DeviceFacts(132, 1.98e9, 60 << 20, 227 << 10, 141 << 30)

@@ -7,7 +7,7 @@ import pytest
 from support.launches import launch_kernels
 from support.launches.launch_kernels import ENTRIES, THREADS, Single
 
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.launch import EARLY_LAUNCH
 
 PLACES = [(0, 0), (90, 40), (-5, -8), (3, 72), (150, 0)]

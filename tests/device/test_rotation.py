@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wpk.device.rotation import Region, moved
+from wpk.device import Region
+from wpk.device.rotation import moved
 from wpk.execution import BoundArgument, BoundLaunch, Pointer, TensorMap
 
 INPUT, OUTPUT = Region(0x1000, 0x100), Region(0x2000, 0x80)

@@ -13,8 +13,8 @@ import pytest
 from support.devices import numpy_child
 from support.devices.numpy_child import NumpyProcess
 
-from wpk.device.errors import GpuLostError, GpuTimeoutError
-from wpk.device.shared import SharedMemory, SharedSegments
+from wpk.device import GpuLostError, GpuTimeoutError
+from wpk.process.shared import SharedMemory, SharedSegments
 
 LARGE = (5 << 20) + 3
 
@@ -130,7 +130,7 @@ def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, end: str) -> No
         with pytest.raises(GpuTimeoutError):
             process.sleep(30.0)
     elif end == "interrupted":
-        monkeypatch.setattr(process._connection, "poll", _interrupt)
+        monkeypatch.setattr(process._child._channel, "receive_answer", _interrupt)
         with pytest.raises(KeyboardInterrupt):
             process.write(address, data(LARGE))
         assert not process.is_alive  # what it still answered would be taken for the next call's
@@ -139,9 +139,9 @@ def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch, end: str) -> No
     del left
     assert open_files() == files
     assert set(os.listdir("/dev/shm")) <= names
-    assert process._child.poll() is not None
+    assert not process.is_alive
 
 
-def _interrupt(seconds: float) -> bool:
-    time.sleep(min(seconds, 0.05))
+def _interrupt(*_waited_for: object) -> None:
+    time.sleep(0.05)
     raise KeyboardInterrupt

@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wpk.device.timing import (
-    Patience,
-    Subject,
-    noise_band,
-    quantile,
-    repetitions_for,
-    time_side_by_side,
-)
+from wpk.device import Patience, Subject, noise_band, quantile, time_side_by_side
+from wpk.device.timing import repetitions_for
 from wpk.trial import Regime
 
 

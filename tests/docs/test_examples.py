@@ -123,8 +123,8 @@ def test_options_in_commands_are_known_to_the_command_line(page: Path) -> None:
             assert option in _help_options(command), f"wpk {command} {option}"
 
 
-def test_the_readme_names_every_command_and_option() -> None:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Commands\n")[1]
+def test_the_page_on_using_names_every_command_and_option() -> None:
+    section = (ROOT / "docs" / "using.md").read_text(encoding="utf-8").split("\n## Commands\n")[1]
     overview = section.split("\n## ")[0]
     for command in COMMANDS:
         (line,) = re.findall(
@@ -145,14 +145,14 @@ def test_the_commands_and_the_code_of_the_readme_run(tmp_path: Path) -> None:
         }
     """
     onnx.save(onnx.parser.parse_model(text), tmp_path / "model.onnx")
-    start = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Commands\n")[0]
+    start = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## On a GPU\n")[0]
     ran = re.findall(r"^    wpk (.*)$", start, flags=re.MULTILINE)
     assert [line.split()[0] for line in ran] == ["optimize", "verify", "run"]
     for line in ran:
         _wpk(tmp_path, *line.split())
     assert (tmp_path / "model.html").is_file()
     assert (tmp_path / "y.npz").is_file()
-    code, _ = _blocks(ROOT / "README.md", "python")  # the second needs a GPU: tests/gpu
+    (code,) = _blocks(ROOT / "README.md", "python")
     code += "\nassert outputs['output'].shape == (1, 3, 4, 4)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False

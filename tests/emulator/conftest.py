@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.faults.planter import Edit, whole
 
+from wpk.emulator import FAST, Mode
 from wpk.emulator.build import compile_unit
 from wpk.emulator.memory import guarded
-from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, Value, launch_kernel
 from wpk.execution import TensorMap
 from wpk.kernel_source import KernelSource
@@ -17,24 +18,8 @@ from wpk.kernel_source import KernelSource
 KERNELS = Path(__file__).parent / "kernels"
 
 Matrix = npt.NDArray[np.generic]
-Edits = Sequence[tuple[str, str]]
 Product = tuple[Matrix, Matrix, Statistics]
 """What a kernel multiplied, and the right product."""
-
-
-def edited(file: str, edits: Edits) -> str:
-    """The text of a fixture; every edit must match exactly once."""
-    text = (KERNELS / f"{file}.cu").read_text(encoding="utf-8")
-    for old, new in edits:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return text
-
-
-@pytest.fixture(name="edited", scope="session")
-def _edited_fixture() -> Callable[..., str]:
-    """`edited`."""
-    return edited
 
 
 def _emulate(
@@ -47,17 +32,18 @@ def _emulate(
     block: tuple[int, int, int] | None = None,
     shared_bytes: int = 0,
     mode: Mode = FAST,
-    edits: Edits = (),
+    edit: Edit = whole,
     seed: int = 0,
 ) -> Statistics:
-    library = compile_unit(KernelSource(file, edited(file, edits)), checking=mode.checking)
+    text = edit((KERNELS / f"{file}.cu").read_text(encoding="utf-8"))
+    library = compile_unit(KernelSource(file, text), checking=mode.checking)
     shape = block or (threads, 1, 1)
     return launch_kernel(library, entry, grid, shape, shared_bytes, arguments, mode, seed=seed)
 
 
 @pytest.fixture(name="emulate", scope="session")
 def _emulate_fixture() -> Callable[..., Statistics]:
-    """Executes ``entry`` of kernels/``file``.cu, with pieces of its text replaced."""
+    """Executes ``entry`` of kernels/``file``.cu, after an edit of its text."""
     return _emulate
 
 
@@ -68,7 +54,7 @@ def _integers(shape: tuple[int, int], seed: int, dtype: npt.DTypeLike) -> npt.ND
 def _multiply_mma(
     shape: tuple[int, int, int],
     mode: Mode = FAST,
-    edits: Edits = (),
+    edit: Edit = whole,
     dtype: npt.DTypeLike = np.float16,
     shared_bytes: int | None = None,
 ) -> Product:
@@ -83,7 +69,7 @@ def _multiply_mma(
         threads=128,
         shared_bytes=3 * (64 * 32 + 32 * 64) * 2 if shared_bytes is None else shared_bytes,
         mode=mode,
-        edits=edits,
+        edit=edit,
     )
     return c, a.astype(np.float32) @ b.astype(np.float32), done
 
@@ -91,7 +77,7 @@ def _multiply_mma(
 def _multiply_wgmma(
     shape: tuple[int, int, int],
     mode: Mode = FAST,
-    edits: Edits = (),
+    edit: Edit = whole,
     dtype: npt.DTypeLike = np.float16,
     shared_bytes: int | None = None,
 ) -> Product:
@@ -109,7 +95,7 @@ def _multiply_wgmma(
         threads=384,
         shared_bytes=3 * (2 * 128 * 64 * 2 + 16) if shared_bytes is None else shared_bytes,
         mode=mode,
-        edits=edits,
+        edit=edit,
     )
     return c, a.astype(np.float32) @ b.astype(np.float32).T, done
 

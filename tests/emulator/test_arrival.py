@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, inlined
 
+from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.errors import EmulatorError
 from wpk.emulator.memory import guarded
-from wpk.emulator.mode import CHECKING, FAST, Mode
 from wpk.emulator.native import launch_kernel
 from wpk.kernel_source import KernelSource
 

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from wpk.emulator.errors import EmulatorError
+from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
 from wpk.emulator.memory import guarded
-from wpk.emulator.mode import CHECKING, FAST, Mode
 
 both_modes = pytest.mark.parametrize("mode", [FAST, CHECKING], ids=["fast", "checking"])
 

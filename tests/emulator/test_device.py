@@ -1,6 +1,5 @@
 """The emulator as a device: load, allocate, write, launch, read; here and in a child process."""
 
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from wpk.emulator import child
-from wpk.emulator.child import EmulatorProcess
-from wpk.emulator.emulator import Emulator
-from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
-from wpk.emulator.mode import CHECKING, FAST
+from wpk.emulator import (
+    CHECKING,
+    FAST,
+    Emulator,
+    EmulatorError,
+    EmulatorProcess,
+    EmulatorTimeoutError,
+)
 from wpk.errors import CompileError
 from wpk.execution import BoundLaunch, KernelImage, Pointer
 from wpk.kernel_source import KernelSource
@@ -162,30 +164,20 @@ def test_a_kernel_that_hangs_costs_its_time_limit_only():
             process.allocate(1)
 
 
-@pytest.mark.parametrize("where", ["start of the timer", "half a request", "answer"])
-def test_an_interrupted_request_leaves_neither_a_process_nor_a_timer(monkeypatch, where):
+@pytest.mark.parametrize("where", ["request", "half a request", "answer"])
+def test_an_interrupted_request_leaves_no_process(monkeypatch, where):
     def interrupted(*arguments):
-        started(*arguments)
+        if where == "half a request":
+            process._child._channel._end.sendall(b"half")
         raise KeyboardInterrupt
 
     with EmulatorProcess(FAST) as process:
-        if where == "half a request":
-            started = process._child.stdin.write
-            monkeypatch.setattr(child, "send_request", lambda *_request: interrupted(b"half"))
-        elif where == "answer":
-            started = child.receive_answer
-            monkeypatch.setattr(child, "receive_answer", interrupted)
-        else:
-            started = threading.Timer.start
-            monkeypatch.setattr(threading.Timer, "start", interrupted)
+        step = "receive_answer" if where == "answer" else "ask"
+        monkeypatch.setattr(process._child._channel, step, interrupted)
         with pytest.raises(KeyboardInterrupt):
             process.allocate(256)
-        assert process._child.poll() is not None
+        assert not process.is_alive
         process.free(0)
-    timers = [thread for thread in threading.enumerate() if isinstance(thread, threading.Timer)]
-    for timer in timers:
-        timer.join(10)
-    assert not any(timer.is_alive() for timer in timers)
 
 
 def test_a_kernel_that_kills_its_process_is_an_error():

@@ -1,15 +1,16 @@
 """What the emulator sees of kernels that are launched early: memory touched, and threads ended, without a wait."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.faults.planter import Edit, Fault, before, change, drop, move, whole
 
+from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.errors import EmulatorError
 from wpk.emulator.memory import guarded
-from wpk.emulator.mode import CHECKING, FAST, Mode
 from wpk.emulator.native import launch_kernel
 from wpk.kernel_source import KernelSource
 
@@ -17,22 +18,18 @@ BLOCKS = 3
 TOUCHED = "touched before waitForPrevious"
 COPIED = "copied before waitForPrevious"
 ENDED = "ends without waitForPrevious"
-WAIT = "    wpk::waitForPrevious();\n"
+KERNEL = Path(__file__).parent / "kernels" / "early.cu"
 
 Emulated = Callable[..., np.ndarray[Any, Any]]
 
 
 @pytest.fixture(name="run")
-def fixture_run(edited: Callable[..., str]) -> Emulated:
+def fixture_run() -> Emulated:
     """Runs a kernel of kernels/early.cu; weights are constants, x and y are not."""
 
-    def run(entry: str, *edits: tuple[str, str], mode: Mode = CHECKING, seed: int = 0) -> Any:
-        text = edited("early", ())
-        head, body = text.split(f"WPK_KERNEL(64) {entry}(")
-        for old, new in edits:
-            assert old in body
-            body = body.replace(old, new, 1)
-        source = KernelSource(entry, f"{head}WPK_KERNEL(64) {entry}({body}")
+    def run(entry: str, edit: Edit = whole, mode: Mode = CHECKING, seed: int = 0) -> Any:
+        text = edit(KERNEL.read_text(encoding="utf-8"))
+        source = KernelSource(entry, text)
         library = compile_unit(source, checking=mode.checking)
         rng = np.random.default_rng(3)
         x, weights = (guarded(rng.integers(0, 9, 64 * BLOCKS).astype(np.float32)) for _ in "xw")
@@ -54,29 +51,56 @@ def test_kernels_that_wait_are_right(run: Emulated, entry: str, seed: int) -> No
     run(entry, seed=seed)
 
 
-FAULTS = {
-    "no wait": ("all_wait", [(WAIT, "")], TOUCHED),
-    "x is read before": ("all_wait", [("weights[i];\n", "weights[i] + 0 * x[i];\n")], TOUCHED),
-    "y is written before": ("all_wait", [(WAIT, "    y[i] = 0;\n" + WAIT)], TOUCHED),
-    "some threads do not wait": ("all_wait", [(WAIT, "    if (i % 7)\n    " + WAIT)], TOUCHED),
-    "a thread leaves before": ("all_wait", [(WAIT, "    if (i == 70)\n        return;\n" + WAIT)], ENDED),
-    "no barrier behind the one that waits": ("one_waits", [("    __syncthreads();\n", "")], TOUCHED),
-    "only one block waits": ("one_waits", [("threadIdx.x == 5", "i == 5")], TOUCHED),
-    "copies before the wait": ("copied", [(WAIT, ""), ("    wpk::waitC", WAIT + "    wpk::waitC")], COPIED),
-    "a bulk copy before": ("brought", [(WAIT, ""), ("    __sync", WAIT + "    __sync")], COPIED),
-}  # fmt: skip
+FAULTS = [
+    ("all_wait", Fault("no wait", drop("previous_awaited"), TOUCHED)),
+    (
+        "all_wait",
+        Fault(
+            "x is read before",
+            change("weight_loaded", "weights[i]", "weights[i] + 0 * x[i]"),
+            TOUCHED,
+        ),
+    ),
+    ("all_wait", Fault("y is written before", before("previous_awaited", "y[i] = 0;"), TOUCHED)),
+    (
+        "all_wait",
+        Fault("some threads do not wait", before("previous_awaited", "if (i % 7)"), TOUCHED),
+    ),
+    ("one_waits", Fault("no barrier behind the one that waits", drop("all_told"), TOUCHED)),
+    (
+        "one_waits",
+        Fault("only one block waits", change("one_awaits_previous", "threadIdx.x", "i"), TOUCHED),
+    ),
+    (
+        "copied",
+        Fault(
+            "copies before the wait", move("copies_await_previous", before="copies_awaited"), COPIED
+        ),
+    ),
+    (
+        "brought",
+        Fault(
+            "a bulk copy before",
+            move("bulk_copy_awaits_previous", before="bulk_copy_asked"),
+            COPIED,
+        ),
+    ),
+]
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_is_seen(run: Emulated, name: str) -> None:
-    entry, edits, message = FAULTS[name]
-    with pytest.raises(EmulatorError, match=message):
-        run(entry, *edits)
-    if "return" not in str(edits):
-        run(entry, *edits, mode=FAST)  # one after the other, nothing of it shows
+@pytest.mark.parametrize(("entry", "fault"), FAULTS, ids=[fault.name for _, fault in FAULTS])
+def test_a_fault_is_seen(run: Emulated, entry: str, fault: Fault) -> None:
+    with pytest.raises(EmulatorError, match=fault.message):
+        run(entry, fault.edit)
+    run(entry, fault.edit, mode=FAST)  # one after the other, nothing of it shows
+
+
+def test_a_thread_that_leaves_before_the_wait_is_seen(run: Emulated) -> None:
+    with pytest.raises(EmulatorError, match=ENDED):
+        run("all_wait", before("previous_awaited", "if (i == 70)\n return;"))
 
 
 def test_memory_is_open_again_behind_a_launch_that_failed(run: Emulated) -> None:
     with pytest.raises(EmulatorError, match=TOUCHED):
-        run("all_wait", (WAIT, ""))
+        run("all_wait", drop("previous_awaited"))
     run("all_wait")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.kernel_source import KernelSource
 
 KERNELS = Path(__file__).parent / "kernels"

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from support.faults.planter import change
 from support.hopper.catalogue import examples
 from support.hopper.example import Example, run
 from support.hopper.products import gemms
 
-from wpk.build.nvrtc import load_nvrtc
-from wpk.emulator.emulator import Emulator
-from wpk.emulator.mode import CHECKING, FAST, Mode
+from wpk.build import load_nvrtc
+from wpk.emulator import CHECKING, FAST, Emulator, Mode
 from wpk.execution import KernelImage
 from wpk.kernel_source import KernelSource
 
@@ -37,7 +37,7 @@ def test_compiles_for_hopper(file: str) -> None:
 def test_a_wait_without_its_accumulators_serializes_products() -> None:
     """What waitWgmma<N>(d) is there for, and that the test above can fail."""
     example = next(gemms())
-    source = example.source((("waitWgmma<0>(acc)", "waitWgmma<0>()"),))
+    source = example.source(change("products_done", "(acc)", "()"))
     assert "serialized" in load_nvrtc().compile(source, "sm_90a").log
 
 

@@ -5,17 +5,15 @@ shows in some order of the threads, so that several are tried.
 """
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from support.faults.planter import Fault, behind, change, drop, move, put
 from support.hopper.catalogue import examples
 from support.hopper.example import Example, run
 from support.hopper.products import gemms, shared_gemms
 
-from wpk.emulator.emulator import Emulator
-from wpk.emulator.errors import EmulatorError
-from wpk.emulator.mode import CHECKING
+from wpk.emulator import CHECKING, Emulator, EmulatorError
 from wpk.execution import KernelImage
 
 SEEDS = 4
@@ -25,172 +23,112 @@ GEMM = next(e for e in gemms() if e.cluster == (1, 1, 4))
 SHARED = next(e for e in shared_gemms() if e.expected.shape == (100, 200))
 
 
-@dataclass(frozen=True)
-class Fault:
-    """One planted fault.
-
-    Attributes:
-        name: What is wrong.
-        old: Text in the kernel.
-        new: What replaces it.
-        message: Of the error that names it; empty where the numbers are wrong, or only some error comes.
-    """
-
-    name: str
-    old: str
-    new: str = ""
-    message: str = ""
-
-
 GEMM_FAULTS = [
     Fault(
         "no barrier of the cluster before the neighbours' parts are read",
-        "    wpk::syncCluster();\n    addParts",
-        "    __syncthreads();\n    addParts",
+        put("parts_there", "__syncthreads();"),
         "block . of the cluster may not have begun",
     ),
     Fault(
         "arrived at the cluster's barrier before the part is written",
-        "    keepPart(acc, memory);\n    wpk::syncCluster();",
-        "    wpk::syncCluster();\n    keepPart(acc, memory);",
+        move("parts_there", before="part_kept"),
     ),
-    Fault(
-        "not waited for the cluster",
-        "    wpk::syncCluster();\n    addParts",
-        "    wpk::arriveCluster();\n    addParts",
-    ),
+    Fault("not waited for the cluster", put("parts_there", "wpk::arriveCluster();")),
     Fault(
         "a block ends while others read its part",
-        "    wpk::syncCluster(); // nobody ends while others read\n",
-        message="block . of the cluster has ended",
+        drop("parts_read"),
+        "block . of the cluster has ended",
     ),
+    Fault("tiles are not waited for", drop("tiles_awaited")),
     Fault(
-        "tiles are not waited for",
-        "    wpk::waitBarrier(ring.barrier(step), step / kStages & 1);\n",
+        "wrong parity", change("tiles_awaited", "step / kStages & 1", "(step / kStages & 1) ^ 1")
     ),
-    Fault("wrong parity", "step / kStages & 1);", "(step / kStages & 1) ^ 1);"),
-    Fault("parity of the first phase only", "step / kStages & 1);", "0);"),
-    Fault(
-        "too few bytes announced",
-        "Bytes(barrier, 2 * kBytesTile)",
-        "Bytes(barrier, kBytesTile)",
-    ),
+    Fault("parity of the first phase only", change("tiles_awaited", "step / kStages & 1", "0")),
+    Fault("too few bytes announced", change("bytes_expected", "2 * kBytesTile", "kBytesTile")),
     Fault(
         "too many bytes announced",
-        "Bytes(barrier, 2 * kBytesTile)",
-        "Bytes(barrier, 2 * kBytesTile + 16)",
+        change("bytes_expected", "2 * kBytesTile", "2 * kBytesTile + 16"),
         "0 arrivals and 16 bytes are missing",
     ),
     Fault(
         "a tile is copied to where barriers lie",
-        "return shared + kStages * 2 * kBytesTile + step % kStages * 8;",
-        "return shared + step % kStages * 8;",
+        put("place_of_barriers", "return shared + step % kStages * 8;"),
         "8192 bytes over a barrier",
     ),
-    Fault("products are not waited for", "    wpk::waitWgmma<0>(acc);\n"),
-    Fault("waited for all but the last products", "waitWgmma<0>(acc)", "waitWgmma<1>(acc)"),
+    Fault("products are not waited for", drop("products_done")),
+    Fault("waited for all but the last products", change("products_done", "<0>", "<1>")),
     Fault(
         "accumulators are written before the wait",
-        "    wpk::commitWgmma();\n",
-        "    wpk::commitWgmma();\n    acc[3] = 0.0f;\n",
+        behind("products_committed", "acc[3] = 0.0f;"),
         "accumulators are written before",
     ),
     Fault(
         "accumulators are read before the wait",
-        "    wpk::waitWgmma<0>(acc);\n",
-        "    const float early = acc[3];\n    wpk::waitWgmma<0>(acc);\n    acc[3] = early;\n",
+        put(
+            "products_done",
+            "const float early = acc[3];\nwpk::waitWgmma<0>(acc);\nacc[3] = early;",
+        ),
         "wrong numbers",
     ),
-    Fault(
-        "no fence in front of the products", "    wpk::fenceWgmma();\n", "", "fenceWgmma is missing"
-    ),
-    Fault("products without a commit", "    wpk::commitWgmma();\n"),
+    Fault("no fence in front of the products", drop("products_fenced"), "fenceWgmma is missing"),
+    Fault("products without a commit", drop("products_committed")),
     Fault(
         "another swizzle",
-        "swizzledDescriptor<128>(ring.stage(step));",
-        "matrixDescriptor<64>(ring.stage(step), 16, 1024);",
+        put("tile_of_a", "const auto a = wpk::matrixDescriptor<64>(ring.stage(step), 16, 1024);"),
     ),
     Fault(
         "groups of rows too near",
-        "swizzledDescriptor<128>(ring.stage(step) + kBytesTile)",
-        "matrixDescriptor<128>(ring.stage(step) + kBytesTile, 16, 512)",
+        put(
+            "tile_of_b",
+            "const auto b = wpk::matrixDescriptor<128>(ring.stage(step) + kBytesTile, 16, 512);",
+        ),
     ),
     Fault(
         "a tile that is not aligned to its swizzle",
-        "swizzledDescriptor<128>(ring.stage(step));",
-        "swizzledDescriptor<128>(ring.stage(step) + 128);",
+        change("tile_of_a", "ring.stage(step)", "ring.stage(step) + 128"),
         "not aligned to the 1024 bytes of its swizzle",
     ),
-    Fault(
-        "a stage is requested while others read it",
-        "        __syncthreads(); // all have read the stage\n",
-    ),
+    Fault("a stage is requested while others read it", drop("stage_read")),
     Fault(
         "a barrier that more must reach",
-        "initBarrier(ring.barrier(stage), 1)",
-        "initBarrier(ring.barrier(stage), 2)",
+        change("arrivals_expected", "1", "2"),
         "1 arrivals and 0 bytes are missing",
     ),
-    Fault(
-        "barriers are used before they are prepared",
-        "    __syncthreads();\n    float acc",
-        "    float acc",
-    ),
+    Fault("barriers are used before they are prepared", drop("barriers_there")),
 ]
 
 SHARED_FAULTS = [
     Fault(
         "stages are filled that the other block still reads",
-        "ring.empty(step), lane)",
-        "ring.empty(step), wpk::clusterRank())",
+        change("stage_released", "lane", "wpk::clusterRank()"),
     ),
     Fault(
         "only the own warps are waited for",
-        "initBarrier(ring.empty(stage), kBlocks * kConsumers / 32)",
-        "initBarrier(ring.empty(stage), kConsumers / 32)",
+        change("arrivals_expected", "kBlocks * kConsumers", "kConsumers"),
     ),
-    Fault(
-        "stages are not waited for",
-        "        wpk::waitBarrierOfCluster(ring.empty(step), parityOf(step) ^ 1);\n",
-    ),
+    Fault("stages are not waited for", drop("stage_awaited")),
     Fault(
         "the copy for the other block is not counted",
-        "arriveExpectBytes(full, 2 * kBytesTile)",
-        "arriveExpectBytes(full, 2 * kBytesTile - kRowsOfA * 128)",
+        change("bytes_expected", "2 * kBytesTile", "2 * kBytesTile - kRowsOfA * 128"),
     ),
     Fault(
         "a copy to the own block only",
-        "(1 << kBlocks) - 1)",
-        "1 << rank)",
+        change("a_copied", "(1 << kBlocks) - 1", "1 << rank"),
         "4096 bytes are missing",
     ),
     Fault(
         "barriers of the other block are used before they are prepared",
-        "    wpk::syncCluster();\n    if (threadIdx.x >= kConsumers)",
-        "    __syncthreads();\n    if (threadIdx.x >= kConsumers)",
+        put("barriers_there", "__syncthreads();"),
         "may not have begun",
     ),
-    Fault(
-        "the tile is stored before all warps have written it",
-        "    wpk::syncThreads(1, kConsumers);\n    if (thread != 0)",
-        "    if (thread != 0)",
-    ),
-    Fault(
-        "the tile is written while others multiply",
-        "        wpk::syncThreads(1, kConsumers);\n        storeTile",
-        "        storeTile",
-    ),
+    Fault("the tile is stored before all warps have written it", drop("tile_written")),
+    Fault("the tile is written while others multiply", drop("stages_read")),
     Fault(
         "more threads are waited for than there are",
-        "wpk::syncThreads(1, kConsumers);\n        storeTile",
-        "wpk::syncThreads(1, kThreads);\n        storeTile",
+        change("stages_read", "kConsumers", "kThreads"),
         "threads wait at syncThreads",
     ),
-    Fault(
-        "a block ends while the other arrives",
-        "    wpk::syncCluster(); // the other block still arrives here\n",
-        message="has ended",
-    ),
+    Fault("a block ends while the other arrives", drop("arrivals_over"), "has ended"),
 ]
 
 OTHER_FAULTS = [
@@ -198,8 +136,7 @@ OTHER_FAULTS = [
         "copy_box_2",
         Fault(
             "a box begins within 16 bytes",
-            "copyBox(&map, y, bytes, {a, b});",
-            "copyBox(&map, y, bytes, {a + 1, b});",
+            change("box_copied", "{a, b}", "{a + 1, b}"),
             "no multiple of 16 bytes",
         ),
     ),
@@ -207,56 +144,45 @@ OTHER_FAULTS = [
         "sum_by_copies",
         Fault(
             "a copy reads what was not fenced",
-            "    wpk::fenceAsyncProxy();\n",
-            message="thread .* wrote without fenceAsyncProxy",
+            drop("part_fenced"),
+            "thread .* wrote without fenceAsyncProxy",
         ),
     ),
     (
         "sum_by_copies",
         Fault(
             "a block ends while its part is copied",
-            "    wpk::syncCluster(); // a block's part is read until block 0 has waited\n",
-            message="of the cluster, which has ended",
+            drop("part_read"),
+            "of the cluster, which has ended",
         ),
     ),
     (
         "sum_by_stores",
         Fault(
             "one arrival too few is waited for",
-            "initBarrier(barrier, place.blocks * kThreads)",
-            "initBarrier(barrier, place.blocks * kThreads - 1)",
+            change("arrivals_expected", "kThreads", "kThreads - 1"),
         ),
     ),
-    (
-        "sum_by_stores",
-        Fault(
-            "threads do not arrive",
-            "    wpk::arriveBarrier(wpk::clusterAddress(barrier, 0));\n    if",
-            "    if",
-        ),
-    ),
+    ("sum_by_stores", Fault("threads do not arrive", drop("thread_arrived"))),
     (
         "store_box",
         Fault(
             "a tensor store reads what was not fenced",
-            "    wpk::fenceAsyncProxy();\n",
-            message="storeTensor reads shared memory .* without fenceAsyncProxy",
+            drop("box_fenced"),
+            "storeTensor reads shared memory .* without fenceAsyncProxy",
         ),
     ),
     (
         "store_box",
         Fault(
-            "a thread ends before its store has read",
-            "        wpk::waitStores<0>();\n",
-            message="waitStores is missing",
+            "a thread ends before its store has read", drop("store_read"), "waitStores is missing"
         ),
     ),
     (
         "copy_bulk",
         Fault(
             "nobody waits for a copy",
-            "        wpk::copyBulk(shared, x, bytes, barrier);\n    }\n    wpk::waitBarrier(barrier, 0);\n",
-            "        wpk::copyBulk(shared, x, bytes, barrier);\n    }\n",
+            drop("copy_awaited"),
             "a block ends while .* bytes are under way",
         ),
     ),
@@ -265,7 +191,7 @@ OTHER_FAULTS = [
 
 def _outcome(example: Example, fault: Fault, seed: int) -> str | None:
     """The error that a fault causes, or that its numbers are wrong; None if it is not seen."""
-    source = example.source(((fault.old, fault.new),))
+    source = example.source(fault.edit)
     device = Emulator(CHECKING, seed=seed)
     try:
         result = run(example, device, KernelImage(source.digest, source, b""))

@@ -6,7 +6,7 @@ from ctypes import c_uint8
 import numpy as np
 import pytest
 
-from wpk.emulator.errors import EmulatorError
+from wpk.emulator import EmulatorError
 from wpk.emulator.memory import guarded, guarded_buffer, plain_buffer
 
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from wpk.emulator.mode import CHECKING, FAST, Mode
+from wpk.emulator import CHECKING, FAST, Mode
 
 both_modes = pytest.mark.parametrize("mode", [FAST, CHECKING], ids=["fast", "checking"])
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from support.faults.planter import change, put, together
 
-from wpk.emulator.mode import CHECKING, FAST, Mode
+from wpk.emulator import CHECKING, FAST, Mode
 
 both_modes = pytest.mark.parametrize("mode", [FAST, CHECKING], ids=["fast", "checking"])
 
@@ -25,8 +26,8 @@ def test_a_pipelined_mma_product_is_exact(multiply_mma, mode: Mode, shape):
 
 @both_modes
 def test_a_bfloat16_mma_product_is_exact(multiply_mma, mode: Mode):
-    edits = [("using Element = wpk::Half;", "using Element = wpk::Bfloat16;")]
-    product, expected, _ = multiply_mma((65, 136, 200), mode, edits, ml_dtypes.bfloat16)
+    edit = change("element", "Half", "Bfloat16")
+    product, expected, _ = multiply_mma((65, 136, 200), mode, edit, ml_dtypes.bfloat16)
     np.testing.assert_array_equal(product, expected)
 
 
@@ -37,11 +38,11 @@ def test_swizzled_tiles_have_no_bank_conflicts(multiply_mma):
 
 
 def test_unswizzled_tiles_have_the_conflicts_of_their_row_stride(multiply_mma):
-    edits = [
-        ("(row * kChunksA + (chunk ^ (row / 2 % kChunksA))) * 16", "(row * kChunksA + chunk) * 16"),
-        ("(row * kChunksB + (chunk ^ (row % kChunksB))) * 16", "(row * kChunksB + chunk) * 16"),
-    ]
-    product, expected, done = multiply_mma((64, 64, 64), Mode(count_banks=True), edits)
+    edit = together(
+        put("place_in_a", "return (row * kChunksA + chunk) * 16;"),
+        put("place_in_b", "return (row * kChunksB + chunk) * 16;"),
+    )
+    product, expected, done = multiply_mma((64, 64, 64), Mode(count_banks=True), edit)
     np.testing.assert_array_equal(product, expected)
     # Rows of A are 64 bytes apart: four of eight share a bank group (3 extra passes). Rows of B are
     # 128 bytes apart: all eight do (7 extra). Each fragment loads two matrices of either: 2 x 4 phases.
@@ -57,8 +58,8 @@ def test_a_warp_specialised_wgmma_product_is_exact(multiply_wgmma, mode: Mode, s
 
 
 def test_a_bfloat16_wgmma_product_is_exact(multiply_wgmma):
-    edits = [("wpk::wgmma<wpk::Half>", "wpk::wgmma<wpk::Bfloat16>")]
-    product, expected, _ = multiply_wgmma((100, 72, 200), FAST, edits, ml_dtypes.bfloat16)
+    edit = change("products", "Half", "Bfloat16")
+    product, expected, _ = multiply_wgmma((100, 72, 200), FAST, edit, ml_dtypes.bfloat16)
     np.testing.assert_array_equal(product, expected)
 
 

@@ -5,10 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from wpk.emulator.child import EmulatorProcess
-from wpk.emulator.emulator import Emulator
-from wpk.emulator.errors import EmulatorError
-from wpk.emulator.mode import SANITIZED
+from wpk.emulator import SANITIZED, Emulator, EmulatorError, EmulatorProcess
 from wpk.execution import BoundLaunch, KernelImage, Pointer
 from wpk.kernel_source import KernelSource
 

@@ -7,8 +7,8 @@ import pytest
 from support.devices.stream_device import Streams
 from support.plans.small_plans import other_model, small_model, small_plan
 
-from wpk.engine.engine import Engine
-from wpk.plans.plan_file import read_plan
+from wpk.engine import Engine
+from wpk.plan.plan_file import read_plan
 
 __all__ = ["other_model", "small_model", "small_plan"]
 

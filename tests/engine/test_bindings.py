@@ -6,9 +6,8 @@ from pathlib import Path
 
 from support.devices.stream_device import Accountant
 
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
-from wpk.plans.plan_file import read_plan
+from wpk.engine import Engine, random_inputs
+from wpk.plan.plan_file import read_plan
 
 
 def test_a_size_that_was_seen_is_not_captured_again(small_plan: Path) -> None:

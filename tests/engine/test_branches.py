@@ -8,16 +8,15 @@ import pytest
 from numpy.typing import NDArray
 from support.networks.branching import Shuffled, write_branching
 
-import wpk.lowering.order
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
-from wpk.lowering.order import Order
+import wpk.plan.order
+from wpk.emulator import Emulator
+from wpk.engine import Engine, random_inputs
 from wpk.lowering.program import Value
 from wpk.pipeline import optimize
-from wpk.plans.binding import order_of, pieces
-from wpk.plans.plan import Plan, PlanBundle, Step
-from wpk.plans.plan_file import read_plan
+from wpk.plan.binding import order_of, pieces
+from wpk.plan.order import Order
+from wpk.plan.plan import Plan, PlanBundle, Step
+from wpk.plan.plan_file import read_plan
 
 DRAWS = 12
 
@@ -73,12 +72,12 @@ def test_a_join_that_does_not_wait_is_seen(
     """The parts of a concatenation are taken for apart from the whole of it."""
     plan = bundle.plan
     (whole,) = {name for step in plan.steps for name in step.inputs if _parts(plan, name) > 2}
-    truly = wpk.lowering.order.may_overlap
+    truly = wpk.plan.order.may_overlap
 
     def wrong(one: Value, other: Value) -> bool:
         return whole not in (one.name, other.name) and truly(one, other)
 
-    monkeypatch.setattr(wpk.lowering.order, "may_overlap", wrong)
+    monkeypatch.setattr(wpk.plan.order, "may_overlap", wrong)
     outputs, _ = results(bundle, DRAWS)
     assert differing(outputs, expected) > 0
 

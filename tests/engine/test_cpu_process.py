@@ -9,10 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wpk.emulator.child import EmulatorProcess
-from wpk.emulator.errors import EmulatorError
-from wpk.engine.engine import Engine, load
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import EmulatorError, EmulatorProcess
+from wpk.engine import Engine, load, random_inputs
 from wpk.errors import EngineError
 
 
@@ -73,7 +71,7 @@ def test_memory_that_the_machine_has_not_is_an_error_and_the_engine_goes_on(
 FORKS = """
 import os, sys
 import wpk
-from wpk.engine.inputs import random_inputs
+from wpk.engine import random_inputs
 from wpk.errors import EngineError
 
 engine = wpk.load(sys.argv[1], device="cpu")

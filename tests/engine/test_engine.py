@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
+from support.plans.candidates import kernel
 
 import wpk
 from wpk.dtypes import DType
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine, load
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import Emulator
+from wpk.engine import Engine, load, random_inputs
 from wpk.errors import EngineError, PlanError
 from wpk.execution import BoundLaunch
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 
 def reference(model: Path, x: np.ndarray) -> np.ndarray:
@@ -101,14 +101,15 @@ def test_refuses_an_unknown_device(small_plan: Path) -> None:
 def test_refuses_kernels_that_are_not_those_of_this_installation(small_plan: Path) -> None:
     bundle = read_plan(small_plan)
     step = bundle.plan.steps[0]
-    newer = replace(step, choice=replace(step.choice, version=step.choice.version + 1))
-    unknown = replace(step, choice=replace(step.choice, template="conv_magic"))
+    maker, configuration = step.candidate.maker.name, step.candidate.configuration
+    newer = replace(step, candidate=kernel(maker, configuration, 99))
+    unknown = replace(step, candidate=kernel("conv_magic", configuration))
     other = replace(step, launches=(replace(step.launches[0], block=(1, 1, 1)),))
-    wrong = replace(step, choice=replace(step.choice, schedule=(("warp", 1),)))
+    wrong = replace(step, candidate=replace(step.candidate, configuration=(("warp", 1),)))
     for changed, reason in [
-        (newer, r"steps\[0\].choice.version"),
-        (unknown, r"steps\[0\].choice.template: 'conv_magic' is unknown"),
-        (wrong, r"steps\[0\].choice.schedule"),
+        (newer, r"steps\[0\].candidate.maker.version"),
+        (unknown, r"steps\[0\].candidate.maker.name: 'conv_magic' is unknown"),
+        (wrong, r"steps\[0\].candidate.configuration"),
         (other, r"steps\[0\].launches: operator .* installed headers give"),
     ]:
         plan = replace(bundle.plan, steps=(changed, *bundle.plan.steps[1:]))

@@ -10,9 +10,9 @@ import pytest
 from support.devices.device_arrays import Interface, x_of, y_of
 from support.devices.stream_device import Streams
 
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.errors import EngineError
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 
 def test_the_same_arrays_are_bound_once(engine: Engine, device: Streams) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from support.devices.device_arrays import Dlpack, Exchanged, Interface, x_of, y_of
 from support.devices.stream_device import Streams
 
-from wpk.device.streams import StreamDevice
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
+from wpk.device import StreamDevice
+from wpk.emulator import Emulator
+from wpk.engine import Engine
 
 
 def test_the_device_is_one_with_streams(device: Streams) -> None:

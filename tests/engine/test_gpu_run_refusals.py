@@ -10,10 +10,10 @@ import pytest
 from support.devices.device_arrays import Dlpack, Interface, aligned, x_of, y_of
 from support.devices.stream_device import Streams
 
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
+from wpk.emulator import Emulator
+from wpk.engine import Engine
 from wpk.errors import EngineError
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import pytest
 from support.devices.device_arrays import Dlpack, Exchanged, Interface, aligned, x_of, y_of
 from support.devices.stream_device import Streams
 
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.pipeline import optimize
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 
 SHARED = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from wpk.build.cache import KernelCache
-from wpk.emulator.emulator import Emulator
+from wpk.build import KernelCache
+from wpk.emulator import Emulator
+from wpk.engine import compare_machine_code, load, machine_code, require_executable
 from wpk.engine import engine as engine_module
-from wpk.engine import machine_code
-from wpk.engine.engine import load
-from wpk.engine.machine_code import Likeness, compare_machine_code, require_executable
+from wpk.engine.machine_code import Likeness
 from wpk.errors import CompileError, EngineError, VerificationError
 from wpk.execution import Image
-from wpk.plans.plan import PlanBundle
-from wpk.plans.plan_file import read_plan, write_plan
+from wpk.plan.plan import PlanBundle
+from wpk.plan.plan_file import read_plan, write_plan
 
 
 @pytest.fixture(name="bundle")

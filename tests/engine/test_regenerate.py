@@ -11,9 +11,9 @@ from support.plans.forged_plans import forged, with_weight
 from wpk.engine.regenerate import regenerate
 from wpk.errors import PlanError
 from wpk.expression import Scalar
-from wpk.plans.plan import PlanBundle
-from wpk.plans.plan_checks import check_plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.checks.whole_plan import check_plan
+from wpk.plan.plan import PlanBundle
+from wpk.plan.plan_file import read_plan
 from wpk.problems import Convolution, Matmul
 
 
@@ -26,9 +26,9 @@ def fixture_bundle(small_plan: Path) -> PlanBundle:
 def chosen(bundle: PlanBundle, index: int, **schedule: int) -> PlanBundle:
     """The plan with other parameters in one step, and nothing else made new."""
     step = bundle.plan.steps[index]
-    parameters = tuple({**dict(step.choice.schedule), **schedule}.items())  # type: ignore[union-attr]
+    parameters = tuple({**dict(step.candidate.configuration), **schedule}.items())
     steps = list(bundle.plan.steps)
-    steps[index] = replace(step, choice=replace(step.choice, schedule=parameters))  # type: ignore[type-var]
+    steps[index] = replace(step, candidate=replace(step.candidate, configuration=parameters))
     return replace(bundle, plan=replace(bundle.plan, steps=tuple(steps)))
 
 
@@ -51,12 +51,12 @@ def test_an_honest_plan_is_what_it_says(bundle: PlanBundle) -> None:
 @pytest.mark.parametrize(
     ("schedule", "reason"),
     [
-        ({"threads": 0}, r"steps\[1\].choice.schedule: "),
-        ({"vector": 0}, r"steps\[1\].choice.schedule: "),
+        ({"threads": 0}, r"steps\[1\].candidate.configuration: "),
+        ({"vector": 0}, r"steps\[1\].candidate.configuration: "),
         ({"threads": -256}, "threads=-256 is out of range"),
         ({"threads": 2**31}, "threads=2147483648 is out of range"),
-        ({"threads": 2048}, r"steps\[1\].choice.schedule: "),
-        ({"warp": 1}, r"steps\[1\].choice.schedule: .*warp"),
+        ({"threads": 2048}, r"steps\[1\].candidate.configuration: "),
+        ({"warp": 1}, r"steps\[1\].candidate.configuration: .*warp"),
     ],
 )
 def test_a_schedule_that_is_illegal_is_refused_before_it_is_compiled(
@@ -71,7 +71,7 @@ def test_an_illegal_schedule_is_refused_though_its_launches_were_made_to_fit(
 ) -> None:
     index = step_of(bundle, Matmul)
     hungry = forged(bundle, index, stages=4096)
-    with pytest.raises(PlanError, match=rf"steps\[{index}\].choice.schedule: is illegal: "):
+    with pytest.raises(PlanError, match=rf"steps\[{index}\].candidate.configuration: is illegal: "):
         regenerate(hungry.plan)
 
 

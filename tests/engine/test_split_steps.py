@@ -11,18 +11,17 @@ from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import Verification, verify
 from wpk.dims import evaluate
-from wpk.emulator.emulator import Emulator
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import Emulator
+from wpk.engine import Engine, random_inputs
 from wpk.errors import PlanError
 from wpk.execution import BoundLaunch, Work
 from wpk.launch import CounterArgument
 from wpk.lowering.model import lower_model
 from wpk.pipeline import optimize
-from wpk.plans.binding import counter_bytes, workspace_bytes
-from wpk.plans.plan import PlanBundle, Step
-from wpk.plans.plan_checks import check_plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.binding import counter_bytes, workspace_bytes
+from wpk.plan.checks.whole_plan import check_plan
+from wpk.plan.plan import PlanBundle, Step
+from wpk.plan.plan_file import read_plan
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -73,7 +72,7 @@ def verified(bundle: PlanBundle, model: Path, device: Emulator) -> Verification:
 
 def test_both_steps_split_and_ask_for_memory_that_grows_with_the_batch(bundle: PlanBundle) -> None:
     steps = counting(bundle)
-    assert [dict(step.choice.schedule)["split"] > 1 for step in steps] == [True, True]
+    assert [dict(step.candidate.configuration)["split"] > 1 for step in steps] == [True, True]
     (name,) = bundle.plan.free
     for step in steps:
         assert workspace_bytes(step, {name: 40}) > workspace_bytes(step, {name: 1}) > 0

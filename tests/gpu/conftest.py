@@ -14,33 +14,30 @@ from numpy.typing import NDArray
 from support.networks import handwritten
 
 import wpk
-from wpk.build.cache import KernelCache
-from wpk.build.nvrtc import load_nvrtc
-from wpk.build.pool import CompilePool
-from wpk.device.cuda import CudaDevice
+from wpk.assembly.assemble import Setting, assemble
+from wpk.assembly.implementation import generated
+from wpk.build import CompilePool, KernelCache, load_nvrtc
+from wpk.candidate import Candidate
+from wpk.device import CudaDevice
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.execution import Device, KernelImage
 from wpk.libraries.cudnn import Cudnn
 from wpk.lowering.model import LoweredModel, lower_model
-from wpk.performance.bound import bound
-from wpk.plans.assembly import Setting, assemble
-from wpk.plans.binding import (
+from wpk.plan.binding import (
     StepAddresses,
     bind_step,
     counter_bytes,
     element_bytes,
     workspace_bytes,
 )
-from wpk.plans.plan import PlanBundle, Step
-from wpk.plans.provenance import Provenance
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.plan import PlanBundle, Step
+from wpk.plan.provenance import Provenance
+from wpk.plan.weights_file import array_bytes
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.schedules.template import Schedule, ScheduleTemplate
-from wpk.search.model_search import Found
-from wpk.search.record import Scored, SearchRecord
-from wpk.search.static_search import Choice, Finalist, Prepared, prepare
+from wpk.search.models.static_search import Finalist, Shortlists, finalist_of, shortlist_all
 from wpk.targets.registry import find_target
 
 BATCH = 3
@@ -67,11 +64,11 @@ class Case:
     @property
     def template(self) -> str:
         """Name of the schedule's template."""
-        return self.step.choice.template
+        return self.step.candidate.maker.name
 
     def __str__(self) -> str:
         """``conv_mma of conv_relu_0 in grouped_dilated: block_m=64 ...``."""
-        schedule = " ".join(f"{name}={value}" for name, value in self.step.choice.schedule)
+        schedule = " ".join(f"{name}={value}" for name, value in self.step.candidate.configuration)
         model = self.bundle.plan.provenance.model
         return f"{self.template} of {self.step.operator.name} in {model}: {schedule}"
 
@@ -82,7 +79,7 @@ def picked(
     """A hand-written network, and ``count`` schedules of every template for each of its problems."""
     lowered = lower_model(handwritten.write(network, folder), {}, precision)
     problems = dict.fromkeys(operator.problem for operator in lowered.program.operators)
-    return lowered, {p: _pick(prepare(p, TEMPLATES, H200), count) for p in problems}
+    return lowered, {p: _pick(shortlist_all(p, TEMPLATES, H200), count) for p in problems}
 
 
 def build_cases(network: str, precision: Precision, count: int, folder: Path) -> list[Case]:
@@ -95,26 +92,24 @@ def build_cases(network: str, precision: Precision, count: int, folder: Path) ->
     failed = [f"{c.source.text}: {c.error}" for c in outcomes.values() if c.error]
     assert not failed, failed[0]
     kernels = {d: c.kernel for d, c in outcomes.items() if c.kernel is not None}
-    cases: dict[tuple[Problem, str, tuple[tuple[str, int], ...]], Case] = {}
+    cases: dict[tuple[Problem, Candidate], Case] = {}
     for turn in range(max(map(len, finalists.values()))):
-        choices = {p: _choice(p, f[turn % len(f)]) for p, f in finalists.items()}
-        found = Found(choices, kernels)
-        bundle = assemble(lowered.program, found, Setting(H200, precision, provenance))
+        made = {p: generated(p, f[turn % len(f)]) for p, f in finalists.items()}
+        bundle = assemble(lowered.program, made, kernels, Setting(H200, precision, provenance))
         for step in bundle.plan.steps:
-            key = (step.operator.problem, step.choice.template, step.choice.schedule)
-            cases.setdefault(key, Case(bundle, step))
+            cases.setdefault((step.operator.problem, step.candidate), Case(bundle, step))
     return list(cases.values())
 
 
-def _pick(prepared: Prepared, count: int) -> list[Finalist]:
+def _pick(shortlists: Shortlists, count: int) -> list[Finalist]:
     """Schedules of every template from all over its legal space, the same at every call.
 
     Where reductions can be split, one schedule splits, however the draw falls.
     """
     picked = []
-    for each in prepared.shortlists:
+    for each in shortlists.templates:
         template: ScheduleTemplate[Problem, Schedule] = each.template
-        _, columns = template.space(prepared.problem, prepared.target)
+        _, columns = template.space(shortlists.problem, shortlists.target)
         rows = len(next(iter(columns.values())))
         rng = np.random.default_rng(rows)
         drawn = {int(r) for r in rng.choice(rows, min(count, rows), replace=False)}
@@ -122,22 +117,10 @@ def _pick(prepared: Prepared, count: int) -> list[Finalist]:
         if split.size:
             drawn.add(int(rng.choice(split)))
         for row in sorted(drawn):
-            schedule = template.schedule(columns, row)
-            scored = Scored(template.name, schedule, 0.0, 0.0, each.ranked[0].shared, 0.0)
-            picked.append(
-                Finalist(
-                    scored,
-                    template,
-                    template.instantiate(prepared.problem, schedule),
-                    template.launches(prepared.problem, schedule),
-                )
-            )
+            parameters = template.schedule(columns, row).parameters()
+            candidate = Candidate(template.maker, parameters)
+            picked.append(finalist_of(shortlists.problem, candidate, H200))
     return picked
-
-
-def _choice(problem: Problem, finalist: Finalist) -> Choice:
-    limit = bound(problem, H200)
-    return Choice(finalist, (), limit, SearchRecord((), (), ()))
 
 
 def run_step(case: Case, device: Device, seed: int = 0) -> NDArray[np.generic]:
@@ -200,7 +183,7 @@ def _random(dtype: DType, size: int, rng: np.random.Generator) -> NDArray[np.uin
 def load(case: Case, device: Device) -> None:
     """Load the kernels of a step."""
     template = TEMPLATE_OF[case.template]
-    schedule = template.schedule_from(case.step.choice.schedule)
+    schedule = template.schedule_from(case.step.candidate.configuration)
     for source in template.instantiate(case.step.operator.problem, schedule):
         device.load(KernelImage(source.digest, source, case.bundle.cubins[source.digest]))
 
@@ -243,7 +226,7 @@ def fixture_splits(tmp_path: Path) -> Callable[[str, Precision, int], set[str]]:
             each.template.name
             for all_of in finalists.values()
             for each in all_of
-            if dict(each.scored.schedule.parameters()).get("split", 1) > 1
+            if dict(each.prediction.schedule.parameters()).get("split", 1) > 1
         }
 
     return splits

@@ -12,7 +12,7 @@ from support.launches.early_chains import Bench
 from support.launches.early_kernels import Case, operands
 from support.problems.attentions import attention
 
-from wpk.device.cuda import CudaDevice
+from wpk.device import CudaDevice
 from wpk.dtypes import Precision
 from wpk.libraries.attention_reference import attend
 from wpk.problems import Attention

@@ -13,15 +13,13 @@ from subjects.replays import one_after_the_other, outputs_of
 from support.launches.slow_copies import PREDECESSORS, diamond
 from support.networks.branching import write_branching
 
-from wpk.device.cuda import CudaDevice
-from wpk.device.graph import bindings, checked
-from wpk.device.timing import Patience, Subject, time_side_by_side
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.device import CudaDevice, Patience, Subject, bindings, time_side_by_side
+from wpk.device.graph import checked
+from wpk.engine import Engine, random_inputs
 from wpk.launch import EARLY_LAUNCH
-from wpk.lowering.order import Order
 from wpk.pipeline import optimize
-from wpk.plans.plan_file import read_plan
+from wpk.plan.order import Order
+from wpk.plan.plan_file import read_plan
 from wpk.trial import Regime
 
 pytestmark = pytest.mark.gpu

@@ -7,15 +7,16 @@ import pytest
 from support.problems.cudnn_candidates import make_ready
 from support.problems.fused_convolutions import BIAS, CONVOLUTIONS, RESIDUAL, fused_convolution
 
-from wpk.device.cuda import CudaDevice
+from wpk.device import CudaDevice
 from wpk.dtypes import DType, Precision
 from wpk.errors import LaunchError
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
+from wpk.libraries import random_case
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
 from wpk.libraries.definition import Computable
 from wpk.libraries.execution import Operands, Workspace, capture
-from wpk.libraries.reference import Case, random_case, worst_error
+from wpk.libraries.reference import Case, worst_error
 from wpk.lowering.elementwise_ops import express
 from wpk.problems import Epilogue, Matmul, Normalisation, Problem, Tensor
 from wpk.problems.normalisation import NormKind
@@ -50,7 +51,7 @@ def test_computes_fused_convolutions(
 
 
 def test_computes_transposed_convolutions(cuda: CudaDevice, library: Cudnn) -> None:
-    _right(cuda, library, fused_convolution(transposed=True, stride=(2, 2), p=28, q=28))
+    _right(cuda, library, fused_convolution(transposed=True, stride=2, pads=(1, 1, 0, 0)))
 
 
 @pytest.mark.parametrize(

@@ -18,14 +18,14 @@ from support.problems.attentions import attention
 from support.problems.cudnn_candidates import make_ready
 from support.problems.cudnn_problems import attentions, elementwise, reductions, softmaxes
 
-from wpk.device.cuda import CudaDevice
+from wpk.device import CudaDevice
 from wpk.dtypes import DType, Precision
+from wpk.libraries import random_case, why_not
 from wpk.libraries.attention_reference import attend
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
-from wpk.libraries.cudnn_problems import why_not
 from wpk.libraries.definition import Defined
 from wpk.libraries.execution import Operands, Workspace, capture
-from wpk.libraries.reference import Case, random_case, worst_error
+from wpk.libraries.reference import Case, worst_error
 from wpk.problems import Attention
 
 pytestmark = pytest.mark.gpu
@@ -125,10 +125,11 @@ END = """
 from support.problems.cudnn_problems import attentions
 from wpk.dtypes import Precision
 from wpk.execution import BoundCall, LibraryImage
-from wpk.libraries.gpu import GpuDevice, Libraries
-device = GpuDevice()
+from wpk.backends import open_gpu
+from wpk.libraries import CudaLibraries
+device = open_gpu()
 problem = attentions(Precision.FP16)["scaled"]
-offer = Libraries(device).offer(problem)
+offer = CudaLibraries().offer(problem, device)
 assert offer.configurations, offer.refusals
 graphs = []
 for configuration in offer.configurations[:6]:

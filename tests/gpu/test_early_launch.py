@@ -10,7 +10,7 @@ from support.faults.planter import Fault, drop, plant
 from support.launches.early_chains import Bench
 from support.launches.early_kernels import CASES, LARGER, Case, schedule
 
-from wpk.device.cuda import CudaDevice
+from wpk.device import CudaDevice
 from wpk.schedules.registry import TEMPLATE_OF
 
 pytestmark = pytest.mark.gpu

@@ -20,12 +20,10 @@ from subjects import exported
 
 import wpk
 from wpk.cli.main import main
-from wpk.device.cuda import CudaDevice
-from wpk.device.facts import differences
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.device import CudaDevice, differences
+from wpk.engine import Engine, random_inputs
 from wpk.errors import EngineError
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 from wpk.targets.registry import find_target
 
 pytestmark = pytest.mark.gpu
@@ -239,13 +237,13 @@ def test_closing_in_any_order_is_safe(plan: Path) -> None:
         import numpy as np
 
         import wpk
-        from wpk.engine.engine import Engine
-        from wpk.plans.plan_file import read_plan
-        from wpk.libraries.gpu import GpuDevice
+        from wpk.engine import Engine
+        from wpk.plan.plan_file import read_plan
+        from wpk.backends import open_gpu
 
         bundle = read_plan(Path({str(plan)!r}))
         x = np.ones((3, 64), np.float32)
-        device = GpuDevice()
+        device = open_gpu()
         first, second = Engine(bundle, device), Engine(bundle, device)
         kept = first.run(first.upload({{"x": x}}))["y"]
         second.run({{"x": x}})
@@ -317,9 +315,9 @@ def test_refuses_tensors_on_the_host_and_slices(cuda: CudaDevice, plan: Path, to
             engine.run({"x": torch.zeros(4, 64)}, stream=torch.cuda.current_stream())
 
 
-def test_the_readmes_example_runs(tmp_path: Path, torch: Any) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    _, code = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+def test_the_example_of_the_documentation_runs(tmp_path: Path, torch: Any) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "using.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     text = """
         <ir_version: 8, opset_import: ["" : 17]>
         g (float[1, 3, 224, 224] input) => (float[1, 3, 224, 224] output) {

@@ -15,16 +15,12 @@ from subjects import exported
 
 from wpk.checks.operator_check import StepRunner
 from wpk.cli.main import main
-from wpk.device.cuda import CudaDevice
-from wpk.device.measure import measure
-from wpk.device.rotation import Region
-from wpk.device.timing import Patience
+from wpk.device import CudaDevice, Patience, Region, measure
 from wpk.dtypes import Precision
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.engine import Engine, random_inputs, time_engine
 from wpk.engine.placement import footprint
-from wpk.engine.times import time_engine
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
+from wpk.plan.tensors import tensors_of
 from wpk.trial import Regime
 
 pytestmark = pytest.mark.gpu
@@ -74,7 +70,7 @@ def test_cold_operands_cost_more_than_those_in_l2(
     bundle = read_plan(plan_of(model, "fp32"))
     (step,) = bundle.plan.steps
     images = {v.buffer: np.zeros(footprint(v, {}), np.uint8) for v in bundle.plan.values.values()}
-    runner = StepRunner(bundle, {}, cuda)
+    runner = StepRunner(tensors_of(bundle), {}, cuda)
     with Engine(bundle, cuda), runner.placed(step, images) as placed:  # the engine loads kernels
         regions = [Region(*each) for each in placed.allocations.items()]
         times = {r: measure(cuda, placed.works, regions, r, Patience()) for r in Regime}

@@ -9,10 +9,10 @@ import pytest
 from subjects import faulty_candidates
 from subjects.faulty_candidates import AFTER, ON_THE_GPU_ONLY, Kit
 
-from wpk.libraries.process import TrialProcess
+from wpk.backends import GpuProcess
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.trials import TrialRunner
 from wpk.trial import Regime, Status
-from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.trials import TrialRunner
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timed]
 
@@ -37,7 +37,7 @@ def kit(tmp_path_factory: pytest.TempPathFactory) -> Kit:
 
 @pytest.fixture(scope="module")
 def runner(kit: Kit) -> Iterator[TrialRunner]:
-    with GpuLease(partial(TrialProcess, limit_seconds=3.0)) as lease:
+    with GpuLease(partial(GpuProcess, limit_seconds=3.0)) as lease:
         yield TrialRunner(lease, kit.cases(), Regime.WARM)
 
 

@@ -9,20 +9,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.problems.first_layers import CASES, channels_last, first_layer
+from subjects.problems import channels_last
+from support.problems.first_layers import CASES, first_layer
 
-from wpk.build.nvrtc import load_nvrtc
-from wpk.device.cuda import CudaDevice
+from wpk.build import load_nvrtc
+from wpk.device import CudaDevice
 from wpk.dtypes import DType, Precision
 from wpk.execution import BoundLaunch, KernelImage
 from wpk.expression import Acc, Operand, apply
+from wpk.libraries import random_case
 from wpk.libraries.execution import Operands
-from wpk.libraries.reference import Case, random_case, worst_error
-from wpk.plans.binding import StepAddresses, bind_launch
+from wpk.libraries.reference import Case, worst_error
+from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings
 from wpk.schedules.conv_patch import ConvPatchTemplate, PatchSchedule
-from wpk.search.static_search import prepare
+from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
 
 pytestmark = pytest.mark.gpu
@@ -144,7 +146,7 @@ def test_the_likeliest_schedules_are_right_and_what_they_take(
         if precision is not Precision.FP16:
             pytest.skip("images with 16 bits belong to products of 16 bits")
         problem = replace(problem, x=channels_last(DType.FP16, 3, problem.h, problem.w, 5))
-    (shortlist,) = prepare(problem, (TEMPLATE,), H200).shortlists
+    (shortlist,) = shortlist_all(problem, (TEMPLATE,), H200).templates
     rows = []
     with placed(cuda, problem) as layer:
         for scored in shortlist.ranked[:LIKELIEST]:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from support.faults.planter import Edit, change, put, whole
 from support.hopper.catalogue import examples
-from support.hopper.example import Array, Edits, Example, run
+from support.hopper.example import Array, Example, run
 from support.hopper.on_gpu import OtherProcess
 
-from wpk.device.cuda import CudaDevice
-from wpk.emulator.emulator import Emulator
+from wpk.device import CudaDevice
+from wpk.emulator import Emulator
 from wpk.execution import KernelImage
 
 REPETITIONS = 20
@@ -32,8 +33,8 @@ def fixture_hopper(cuda: CudaDevice) -> Iterator[OtherProcess]:
     process.close()
 
 
-def emulated(example: Example, edits: Edits = ()) -> Array:
-    source = example.source(edits)
+def emulated(example: Example, edit: Edit = whole) -> Array:
+    source = example.source(edit)
     return run(example, Emulator(), KernelImage(source.digest, source, b""))
 
 
@@ -48,15 +49,10 @@ def test_agrees_with_the_emulator(hopper: OtherProcess, example: Example) -> Non
 def test_examples_can_fail(hopper: OtherProcess, record: Callable[[str, object], None]) -> None:
     """A descriptor with another swizzle gives other numbers on the GPU too, and the same as emulated."""
     example = next(e for e in EXAMPLES if e.entry == "gemm_cluster")
-    edits = (
-        (
-            "swizzledDescriptor<128>(ring.stage(step));",
-            "matrixDescriptor<64>(ring.stage(step), 16, 1024);",
-        ),
-    )
-    (wrong,) = hopper.run(example.name, edits)
+    edit = put("tile_of_a", "const auto a = wpk::matrixDescriptor<64>(ring.stage(step), 16, 1024);")
+    (wrong,) = hopper.run(example.name, edit)
     assert not np.array_equal(wrong, example.expected)
-    np.testing.assert_array_equal(wrong, emulated(example, edits))
+    np.testing.assert_array_equal(wrong, emulated(example, edit))
     record("hopper_primitives", {"examples": len(EXAMPLES), "repetitions": REPETITIONS})
 
 
@@ -65,8 +61,7 @@ def test_a_box_that_begins_within_16_bytes_is_illegal_and_the_next_one_is_not(
 ) -> None:
     """Why the emulator refuses it; and that an example that fails leaves the others alone."""
     example = next(e for e in EXAMPLES if e.entry == "copy_box_2")
-    edits = (("copyBox(&map, y, bytes, {a, b});", "copyBox(&map, y, bytes, {a + 1, b});"),)
     with pytest.raises(RuntimeError):
-        hopper.run(example.name, edits)
+        hopper.run(example.name, change("box_copied", "{a, b}", "{a + 1, b}"))
     (after,) = hopper.run(example.name)
     np.testing.assert_array_equal(after, example.expected)

@@ -15,7 +15,7 @@ from support.networks import handwritten
 
 from wpk.cli.main import main
 from wpk.dtypes import DType, Precision
-from wpk.emulator.child import EmulatorProcess
+from wpk.emulator import EmulatorProcess
 from wpk.execution import Device
 
 SCHEDULES = 4
@@ -108,7 +108,7 @@ def test_templates_that_split_are_among_the_cases(
 
 def _split(case: Any) -> int:
     """Blocks that share a reduction; 1 in templates that do not split."""
-    return int(dict(case.step.choice.schedule).get("split", 1))
+    return int(dict(case.step.candidate.configuration).get("split", 1))
 
 
 def _error(actual: Any, expected: Any, dtype: DType) -> float:

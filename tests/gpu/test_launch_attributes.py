@@ -10,9 +10,9 @@ import pytest
 from support.launches import launch_kernels
 from support.launches.launch_kernels import Chain, Single
 
-from wpk.device.cuda import CudaDevice
-from wpk.device.graph import bindings, checked
-from wpk.device.step_times import REPLAYS, step_seconds
+from wpk.device import CudaDevice, bindings, step_seconds
+from wpk.device.graph import checked
+from wpk.device.step_times import REPLAYS
 from wpk.errors import LaunchError
 
 pytestmark = pytest.mark.gpu

@@ -12,18 +12,15 @@ from support.launches.slow_copies import slow_copy
 from support.problems.fused_convolutions import CONVOLUTIONS
 
 import wpk.device.cuda
-from wpk.device.rotation import Region
-from wpk.device.timing import Patience
+from wpk.backends import GpuProcess, open_gpu
+from wpk.device import CudaDevice, Patience, Region
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.execution import BoundCall, BoundLaunch, LibraryImage
-from wpk.libraries.constant_layouts import lay_out
+from wpk.libraries import constant_layout, lay_out, random_case
 from wpk.libraries.cudnn import Cudnn
-from wpk.libraries.gpu import GpuDevice
 from wpk.libraries.memory import places
-from wpk.libraries.offer import constant_layout
-from wpk.libraries.process import TrialProcess
-from wpk.libraries.reference import random_case, worst_error
+from wpk.libraries.reference import worst_error
 from wpk.performance.bound import bound
 from wpk.problems import Convolution
 from wpk.targets.registry import find_target
@@ -36,16 +33,16 @@ MOST = 4
 
 
 @pytest.fixture(name="process", scope="module")
-def fixture_process() -> Iterator[TrialProcess]:
+def fixture_process() -> Iterator[GpuProcess]:
     """A child that executes candidates."""
-    with TrialProcess(limit_seconds=30.0) as process:
+    with GpuProcess(limit_seconds=30.0) as process:
         yield process
 
 
 @pytest.mark.parametrize("precision", [Precision.FP32, Precision.FP16])
 @pytest.mark.parametrize("name", ["bare", "bias residual relu", "stride 2"])
 def test_what_is_offered_can_be_made_again_is_right_and_takes_time(
-    process: TrialProcess, name: str, precision: Precision
+    process: GpuProcess, name: str, precision: Precision
 ) -> None:
     problem = CONVOLUTIONS[name](precision)
     offer = process.offer(problem)
@@ -66,7 +63,7 @@ def test_what_is_offered_can_be_made_again_is_right_and_takes_time(
 
 
 def _check_and_time(
-    process: TrialProcess, problem: Convolution, image: LibraryImage, scratch: int
+    process: GpuProcess, problem: Convolution, image: LibraryImage, scratch: int
 ) -> None:
     case = random_case(problem, seed=11)
     layout = constant_layout(problem, image.configuration)
@@ -102,7 +99,7 @@ def _check_and_time(
 
 def test_numbers_that_name_no_implementation_are_refused() -> None:
     problem = CONVOLUTIONS["bare"](Precision.FP16)
-    with GpuDevice() as device, Cudnn(device) as library:
+    with open_gpu() as device, Cudnn(device) as library:
         image = LibraryImage("cuDNN", library.version, problem, (("graph", 0), ("engine", 9999)))
         with pytest.raises(EngineError, match="9999"):
             device.load(image)
@@ -113,7 +110,7 @@ def test_numbers_that_name_no_implementation_are_refused() -> None:
 
 def test_another_version_than_the_one_installed_is_refused_naming_both() -> None:
     problem = CONVOLUTIONS["bare"](Precision.FP16)
-    with GpuDevice() as device, Cudnn(device) as library:
+    with open_gpu() as device, Cudnn(device) as library:
         image = LibraryImage("cuDNN", "1.2.3", problem, (("graph", 0), ("engine", 0)))
         with pytest.raises(EngineError, match=rf"cuDNN 1\.2\.3, and cuDNN {library.version}"):
             device.load(image)
@@ -122,7 +119,7 @@ def test_another_version_than_the_one_installed_is_refused_naming_both() -> None
 class Behind:
     """A library's convolution behind slow kernels that write what it reads, and let it begin before."""
 
-    def __init__(self, device: GpuDevice, image: LibraryImage, branches: bool) -> None:
+    def __init__(self, device: CudaDevice, image: LibraryImage, branches: bool) -> None:
         """Capture; the slow kernels run at once, or each before the next."""
         problem = image.problem
         assert isinstance(problem, Convolution)
@@ -168,7 +165,7 @@ def test_a_library_reads_what_the_kernels_in_front_wrote(
 ) -> None:
     problem = CONVOLUTIONS["bias residual relu"](Precision.FP16)
     overtaken = tried = 0
-    with GpuDevice() as device, Cudnn(device) as library:
+    with open_gpu() as device, Cudnn(device) as library:
         offered = dict.fromkeys(each.configuration for each in library.offer(problem).candidates)
         for configuration in list(offered)[:12]:
             image = LibraryImage("cuDNN", library.version, problem, configuration)

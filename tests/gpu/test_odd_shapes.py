@@ -12,21 +12,20 @@ import numpy as np
 import pytest
 from support.faults.planter import Fault, change, plant
 from support.networks import handwritten
+from support.plans.candidates import kernel
 from support.problems import attentions
 
-from wpk.build.cache import KernelCache
-from wpk.build.pool import CompilePool
+from wpk.bench.compile_ahead import CompileAhead, KernelOrder
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.odd_shapes import OddShapes
+from wpk.build import CompilePool, KernelCache
+from wpk.candidate import Candidate
 from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model
-from wpk.plans.assembly import Setting
-from wpk.plans.provenance import Provenance
 from wpk.problems import Problem
 from wpk.schedules.attention_mma import AttentionMmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.targets.registry import find_target
-from wpk.tuning.compile_ahead import CompileAhead, Wanted
-from wpk.tuning.gpu_lease import GpuLease
-from wpk.tuning.odd_shapes import OddShapes
 
 pytestmark = pytest.mark.gpu
 
@@ -36,17 +35,16 @@ SCHEDULES = 2
 
 
 @contextmanager
-def _odd(precision: Precision, folder: Path) -> Iterator[OddShapes]:
-    setting = Setting(H200, precision, Provenance("none.onnx", "", 17, {}, ()))
+def _odd(folder: Path) -> Iterator[OddShapes]:
     with (
         CompilePool(H200.arch, cache=KernelCache(folder)) as pool,
         CompileAhead(H200, pool.submit) as ahead,
         GpuLease() as lease,
     ):
-        yield OddShapes(setting, lease, ahead)
+        yield OddShapes(H200, lease, ahead)
 
 
-def _wanted(problem: Problem) -> Iterator[Wanted]:
+def _wanted(problem: Problem) -> Iterator[KernelOrder]:
     """Schedules of every template from all over its space, the same at every call."""
     for template in TEMPLATES:
         fits = isinstance(problem, template.problem_type)
@@ -56,7 +54,7 @@ def _wanted(problem: Problem) -> Iterator[Wanted]:
             drawn = np.random.default_rng(rows).choice(rows, min(SCHEDULES, rows), replace=False)
             for row in drawn:
                 schedule = template.schedule(columns, int(row))
-                yield Wanted(problem, template.name, schedule.parameters())
+                yield KernelOrder(problem, Candidate(template.maker, schedule.parameters()))
 
 
 @pytest.mark.parametrize("precision", list(Precision))
@@ -68,10 +66,10 @@ def test_no_right_schedule_is_called_wrong(
         lowered = lower_model(handwritten.write(name, tmp_path), {}, precision)
         problems |= dict.fromkeys(o.problem for o in lowered.program.operators)
     wanted = list(dict.fromkeys(each for problem in problems for each in _wanted(problem)))
-    with _odd(precision, tmp_path) as odd:
+    with _odd(tmp_path) as odd:
         odd.expect(wanted)
         verdicts = {each: odd.verdict(each) for each in wanted}
-    checked = Counter(each.template for each, v in verdicts.items() if not v.unchecked)
+    checked = Counter(each.candidate.maker.name for each, v in verdicts.items() if not v.unchecked)
     record(f"odd_shapes.{precision}", {"schedules": len(wanted), "checked": dict(checked)})
     assert {str(w): v.wrong for w, v in verdicts.items() if v.wrong} == {}
     assert {"conv_mma", "conv_simt", "gemm_simt", "attention_simt"} <= set(checked)
@@ -85,6 +83,6 @@ def test_keys_behind_the_last_one_are_noticed(
     monkeypatch.setitem(TEMPLATE_OF, name, plant(TEMPLATE_OF[name], fault))
     schedule = AttentionMmaSchedule(warps_m=2, warps_n=2, block_n=16, stages=2)
     problem = attentions.attention(64, 64, 32)
-    with _odd(Precision.FP16, tmp_path) as odd:
-        verdict = odd.verdict(Wanted(problem, name, schedule.parameters()))
+    with _odd(tmp_path) as odd:
+        verdict = odd.verdict(KernelOrder(problem, kernel(name, schedule.parameters())))
     assert verdict.wrong.startswith("on the odd shape attention")

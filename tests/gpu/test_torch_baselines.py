@@ -11,10 +11,11 @@ from rows.side_by_side import time_starts
 from rows.torch_baselines import EAGER, MODES, TorchGraph, be_strict, in_float64
 from rows.tuned import Case
 
+from wpk.backends import open_gpu
 from wpk.checks.limits import LIMITS
 from wpk.checks.model_check import output_error
+from wpk.device import CudaDevice
 from wpk.dtypes import Precision
-from wpk.libraries.gpu import GpuDevice
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]  # PyTorch's own
 
@@ -28,9 +29,9 @@ def fixture_torch() -> Any:
 
 
 @pytest.fixture(name="device")
-def fixture_device(torch: Any) -> Iterator[GpuDevice]:
+def fixture_device(torch: Any) -> Iterator[CudaDevice]:
     del torch  # asked for first: it skips
-    with GpuDevice() as device:
+    with open_gpu() as device:
         yield device
 
 
@@ -45,7 +46,7 @@ def network(torch: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("precision", [Precision.FP32, Precision.FP16])
 @pytest.mark.parametrize("way", MODES)
 def test_a_captured_module_computes_what_it_is(
-    torch: Any, device: GpuDevice, way: str, precision: Precision
+    torch: Any, device: CudaDevice, way: str, precision: Precision
 ) -> None:
     module, inputs = network(torch)
     right = in_float64(module, inputs, "cuda")
@@ -59,7 +60,7 @@ def test_a_captured_module_computes_what_it_is(
 
 
 @pytest.mark.timed
-def test_more_work_takes_longer_on_the_devices_stream(torch: Any, device: GpuDevice) -> None:
+def test_more_work_takes_longer_on_the_devices_stream(torch: Any, device: CudaDevice) -> None:
     module, inputs = network(torch)
     be_strict()
     case = Case("resnet18", Precision.FP32, 2)

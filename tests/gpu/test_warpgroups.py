@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects import problems
 from support.launches.warpgroup_steps import Step, Tile, operands, operands_of, template
 from support.numbers.fp32_operands import OPERANDS, OWN, activations, errors, fused_chain, leaning
 from support.problems.warpgroup_layers import limited
 
-from wpk.device.cuda import CudaDevice
+from wpk.device import CudaDevice
 from wpk.dtypes import DType, Precision
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.execution import BoundLaunch
-from wpk.expression import Acc, Operand, apply
-from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 from wpk.schedules.conv_halo import HaloSchedule
 from wpk.schedules.wgmma.tiles import WgmmaSchedule
@@ -30,32 +29,21 @@ CHAIN = 12
 """Launches one behind the other, each beginning before the one in front has ended."""
 
 H200 = find_target("h200")
-TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
+TAIL: dict[str, Any] = {"bias": DType.FP32, "residual": True, "relu": True}
 
 pytestmark = pytest.mark.gpu
-
-
-def image(dtype: DType, c: int, h: int, w: int) -> Tensor:
-    return Tensor(dtype, (h * w * c, 1, w * c, c))
 
 
 def convolution(
     c: int, k: int, size: int, filter: int, stride: int, n: int, precision: Precision
 ) -> Convolution:
     """Same padding, with bias, residual and ReLU."""
-    pad, out = filter // 2, -(-size // stride)
-    x, y = image(precision.storage, c, size, size), image(precision.storage, k, out, out)
-    return Convolution(
-        *(precision, Extent(n), c, size, size, k, out, out, (filter,) * 2, (stride,) * 2, (1, 1)),
-        *((pad, pad), 1, False, x, y, Epilogue(TAIL, (Tensor(DType.FP32, (0, 1, 0, 0)), y))),
-    )
+    return problems.convolution(c, k, size, filter, stride=stride, n=n, precision=precision, **TAIL)
 
 
 def matmul(m: int, n: int, k: int, precision: Precision, *, constant: bool = True) -> Matmul:
     """A ``b`` that is no constant lies across the reduction."""
-    a, b, y = (Tensor(precision.storage, (0, 0, columns, 1)) for columns in (k, n, n))
-    epilogue = Epilogue(TAIL, (Tensor(DType.FP32, (0, 0, 0, 1)), y))
-    return Matmul(precision, (Extent(1), 1), Extent(m), n, k, a, b, constant, y, epilogue)
+    return problems.matmul(m, n, k, precision=precision, constant=constant, **TAIL)
 
 
 HALF, BRAIN, SINGLE, STRICT = Precision.FP16, Precision.BF16, Precision.TF32, Precision.FP32

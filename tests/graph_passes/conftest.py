@@ -10,9 +10,8 @@ import onnxruntime
 import pytest
 from support.networks.drawn_weights import parse_model
 
-from wpk.graph_passes.base import GraphPass, PassResult
-from wpk.graph_passes.manager import run_passes
-from wpk.graph_passes.shapes import infer_shapes
+from wpk.graph_passes import infer_shapes, run_passes
+from wpk.graph_passes.core import GraphPass, PassResult
 
 UNIT_ROUNDOFF = 2.0**-24
 

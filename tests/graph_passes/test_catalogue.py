@@ -7,8 +7,8 @@ import onnx_graphsurgeon as gs
 import pytest
 from subjects import exported
 
+from wpk.graph_passes import run_passes
 from wpk.graph_passes.catalogue import simplifying_passes
-from wpk.graph_passes.manager import run_passes
 
 # MobileNetV3-like, as an old exporter writes it: batch normalisation apart, hard-swish in pieces,
 # squeeze-excite, shape arithmetic around a free batch.

@@ -12,10 +12,9 @@ import onnx
 import onnx_graphsurgeon as gs
 import pytest
 
+from wpk.graph_passes import infer_shapes, run_passes
 from wpk.graph_passes.catalogue import simplifying_passes
-from wpk.graph_passes.editor import GraphEditor
-from wpk.graph_passes.manager import run_passes
-from wpk.graph_passes.shapes import infer_shapes
+from wpk.graph_passes.core import GraphEditor
 
 NODES = 14
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from wpk.libraries.constant_layouts import LAYOUTS, lay_out, layout_strides
+from wpk.libraries import lay_out
+from wpk.libraries.constant_layouts import LAYOUTS, layout_strides
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -9,15 +10,14 @@ import numpy as np
 import pytest
 
 from wpk.dtypes import DType, Precision
+from wpk.emulator import Emulator, EmulatorProcess
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import BoundCall, LibraryImage
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.libraries.constant_layouts import lay_out
-from wpk.libraries.cpu import CpuDevice, CpuProcess
+from wpk.libraries import NumpyLibraries, constant_layout, lay_out, random_case
 from wpk.libraries.memory import Place, places
-from wpk.libraries.offer import constant_layout
-from wpk.libraries.reference import random_case, worst_error
+from wpk.libraries.reference import worst_error
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
 
 FP16, FP32 = DType.FP16, DType.FP32
@@ -44,13 +44,14 @@ MATMUL = Matmul(
 
 
 @pytest.mark.parametrize("problem", [CONVOLUTION, MATMUL], ids=["convolution", "matmul"])
-@pytest.mark.parametrize("device", [CpuDevice, CpuProcess])
+@pytest.mark.parametrize("device", [Emulator, EmulatorProcess])
 def test_computes_what_the_problem_is_and_touches_nothing_else(problem: Any, device: Any) -> None:
     case = random_case(problem, seed=3)
     image = LibraryImage("cuDNN", "9.0.0", problem, CONFIGURATION)
     layout = constant_layout(problem, CONFIGURATION)
     *inputs, output = places(problem, layout)
-    with device() if device is CpuProcess else _plain() as cpu:
+    cpu = device(libraries=NumpyLibraries())
+    with nullcontext() if device is Emulator else cpu:
         cpu.load(image)
         pointers = []
         for index, (place, values) in enumerate(zip(inputs, case.operands, strict=True)):
@@ -79,15 +80,15 @@ def test_broadcast_operands_have_one_element() -> None:
 def test_a_call_of_a_graph_that_the_problem_does_not_have_is_refused() -> None:
     wrong = LibraryImage("cuDNN", "9.0.0", CONVOLUTION, (("graph", 9), ("engine", 0)))
     with pytest.raises(EngineError, match="graph 9 of"):
-        CpuDevice().load(wrong)
+        Emulator(libraries=NumpyLibraries()).load(wrong)
     free = replace(CONVOLUTION, n=Extent(3, "batch"))
     with pytest.raises(EngineError, match="is free"):
-        CpuDevice().load(LibraryImage("cuDNN", "9.0.0", free, CONFIGURATION))
+        Emulator(libraries=NumpyLibraries()).load(
+            LibraryImage("cuDNN", "9.0.0", free, CONFIGURATION)
+        )
 
 
 def test_devices_without_libraries_refuse_calls() -> None:
-    from wpk.emulator.emulator import Emulator
-
     image = LibraryImage("cuDNN", "9.0.0", CONVOLUTION, CONFIGURATION)
     with pytest.raises(EngineError, match="executes kernels"):
         Emulator().load(image)
@@ -103,12 +104,6 @@ def test_images_that_differ_in_anything_have_different_digests() -> None:
         replace(image, configuration=(("graph", 0), ("engine", 3), ("TILE_SIZE", 3))),
     ]
     assert len({image.digest, *(each.digest for each in others)}) == 4
-
-
-def _plain() -> Any:
-    from contextlib import nullcontext
-
-    return nullcontext(CpuDevice())
 
 
 def _place(device: Any, memory: Any) -> int:

@@ -20,9 +20,10 @@ from support.problems.cudnn_problems import (
 )
 
 from wpk.dtypes import DType, Precision
+from wpk.emulator import Emulator
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
-from wpk.libraries.cpu import CpuDevice
+from wpk.libraries import NumpyLibraries, constant_layout, why_not
 from wpk.libraries.cudnn_description import (
     AttentionNode,
     Description,
@@ -32,9 +33,8 @@ from wpk.libraries.cudnn_description import (
     SoftmaxNode,
 )
 from wpk.libraries.cudnn_pointwise import Step, Value
-from wpk.libraries.cudnn_problems import describe, why_not
+from wpk.libraries.cudnn_problems import describe
 from wpk.libraries.definition import Defined, define
-from wpk.libraries.offer import constant_layout
 from wpk.libraries.reference import worst_error
 from wpk.problems import Elementwise, Gather, Pad, Pooling, Problem, Resize, Tensor
 from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
@@ -225,7 +225,7 @@ def test_the_cpu_computes_attention_with_strides_by_its_definition(name: str) ->
     from wpk.libraries.memory import places
 
     problem = attentions(Precision.FP16)[name]
-    rng, device = np.random.default_rng(2), CpuDevice()
+    rng, device = np.random.default_rng(2), Emulator(libraries=NumpyLibraries())
     image = LibraryImage("cuDNN", "9.0.0", problem, (("graph", 0), ("engine", 0)))
     device.load(image)
     *inputs, output = places(problem, None)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from subjects.problems import convolution
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
+from wpk.libraries import why_not
 from wpk.libraries.cudnn_description import ConvolutionNode, GraphTensor
-from wpk.libraries.cudnn_problems import describe, why_not
+from wpk.libraries.cudnn_problems import describe
 from wpk.problems import (
-    Convolution,
     Epilogue,
     Matmul,
     Normalisation,
@@ -29,10 +30,7 @@ def _image(c: int, h: int, w: int, dtype: DType = FP16) -> Tensor:
     return Tensor(dtype, (h * w * c, 1, w * c, c))
 
 
-CONVOLUTION = Convolution(
-    *(Precision.FP16, Extent(2), 8, 10, 9, 16, 10, 9, (3, 3), (1, 1), (1, 1), (1, 1), 1, False),
-    *(_image(8, 10, 9), _image(16, 10, 9), Epilogue(BIAS, (Tensor(FP16, (0, 1, 0, 0)),))),
-)
+CONVOLUTION = convolution(8, 16, (10, 9), n=2, bias=FP16)
 
 MATMUL = Matmul(
     *(Precision.FP16, (Extent(2), 3), Extent(5), 7, 11),

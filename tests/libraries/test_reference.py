@@ -10,12 +10,14 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
+from subjects.problems import channels_first, convolution
 from support.problems.attentions import attention
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
-from wpk.libraries.reference import random_case, worst_error
+from wpk.libraries import random_case
+from wpk.libraries.reference import worst_error
 from wpk.problems import ClampedConvolution, Convolution, Epilogue, Matmul, Normalisation, Tensor
 from wpk.problems.normalisation import NormKind
 
@@ -37,46 +39,28 @@ def _onnxruntime(problem: Convolution, pads: tuple[int, ...], *operands: NDArray
     return session.run(None, dict(zip("xw", operands, strict=True)))[0]
 
 
-def _convolution(**changes: Any) -> Convolution:
-    given: dict[str, Any] = {
-        "n": Extent(2),
-        "c": 6,
-        "h": 8,
-        "w": 7,
-        "k": 4,
-        "p": 8,
-        "q": 7,
-        "filter": (3, 3),
-        "stride": (1, 1),
-        "dilation": (1, 1),
-        "pad": (1, 1),
-        "groups": 1,
-        "transposed": False,
-        "epilogue": Epilogue(),
-        **changes,
-    }
-    y = (given["k"] * given["p"] * given["q"], given["p"] * given["q"], given["q"], 1)
-    x = (given["c"] * given["h"] * given["w"], given["h"] * given["w"], given["w"], 1)
-    dtype = DType.FP32
-    return Convolution(Precision.FP32, x=Tensor(dtype, x), y=Tensor(dtype, y), **given)
+def _convolution(c: int = 6, k: int = 4, **given: Any) -> Convolution:
+    """Two images with their channels first."""
+    plain = {"n": 2, "precision": Precision.FP32, "layout": channels_first, **given}
+    return convolution(c, k, (8, 7), **plain)
 
 
 @pytest.mark.parametrize(
     ("changes", "pads"),
     [
         ({}, (1, 1, 1, 1)),
-        ({"pad": (0, 2), "p": 7, "q": 7}, (0, 2, 1, 0)),
-        ({"stride": (2, 3), "p": 4, "q": 3}, (1, 1, 1, 1)),
-        ({"dilation": (2, 2), "pad": (2, 2)}, (2, 2, 2, 2)),
+        ({}, (0, 2, 1, 0)),
+        ({"stride": (2, 3)}, (1, 1, 1, 1)),
+        ({"dilation": (2, 2)}, (2, 2, 2, 2)),
         ({"groups": 2}, (1, 1, 1, 1)),
-        ({"transposed": True, "stride": (2, 2), "p": 15, "q": 13}, (1, 1, 1, 1)),
-        ({"transposed": True, "groups": 2, "pad": (0, 1), "p": 9, "q": 7}, (0, 1, 1, 1)),
+        ({"transposed": True, "stride": (2, 2)}, (1, 1, 1, 1)),
+        ({"transposed": True, "groups": 2}, (0, 1, 1, 1)),
     ],
 )
 def test_convolutions_agree_with_onnxruntime(
-    changes: dict[str, Any], pads: tuple[int, ...]
+    changes: dict[str, Any], pads: tuple[int, int, int, int]
 ) -> None:
-    problem = _convolution(**changes)
+    problem = _convolution(pads=pads, **changes)
     case = random_case(problem, 0)
     assert worst_error(_onnxruntime(problem, pads, *case.operands), case) <= 1.0
 
@@ -108,7 +92,7 @@ def test_normalised_rows_in_fp32_are_right(kind: NormKind) -> None:
 
 
 def test_fp32_sums_are_right_and_tf32_ones_wrong() -> None:
-    problem = _convolution(epilogue=Epilogue(apply("Relu", Acc())), c=64)
+    problem = _convolution(c=64, relu=True)
     case = random_case(problem, 0)
     pads = (1, 1, 1, 1)
     exact = _onnxruntime(problem, pads, *case.operands)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.networks import small_models
 
-from wpk.graph_passes.shapes import infer_shapes
+from wpk.graph_passes import infer_shapes
 from wpk.loading import load_graph
 from wpk.lowering.free_sizes import constants_that_meet, sizes_to_check
 

@@ -8,9 +8,9 @@ import pytest
 from wpk.dtypes import DType
 from wpk.expression import Operand, apply
 from wpk.extent import Extent
-from wpk.lowering.memory import Layout, MemoryPlan, aligned, lay_out, lifetimes, plan_memory
-from wpk.lowering.order import Order
 from wpk.lowering.program import Buffer, Operator, Value
+from wpk.plan.memory import Layout, MemoryPlan, aligned, lay_out, lifetimes, plan_memory
+from wpk.plan.order import Order
 from wpk.problems import Elementwise, Tensor
 
 

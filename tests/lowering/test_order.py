@@ -13,11 +13,11 @@ from support.networks.branching import write_branching
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
-from wpk.lowering.memory import MemoryPlan, plan_memory
 from wpk.lowering.model import lower_model
-from wpk.lowering.order import WINDOW, Order, may_overlap
 from wpk.lowering.program import Buffer, Program, Value
-from wpk.plans.footprint import accesses
+from wpk.plan.footprint import accesses
+from wpk.plan.memory import MemoryPlan, plan_memory
+from wpk.plan.order import WINDOW, Order, may_overlap
 
 
 @pytest.fixture(scope="module", params=[Precision.FP32, Precision.FP16], ids=lambda p: p.value)
@@ -168,7 +168,7 @@ def test_parts_that_are_listed_one_after_the_other_run_so_but_where_they_meet(
     assert any(not order.ordered(*pair) for pair in pairs)
     assert arena <= 3 * 2  # of each chain two buffers are alive; two meet
     assert max(map(len, order.predecessors)) <= 3
-    monkeypatch.setattr("wpk.lowering.order.WINDOW", len(operators))
+    monkeypatch.setattr("wpk.plan.order.WINDOW", len(operators))
     assert laid_out()[1] >= 2 * chains
 
 

@@ -11,7 +11,7 @@ import pytest
 from support.networks import small_models
 
 from wpk.dtypes import Precision
-from wpk.graph_passes.shapes import infer_shapes
+from wpk.graph_passes import infer_shapes
 from wpk.lowering.lower import lower
 from wpk.lowering.model import lower_model
 

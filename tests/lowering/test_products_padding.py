@@ -9,7 +9,7 @@ import pytest
 from wpk.dtypes import Precision
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.pipeline import optimize
-from wpk.plans.plan import CheckMode
+from wpk.plan.plan import CheckMode
 from wpk.problems import Convolution
 from wpk.problems.padding import pads_its_columns
 

@@ -75,7 +75,7 @@ def test_every_module_has_tests_that_exist() -> None:
 def test_a_mutant_is_killed_by_the_tests_of_its_module_and_leaves_nothing_behind(
     tmp_path: Path,
 ) -> None:
-    mutant = next(m for m in mutants_of(ROOT, "wpk/plans/regions.py") if m.kind == "return")
+    mutant = next(m for m in mutants_of(ROOT, "wpk/plan/regions.py") if m.kind == "return")
     (copy,), limits = copied(ROOT, tmp_path, 1), Limits()
     assert copy.tried(mutant, limits).killed
     assert copy.test(stages(ROOT, mutant.path)[0], None)[0] == 0

@@ -15,7 +15,7 @@ from backend_forms import Form, forms
 
 import wpk
 from wpk.errors import GraphError, VerificationError, WpkError
-from wpk.plans.plan import Outcome, Plan
+from wpk.plan.plan import Outcome, Plan
 
 ROUNDOFFS = 8
 """Results of fp16 and bf16 may lie this many units of roundoff off: both sides round on the way."""

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from wpk.emulator import Mode
 from wpk.emulator.build import compile_unit
 from wpk.emulator.memory import guarded
-from wpk.emulator.mode import Mode
 from wpk.emulator.native import launch_kernel
 from wpk.kernel_source import KernelSource
 from wpk.performance.bank_conflicts import passes

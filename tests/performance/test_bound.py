@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
+from subjects.problems import convolution, matmul
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -42,43 +43,11 @@ def _nchw(c: int, h: int, w: int, dtype: DType = DType.FP32) -> Tensor:
 
 
 def _convolution(**changes: object) -> Convolution:
-    base = Convolution(
-        precision=Precision.FP16,
-        n=Extent(1),
-        c=64,
-        h=56,
-        w=56,
-        k=64,
-        p=56,
-        q=56,
-        filter=(3, 3),
-        stride=(1, 1),
-        dilation=(1, 1),
-        pad=(1, 1),
-        groups=1,
-        transposed=False,
-        x=_nhwc(64, 56, 56),
-        y=_nhwc(64, 56, 56),
-        epilogue=Epilogue(),
-    )
-    return replace(base, **changes)
+    return replace(convolution(64, 64, 56), **changes)
 
 
 def _matmul(m: int, n: int, k: int, precision: Precision, **changes: object) -> Matmul:
-    dtype = precision.storage
-    base = Matmul(
-        precision=precision,
-        batch=(Extent(1), 1),
-        m=Extent(m),
-        n=n,
-        k=k,
-        a=Tensor(dtype, (0, 0, k, 1)),
-        b=Tensor(dtype, (0, 0, n, 1)),
-        b_constant=True,
-        y=Tensor(dtype, (0, 0, n, 1)),
-        epilogue=Epilogue(),
-    )
-    return replace(base, **changes)
+    return replace(matmul(m, n, k, precision=precision), **changes)
 
 
 def test_a_resnet_convolution_by_hand() -> None:

@@ -4,15 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects import problems
 
 from wpk.dtypes import Precision
-from wpk.expression import Acc, Operand, apply
-from wpk.extent import Extent
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
-from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.problems import Convolution, Matmul
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
-from wpk.search.static_search import prepare
+from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")
@@ -20,24 +19,19 @@ H200 = find_target("h200")
 
 def convolution(precision: Precision, channels: int, size: int, batch: int) -> Convolution:
     """ResNet's 3 x 3 with bias and ReLU, channels last."""
-    image = Tensor(precision.storage, (size * size * channels, 1, size * channels, channels))
-    bias = apply("Relu", apply("Add", Acc(), Operand(0)))
-    epilogue = Epilogue(bias, (Tensor(precision.storage, (0, 1, 0, 0)),))
-    sizes = (Extent(batch), channels, size, size, channels, size, size)
-    pairs = ((3, 3), (1, 1), (1, 1), (1, 1))
-    return Convolution(precision, *sizes, *pairs, 1, False, image, image, epilogue)
+    return problems.convolution(
+        channels, size=size, n=batch, precision=precision, bias=precision.storage, relu=True
+    )
 
 
 def product(precision: Precision, m: int, n: int, k: int) -> Matmul:
     """Rows times a constant matrix."""
-    a, b, y = (Tensor(precision.storage, (0, 0, pitch, 1)) for pitch in (k, n, n))
-    sizes = ((Extent(1), 1), Extent(m), n, k)
-    return Matmul(precision, *sizes, a, b, True, y, Epilogue())
+    return problems.matmul(m, n, k, precision=precision)
 
 
 def chosen_split(problem: Convolution | Matmul) -> int:
     """Parts in the schedule that all templates' estimates put first."""
-    ranked = [each for s in prepare(problem, TEMPLATES, H200).shortlists for each in s.ranked]
+    ranked = [each for s in shortlist_all(problem, TEMPLATES, H200).templates for each in s.ranked]
     best = min(ranked, key=lambda each: each.estimate)
     return dict(best.schedule.parameters()).get("split", 1)
 

@@ -7,17 +7,16 @@ import numpy as np
 import onnx
 import pytest
 
-from wpk.build.resources import KernelResources
+from wpk.build import KernelResources
 from wpk.dtypes import Precision, from_numpy
-from wpk.lowering.memory import plan_memory
 from wpk.lowering.model import LoweredModel, lower_model
-from wpk.lowering.order import Order
 from wpk.lowering.program import NodeRecord, Operator, Program
-from wpk.plans.plan import (
+from wpk.plan.memory import plan_memory
+from wpk.plan.order import Order
+from wpk.plan.plan import (
     SCHEMA,
     Check,
     CheckMode,
-    Choice,
     Evidence,
     Funnel,
     Kernel,
@@ -29,13 +28,13 @@ from wpk.plans.plan import (
     Step,
     Weight,
 )
-from wpk.plans.provenance import PassSummary, Provenance, RefusalSummary
+from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
 from wpk.problems import Convolution, Matmul
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather
 from wpk.schedules.packings import packed_shape
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
-from wpk.search.static_search import Finalist, prepare
+from wpk.search.models.static_search import Finalist, shortlist_all
 from wpk.targets.registry import find_target
 
 MODEL = """
@@ -85,7 +84,9 @@ def bundle(lowered: LoweredModel) -> PlanBundle:
     """The plan, its sources and no machine code."""
     steps, kernels, sources = [], {}, {}
     for operator in lowered.program.operators:
-        finalist = prepare(operator.problem, TEMPLATES, find_target("h200")).finalists(count=1)[0]
+        finalist = shortlist_all(operator.problem, TEMPLATES, find_target("h200")).finalists(
+            count=1
+        )[0]
         steps.append(_step(operator, finalist))
         for source in finalist.sources:
             sources[source.digest] = source.text
@@ -99,17 +100,18 @@ def _step(operator: Operator, finalist: Finalist) -> Step:
         Funnel(template.name, "", 2000, 600, 8, 4),
         Funnel("other", "k must be even", 0, 0, 0, 0),
     )
-    estimate = finalist.scored.estimate
+    estimate = finalist.prediction.estimate
     return Step(
         operator,
         operator.inputs,
-        Choice(template.name, template.version, finalist.scored.schedule.parameters()),
+        finalist.candidate,
         finalist.launches,
+        0,
         Evidence(
             estimate / 4,
             "L2",
             estimate,
-            finalist.scored.score,
+            finalist.prediction.score,
             funnels,
             (Check("float64 reference", Outcome.OK, "worst error 0.100 of the tolerance"),),
         ),
@@ -177,10 +179,9 @@ def _weights(program: Program, steps: tuple[Step, ...]) -> dict[str, Weight]:
         assert dtype is not None
         weights[name] = Weight(name, name, None, dtype, array.shape, "3" * 64)
     for step in steps:
-        problem, choice = step.operator.problem, step.choice
-        assert isinstance(choice, Choice)
-        template = TEMPLATE_OF[choice.template]
-        packing = template.packing(problem, template.schedule_from(choice.schedule))
+        problem, candidate = step.operator.problem, step.candidate
+        template = TEMPLATE_OF[candidate.maker.name]
+        packing = template.packing(problem, template.schedule_from(candidate.configuration))
         if packing is not None:
             weight = weights[step.inputs[1]]
             shape = packed_shape(packing, problem, weight.dtype.bytes)

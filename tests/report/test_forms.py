@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from wpk.errors import EngineError
-from wpk.plans.codec import decode
-from wpk.plans.plan import CheckMode, PlanBundle
+from wpk.plan.codec import decode
+from wpk.plan.plan import CheckMode, PlanBundle
 from wpk.report.check_words import QUICK_WORDS
 from wpk.report.facts import ReportFacts
 from wpk.report.formats import require_format, write_report

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import pytest
+from support.plans.candidates import kernel
 
-from wpk.plans.plan import Check, Outcome, PlanBundle
+from wpk.plan.plan import Check, Outcome, PlanBundle
 from wpk.report.facts import PrecisionFacts, ReportFacts
 from wpk.report.gather import gather
 from wpk.report.precision_words import precision_sentences
@@ -63,7 +64,9 @@ def test_one_digest_stands_for_cubin_and_cpu(facts: ReportFacts) -> None:
 
 def test_a_plan_of_another_version_says_that_the_cpu_would_refuse_it(bundle: PlanBundle) -> None:
     first, *rest = bundle.plan.steps
-    other = replace(first, choice=replace(first.choice, version=first.choice.version + 1))
+    other = replace(
+        first, candidate=kernel(first.candidate.maker.name, first.candidate.configuration, 99)
+    )
     facts = gather(replace(bundle.plan, steps=(other, *rest)))
     assert "version" in facts.cpu_refusal
     assert facts.operators[0].launches[0].cpu_source == ""

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from wpk.lowering.program import NodeRecord
-from wpk.plans.atomic_file import OutputError
-from wpk.plans.plan import PlanBundle
+from wpk.plan.atomic_file import OutputError
+from wpk.plan.plan import PlanBundle
 from wpk.report.facts import ReportFacts
 from wpk.report.formats import write_report
 from wpk.report.gather import gather

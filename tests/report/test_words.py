@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from subjects.problems import convolution
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Round, Scalar, apply
 from wpk.extent import Extent
 from wpk.problems import (
     Attention,
-    Convolution,
     Elementwise,
     Epilogue,
     Matmul,
@@ -26,21 +26,8 @@ from wpk.report.words import KINDS, kind_of, kind_of_onnx, schedule_words
 
 FULL = Tensor(DType.FP16, (200704, 1, 3584, 64))
 VECTOR = Tensor(DType.FP16, (0, 1, 0, 0))
-CONV = Convolution(
-    precision=Precision.FP16,
-    n=Extent(1),
-    c=64,
-    h=56,
-    w=56,
-    k=128,
-    p=56,
-    q=56,
-    filter=(3, 3),
-    stride=(1, 1),
-    dilation=(1, 1),
-    pad=(1, 1),
-    groups=1,
-    transposed=False,
+CONV = replace(
+    convolution(64, 128, 56),
     x=FULL,
     y=FULL,
     epilogue=Epilogue(apply("Relu", apply("Add", Acc(), Operand(0))), (FULL,)),

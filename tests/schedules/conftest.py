@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from wpk import dims as dim_expressions
 from wpk.dtypes import DType
+from wpk.emulator import CHECKING, FAST
 from wpk.emulator.build import compile_unit
 from wpk.emulator.memory import guarded
-from wpk.emulator.mode import CHECKING, FAST
 from wpk.emulator.native import Statistics, launch_kernel
 from wpk.execution import TensorMap
 from wpk.expression import evaluate

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 from support.problems.attentions import attention
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dtypes import DType, Precision
 from wpk.errors import CompileError
 from wpk.extent import Extent
 from wpk.libraries.attention_reference import attend
-from wpk.problems import Tensor
-from wpk.problems.attention import Attention
+from wpk.problems import Attention, Tensor
 from wpk.schedules.attention_mma import AttentionMmaSchedule, AttentionMmaTemplate
 from wpk.schedules.attention_simt import AttentionSimtSchedule, AttentionSimtTemplate
 from wpk.targets.registry import find_target
@@ -131,12 +130,12 @@ def test_takes_a_free_batch(fast_execution: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"stages": 4}, "a ring of 4 steps of 2 x 16 of 77 keys"),
-        ({"warps_n": 8, "stages": 1}, "8 warps of 16 keys, there are 77"),
-        ({"warps_m": 4}, "4 warps of 16 queries, there are 33"),
-        ({"block_n": 24}, "24 keys of a warp are no multiple of 16"),
-        ({"early": 2}, "early is 0 or 1, not 2"),
-        ({"warps_m": 1, "warps_n": 1, "block_n": 128, "stages": 1}, "copies more than 16 pieces"),
+        ({"stages": 4}, "one step of the 77 keys at least, and no more than there are (warps_n=2"),
+        ({"warps_n": 8, "stages": 1}, "each warp has some of the 77 keys (warps_n=8, block_n=16)"),
+        ({"warps_m": 4}, "each warp has some of the 33 queries (warps_m=4)"),
+        ({"block_n": 24}, "a warp has whole pairs of tiles of 8 keys (block_n=24)"),
+        ({"early": 2}, "early is 0 or 1 (early=2)"),
+        ({"warps_m": 1, "warps_n": 1, "block_n": 128, "stages": 1}, "copies at most 16 pieces"),
     ],
 )
 def test_says_why_a_schedule_is_illegal(change: dict[str, int], words: str) -> None:
@@ -162,7 +161,7 @@ def test_what_is_legal_compiles_without_spilling(step: int) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"stages": 4}, "the ring has one step at least, and no more than there are"),
+        ({"stages": 4}, "the ring has one step of the 77 keys at least"),
         ({"block_n": 24}, "whole pairs of tiles of 8 keys"),
         ({"early": 2}, "early is 0 or 1"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from support.faults.planter import Fault, change, drop, plant, put
 
 from wpk.dtypes import DType, Precision
-from wpk.emulator.errors import EmulatorError
+from wpk.emulator import EmulatorError
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import Attention, Epilogue, Tensor

@@ -5,11 +5,11 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from subjects.problems import channels_last, convolution
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dtypes import DType, Precision
-from wpk.extent import Extent
-from wpk.problems import ClampedConvolution, Convolution, Epilogue, Tensor
+from wpk.problems import ClampedConvolution, Convolution, Tensor
 from wpk.schedules.conv_mma import ConvMmaTemplate
 from wpk.schedules.conv_simt import ConvSimtTemplate
 from wpk.schedules.mma_tiles import MmaSchedule
@@ -26,11 +26,6 @@ SIMT_SCHEDULE = SimtSchedule(
 )
 
 
-def channels_last(dtype: DType, c: int, h: int, w: int) -> Tensor:
-    alignment = next(a for a in (16, 8, 4, 2) if c * dtype.bytes % a == 0)
-    return Tensor(dtype, (h * w * c, 1, w * c, c), 0, alignment)
-
-
 def clamped(
     precision: Precision = Precision.FP16,
     c: int = 24,
@@ -41,14 +36,9 @@ def clamped(
     n: int = 3,
 ) -> ClampedConvolution:
     """A window that tiles an image of 8 x 6, of an input whose channels have limits."""
-    dtype, p, q = precision.storage, 8 // window, 6 // window
-    x, y = channels_last(dtype, c, 8, 6), channels_last(dtype, k, p, q)
-    limit = Tensor(dtype, (0, 1, 0, 0))
-    steps = ((window, window), (window, window), (1, 1), (0, 0))
-    return ClampedConvolution(
-        *(precision, Extent(n), c, 8, 6, k, p, q, *steps, 1, False, x, y, Epilogue()),
-        *(limit, limit if upper else None),
-    )
+    plain = convolution(c, k, (8, 6), window, stride=window, pads=0, n=n, precision=precision)
+    limit = Tensor(precision.storage, (0, 1, 0, 0))
+    return ClampedConvolution(**vars(plain), lower=limit, upper=limit if upper else None)
 
 
 CASES: dict[str, dict[str, Any]] = {

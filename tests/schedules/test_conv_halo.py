@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last
 from support.machine_code.compiled_units import assert_compiles_as_modelled
-from support.problems.warpgroup_layers import BIAS, TAPS, convolution, image, limited
+from support.problems.warpgroup_layers import BIAS, TAPS, convolution, limited
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
@@ -51,7 +53,7 @@ def test_integers_are_exact_under_every_check(
     case: str, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     problem = convolution(**CASES[case])
-    y = image(DType.FP32, problem.k, problem.p, problem.q)
+    y = channels_last(DType.FP32, problem.k, problem.p, problem.q)
     problem = replace(problem, y=y, epilogue=Epilogue())
     check_convolution(checking_execution, TEMPLATE, problem, TILE, integers=True)
 

@@ -7,10 +7,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from subjects.problems import channels_last
 from support.machine_code.compiled_units import assert_compiles_as_modelled
-from support.problems.first_layers import CASES, channels_first, channels_last, first_layer
+from support.problems.first_layers import CASES, channels_first, first_layer
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent

@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from subjects import problems
+from subjects.problems import channels_first, channels_last
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
@@ -33,42 +35,11 @@ def _slow(value: Any) -> Any:
     return pytest.param(value, marks=pytest.mark.slow)
 
 
-def channels_last(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
-    pixel = c + padding
-    alignment = next(a for a in (16, 8, 4, 2, 1) if pixel * dtype.bytes % a == 0)
-    return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
-
-
-def channels_first(dtype: DType, c: int, h: int, w: int) -> Tensor:
-    return Tensor(dtype, (c * h * w, h * w, w, 1), alignment=dtype.bytes)
-
-
 def convolution(
-    c: int = 16,
-    k: int = 32,
-    size: tuple[int, int] = (9, 7),
-    filter: tuple[int, int] = (3, 3),
-    stride: tuple[int, int] = (1, 1),
-    dilation: tuple[int, int] = (1, 1),
-    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
-    groups: int = 1,
-    precision: Precision = Precision.FP16,
-    n: int = 3,
-    transposed: bool = False,
-    padding: tuple[int, int] = (0, 0),
+    c: int = 16, k: int = 32, size: tuple[int, int] = (9, 7), **given: Any
 ) -> Convolution:
-    """Channels-last throughout; ``pads`` is (top, left, bottom, right), ``padding`` of x and y."""
-    spans = [d * (f - 1) + 1 for d, f in zip(dilation, filter, strict=True)]
-    if transposed:
-        ends = [(size[i] - 1) * stride[i] + spans[i] - pads[i] - pads[i + 2] for i in (0, 1)]
-    else:
-        ends = [(size[i] + pads[i] + pads[i + 2] - spans[i]) // stride[i] + 1 for i in (0, 1)]
-    x = channels_last(precision.storage, c, *size, padding[0])
-    y = channels_last(precision.storage, k, *ends, padding[1])
-    return Convolution(
-        *(precision, Extent(n), c, *size, k, *ends, filter, stride, dilation, (pads[0], pads[1])),
-        *(groups, transposed, x, y, Epilogue()),
-    )
+    """Three images, channels last throughout."""
+    return problems.convolution(c, k, size, **{"n": 3, "pads": 1, **given})
 
 
 CASES: dict[str, dict[str, Any]] = {

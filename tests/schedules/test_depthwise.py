@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import convolution
 from support.faults.planter import Fault, change, drop, plant
 from support.machine_code.disassembly import listing
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
-from wpk.emulator.errors import EmulatorError
+from wpk.emulator import EmulatorError
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.performance.bound import bound
@@ -20,17 +22,11 @@ from wpk.performance.estimate import estimate
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings
 from wpk.schedules.depthwise import DepthwiseSchedule, DepthwiseTemplate
-from wpk.search.shortlist import shortlist
+from wpk.search.models.shortlist import shortlist
 from wpk.targets.registry import find_target
 
 TEMPLATE = DepthwiseTemplate()
 H200 = find_target("h200")
-
-
-def channels_last(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
-    pixel = c + padding
-    alignment = next(a for a in (16, 8, 4, 2, 1) if pixel * dtype.bytes % a == 0)
-    return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
 
 
 def channels_first(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
@@ -39,43 +35,10 @@ def channels_first(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Te
 
 
 def depthwise(
-    c: int = 12,
-    size: tuple[int, int] = (7, 9),
-    filter: tuple[int, int] = (3, 3),
-    stride: tuple[int, int] = (1, 1),
-    dilation: tuple[int, int] = (1, 1),
-    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
-    multiplier: int = 1,
-    precision: Precision = Precision.FP32,
-    transposed: bool = False,
-    padding: tuple[int, int] = (0, 0),
-    layout: Callable[..., Tensor] = channels_last,
+    c: int = 12, size: tuple[int, int] = (7, 9), multiplier: int = 1, **given: Any
 ) -> Convolution:
-    spans = [d * (f - 1) + 1 for d, f in zip(dilation, filter, strict=True)]
-    if transposed:
-        ends = [(size[i] - 1) * stride[i] + spans[i] - pads[i] - pads[i + 2] for i in (0, 1)]
-    else:
-        ends = [(size[i] + pads[i] + pads[i + 2] - spans[i]) // stride[i] + 1 for i in (0, 1)]
-    k, dtype = c * multiplier, precision.storage
-    return Convolution(
-        precision=precision,
-        n=Extent(2, "n"),
-        c=c,
-        h=size[0],
-        w=size[1],
-        k=k,
-        p=ends[0],
-        q=ends[1],
-        filter=filter,
-        stride=stride,
-        dilation=dilation,
-        pad=(pads[0], pads[1]),
-        groups=c,
-        transposed=transposed,
-        x=layout(dtype, c, *size, padding[0]),
-        y=layout(dtype, k, *ends, padding[1]),
-        epilogue=Epilogue(),
-    )
+    plain = {"n": Extent(2, "n"), "precision": Precision.FP32, "pads": 1, **given}
+    return convolution(c, c * multiplier, size, groups=c, **plain)
 
 
 CASES: dict[str, tuple[dict[str, Any], DepthwiseSchedule]] = {
@@ -338,6 +301,6 @@ def test_refuses_groups_of_several_channels() -> None:
 def test_refuses_more_than_registers_hold() -> None:
     problem = depthwise(c=64, filter=(3, 15), precision=Precision.FP16)
     reason = TEMPLATE.why_illegal(problem, DepthwiseSchedule(8, 8, 64), H200)
-    assert reason == "a thread would hold 184 sums and weights, 160 are allowed"
+    assert reason == "a thread holds at most 160 sums and weights (vector=8, pixels=8)"
     legal = TEMPLATE.space(problem, H200)[1]
     assert (legal["vector"] * (legal["pixels"] + 15) <= 160).all()

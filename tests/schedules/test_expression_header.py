@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dtypes import DType
 from wpk.expression import OPERATIONS, Acc, Apply, Operand, Round, Scalar, cpp_type
 from wpk.kernel_source import KernelSource

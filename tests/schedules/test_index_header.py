@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from wpk.emulator import FAST
 from wpk.emulator.build import compile_unit
-from wpk.emulator.mode import FAST
 from wpk.emulator.native import launch_kernel
 from wpk.kernel_source import KernelSource
 

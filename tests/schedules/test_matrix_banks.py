@@ -1,15 +1,16 @@
 """The shared loads that templates describe are those that the emulator sees, conflicts included."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import matmul
 
 from wpk.dtypes import DType, Precision
-from wpk.extent import Extent
 from wpk.performance.bank_conflicts import passes, phases
-from wpk.problems import Epilogue, Matmul, Tensor
+from wpk.problems import Matmul, Tensor
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.gemm_simt import GemmSimtTemplate
 from wpk.schedules.mma_tiles import MmaSchedule
@@ -29,11 +30,8 @@ SIMT = [
 
 
 def square(precision: Precision, b_transposed: bool = False) -> Matmul:
-    tensor = Tensor(precision.storage, (0, 0, 64, 1))
-    b = Tensor(precision.storage, (0, 0, 1, 64)) if b_transposed else tensor
-    return Matmul(
-        precision, (Extent(1), 1), Extent(64), 64, 64, tensor, b, False, tensor, Epilogue()
-    )
+    plain = matmul(64, 64, 64, precision=precision, constant=False)
+    return replace(plain, b=Tensor(plain.b.dtype, (0, 0, 1, 64))) if b_transposed else plain
 
 
 def predicted(accesses: Any, warps: int, steps: int) -> tuple[int, int]:

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last
+from support.problems import network_layers
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
-from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.build import count_tensor_core_instructions, load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
-from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.performance.rates import StepRates
-from wpk.problems import Convolution, Epilogue, Matmul, Tensor
+from wpk.problems import Convolution, Matmul, Tensor
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.simt_tiles import SimtSchedule
@@ -28,27 +29,15 @@ SIMT_TILE = SimtSchedule(
 
 
 def image(dtype: DType, c: int, size: int) -> Tensor:
-    return Tensor(dtype, (size * size * c, 1, size * c, c))
+    return channels_last(dtype, c, size, size)
 
 
 def resnet(precision: Precision, c: int = 64, size: int = 56) -> Convolution:
-    x = image(precision.storage, c, size)
-    tail = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
-    epilogue = Epilogue(tail, (Tensor(DType.FP32, (0, 1, 0, 0)), x))
-    return Convolution(
-        *(precision, Extent(1, "n"), c, size, size, c, size, size, (3, 3), (1, 1), (1, 1), (1, 1)),
-        *(1, False, x, x, epilogue),
-    )
+    return network_layers.resnet(c, size, precision=precision)
 
 
 def dense(precision: Precision, m: int = 128, n: int = 768, k: int = 768) -> Matmul:
-    dtype = precision.storage
-    tensors = [Tensor(dtype, (0, 0, pitch, 1)) for pitch in (k, n, n)]
-    bias = Epilogue(apply("Add", Acc(), Operand(0)), (Tensor(DType.FP32, (0, 0, 0, 1)),))
-    return Matmul(
-        *(precision, (Extent(1), 1), Extent(m, "n", m), n, k, tensors[0], tensors[1], True),
-        *(tensors[2], bias),
-    )
+    return network_layers.dense(m, n, k, precision)
 
 
 PROBLEMS: dict[str, tuple[Any, Any]] = {

@@ -1,8 +1,10 @@
 """What random numbers do not show: rounding to tf32, and that infinities stay where they belong."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from subjects import problems
 
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
@@ -22,14 +24,10 @@ ULP = 2.0**-10  # of tf32 at 1
 
 def convolution(precision: Precision, c: int, size: int) -> Convolution:
     """3 x 3 without padding, channels-last, one filter."""
-    out = size - 2
-    alignment = precision.storage.bytes * (4 if c % 4 == 0 else 1)
-    x = Tensor(precision.storage, (size * size * c, 1, size * c, c), alignment=alignment)
-    y = Tensor(DType.FP32, (out * out, 1, out, 1), alignment=4)
-    return Convolution(
-        *(precision, Extent(1), c, size, size, 1, out, out, (3, 3), (1, 1), (1, 1), (0, 0)),
-        *(1, False, x, y, Epilogue()),
-    )
+    plain = problems.convolution(c, 1, size, pads=0, precision=precision)
+    x = replace(plain.x, alignment=precision.storage.bytes * (4 if c % 4 == 0 else 1))
+    y = problems.channels_last(DType.FP32, 1, plain.p, plain.q)
+    return replace(plain, x=x, y=y)
 
 
 def execute(

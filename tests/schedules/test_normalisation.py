@@ -141,9 +141,9 @@ def test_refuses_in_words() -> None:
     padded = replace(problem, y=Tensor(DType.FP32, (1, 4), padding=1))
     assert "does not pad" in str(TEMPLATE.why_not(padded, H200))
     words = TEMPLATE.why_illegal(problem, NormalisationSchedule(1, 64, 2, 1), H200)
-    assert words == "2 rows of 64 threads: only one-warp rows share a block"
+    assert words == "only one-warp rows share a block (threads=64, rows=2)"
     words = TEMPLATE.why_illegal(problem, NormalisationSchedule(2, 256, 1, 1), H200)
-    assert words == "256 threads of 2 elements share a row of 50"
+    assert words == "more than a warp's threads have vectors of a row of 50 (vector=2, threads=256)"
     long = replace(problem, cols=5000)
     words = TEMPLATE.why_illegal(long, NormalisationSchedule(1, 32, 1, 1), H200)
-    assert words == "a thread would keep 157 values, 64 are allowed"
+    assert words == "a thread keeps at most 64 values (vector=1, threads=32, cached=1)"

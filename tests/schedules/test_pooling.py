@@ -203,4 +203,4 @@ def test_refuses_vectors_across_rows() -> None:
     problem = replace(pooling(tensor, 8, (8, 8), (4, 4)), y=channels_first(DType.FP16, 8, 4, 4))
     assert set(TEMPLATE.space(problem, H200)[1]["vector"]) == {1}
     reason = TEMPLATE.why_illegal(problem, VectorSchedule(2, 64), H200)
-    assert "vectors of 2 run along the channels" in str(reason)
+    assert "vectors run along the channels, y's neighbours do not (vector=2)" in str(reason)

@@ -184,9 +184,10 @@ def test_refuses_in_words() -> None:
     assert "prologue reads operand 2" in str(TEMPLATE.why_not(lost, H200))
     across = replace(good, y=Tensor(DType.FP32, (1, 4), padding=1))
     assert "does not pad" in str(TEMPLATE.why_not(across, H200))
-    words = TEMPLATE.why_illegal(good, ReductionSchedule(1, 3, 5), H200)
-    assert words == "15 threads are no whole warps"
+    words = TEMPLATE.why_illegal(good, ReductionSchedule(1, 2, 4), H200)
+    assert words == "a block has whole warps (outputs=2, splits=4)"
     words = TEMPLATE.why_illegal(good, ReductionSchedule(1, 1, 256), H200)
-    assert words == "256 threads share 64 elements"
+    assert words == "threads share the 64 elements of an output (splits=256)"
     words = TEMPLATE.why_illegal(replace(good, inner=(4096,)), ReductionSchedule(1, 64, 32), H200)
-    assert words == "2048 threads, the target has 1024"
+    seen = "(outputs=64, splits=32)"
+    assert words == f"a block of the target has at most 1024 threads {seen}"

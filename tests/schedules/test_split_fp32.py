@@ -30,8 +30,7 @@ from support.numbers.fp32_operands import (
     product_on,
 )
 
-from wpk.emulator.emulator import Emulator
-from wpk.emulator.mode import CHECKING, FAST
+from wpk.emulator import CHECKING, FAST, Emulator
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.schedules.packings import round_to_tf32
 

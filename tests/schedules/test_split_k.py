@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects import problems
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
-from wpk.expression import Acc, Operand, apply
+from wpk.expression import Acc, apply
 from wpk.extent import Extent
 from wpk.launch import CounterArgument, WorkspaceArgument
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
@@ -25,43 +27,25 @@ SIMT = SimtSchedule(
     block_m=16, block_n=16, block_k=8, thread_m=2, thread_n=2, row_major=0, padding=4, prefetch=1
 )
 SPLITS = (2, 3, 4, 6, 8, 9, 12, 16)
-TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
+TAIL: dict[str, Any] = {"bias": DType.FP32, "residual": True, "relu": True}
 
 
 def _slow(value: Any) -> Any:
     return pytest.param(value, marks=pytest.mark.slow)
 
 
-def image(dtype: DType, c: int, h: int, w: int) -> Tensor:
-    alignment = next(a for a in (16, 8, 4, 2, 1) if c * dtype.bytes % a == 0)
-    return Tensor(dtype, (h * w * c, 1, w * c, c), alignment=alignment)
-
-
 def convolution(precision: Precision, n: int, c: int, k: int, **more: Any) -> Convolution:
     """3 x 3 over a 5 x 4 image with bias, residual and ReLU; ``transposed`` ones have stride 2."""
-    transposed = more.get("transposed", False)
-    dtype, stride = precision.storage, 2 if transposed else 1
-    p, q = ((s - 1) * stride + 3 - 2 if transposed else s for s in (5, 4))
-    epilogue = Epilogue(TAIL, (Tensor(DType.FP32, (0, 1, 0, 0)), image(dtype, k, p, q)))
-    free = Extent(n, "n") if more.get("free") else Extent(n)
-    return Convolution(
-        *(precision, free, c, 5, 4, k, p, q, (3, 3), (stride, stride), (1, 1), (1, 1)),
-        *(more.get("groups", 1), transposed, image(dtype, c, 5, 4), image(dtype, k, p, q)),
-        epilogue,
+    stride = 2 if more.get("transposed") else 1
+    batch = Extent(n, "n") if more.pop("free", False) else Extent(n)
+    return problems.convolution(
+        *(c, k, (5, 4)), stride=stride, pads=1, n=batch, precision=precision, **TAIL, **more
     )
 
 
 def matmul(precision: Precision, m: int, n: int, k: int, *, constant: bool = True) -> Matmul:
     """With bias, residual and ReLU; a ``b`` that is not constant lies contiguous along n."""
-    dtype = precision.storage
-
-    def rows(columns: int) -> Tensor:
-        alignment = next(a for a in (16, 8, 4, 2) if columns * dtype.bytes % a == 0)
-        return Tensor(dtype, (0, 0, columns, 1), alignment=alignment)
-
-    epilogue = Epilogue(TAIL, (Tensor(DType.FP32, (0, 0, 0, 1)), rows(n)))
-    sizes = ((Extent(1), 1), Extent(m), n, k)
-    return Matmul(precision, *sizes, rows(k), rows(n), constant, rows(n), epilogue)
+    return problems.matmul(m, n, k, precision=precision, constant=constant, **TAIL)
 
 
 def tile(name: str, precision: Precision) -> Any:
@@ -179,7 +163,7 @@ def _case(name: str) -> tuple[Any, list[np.ndarray], tuple[int, ...]]:
     rng = np.random.default_rng(11)
     if name.startswith("conv"):
         problem: Any = replace(convolution(Precision.FP16, 2, 24, 21), epilogue=Epilogue())
-        y = image(DType.FP32, 21, 5, 4)
+        y = problems.channels_last(DType.FP32, 21, 5, 4)
         x, w, shape = (2, 24, 5, 4), (21, 24, 3, 3), (2, 21, 5, 4)
     else:
         problem = replace(matmul(Precision.FP16, 33, 19, 216), epilogue=Epilogue())
@@ -231,7 +215,7 @@ def test_more_parts_than_steps_are_refused_here_and_there(name: str) -> None:
     schedule = replace(schedule, split=steps(problem, schedule) + 1)
     reason = template.why_illegal(problem, schedule, H200)
     assert reason is not None
-    assert "fewer steps" in reason
+    assert "every part of the reduction has a step" in reason
     (source,) = template.instantiate(problem, schedule)
     with pytest.raises(NvrtcError, match="every part of the reduction has a step"):
         load_nvrtc().compile(source, "sm_90a")

@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import convolution
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dims import evaluate
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import DType
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.performance.pul import pul
 from wpk.problems import (
-    Convolution,
     Elementwise,
     Epilogue,
     Gather,
@@ -49,10 +50,7 @@ AFFINE = Epilogue(
 )
 ROWS = Tensor(HALF, (128 * 768, 768, 1))
 PROBLEMS: dict[str, Any] = {
-    "depthwise": Convolution(
-        *(Precision.FP16, BATCH, 96, 28, 28, 96, 14, 14, (3, 3), (2, 2), (1, 1), (1, 1), 96, False),
-        *(image(HALF, 96, 28, 28), image(HALF, 96, 14, 14), BIAS),
-    ),
+    "depthwise": convolution(96, size=28, stride=2, groups=96, n=BATCH, bias=DType.FP32, relu=True),
     "pooling": Pooling(
         *(PoolKind.AVERAGE, BATCH, 64, 28, 28, 14, 14, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
         *(False, image(HALF, 64, 28, 28), image(HALF, 64, 14, 14), BIAS),
@@ -114,6 +112,18 @@ def test_the_first_and_a_far_schedule_compile_without_spills(name: str) -> None:
         resources = load_nvrtc().compile(source, arch).resources
         assert not resources.spills, f"{name} {schedule}"
         assert resources.stack_bytes == 0, f"{name} {schedule}"
+
+
+@pytest.mark.parametrize("name", ["elementwise_tiled", "reduction"])
+def test_the_models_know_the_shared_memory_that_kernels_declare(name: str) -> None:
+    chosen, problem = template(name), PROBLEMS[name]
+    columns = chosen.space(problem, H200)[1]
+    for row in (0, len(columns["vector"]) * 7 // 11):
+        schedule = chosen.schedule(columns, row)
+        (source,) = chosen.instantiate(problem, schedule)
+        resources = load_nvrtc().compile(source, "sm_90a").resources
+        (counted,) = chosen.work(problem, schedule.columns(), H200).shared_bytes
+        assert resources.static_shared_bytes == counted
 
 
 @pytest.mark.slow

@@ -27,12 +27,10 @@ from support.networks.one_operator import (
     TURNED,
 )
 
-from wpk.emulator.child import EmulatorProcess
-from wpk.emulator.mode import SANITIZED
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.emulator import SANITIZED, EmulatorProcess
+from wpk.engine import Engine, random_inputs
 from wpk.pipeline import optimize
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan_file import read_plan
 from wpk.schedules.registry import TEMPLATE_OF
 
 pytestmark = pytest.mark.sanitized
@@ -93,7 +91,7 @@ def test_nothing_is_reported(case: Case, tmp_path: Path, one_finalist: None) -> 
         model, path, target="h200", precision=case.precision, skip_templates=others, check="off"
     )
     bundle = read_plan(path)
-    assert case.template in {step.choice.template for step in bundle.plan.steps}
+    assert case.template in {step.candidate.maker.name for step in bundle.plan.steps}
     inputs = random_inputs(bundle.plan, 0, {})
     (right,) = onnxruntime.InferenceSession(str(model)).run(None, inputs)
     with EmulatorProcess(SANITIZED) as device, Engine(bundle, device) as engine:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last
 from support.problems.warpgroup_layers import (
     BIAS,
     TAIL,
@@ -13,7 +14,6 @@ from support.problems.warpgroup_layers import (
     across,
     at,
     convolution,
-    image,
     matmul,
 )
 
@@ -83,7 +83,7 @@ def test_integers_are_exact_under_every_check(
     check_convolution: Callable[..., None],
 ) -> None:
     problem = convolution(precision=precision, **CASES[case])
-    y = image(DType.FP32, problem.k, problem.p, problem.q)
+    y = channels_last(DType.FP32, problem.k, problem.p, problem.q)
     problem = replace(problem, y=y, epilogue=Epilogue())
     schedule = replace(SHORT, split=2) if case == "7x7" else SHORT
     schedule = at(schedule, precision)
@@ -157,7 +157,7 @@ def test_the_padding_of_the_output_is_zero(
     checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     problem = convolution(k=58, size=(5, 9))
-    y = image(DType.FP16, 58, 5, 9, padding=6)
+    y = channels_last(DType.FP16, 58, 5, 9, padding=6)
     problem = replace(problem, y=y, epilogue=Epilogue(TAIL, (BIAS, y)))
     check_convolution(checking_execution, CONV, problem, replace(TILE, split=2))
 
@@ -235,7 +235,9 @@ def test_heads_of_attention_are_strides(
 
 
 def test_the_order_of_the_sum_does_not_depend_on_who_is_last(fast_execution: Any) -> None:
-    problem = replace(convolution(c=128), epilogue=Epilogue(), y=image(DType.FP32, 64, 7, 7))
+    problem = replace(
+        convolution(c=128), epilogue=Epilogue(), y=channels_last(DType.FP32, 64, 7, 7)
+    )
     schedule = replace(SHORT, split=8)
     rng = np.random.default_rng(11)
     x = rng.standard_normal((1, 128, 7, 7)).astype(np.float16)

@@ -8,7 +8,7 @@ from support.launches.warpgroup_steps import Step, operands_of
 from support.numbers.fp32_operands import OPERANDS, OWN, SIZE, Array, errors, fused_chain, normal
 
 from wpk.dtypes import DType, Precision
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.extent import Extent
 from wpk.problems import Epilogue, Matmul, Tensor
 from wpk.schedules.wgmma.tiles import WgmmaSchedule

@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last
 from support.problems.network_layers import dense, resnet
 from support.problems.warpgroup_layers import (
     across,
     at,
     convolution,
-    image,
     in_precisions,
     limited,
     matmul,
 )
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
@@ -89,7 +89,7 @@ def test_every_kind_of_schedule_is_exact_on_integers(
 ) -> None:
     """264 columns end inside of a tile and of what is staged together."""
     problem = convolution(c=128, k=264, size=(9, 10), n=3)
-    y = image(DType.FP32, 264, 9, 10)
+    y = channels_last(DType.FP32, 264, 9, 10)
     problem = replace(problem, y=y, epilogue=Epilogue())
     assert CONV.why_illegal(problem, schedule, H200) is None
     check_convolution(checking_execution, CONV, problem, schedule, integers=True)
@@ -100,7 +100,7 @@ def test_the_padding_of_the_output_is_zero(
     precision: Precision, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     problem = convolution(precision=precision, **single(size=(9, 9), n=2, k=67))
-    y = image(precision.storage, 67, 9, 9, padding=5)
+    y = channels_last(precision.storage, 67, 9, 9, padding=5)
     problem = replace(problem, y=y, epilogue=Epilogue())
     schedule = at(TILE, precision)
     assert CONV.why_illegal(problem, schedule, H200) is None
@@ -175,11 +175,11 @@ def test_each_tile_is_computed_once(
 
 
 REFUSALS = [
-    ({"persistent": -1}, "not -1"),
+    ({"persistent": -1}, "a number of blocks, or 0 (persistent=-1)"),
     ({"split": 2, "stages": 2}, "whole reductions"),
     ({"share": ROWS, "block_n": 64}, "whole reductions"),
-    ({"persistent": 6}, "no more tiles"),
-    ({"stages": 8}, "a block has steps"),
+    ({"persistent": 6}, "fewer persistent blocks than tiles"),
+    ({"stages": 8}, "no more stages than a block has steps"),
 ]
 
 
@@ -207,7 +207,7 @@ def test_blocks_that_stay_are_held_at_once_and_no_more_than_tiles() -> None:
     assert CONV.why_illegal(problem, schedule, H200) is None
     reason = CONV.why_illegal(problem, replace(schedule, stages=4), H200)
     assert reason is not None
-    assert "do not hold" in reason
+    assert "hold all persistent blocks" in reason
     (launch,) = CONV.launches(problem, schedule)
     blocks = [tuple(evaluate(size, {"n": n}) for size in launch.grid) for n in (1, 3, 64, 65)]
     assert blocks == [(8, 1, 1), (20, 1, 1), (264, 1, 1), (264, 1, 1)]

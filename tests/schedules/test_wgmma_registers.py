@@ -8,7 +8,7 @@ from support.machine_code.products_in_flight import products_from_registers, tou
 from support.problems.network_layers import dense, resnet
 from support.problems.warpgroup_layers import at, limited
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dtypes import Precision
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATE_OF

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.problems import channels_last
 from support.machine_code.disassembly import listing
 from support.problems.network_layers import dense, resnet
 from support.problems.warpgroup_layers import (
     across,
     at,
     convolution,
-    image,
     in_precisions,
     limited,
     matmul,
 )
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
@@ -103,7 +103,7 @@ def test_every_kind_of_schedule_is_exact_on_integers(
     schedule: WgmmaSchedule, checking_execution: Any, check_convolution: Callable[..., None]
 ) -> None:
     problem = convolution(c=128, k=264, size=(9, 10), n=3)
-    y = image(DType.FP32, 264, 9, 10)
+    y = channels_last(DType.FP32, 264, 9, 10)
     problem = replace(problem, y=y, epilogue=Epilogue())
     assert CONV.why_illegal(problem, schedule, H200) is None
     check_convolution(checking_execution, CONV, problem, schedule, integers=True)
@@ -185,11 +185,11 @@ def test_matrices_of_a_batch_share_rows_but_not_columns(
 
 
 REFUSALS = [
-    ({"share": 3}, "not 3"),
+    ({"share": 3}, "2 (columns) (share=3)"),
     ({"share": ROWS, "split": 2, "stages": 2}, "whole reductions"),
-    ({"share": COLUMNS, "block_n": 32}, "32 columns"),
-    ({"share": ROWS, "block_n": 128}, "one tile"),
-    ({"share": COLUMNS, "block_m": 128}, "one tile"),
+    ({"share": COLUMNS, "block_n": 32}, "at least 64 columns"),
+    ({"share": ROWS, "block_n": 128}, "an axis of two"),
+    ({"share": COLUMNS, "block_m": 128}, "an axis of two"),
 ]
 
 

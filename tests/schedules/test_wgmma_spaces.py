@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from support.problems.network_layers import dense, resnet
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
-from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.build import count_tensor_core_instructions, load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.dims import evaluate
 from wpk.dtypes import Precision
 from wpk.execution import TensorMap

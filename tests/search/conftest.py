@@ -5,16 +5,21 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from subjects.problems import matmul
 
-from wpk.build.resources import KernelResources
-from wpk.dtypes import DType, Precision
-from wpk.extent import Extent
+from wpk.build import Compilation, CompiledKernel, KernelResources
+from wpk.dtypes import Precision
+from wpk.errors import CompileError
 from wpk.kernel_source import KernelSource
 from wpk.launch import InputArgument, Launch, OutputArgument
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems import Epilogue, Matmul, Tensor
-from wpk.schedules.template import Constraint, Schedule, ScheduleTemplate
+from wpk.problems import Matmul
+from wpk.schedules.limit import Limit
+from wpk.schedules.template import Schedule, ScheduleTemplate
 from wpk.targets.target import Target
+from wpk.trial import Status
+
+_THREADS = "(block_m * block_n // 64)"
 
 
 @dataclass(frozen=True)
@@ -50,18 +55,14 @@ class TiledProduct(ScheduleTemplate[Matmul, TiledSchedule]):
         sizes = self.sizes
         return {"block_m": sizes, "block_n": sizes, "block_k": (8, 16, 32), "padded": (0, 1)}
 
-    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
+    def limits(self, problem: Matmul) -> Sequence[Limit]:
+        return (Limit(f"{_THREADS} > 0 and {_THREADS} % 32 == 0", "a block has whole warps"),)
+
+    def target_limits(self, problem: Matmul, target: Target) -> Sequence[Limit]:
+        threads, shared = target.max_threads_block, target.max_shared_block
         return (
-            Constraint(
-                lambda c: _threads(c) % 32 == 0, lambda s: f"{s.threads} threads are no whole warps"
-            ),
-            Constraint(
-                lambda c: (_threads(c) > 0) & (_threads(c) <= target.max_threads_block),
-                lambda s: f"{s.threads} threads, target has {target.max_threads_block}",
-            ),
-            Constraint(
-                lambda c: _shared(c) <= target.max_shared_block, lambda s: "too much shared memory"
-            ),
+            Limit(f"threads <= {threads}", f"a block of the target has at most {threads} threads"),
+            Limit(f"shared_bytes <= {shared}", f"a block of the target has {shared} bytes"),
         )
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
@@ -124,18 +125,7 @@ def make_product() -> Callable[[int, int, int], Matmul]:
     """fp32 products of plain matrices: m, n, k."""
 
     def make(m: int, n: int, k: int) -> Matmul:
-        return Matmul(
-            precision=Precision.FP32,
-            batch=(Extent(1), 1),
-            m=Extent(m),
-            n=n,
-            k=k,
-            a=Tensor(DType.FP32, (0, 0, k, 1)),
-            b=Tensor(DType.FP32, (0, 0, n, 1)),
-            b_constant=True,
-            y=Tensor(DType.FP32, (0, 0, n, 1)),
-            epilogue=Epilogue(),
-        )
+        return matmul(m, n, k, precision=Precision.FP32)
 
     return make
 
@@ -149,9 +139,17 @@ class DummyCompiler:
     def __post_init__(self) -> None:
         self.rounds: list[list[str]] = []
 
-    def __call__(self, sources: Sequence[KernelSource]) -> dict[str, KernelResources | str]:
+    def compile(self, sources: Sequence[KernelSource]) -> list[Compilation]:
         self.rounds.append([source.text for source in sources])
-        return {source.digest: self.rule(source.text) for source in sources}
+        return [self._compilation(source) for source in sources]
+
+    def _compilation(self, source: KernelSource) -> Compilation:
+        answer = self.rule(source.text)
+        if isinstance(answer, str):
+            error = CompileError(answer, fix="")
+            return Compilation(source, Status.COMPILE_FAILED, None, error, 0.0, cached=False)
+        kernel = CompiledKernel(source.digest, source.entry, "sm_90a", "none", b"", answer, "")
+        return Compilation(source, Status.OK, kernel, None, 0.0, cached=False)
 
 
 @pytest.fixture

@@ -21,10 +21,9 @@ from typing import Self
 from wpk.build.cache import KernelCache
 from wpk.build.compiled import CompiledKernel
 from wpk.build.nvrtc import load_nvrtc, options
-from wpk.build.task import Answer, Task
-from wpk.build.worker_process import WorkerProcess
 from wpk.errors import CompileError, WpkError
 from wpk.kernel_source import KernelSource
+from wpk.process import ChildLostError, ChildProcess, ChildTimeoutError
 from wpk.trial import Status
 
 _log = logging.getLogger(__name__)
@@ -57,7 +56,8 @@ class Compilation:
 class CompilePool:
     """Compiles for one architecture; starts processes as they are needed and keeps them.
 
-    Any thread may submit; one opens and closes it. Use it as a context manager: leaving it, also by Ctrl-C, ends every process.
+    Any thread may submit; one opens and closes it. Use it as a context manager: leaving it, also by Ctrl-C, ends every
+    process.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class CompilePool:
         self._count = len(os.sched_getaffinity(0)) if workers is None else max(1, workers)
         self._lock = threading.Lock()  # of what follows
         self._threads: ThreadPoolExecutor | None = None
-        self._idle: list[WorkerProcess] = []
-        self._busy: set[WorkerProcess] = set()
+        self._idle: list[ChildProcess] = []
+        self._busy: set[ChildProcess] = set()
         self._closing = False
         self._told = False
 
@@ -152,15 +152,30 @@ class CompilePool:
         kernel = self._cache.load(key)
         if kernel is not None:
             return Compilation(source, Status.OK, kernel, None, 0.0, cached=True)
-        with self._worker() as worker:
-            start = time.monotonic()
-            answer = worker.answer(Task(source, self._arch, self._nvrtc.path, self._limit_seconds))
-            if answer is None:
-                return self._lost(worker, source, time.monotonic() - start)
-        if answer.kernel is None:
-            return _failure(source, answer)
-        self._keep(key, source, answer.kernel)
-        return Compilation(source, Status.OK, answer.kernel, None, answer.seconds, cached=False)
+        start = time.monotonic()
+        status, error = Status.COMPILE_FAILED, None
+        try:
+            with self._worker() as worker:
+                kernel = worker.ask(
+                    "compile",
+                    source,
+                    self._arch,
+                    self._nvrtc.path,
+                    answer=CompiledKernel,
+                    limit_seconds=self._limit_seconds,
+                )
+        except CompileError as refusal:
+            error = refusal
+        except ChildTimeoutError:
+            status = Status.TIMED_OUT
+            error = self._loss(source, f"took longer than {self._limit_seconds:g} s")
+        except ChildLostError as lost:
+            error = self._loss(source, f"crashed ({_how(lost.status)})")
+        seconds = time.monotonic() - start
+        if kernel is None:
+            return Compilation(source, status, None, error, seconds, cached=False)
+        self._keep(key, source, kernel)
+        return Compilation(source, Status.OK, kernel, None, seconds, cached=False)
 
     def _keep(self, key: str, source: KernelSource, kernel: CompiledKernel) -> None:
         """A cache that cannot be written costs the cache, and not what is compiled."""
@@ -175,42 +190,44 @@ class CompilePool:
                 )
 
     @contextmanager
-    def _worker(self) -> Iterator[WorkerProcess]:
+    def _worker(self) -> Iterator[ChildProcess]:
         """A process that nobody else uses meanwhile; none is begun once the pool is closing."""
         with self._lock:
             if self._closing:
                 raise CancelledError
-            worker = self._idle.pop() if self._idle else WorkerProcess()
-            if not worker.is_alive():
+            worker = self._idle.pop() if self._idle else _start_worker()
+            if not worker.is_alive:
                 worker.end()
-                worker = WorkerProcess()
+                worker = _start_worker()
             self._busy.add(worker)
         try:
             yield worker
         finally:
             with self._lock:
                 self._busy.remove(worker)
-                if worker.is_alive():
+                if worker.is_alive:
                     self._idle.append(worker)
 
-    def _lost(self, worker: WorkerProcess, source: KernelSource, seconds: float) -> Compilation:
-        """Report the compile of a worker that hangs or died; the worker is ended."""
+    def _loss(self, source: KernelSource, what: str) -> CompileError:
+        """Why a worker that hangs or died compiled nothing.
+
+        Raises:
+            CancelledError: The pool ended it.
+        """
         if self._closing:
             raise CancelledError
-        timed_out = worker.is_alive()
-        status = Status.TIMED_OUT if timed_out else Status.COMPILE_FAILED
-        how = worker.end()
-        happened = (
-            f"took longer than {self._limit_seconds:g} s" if timed_out else f"crashed ({how})"
-        )
-        error = CompileError(
-            f"the compile of {source.entry} for {self._arch} {happened}",
+        return CompileError(
+            f"the compile of {source.entry} for {self._arch} {what}",
             fix="another schedule avoids it; the unit is " + repr(source.text[:120]),
         )
-        return Compilation(source, status, None, error, seconds, cached=False)
 
 
-def _failure(source: KernelSource, answer: Answer) -> Compilation:
-    return Compilation(
-        source, Status.COMPILE_FAILED, None, answer.error, answer.seconds, cached=False
-    )
+def _start_worker() -> ChildProcess:
+    return ChildProcess("wpk.build.worker", errors=(CompileError,))
+
+
+def _how(status: int | None) -> str:
+    """How a process ended, in words."""
+    if status is None:
+        return "before it was asked"
+    return f"signal {-status}" if status < 0 else f"exit code {status}"

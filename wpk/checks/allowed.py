@@ -1,4 +1,4 @@
-"""What a buffer may hold after a step, word by word: the quick test of a candidate's every byte."""
+"""What a buffer may hold after a step, word by word: a quick test of every byte that a candidate leaves."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def allow(
 
 
 def _words(output: Region, place: Place, elements: Array) -> Bytes:
-    """The buffer with these elements, and zeros for padding."""
+    """Return the buffer with these elements, and zeros for padding."""
     image = output.image.copy()
     there = place(image)
     there[...] = elements.reshape(there.shape)
@@ -98,7 +98,7 @@ def _words(output: Region, place: Place, elements: Array) -> Bytes:
 
 
 def _is_domain(output: Region, place: Place) -> bool:
-    """Whether the elements are what the step computes, all of it and nothing else."""
+    """Tell whether the elements are all of what the step computes, and nothing else."""
     marked, domain = np.zeros_like(output.image), np.zeros_like(output.image)
     for elements in (place(marked), replace(output, image=domain).elements()):
         elements.view(f"u{elements.itemsize}")[...] = 1

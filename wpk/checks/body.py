@@ -21,8 +21,8 @@ class Stored:
     """An output.
 
     Attributes:
-        value: Before it is rounded to memory.
-        memory: As it lies there.
+        value: The output before it is rounded to memory.
+        memory: The output as it lies in memory.
         tolerance: What a kernel's result may differ by; what is not floating point only where a tie
             is undecided.
     """
@@ -41,8 +41,8 @@ class Body:
         """Prepare.
 
         Args:
-            node: Of the graph.
-            function: That it calls, if it does.
+            node: A node of the graph.
+            function: The function that it calls, if any.
             opsets: Versions of the domains in the graph.
         """
         if function is None:
@@ -66,7 +66,7 @@ class Body:
             arrays: One for each input; None where an optional one is missing.
             weights: Places of the inputs that are constants.
             multiply_roundoff: u_mul.
-            dtypes: Of the outputs in memory.
+            dtypes: The types of the outputs in memory.
         """
         given = dict(zip(self._inputs, arrays, strict=False))
         fixed = {self._inputs[i]: array for i in weights if (array := arrays[i]) is not None}
@@ -114,7 +114,7 @@ _KEEPS = frozenset(
 def _multiply_roundoffs(
     nodes: Sequence[onnx.NodeProto], given: Mapping[str, Array | None], multiply_roundoff: float
 ) -> list[float]:
-    """u_mul of each node: operands of 16 bits are exact as they lie in memory, not what is computed of them.
+    """Return u_mul of each node: 16-bit operands are exact as they lie in memory, but not what is computed of them.
 
     What a body computes in fp32 and multiplies on tensor cores for 16 bits is rounded on the way, as the
     probabilities of an attention are; that of a Cast is the Cast's own error.

@@ -39,7 +39,7 @@ KERNELS = Arithmetic(U, 2.0**-149, narrows=True)
 """fp32, as every kernel computes."""
 
 FLOAT64 = Arithmetic(2.0**-53, 2.0**-1074, narrows=False)
-"""As the reference computes: nothing is narrower than float64."""
+"""The arithmetic of the reference: nothing is narrower than float64."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Call:
         inputs: Its inputs; None where an optional one is missing.
         outputs: Its float64 outputs.
         multiply_roundoff: u_mul.
-        arithmetic: That it is computed in.
-        place: Of the output among the outputs.
+        arithmetic: The arithmetic in which it is computed.
+        place: The place of the output among the outputs.
     """
 
     evaluate: NodeEvaluator
@@ -101,12 +101,12 @@ class Call:
         return given.value
 
     def errs(self, index: int) -> bool:
-        """Whether an input is there that is not exact."""
+        """Whether an input is given and is not exact."""
         given = self.inputs[index] if index < len(self.inputs) else None
         return given is not None and given.error is not None
 
     def error(self, index: int) -> Floats:
-        """An input's error, zeros where it is exact."""
+        """Return an input's error; zeros where it is exact."""
         given = self.inputs[index] if index < len(self.inputs) else None
         if given is None:
             return np.zeros(())
@@ -117,7 +117,7 @@ class Call:
         return attribute_of(self.node, name, default)
 
     def again(self, changed: Mapping[int, Array]) -> Floats:
-        """The output for other inputs."""
+        """Return the output for other inputs."""
         arrays = [None if given is None else given.value for given in self.inputs]
         for index, array in changed.items():
             arrays[index] = array
@@ -139,7 +139,7 @@ class Call:
         return end
 
     def moved(self, indices: Iterable[int]) -> Floats:
-        """What errors of some inputs can change, each tried in both directions."""
+        """Return how far errors of some inputs can move the output; each is tried in both directions."""
         y = np.asarray(self.y, np.float64)
         total = np.zeros(y.shape)
         for index in indices:

@@ -147,7 +147,7 @@ def log_softmax(call: Call) -> Floats:
 
 
 def _from_largest(call: Call, axes: tuple[int, ...], side: int) -> Floats:
-    """One end of each input (-1: the lower, 0: itself, 1: the upper) less the largest of its row."""
+    """Return one end of each input (-1: the lower, 0: itself, 1: the upper) less the largest of its row."""
     x = np.asarray(call.x, np.float64)
     end = x + side * call.error(0) if side else x
     distance: Floats = end - x.max(axis=axes, keepdims=True)
@@ -196,7 +196,7 @@ def normalised(call: Call) -> Floats:
 
 
 def _parameter(call: Call, index: int) -> Floats:
-    """Scale, or shift where there is one, to be broadcast."""
+    """Return the scale, or the shift where there is one, ready to be broadcast."""
     if index >= len(call.inputs) or call.inputs[index] is None:
         return np.zeros(())
     return to_channels(call.node, np.asarray(call.value(index), np.float64), call.x.ndim)

@@ -31,12 +31,12 @@ _ALONG_AN_AXIS = "LayerNormalization LogSoftmax Softmax"
 def samples(
     nodes: Sequence[onnx.NodeProto], batched: Mapping[str, Array], fixed: Mapping[str, Array]
 ) -> int:
-    """The batch that a chain of nodes can be cut along; 1 where it cannot, or that cannot be told.
+    """Return the batch along which a chain of nodes can be cut; 1 where it cannot be cut, or where nobody can tell.
 
     A part is computed by the nodes that `for_parts` makes of them.
 
     Args:
-        nodes: In order; each reads the inputs and what those before it gave.
+        nodes: The nodes in order; each reads the inputs and what those before it gave.
         batched: The inputs that may have a batch.
         fixed: The others: weights.
     """
@@ -51,7 +51,7 @@ def samples(
 
 
 def for_parts(nodes: Sequence[onnx.NodeProto], fixed: Mapping[str, Array]) -> list[onnx.NodeProto]:
-    """The nodes for parts of any size: a reshape, whose target names the batch, keeps what it is given."""
+    """Return the nodes for parts of any size: a reshape whose target names the batch keeps its input's."""
     known, found = dict(fixed), list[onnx.NodeProto]()
     for node in nodes:
         if node.op_type == "Constant":
@@ -73,9 +73,9 @@ class _Chain:
 
     Attributes:
         count: Samples.
-        ranks: Of the tensors that have one sample after the other along axis 0.
-        whole: The others. Of what is computed from weights alone only the shape is right.
-        unread: Of the others those that nodes computed and none has read.
+        ranks: The ranks of the tensors that have one sample after the other along axis 0.
+        whole: All other tensors. Of those that are computed from weights alone only the shape is right.
+        unread: Those of ``whole`` that nodes computed and none has read.
     """
 
     count: int
@@ -85,11 +85,11 @@ class _Chain:
 
     @property
     def ends_cut(self) -> bool:
-        """Whether nothing that comes out is without samples."""
+        """Tell whether everything that comes out has samples."""
         return not self.unread
 
     def takes(self, node: onnx.NodeProto) -> bool:
-        """Whether a node computes each sample alone: of those that this module knows."""
+        """Tell whether a node computes each sample alone, as far as this module knows the operator."""
         self.unread -= set(node.input)
         if node.op_type == "Constant":
             self._add_whole(node, _constant(node))
@@ -141,7 +141,7 @@ class _Chain:
         return int(attribute_of(node, "axis", default)) % self.ranks[node.input[0]]
 
     def _broadcast(self, node: onnx.NodeProto) -> int | None:
-        """Samples meet samples, and what all of them have in common."""
+        """Return the rank of what broadcasting gives; None unless samples meet samples or what all samples share."""
         rank, *others = {self.ranks[name] for name in node.input if name in self.ranks}
         common = [self.whole[name].shape for name in node.input if name in self.whole]
         fits = all(len(shape) < rank or (len(shape) == rank and shape[0] == 1) for shape in common)
@@ -164,7 +164,7 @@ def _constant(node: onnx.NodeProto) -> Array:
 
 
 def in_parts(count: int, evaluate: Callable[[slice], Sequence[Array]]) -> tuple[Array, ...]:
-    """What ``evaluate`` gives for all samples, from what it gives for parts of them.
+    """Return what ``evaluate`` gives for all samples, put together from what it gives for parts of them.
 
     Args:
         count: Samples.
@@ -186,7 +186,7 @@ def in_parts(count: int, evaluate: Callable[[slice], Sequence[Array]]) -> tuple[
 
 @cache
 def _blas() -> ThreadpoolController:
-    """Of NumPy: each part has a core, where its matrix products would ask for all of them."""
+    """Let NumPy's matrix products take one core: each part has one, and a product would ask for all of them."""
     return ThreadpoolController()
 
 

@@ -16,7 +16,7 @@ from wpk.checks.bounded import Floats, attribute_of
 from wpk.checks.float64_nodes import Array
 
 EPSILON = 1e-5
-"""Of a normalisation that does not say its own."""
+"""The epsilon of a normalisation that gives none."""
 
 _CENTRED = ("InstanceNormalization", "LayerNormalization")
 
@@ -27,7 +27,7 @@ def size_before_the_difference(
     """|scale * x / s| of each element; None for an operator that subtracts no mean.
 
     Args:
-        node: Of ONNX's own domain.
+        node: A node of ONNX's own domain.
         given: Its inputs in float64.
     """
     if node.op_type not in _CENTRED:

@@ -17,7 +17,7 @@ from wpk.checks.bounded import Floats
 from wpk.checks.disturbed import DisturbedModel, Noise
 from wpk.checks.float64_nodes import Array
 from wpk.checks.limits import BLIND, ROUNDING_FACTOR, Limit
-from wpk.plans.plan import Outcome
+from wpk.plan.plan import Outcome
 
 RUNS = 5
 FACTOR = 6.0
@@ -45,7 +45,7 @@ class CloserLook:
         """The outcome for a floating point output.
 
         Args:
-            name: Of the output.
+            name: The output's name.
             actual: What the engine gave.
             right: What it should give.
             limit: What any element may differ by, relative to the RMS.
@@ -104,7 +104,7 @@ class CloserLook:
 
 
 def distance(a: Array, b: Array) -> Floats:
-    """|a - b|; 0 where both are the same infinity or no number, infinite where only one is."""
+    """Return |a - b|: 0 where both are the same infinity or NaN, infinite where only one of them is."""
     x, y = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(all="ignore"):
         apart = np.abs(x - y)
@@ -113,14 +113,14 @@ def distance(a: Array, b: Array) -> Floats:
 
 
 def _at_least_typical(reach: Floats) -> Floats:
-    """What each element was moved by, or the rest in the mean, but for ties: few runs may miss one."""
+    """Return how far each element was moved, at least the RMS of all but the most moved: few runs may miss one."""
     flat = np.sort(reach, axis=None)
     usual = flat[: flat.size - int(MOST_UNDECIDED * flat.size)]
     return np.maximum(reach, _rms(usual))
 
 
 def _rms(values: Floats) -> float:
-    """Of the finite ones; 0 where there is none."""
+    """Return the RMS of the finite elements; 0 where there is none."""
     finite = values[np.isfinite(values)]
     return float(np.sqrt(np.sum(finite**2) / max(1, finite.size)))
 

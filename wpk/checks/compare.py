@@ -42,8 +42,8 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
     the tolerance is 0.
 
     Args:
-        actual: As it lay in memory.
-        expected: In float64, or exact.
+        actual: The elements as they lay in memory.
+        expected: The expected elements, in float64 or exact.
         tolerance: Allowed absolute difference, 1 for a boolean that may be either; None asks for
             equality.
     """
@@ -72,7 +72,7 @@ def compare(actual: Array, expected: Array, tolerance: Floats | None) -> Compari
 
 
 def units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:
-    """The error of each element in units of its tolerance, as `compare` counts it."""
+    """Return the error of each element in units of its tolerance, as `compare` counts it."""
     tolerance = np.broadcast_to(tolerance, actual.shape)
     with np.errstate(all="ignore"):
         y = actual.astype(np.float64)
@@ -85,7 +85,7 @@ def units(actual: Array, expected: Floats, tolerance: Floats) -> Floats:
 
 
 def _whole_units(actual: Array, expected: Array, tolerance: Floats) -> Floats:
-    """`units` of integers and booleans, which float64 need not hold."""
+    """Return the same for integers and booleans, which float64 may not be able to hold."""
     with np.errstate(all="ignore"):
         errors = np.abs(actual.astype(np.float64) - expected.astype(np.float64)) / tolerance
     return np.where(actual == expected, 0.0, np.where(tolerance > 0.0, errors, np.inf))

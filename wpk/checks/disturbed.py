@@ -35,8 +35,8 @@ class Noise:
     """How much is drawn.
 
     Attributes:
-        strength: Times what arithmetic rounds by.
-        seed: Of what is drawn.
+        strength: The size of disturbances, in roundings of the arithmetic.
+        seed: The seed of what is drawn.
     """
 
     strength: float
@@ -51,8 +51,8 @@ class DisturbedModel:
 
         Args:
             graph: The model before any pass.
-            precision: That an engine computes in.
-            inputs: By name, of the model's types.
+            precision: The precision in which an engine computes.
+            inputs: The inputs by name, in the model's types.
         """
         self._graph, self._precision = graph, precision
         self._given = {**graph.constants, **inputs}
@@ -102,7 +102,7 @@ class DisturbedModel:
         return values
 
     def _type_of(self, name: str) -> DType:
-        """Of what is in a tensor; fp32 is the finest that anything is held to."""
+        """Return the type of what is in a tensor; nothing is held to more than fp32."""
         return self._types.get(name, DType.FP32)
 
 
@@ -118,17 +118,17 @@ class _Draw:
         self._smallest = _SMALLEST[DType.FP16] if precision is Precision.FP16 else 0.0
 
     def stored(self, value: Array, dtype: DType) -> Array:
-        """An input or a constant as an engine keeps it: fp32 is not rounded again."""
+        """Return an input or a constant as an engine keeps it; fp32 is not rounded again."""
         if max(self._stored, dtype.unit_roundoff) <= _FP32:
             return value
         return self._moved(value, self._stored, self._smallest, self._type)
 
     def factor(self, value: Array) -> Array:
-        """A factor of products, or a term of a sum."""
+        """Disturb a factor of products, or a term of a sum."""
         return self._moved(value, self._in_a_row(self._factor), 0.0, self._type)
 
     def result(self, value: Array, op: str, dtype: DType) -> Array:
-        """What a node gave."""
+        """Disturb what a node gave."""
         size = max(self._in_a_row(self._stored), dtype.unit_roundoff)
         floor = size if op in AROUND_ONE else 0.0
         if op in EXACT and size <= _IN_A_ROW * _FP32:
@@ -138,7 +138,7 @@ class _Draw:
         return self._moved(value, size, max(floor, smallest), kept)
 
     def difference(self, value: Array, size: Floats) -> Array:
-        """What was computed as the difference of numbers of a size, in fp32 at least."""
+        """Disturb a result that is the difference of numbers of a given size, rounded to fp32 at least."""
         drawn = self._rng.uniform(-self._strength, self._strength, value.shape)
         with np.errstate(all="ignore"):
             moved = np.add(value, drawn * (_IN_A_ROW * _FP32 * size))

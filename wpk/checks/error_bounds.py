@@ -72,11 +72,11 @@ def _is_given(call: Call, index: int) -> bool:
 
 
 def _exact(call: Call) -> None:
-    """No error of the data reaches it."""
+    """The output is exact: no error of the data reaches it."""
 
 
 def _dropout(call: Call) -> Floats | None:
-    """The data, which passes at inference, and a mask that is all true."""
+    """Dropout passes the data on at inference; its mask is all true."""
     return _data(0)(call) if call.place == 0 else None
 
 
@@ -124,14 +124,14 @@ def _argument(call: Call) -> Floats:
 
 
 def _finite(values: Array) -> Floats:
-    """Magnitudes, 0 where there is none."""
+    """Return magnitudes; 0 where a value is not finite."""
     size: Floats = np.asarray(np.abs(values), np.float64)
     size[~np.isfinite(size)] = 0.0
     return size
 
 
 def _limited(call: Call) -> Floats | None:
-    """Among numbers one is chosen, and its error with it."""
+    """One of several numbers is chosen, and its error comes with it."""
     error = _selection(call)
     if error is None or not call.arithmetic.other_forms:
         return error

@@ -8,7 +8,7 @@ import onnx
 
 from wpk.checks.float64_nodes import Array, NodeEvaluator
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
-from wpk.plans.plan import Check, Outcome
+from wpk.plan.plan import Check, Outcome
 
 
 class Evaluation:
@@ -25,7 +25,7 @@ class Evaluation:
         self._evaluators: dict[str, NodeEvaluator] = {}
 
     def of(self, node: onnx.NodeProto) -> NodeEvaluator:
-        """The evaluator of a node, which its first output identifies."""
+        """Return the evaluator of a node, which is known by its first output."""
         name = next(each for each in node.output if each)
         if name not in self._evaluators:
             self._evaluators[name] = NodeEvaluator(node, {"": self._opset})
@@ -56,7 +56,7 @@ class Opinions:
         evaluate: NodeEvaluator,
         opset: int,
     ) -> None:
-        """Compare one node, unless its kind is known."""
+        """Compare one node with ONNX Runtime, unless a node of its kind has been compared."""
         opinion = self._asked.setdefault(opset, SecondOpinion({"": opset}))
         judgement = opinion.judge(node, inputs, evaluate)
         if judgement is not None:
@@ -72,7 +72,7 @@ class Opinions:
                 self._cannot.setdefault(node.op_type, judgement.why)
 
     def check(self) -> Check:
-        """The outcome."""
+        """Return the outcome of all comparisons."""
         name = "float64 evaluator beside ONNX Runtime, node by node"
         if self._differs:
             more = f" (and {len(self._differs) - 1} more)" if len(self._differs) > 1 else ""

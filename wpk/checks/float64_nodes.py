@@ -19,7 +19,7 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorP
 
 
 def widened(array: Array) -> Array:
-    """Floating point as float64, the array itself where it is; anything else as it is."""
+    """Return floating point numbers as float64, without a copy where they are; anything else as it is."""
     if array.dtype.kind == "f" or array.dtype.name == "bfloat16":
         return np.asarray(array, np.float64)
     return array
@@ -93,7 +93,7 @@ def cast_type(node: onnx.NodeProto) -> DType | None:
 
 
 def _graph_of(node: onnx.NodeProto) -> onnx.GraphProto:
-    """Its inputs need no types: they are fed by their names."""
+    """Return a graph of one node; its inputs need no types, since they are fed by their names."""
     results = [onnx.helper.make_value_info(n, onnx.TypeProto()) for n in node.output if n]
     return onnx.helper.make_graph([node], "node", [], results)
 

@@ -14,10 +14,11 @@ from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_check import StepRunner
 from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.checks.scope import Sample
-from wpk.engine.engine import Engine
-from wpk.engine.placement import from_memory
+from wpk.engine import Engine, from_memory
 from wpk.errors import LaunchError
-from wpk.plans.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
+from wpk.plan.binding import library_images
+from wpk.plan.plan import Check, Outcome, PlanBundle, Step
+from wpk.plan.tensors import tensors_of
 from wpk.progress import Progress
 
 
@@ -33,15 +34,15 @@ def check_in_turn(
 
     Args:
         bundle: The plan; no library computes a step on the engine's device.
-        reference: Of the optimized graph: each operator is judged on the values that it is given.
-        engine: Of the plan.
+        reference: The reference of the optimized graph: each operator is judged on the values that it is given.
+        engine: The plan's engine.
         sample: The model's inputs.
         dims: Sizes of the free dimensions.
         progress: Told of every step.
     """
     name = f"operators in turn, {sample.name}"
     steps = {step.operator.call: step for step in bundle.plan.steps if step.operator.call}
-    runner = StepRunner(bundle, dims, engine.device)
+    runner = StepRunner(tensors_of(bundle), dims, engine.device)
     memory: dict[str, Array] = {}
     results = (each for each in reference.run(sample.arrays, memory) if each.node in steps)
     try:
@@ -68,16 +69,15 @@ def check_in_turn(
 
 def executes_all(bundle: PlanBundle, engine: Engine) -> bool:
     """Whether the engine's device executes wpk's kernels alone: a library may add in any order."""
-    libraries = any(isinstance(step.choice, LibraryChoice) for step in bundle.plan.steps)
-    return engine.device.executes_source or not libraries
+    return engine.device.executes_source or not any(library_images(bundle.plan))
 
 
 def _advance(runner: StepRunner, step: Step, memory: dict[str, Array], result: Reference) -> str:
-    """Execute a step and put what it gives in the place of the reference's; what is wrong, if anything."""
+    """Execute a step, put its output in place of the reference's, and return what is wrong, if anything."""
     prepared = runner.prepare(step, memory, result)
     after, _ = runner.execute(step, prepared.images)
     found = prepared.compare(after)
-    value = runner.plan.values[step.operator.outputs[0]]
+    value = runner.tensors.values[step.operator.outputs[0]]
     given = from_memory(value, after[value.buffer][value.offset :], runner.dims)
     memory[value.name] = given.reshape(memory[value.name].shape)
     return "" if found.passed else f"{found.wrong} of {found.total} elements: {found.example}"

@@ -35,9 +35,9 @@ def accepted(
     Both are NaNs, the first and the last positive one, where NaN is expected.
 
     Args:
-        expected: In float64, or exact.
+        expected: The expected numbers, in float64 or exact.
         tolerance: Allowed absolute difference; None asks for equality.
-        dtype: Of the numbers.
+        dtype: The type of the numbers.
 
     Returns:
         The ends, in the shape of ``expected``; None where nothing is accepted for some element.
@@ -69,7 +69,7 @@ def accepted(
 def _end(
     expected: Floats, tolerance: Floats, dtype: np.dtype[np.generic], side: int
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """One end of the intervals, and where it is accepted indeed."""
+    """Return one end of the intervals, and where that end is really accepted."""
     with np.errstate(all="ignore"):
         end = (expected + side * tolerance).astype(dtype)
         rounded_out = ~_near(end, expected, tolerance) & np.isfinite(end)
@@ -81,7 +81,7 @@ def _end(
 
 
 def _fill_whole(expected: Array, tolerance: Floats, low: Array, high: Array) -> bool:
-    """The ends for integers and booleans; False where the type has not what is expected."""
+    """Fill in the ends for integers and booleans; return False where the type cannot hold what is expected."""
     low[...] = high[...] = expected.astype(low.dtype)
     loose = tolerance > 0.0
     if not np.array_equal(low[~loose], expected[~loose]):
@@ -103,7 +103,7 @@ def _near(numbers: Array, expected: Floats, tolerance: Floats) -> NDArray[np.boo
 def _tried(
     expected: Floats, tolerance: Floats, dtype: np.dtype[np.generic], side: int
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """As `_end`, for infinities and numbers that are not finite, and where nothing is accepted."""
+    """Do what `_end` does for infinities and NaN, and where nothing is accepted."""
     with np.errstate(all="ignore"):
         exact = expected + side * tolerance
         end = np.where(np.isnan(exact), expected, exact).astype(dtype)
@@ -115,7 +115,7 @@ def _tried(
 
 
 def _widen(expected: Floats, low: Array, high: Array) -> None:
-    """Both zeros where one is accepted, and many NaNs where NaN is."""
+    """Accept both zeros where one is accepted, and every positive NaN where NaN is expected."""
     bits, largest = np.dtype(f"i{low.itemsize}"), np.iinfo(f"i{low.itemsize}")
     low.view(bits)[low == 0] = largest.min
     high.view(bits)[high == 0] = 0

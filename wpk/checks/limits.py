@@ -1,4 +1,4 @@
-"""What an output of a whole model may differ by, and from where on that says nothing."""
+"""By how much an output of a whole model may differ, and from which limit on that says nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Limit:
     worst: float
 
     def widened(self, error: OutputError, factor: float) -> Limit:
-        """This limit, or an error's multiple where that is more."""
+        """Return this limit, or a multiple of an error where that is more."""
         return Limit(max(self.median, factor * error.median), max(self.worst, factor * error.worst))
 
 

@@ -16,7 +16,7 @@ from wpk.checks.limits import BLIND, LIMITS, OutputError, allowed
 from wpk.checks.scope import Tolerance
 from wpk.dtypes import Precision
 from wpk.errors import LaunchError
-from wpk.plans.plan import Check, Outcome
+from wpk.plan.plan import Check, Outcome
 
 
 def output_error(actual: Array, expected: Array) -> OutputError:
@@ -52,7 +52,7 @@ def check_outputs(
     Args:
         run: The engine.
         expected: What is right.
-        inputs: By name.
+        inputs: The inputs by name.
         precision: Decides the limits; integers and booleans must be equal.
         name: What the check is called.
         rounded: By how much each output differs where only the values in memory are rounded; None
@@ -80,7 +80,7 @@ def check_outputs(
 
 
 def _overall(outcomes: Sequence[Outcome], blank: Sequence[bool]) -> Outcome:
-    """The outcome for all outputs: of those that are computed at least half must say something."""
+    """Return the outcome for all outputs: at least half of the computed ones must say something."""
     for worst in (Outcome.FAILED, Outcome.INCONCLUSIVE):
         if worst in outcomes:
             return worst
@@ -134,7 +134,7 @@ class _Judge:
         return outcome, f"{words}{said}"
 
     def _closer(self, actual: Array, right: Array) -> tuple[Outcome, str]:
-        """What a closer look says of what no limit allows."""
+        """Return what a closer look says of an output that no limit allows."""
         if self.closer is None:
             return Outcome.FAILED, ""
         limit = LIMITS[self.precision]
@@ -142,7 +142,7 @@ class _Judge:
         return outcome, f": {said}"
 
     def _integers(self, actual: Array, right: Array) -> tuple[Outcome, str]:
-        """Integers and booleans, which no rounding excuses unless it changes them."""
+        """Judge integers and booleans, which rounding excuses only where it changes them."""
         differing = int(np.count_nonzero(actual != right))
         if not differing:
             return Outcome.OK, f"all {right.size} elements equal"
@@ -154,7 +154,7 @@ class _Judge:
 
 
 def _within(actual: Array, right: Array, tolerance: Tolerance) -> tuple[Outcome, str]:
-    """An output within what a person allows, as `numpy.allclose` has it; NaN is equal to NaN."""
+    """Judge an output by what a person allows, as `numpy.allclose` does; NaN is equal to NaN."""
     y, ref = actual.astype(np.float64), right.astype(np.float64)
     close = np.isclose(y, ref, rtol=tolerance.rtol, atol=tolerance.atol, equal_nan=True)
     beyond = int(np.count_nonzero(~close))

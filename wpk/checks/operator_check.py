@@ -14,16 +14,17 @@ from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.checks.prepared import Prepared, prepare
 from wpk.errors import LaunchError
-from wpk.execution import Bytes, Device, Work
-from wpk.plans.binding import (
+from wpk.execution import Bytes, Device, LibraryImage, Work
+from wpk.plan.binding import (
     StepAddresses,
     bind_step,
     counter_bytes,
     element_bytes,
     workspace_bytes,
 )
-from wpk.plans.plan import Check, LibraryChoice, Outcome, PlanBundle, Step
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.plan import Check, Outcome, PlanBundle, Step
+from wpk.plan.tensors import Tensors, tensors_of
+from wpk.plan.weights_file import array_bytes
 
 _POISON = 0xFF  # NaN in every floating type, -1 in integers
 _ALIGNMENT = 256
@@ -61,7 +62,7 @@ def check_operators(
 
     Args:
         bundle: The plan; its kernels are loaded on the device.
-        reference: Of the optimized graph that the plan's operators come from.
+        reference: The reference of the optimized graph that the plan's operators come from.
         inputs: The model's inputs.
         dims: Values of the free dimensions.
         device: Executes the kernels.
@@ -69,7 +70,7 @@ def check_operators(
         progress: Told of every step.
     """
     steps = bundle.plan.steps
-    runner = StepRunner(bundle, dims, device)
+    runner = StepRunner(tensors_of(bundle), dims, device)
     for done, (step, result) in enumerate(_in_order(steps, reference.run(inputs, memory))):
         progress("checking operators", done, len(steps))
         yield runner.check(step, runner.prepare(step, memory, result))
@@ -105,22 +106,21 @@ class Placed:
 class StepRunner:
     """Executes single steps on memory that holds the reference's values."""
 
-    def __init__(self, bundle: PlanBundle, dims: Mapping[str, int], device: Device) -> None:
-        """Prepare; the bundle's kernels are loaded on the device."""
-        self.plan, self.weights = bundle.plan, bundle.weights
-        self.dims, self.device = dims, device
+    def __init__(self, tensors: Tensors, dims: Mapping[str, int], device: Device) -> None:
+        """Prepare; the kernels of the steps are loaded on the device."""
+        self.tensors, self.dims, self.device = tensors, dims, device
 
     def prepare(
         self, step: Step, memory: Mapping[str, Array], result: Reference | None
     ) -> Prepared:
-        """What a step is given and should give; other plans' runners can use it for the same operator."""
-        return prepare(self.plan, step, self.dims, memory, result)
+        """What a step is given and should give; the same for all candidates of an operator."""
+        return prepare(self.tensors, step, self.dims, memory, result)
 
     def check(self, step: Step, prepared: Prepared, *, quick: bool = False) -> OperatorCheck:
         """One step: against the reference, or for a copy against the bytes that it should give.
 
         Args:
-            step: Of the plan.
+            step: Whose tensors these are.
             prepared: What `prepare` gave for it.
             quick: Not to measure the error of a step that is right.
         """
@@ -133,8 +133,8 @@ class StepRunner:
             outcome = _outcome(step, True, "every element is within its tolerance", 1.0)
         else:
             outcome = _judge(step, prepared, after, counting)
-        if isinstance(step.choice, LibraryChoice) and self.device.executes_source:
-            return _by_definition(step.choice, outcome)
+        if step.image is not None and self.device.executes_source:
+            return _by_definition(step.image, outcome)
         return outcome
 
     def execute(self, step: Step, images: Mapping[str, Bytes]) -> tuple[dict[str, Bytes], int]:
@@ -178,7 +178,7 @@ class StepRunner:
             where = {name: place(image) for name, image in images.items()}
             addresses = StepAddresses(
                 tuple(self.address(n, where) or place(self.weight(n)) for n in step.inputs),
-                element_bytes(self.plan, step),
+                element_bytes(self.tensors, step),
                 tuple(self.address(n, where) for n in step.operator.outputs),
                 filled(workspace_bytes(step, self.dims), _POISON),
                 filled(counter_bytes(step, self.dims), 0),
@@ -191,11 +191,11 @@ class StepRunner:
 
     def address(self, name: str, where: Mapping[str, int]) -> int:
         """Address of a value; 0 for a weight."""
-        value = self.plan.values.get(name)
+        value = self.tensors.values.get(name)
         return 0 if value is None else where[value.buffer] + value.offset
 
     def weight(self, name: str) -> Bytes:
-        return np.frombuffer(array_bytes(self.weights[name]), np.uint8)
+        return np.frombuffer(array_bytes(self.tensors.arrays[name]), np.uint8)
 
 
 def _judge(
@@ -216,10 +216,10 @@ def _judge(
     return _outcome(step, not faults, detail, found.worst)
 
 
-def _by_definition(choice: LibraryChoice, outcome: OperatorCheck) -> OperatorCheck:
-    """Say that no library was executed: the CPU computes what it should give."""
+def _by_definition(image: LibraryImage, outcome: OperatorCheck) -> OperatorCheck:
+    """Say that no library was executed: the CPU computes a library's step by its definition."""
     detail = (
-        f"{choice.library} {choice.version} is not executed here; the step's definition in its "
+        f"{image.library} {image.version} is not executed here; the step's definition in its "
         f"place: {outcome.check.detail}"
     )
     return replace(outcome, check=replace(outcome.check, detail=detail))

@@ -81,7 +81,7 @@ class OriginalValues:
         return [self._graph.nodes[index] for index in sorted(found)]
 
     def allowed(self, name: str, arithmetic: Arithmetic, cut: Collection[str]) -> Floats:
-        """What a tensor may differ by where its region is computed in another way.
+        """Return by how much a tensor may differ where its region is computed in another way.
 
         What the region computes from constants alone a pass may have computed, in the model's own
         types. Scalars and attributes of the region are known as well as fp32 holds them: a pattern with the
@@ -89,7 +89,7 @@ class OriginalValues:
 
         Args:
             name: The tensor.
-            arithmetic: In which it is computed.
+            arithmetic: The arithmetic in which it is computed.
             cut: Tensors whose values are given, where the region begins.
         """
         known: dict[str, Bounded] = {}
@@ -117,7 +117,7 @@ class OriginalValues:
         return self._values[name] if name in self._values else widened(self._graph.constants[name])
 
     def _missing(self, name: str) -> list[str]:
-        """What must be computed before a tensor can be."""
+        """Return what must be computed before a tensor can be computed."""
         if name in self._values or name not in self._makers:
             return []
         inputs = read_names(self._graph.nodes[self._makers[name]].proto)

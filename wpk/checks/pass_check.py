@@ -5,7 +5,7 @@ original, and wherever it makes a tensor that the original has (inside the bodie
 too) the two are compared; then it goes on with the original's value. That cuts it into regions, each
 fed with the original's values and compared with the original nodes that it replaces, and no region
 can hide the error of another. Nothing is rounded: constants that passes computed are exact here
-(`wpk.graph_passes.exact`). So equal means equal in float64: to some roundings of 2^-53 where nothing
+(`wpk.graph_passes.core.exact`). So equal means equal in float64: to some roundings of 2^-53 where nothing
 cancels, else within what the arithmetic of the *original's* nodes lets them differ by. What the
 rewritten graph computes never enters a limit.
 """
@@ -29,7 +29,7 @@ are equal without asking what their arithmetic allows."""
 
 @dataclass(frozen=True)
 class Difference:
-    """A tensor that the rewritten graph makes otherwise.
+    """A tensor whose value differs in the rewritten graph.
 
     Attributes:
         tensor: Its name in the original graph.
@@ -44,7 +44,7 @@ class Difference:
     detail: str
 
     def __str__(self) -> str:
-        """What, where, and how far."""
+        """Say what differs, where, and by how much."""
         shown = ", ".join(f"'{name}'" for name in self.nodes[:4])
         more = f" and {len(self.nodes) - 4} more" if len(self.nodes) > 4 else ""
         of = f", of {shown}{more}" if self.nodes else ""
@@ -77,9 +77,9 @@ def compare_graphs(
     """Evaluate both graphs on ``inputs`` and compare all tensors that both have.
 
     Args:
-        original: As loaded.
+        original: The graph as loaded.
         rewritten: After passes, with the same inputs and outputs.
-        inputs: By name.
+        inputs: The inputs by name.
         opinions: Told of every node that is evaluated.
     """
     return _Walk(original, rewritten, inputs, opinions).compare()
@@ -154,10 +154,10 @@ class _Walk:
         """Whether a tensor is what the original says.
 
         Args:
-            name: In the original.
-            operator: That makes it.
+            name: The tensor's name in the original.
+            operator: The operator that makes it.
             value: What it makes.
-            arithmetic: Of what the original computes; None for a constant, equal to the bit.
+            arithmetic: The arithmetic of the original; None for a constant, which must be equal to the bit.
             cut: The original's tensors that it was made from, at their values.
         """
         self.found.compared += 1

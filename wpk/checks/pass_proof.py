@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
+from wpk.assembly.ports import input_ports
 from wpk.checks.evaluation import Opinions
 from wpk.checks.float64_nodes import Array
 from wpk.checks.pass_check import Difference, PassComparison, compare_graphs
@@ -17,8 +18,7 @@ from wpk.checks.scope import Round, Sample, Scope, rounds
 from wpk.errors import VerificationError
 from wpk.lowering.flat_graph import flatten
 from wpk.lowering.model import LoweredModel, replay_passes
-from wpk.plans.plan import Check, Outcome, Port
-from wpk.plans.ports import input_ports
+from wpk.plan.plan import Check, Outcome, Port
 from wpk.progress import Progress
 
 
@@ -82,7 +82,7 @@ def prove_passes(lowered: LoweredModel, scope: Scope, progress: Progress) -> Pas
 
 
 def proven(lowered: LoweredModel, scope: Scope, progress: Progress) -> PassProof:
-    """The proof, where it holds; arguments as for `prove_passes`.
+    """Return the proof if it holds; the arguments are those of `prove_passes`.
 
     Raises:
         VerificationError: A pass changed what the model computes; names the first one.
@@ -108,7 +108,7 @@ def _check(lowered: LoweredModel, sample: Sample, found: PassComparison) -> Chec
 
 
 def _first_wrong_pass(lowered: LoweredModel, sample: Sample, last: Difference) -> str:
-    """The first pass behind which the graph differs, and where."""
+    """Return the first pass after which the graph differs, and where it does."""
     wrong: list[str] = []
 
     def observe(name: str, graph: gs.Graph) -> None:

@@ -1,4 +1,4 @@
-"""A step on the reference's values: what it is given, and what it may leave. The same for all candidates."""
+"""A step on the reference's values: what it is given, and what it may leave; all candidates share it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import Reference
 from wpk.checks.region import Region
 from wpk.dims import evaluate
-from wpk.engine.placement import view
+from wpk.engine import view
 from wpk.execution import Bytes
-from wpk.plans.footprint import accesses
-from wpk.plans.plan import Plan, Step
+from wpk.plan.footprint import accesses
+from wpk.plan.plan import Step
+from wpk.plan.tensors import Tensors
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,12 @@ class Prepared:
         )
 
     def compare(self, after: Mapping[str, Bytes]) -> Comparison:
-        """The elements against what they should be."""
+        """Compare the elements with what they should be."""
         elements = self._elements(after[self.output.value.buffer])
         return compare(np.array(elements), self.expected, self.tolerance)
 
     def stray(self, after: Mapping[str, Bytes]) -> int:
-        """Bytes outside the output that changed."""
+        """Return the bytes outside the output that changed."""
         changed = 0
         for name, image in self.images.items():
             differs = after[name] != image
@@ -83,25 +84,25 @@ class Prepared:
 
 
 def prepare(
-    plan: Plan,
+    tensors: Tensors,
     step: Step,
     dims: Mapping[str, int],
     memory: Mapping[str, Array],
     result: Reference | None,
 ) -> Prepared:
-    """A step of a plan on the reference's values.
+    """A step on the reference's values.
 
     Args:
-        plan: Says where they lie.
-        step: Of the plan.
+        tensors: Say where they lie.
+        step: Whose tensors these are.
         dims: Values of the free dimensions.
         memory: The reference's tensors as they lie in memory.
         result: What the step should give; None for a copy, which should give what memory says.
     """
-    target = plan.values[step.operator.outputs[0]]
+    target = tensors.values[step.operator.outputs[0]]
     names = (*step.inputs, *step.operator.outputs)
-    touched = {plan.values[name].buffer for name in names if name in plan.values}
-    images = {name: _image(plan, name, dims, memory) for name in touched}
+    touched = {tensors.values[name].buffer for name in names if name in tensors.values}
+    images = {name: _image(tensors, name, dims, memory) for name in touched}
     output = Region(images[target.buffer], target, accesses(step.operator.problem)[1], dims)
     if result is None:
         expected, tolerance = output.elements().copy(), None
@@ -111,10 +112,12 @@ def prepare(
     return Prepared(images, output, expected, tolerance, result is None)
 
 
-def _image(plan: Plan, buffer: str, dims: Mapping[str, int], memory: Mapping[str, Array]) -> Bytes:
+def _image(
+    tensors: Tensors, buffer: str, dims: Mapping[str, int], memory: Mapping[str, Array]
+) -> Bytes:
     """A buffer's bytes, with every tensor that lies in it and is known."""
-    image = np.zeros(evaluate(plan.buffers[buffer].bytes, dims), np.uint8)
-    for value in plan.values.values():
+    image = np.zeros(evaluate(tensors.buffers[buffer].bytes, dims), np.uint8)
+    for value in tensors.values.values():
         if value.buffer == buffer and value.name in memory:
             elements = view(value, image[value.offset :], dims)
             elements[...] = memory[value.name].reshape(elements.shape)

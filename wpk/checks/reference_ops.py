@@ -134,7 +134,7 @@ class LogSoftmax(OpRun):
 
 
 class Squeeze(OpRun):
-    """Without axes of one element; onnx 1.23's drops them one by one, where negative ones count anew."""
+    """Squeeze drops axes of one element; onnx 1.23's drops them one by one, where negative ones count anew."""
 
     op_domain = ""
 
@@ -144,7 +144,7 @@ class Squeeze(OpRun):
 
 
 class Unsqueeze(OpRun):
-    """Axes of one element; onnx 1.23's adds them one by one, where negative ones count from another end."""
+    """Unsqueeze adds axes of one element; onnx 1.23's adds them one by one, so that negative ones go astray."""
 
     op_domain = ""
 

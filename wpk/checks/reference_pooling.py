@@ -101,11 +101,11 @@ class _Axis:
     """Windows along an axis.
 
     Attributes:
-        size: Of the axis.
-        taps: Of a window.
+        size: The extent of the axis.
+        taps: The taps of a window along it.
         stride: From one window to the next.
         dilation: From one tap to the next.
-        count: Windows.
+        count: The number of windows.
         begin: Padding before the axis.
         end: Padding behind it.
     """
@@ -119,7 +119,7 @@ class _Axis:
     end: int
 
     def tap(self, tap: int) -> tuple[slice, slice]:
-        """What a tap reads inside the axis, and of which windows it is."""
+        """Return the elements that a tap reads inside the axis, and the windows to which they belong."""
         start = tap * self.dilation - self.begin
         first = max(0, -(start // self.stride))
         behind = max(first, min(self.count, -((start - self.size) // self.stride)))
@@ -166,7 +166,7 @@ def _axes(
 
 
 def _taps(axes: Sequence[_Axis]) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-    """Of each tap what it reads along each axis, and of which windows it is."""
+    """Yield for each tap the elements that it reads along each axis, and the windows to which they belong."""
     for place in np.ndindex(*(axis.taps for axis in axes)):
         sides = [axis.tap(tap) for axis, tap in zip(axes, place, strict=True)]
         yield tuple(read for read, _ in sides), tuple(written for _, written in sides)

@@ -54,7 +54,7 @@ class Resampling:
 
     @property
     def axes(self) -> list[int]:
-        """Those that do not stay as they are."""
+        """The axes that change."""
         return [axis for axis, positions in enumerate(self.positions) if positions is not None]
 
     def _along(self, x: Any, axis: int, positions: Floats) -> Any:
@@ -85,10 +85,10 @@ def resampling(
     """What a Resize does to an input of a shape; None where it is none of those that this file knows.
 
     Args:
-        shape: Of the input.
+        shape: The input's shape.
         scales: The input of that name; None or empty where there is none.
         sizes: The same.
-        attributes: Of the node.
+        attributes: The node's attributes.
     """
     mode = attributes.get("mode") or "nearest"
     coordinates = attributes.get("coordinate_transformation_mode") or "half_pixel"
@@ -117,7 +117,7 @@ def resampling(
 
 
 def _positions(coordinates: str, size: int, count: int, scale: np.floating) -> Any:
-    """Computed in the type of the scale."""
+    """Return positions along an axis, computed in the type of the scale."""
     at: Any = np.arange(count, dtype=scale.dtype)
     half = scale.dtype.type(0.5)
     match coordinates:

@@ -1,4 +1,4 @@
-"""How operators round: which sum, which only move numbers, which are exact relative to 1 alone."""
+"""How operators round: which of them sum, which only move numbers, and which are exact relative to 1 only."""
 
 SUMS = frozenset(
     (
@@ -36,4 +36,4 @@ SHAPES = frozenset(("Shape", "Size"))
 """They read no element."""
 
 PARAMETERS = {"Range": 0, "Resize": 1, "Upsample": 1}
-"""From which input on floating point numbers say how an operator computes."""
+"""The input from which on floating point numbers are parameters that say how an operator computes."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wpk.checks.float64_nodes import Array
-from wpk.engine.inputs import TakesInputs, bind_inputs, random_inputs, require_values
+from wpk.engine import TakesInputs, bind_inputs, random_inputs, require_values
 from wpk.errors import EngineError
-from wpk.plans.plan import CheckMode, Port
+from wpk.plan.plan import CheckMode, Port
 
 SEEDS, QUICK_SEEDS = 3, 1
-"""Drawn inputs that a whole engine is compared on."""
+"""How many drawn inputs a whole engine is compared on."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Sample:
 
     Attributes:
         name: What reports call them.
-        arrays: By input.
+        arrays: The arrays by input.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Scope:
 
     @property
     def mode(self) -> CheckMode:
-        """What a plan says of it."""
+        """The words by which a plan records this scope."""
         return CheckMode.QUICK if self.quick else CheckMode.ON
 
 
@@ -114,7 +114,7 @@ def rounds(plan: TakesInputs, scope: Scope, free_sizes: Sequence[int]) -> Iterat
     Args:
         plan: Whose inputs.
         scope: How thoroughly.
-        free_sizes: Of its free dimension, beside the tuned one.
+        free_sizes: Sizes of its free dimension, beside the tuned one.
     """
     for dims in _sizes(plan, scope, free_sizes):
         at = "".join(f", {name} {size}" for name, size in dims.items())

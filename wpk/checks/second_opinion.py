@@ -31,7 +31,7 @@ approximate tanh, erf and logistic by polynomials, and flush denormals. Any mist
 is larger by orders of magnitude."""
 
 _MOST_PARAMETERS = 64
-"""Integers up to so many are parameters, like a shape: kinds of nodes differ by their values."""
+"""A tensor of at most so many integers is a parameter, like a shape: kinds of nodes differ by its values."""
 
 _FLOATS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE)
 
@@ -79,7 +79,7 @@ class SecondOpinion:
         """Compare with the evaluator; None where this kind of node was judged before.
 
         Args:
-            node: As it is in the graph.
+            node: The node as it is in the graph.
             inputs: Its values; None where an optional one is missing.
             evaluate: The evaluator of the node.
         """
@@ -200,4 +200,4 @@ UNDECIDABLE = (
     (_divides_integers_by_zero, "an integer is divided by zero, which ends ONNX Runtime's process"),
     (_largest_of_nan, "ONNX leaves open what the largest of NaN is"),
 )
-"""Where ONNX Runtime is no witness, with reasons."""
+"""The nodes for which ONNX Runtime is no witness, with reasons."""

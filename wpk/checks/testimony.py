@@ -11,9 +11,9 @@ from wpk.checks.float64_nodes import Array
 from wpk.checks.scope import Round
 from wpk.checks.unmoved import INPUTS, moved_with_other_weights, moving_tensors, unmoved_outputs
 from wpk.checks.witness import ModelReference, WitnessError
-from wpk.engine.inputs import random_inputs
+from wpk.engine import random_inputs
 from wpk.lowering.flat_graph import FlatGraph
-from wpk.plans.plan import Plan
+from wpk.plan.plan import Plan
 
 Arrays = Mapping[str, Array]
 
@@ -27,7 +27,7 @@ class Witness:
         Args:
             beside: Of one thread.
             file: The model's.
-            model: As it was loaded, before any pass.
+            model: The model as it was loaded, before any pass.
         """
         self._beside, self._model = beside, model
         self._loading = beside.submit(ModelReference, file)
@@ -68,7 +68,7 @@ class Testimony:
         return self._asked[index].result()
 
     def closer_look(self, index: int) -> CloserLook:
-        """What roundings do to them for one sample; nothing is computed before it is asked."""
+        """Return what roundings do to the outputs for one sample; nothing is computed before it is asked for."""
         inputs = self._round.samples[index].arrays
         return CloserLook(DisturbedModel(self._model, self._plan.precision, inputs))
 

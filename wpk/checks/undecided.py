@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from wpk.checks.bounded import Call, Floats, rounding
 
 _MOST_INDICES = 16
-"""Neighbours of an index that are looked at one by one; further away anything may be chosen."""
+"""How many neighbours of an index are looked at one by one; with more of them anything may be chosen."""
 
 
 def _compared(call: Call) -> Floats | None:
@@ -36,7 +36,7 @@ def _compared(call: Call) -> Floats | None:
 
 
 def _both_ends(call: Call) -> Floats | None:
-    """And, Or: they do not fall where an input rises."""
+    """And and Or do not fall where an input rises, so both ends of their inputs decide."""
     chosen = [index for index in (0, 1) if call.errs(index)]
     if not chosen:
         return None

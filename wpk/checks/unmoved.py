@@ -15,7 +15,7 @@ from wpk.lowering.flat_graph import FlatGraph, read_names
 Arrays = Mapping[str, Array]
 
 INPUTS = 4
-"""Inputs of which an output must be the same before it is said to be so for all."""
+"""For how many inputs an output must be the same before it is said to be the same for all."""
 
 _REDRAWS = 2
 _SPREAD = 2.0  # of the logarithm: half of the numbers change fourfold, or more
@@ -52,15 +52,15 @@ def moving_tensors(model: FlatGraph) -> frozenset[str]:
 def moved_with_other_weights(
     model: FlatGraph, inputs: Sequence[Arrays], names: Iterable[str]
 ) -> frozenset[str]:
-    """Which outputs the inputs move if the weights are others.
+    """Return the outputs that the inputs move when the weights are others.
 
     The rest is decided by the model's architecture, as a softmax over one element is: whatever is
     computed before it, nothing else is right.
 
     Args:
-        model: As it was loaded.
+        model: The model as it was loaded.
         inputs: To execute it on, two.
-        names: Of the outputs to look at.
+        names: The names of the outputs to look at.
     """
     still, kept = frozenset(names), parameters(model)
     for seed in range(_REDRAWS):
@@ -78,7 +78,7 @@ def moved_with_other_weights(
 
 
 def _redrawn(array: Array, rng: np.random.Generator) -> Array:
-    """Quite other numbers; those of a tensor that is positive, like a variance, stay so."""
+    """Return quite different numbers; those of a tensor that is positive, like a variance, stay positive."""
     if widened(array).dtype.kind != "f":
         return array
     value = array.astype(np.float64)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from wpk.assembly.evidence import EvidenceBook
 from wpk.checks.float64_nodes import Array
 from wpk.checks.in_turn import check_in_turn, executes_all
 from wpk.checks.limits import OutputError
@@ -14,11 +15,11 @@ from wpk.checks.pass_proof import PassProof
 from wpk.checks.scope import Round, Tolerance, require_inputs
 from wpk.checks.testimony import Testimony, Witness
 from wpk.checks.witness import WitnessError, import_onnxruntime
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.errors import VerificationError
 from wpk.execution import Device
 from wpk.lowering.program import Program
-from wpk.plans.plan import Check, Outcome, Plan, PlanBundle
+from wpk.plan.plan import Check, Outcome, Plan, PlanBundle
 from wpk.progress import Progress
 
 Arrays = Mapping[str, Array]
@@ -44,7 +45,7 @@ class Verification:
         return not self.failures()
 
     def of(self, operator: str) -> tuple[Check, ...]:
-        """The checks of one operator."""
+        """Return the checks of one operator."""
         return tuple(each.check for each in self.operators if each.name == operator)
 
     def failures(self) -> list[str]:
@@ -54,26 +55,25 @@ class Verification:
         return passes + alone + [f"{c.name}: {c.detail}" for c in self.whole if c.failed]
 
 
-def checked(bundle: PlanBundle, proof: PassProof, device: Device, progress: Progress) -> PlanBundle:
-    """The plan with the evidence of its checks, executed on a device.
+def with_checks(
+    book: EvidenceBook, bundle: PlanBundle, proof: PassProof, device: Device, progress: Progress
+) -> EvidenceBook:
+    """The evidence of a plan with that of its checks, executed on a device.
 
     Raises:
         VerificationError: A check failed.
     """
     outcome = verify(bundle, proof, device, progress)
     require_passed(outcome)
-    steps = tuple(
-        replace(step, evidence=replace(step.evidence, checks=outcome.of(step.operator.name)))
-        for step in bundle.plan.steps
-    )
-    plan = replace(
-        bundle.plan,
-        steps=steps,
+    names = (step.operator.name for step in bundle.plan.steps)
+    steps = zip(book.steps, names, strict=True)
+    return replace(
+        book,
+        steps=tuple(replace(evidence, checks=outcome.of(name)) for evidence, name in steps),
         checks=(*outcome.passes, *outcome.whole),
         check_mode=proof.scope.mode,
         checked_on=device.name,
     )
-    return replace(bundle, plan=plan)
 
 
 def require_passed(outcome: Verification) -> None:
@@ -98,7 +98,7 @@ def verify(
 
     Args:
         bundle: The plan.
-        proof: Of the passes, with the model lowered with the plan's options, and on what to check.
+        proof: The proof of the passes, with the model lowered with the plan's options, and on what to check.
         device: Executes the kernels.
         progress: Told of every step.
 
@@ -147,7 +147,7 @@ def _compared(
     *,
     closer: bool,
 ) -> Iterator[Check]:
-    """The whole engine beside ONNX Runtime, a sample after the other."""
+    """Compare the whole engine with ONNX Runtime, a sample after the other."""
     at = "".join(f", {name} {size}" for name, size in samples.dims.items())
     count = len(samples.samples)
     for done, sample in enumerate(samples.samples):

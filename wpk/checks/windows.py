@@ -7,7 +7,7 @@ def windows_along(
     """Number of windows along an axis, and the padding before it.
 
     Args:
-        size: Of the axis.
+        size: The extent of the axis.
         window: What one window spans.
         stride: From one window to the next.
         pads: Before and behind; only where ``auto_pad`` leaves them to it.

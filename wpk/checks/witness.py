@@ -9,7 +9,7 @@ from wpk.checks.float64_nodes import Array
 from wpk.errors import EngineError
 
 _LONGEST = 200
-"""Characters of a message of ONNX Runtime's that are passed on."""
+"""How many characters of ONNX Runtime's message are passed on."""
 
 
 class WitnessError(EngineError):

@@ -17,9 +17,9 @@ from wpk.cli.say import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wpk.device.cuda import CudaDevice
-    from wpk.engine.times import EngineTimes
-    from wpk.plans.plan import Plan
+    from wpk.device import CudaDevice
+    from wpk.engine import EngineTimes
+    from wpk.plan.plan import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,14 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, and print."""
     import json
 
+    from wpk.backends import open_gpu
     from wpk.cli.progress import Progress
-    from wpk.engine.machine_code import compare_machine_code, require_executable
-    from wpk.engine.times import time_engine
-    from wpk.libraries.gpu import GpuDevice
-    from wpk.plans.plan_file import read_plan
+    from wpk.engine import compare_machine_code, require_executable, time_engine
+    from wpk.plan.plan_file import read_plan
 
     bundle = read_plan(arguments.plan)
-    with GpuDevice() as device:
+    with open_gpu() as device:
         if not arguments.trust:
             require_executable(compare_machine_code(bundle, Progress()))
         times = time_engine(bundle, device)
@@ -62,8 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
-    from wpk.device.timing import quantile
-    from wpk.report.gather import made_by
+    from wpk.device import quantile
     from wpk.report.table import format_table
 
     rows = []
@@ -71,7 +69,12 @@ def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
         timing, evidence = times.operators[step.operator.name], step.evidence
         cells = [evidence.bound_seconds, evidence.estimate_seconds, timing.median]
         rows.append(
-            [step.operator.name, *map(_us, cells), f"±{timing.noise:.1%}", made_by(step)[0]]
+            [
+                step.operator.name,
+                *map(_us, cells),
+                f"±{timing.noise:.1%}",
+                step.candidate.maker.name,
+            ]
         )
     header = ["operator alone", "bound µs", "estimate µs", "median µs", "noise", "made by"]
     whole = [
@@ -110,7 +113,7 @@ def _data(plan: "Plan", times: "EngineTimes", device: "CudaDevice") -> dict[str,
 def _numbers(seconds: "Sequence[float]") -> dict[str, Any]:
     from statistics import median
 
-    from wpk.device.timing import noise_band, quantile
+    from wpk.device import noise_band, quantile
 
     return {
         "median": median(seconds),
@@ -120,5 +123,5 @@ def _numbers(seconds: "Sequence[float]") -> dict[str, Any]:
     }
 
 
-def _us(seconds: float) -> str:
-    return f"{seconds * 1e6:.2f}"
+def _us(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:.2f}"

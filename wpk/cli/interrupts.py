@@ -29,7 +29,7 @@ INTERRUPTED = 130
 """Exit code: 128 + SIGINT, as shells report it."""
 
 GRACE_SECONDS = 5.0
-"""For ending processes and keeping what was measured, which takes less than a second."""
+"""Time for ending processes and keeping what was measured, which takes less than a second."""
 
 _RETRY_SECONDS = 0.001
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
@@ -43,7 +43,7 @@ _UNDIVIDED = {
         threading.Thread.start,
     )
 }
-"""Functions that take no time, and leave a thread or a lock behind where they are left amid."""
+"""Functions that take no time, but leave a thread or a lock behind when they are interrupted."""
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def interrupts_end_the_process() -> Iterator[None]:
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Whether it is an interrupt, or came up while one was on its way."""
+    """Tell whether an error is an interrupt, or came up while an interrupt was on its way."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
@@ -99,7 +99,7 @@ def _raise_again(lost: "UnraisableHookArgs") -> None:
 
 
 def _retry() -> None:
-    """Have `_interrupt` called again, in a moment."""
+    """Have `_interrupt` called again in a moment."""
     signal.setitimer(signal.ITIMER_REAL, _RETRY_SECONDS)
 
 

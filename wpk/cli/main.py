@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: BaseException) -> int:
-    """Say what went wrong; the exit code. A bug is raised again, and shows its traceback."""
+    """Say what went wrong and return the exit code. A bug is raised again, and shows its traceback."""
     if is_interrupt(error):
         print("\nwpk: interrupted; nothing is half-written", file=sys.stderr)
         return INTERRUPTED

@@ -8,10 +8,12 @@ Examples:
 """
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wpk.cli.say import say
+from wpk.options import BuildOptions, SearchOptions, flag_of, help_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,66 +22,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from wpk.cli.progress import Progress
-    from wpk.plans.plan import PlanBundle
-    from wpk.search.store_record import Run
+    from wpk.plan.plan import PlanBundle
+    from wpk.search.store.records import Run
 
 _HELP = "see wpk optimize --help"
+_OPTIONS = (*fields(BuildOptions), *fields(SearchOptions))
+_SEARCHES = {"skip_templates", *(each.name for each in fields(SearchOptions))}
+"""Options that only matter to a search."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("model", type=Path, metavar="MODEL.onnx")
     parser.add_argument("-o", "--output", type=Path, metavar="MODEL.plan")
-    parser.add_argument(
-        "--target",
-        help="GPU to compile for (see `wpk targets`), its sm_XY, or a target file; "
-        "auto (default): the GPU of this machine",
-    )
-    parser.add_argument(
-        "--precision",
-        choices=("fp32", "tf32", "fp16", "bf16"),
-        help="what multiplications may use; fp32 is strict (default)",
-    )
-    parser.add_argument(
-        "--shapes",
-        metavar="NAME:1x3x224x224[,…]",
-        help="shapes of inputs that the model leaves free; -1 keeps a batch free",
-    )
-    parser.add_argument(
-        "--skip-pass",
-        action="append",
-        metavar="NAME",
-        help="a graph pass not to run; repeatable",
-    )
-    parser.add_argument(
-        "--skip-template",
-        action="append",
-        metavar="NAME",
-        help="a schedule template not to use; repeatable",
-    )
-    parser.add_argument(
-        "--search",
-        choices=("auto", "static", "genetic", "ppo", "evolution", "random", "exhaustive"),
-        help="static: models choose; a searcher's name: it proposes and the GPU of this machine "
-        "decides; auto (default): genetic and PPO where the target's GPU is here, else static",
-    )
-    parser.add_argument(
-        "--effort",
-        type=int,
-        choices=range(4),
-        help="how thoroughly to measure: 0 a minute, 1 minutes (default), 2 half an hour, 3 to the end",
-    )
-    parser.add_argument(
-        "--budget", metavar="30m", help="what measuring may cost, e.g. 90s, 2h or '400 trials'"
-    )
-    parser.add_argument("--seed", type=int, metavar="N", help="fixes the search (default: 0)")
-    parser.add_argument(
-        "--ops",
-        action="append",
-        metavar="GLOB",
-        help="measure only operators of these names, e.g. 'conv_*'; the models choose for the others; "
-        "repeatable",
-    )
+    for kind in (BuildOptions, SearchOptions):
+        words = help_of(kind)
+        for option in fields(kind):
+            how = {name: value for name, value in option.metadata.items() if name != "flag"}
+            parser.add_argument(flag_of(option), dest=option.name, help=words[option.name], **how)
     parser.add_argument(
         "--resume",
         metavar="RUN",
@@ -133,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Optimize, and print what was chosen."""
     from wpk.cli.progress import Progress
-    from wpk.plans.atomic_file import require_folder
+    from wpk.plan.atomic_file import require_folder
     from wpk.report.formats import require_format
 
     _require_usage(arguments)
@@ -157,18 +117,9 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, as keyword arguments of `wpk.optimize`."""
     from wpk.free_shapes import parse_shapes
 
-    options = {
-        "target": arguments.target,
-        "precision": arguments.precision,
-        "shapes": None if arguments.shapes is None else parse_shapes(arguments.shapes),
-        "skip_passes": arguments.skip_pass,
-        "skip_templates": arguments.skip_template,
-        "search": arguments.search,
-        "effort": arguments.effort,
-        "budget": arguments.budget,
-        "seed": arguments.seed,
-        "operators": None if arguments.ops is None else tuple(arguments.ops),
-    }
+    options = {each.name: getattr(arguments, each.name) for each in _OPTIONS}
+    if arguments.shapes is not None:
+        options["shapes"] = parse_shapes(arguments.shapes)
     given = {name: value for name, value in options.items() if value is not None}
     if arguments.resume is None:
         return given
@@ -220,7 +171,7 @@ def _rebuilt(arguments: argparse.Namespace, progress: "Progress") -> "PlanBundle
 
 
 def _given(arguments: argparse.Namespace) -> "list[Mapping[str, NDArray[np.generic]]]":
-    from wpk.engine.arrays_file import read_arrays
+    from wpk.engine import read_arrays
 
     return [read_arrays(path) for path in arguments.inputs]
 
@@ -235,7 +186,7 @@ def _preview(arguments: argparse.Namespace, progress: "Progress") -> int:
 
 
 def _write_others(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
-    from wpk.plans.lock import write_lock
+    from wpk.assembly.lock import write_lock
     from wpk.report.formats import write_report
     from wpk.report.terminal import summary
 
@@ -266,17 +217,15 @@ def _require_usage(arguments: argparse.Namespace) -> None:
         writes = ("output", "report", "lock", "from_lock")
         given = [name for name in writes if getattr(arguments, name) is not None]
         if given:
-            raise UsageError(f"--dry-run writes nothing, and {_flags(given)} was given", fix=_HELP)
+            flags = ", ".join("--" + name.replace("_", "-") for name in given)
+            raise UsageError(f"--dry-run writes nothing, and {flags} was given", fix=_HELP)
     elif arguments.output is None:
         raise UsageError("the following arguments are required: -o/--output", fix=_HELP)
     if arguments.from_lock is not None:
-        decided = ("skip_template", "search", "effort", "budget", "seed", "ops", "resume")
-        given = [name for name in decided if getattr(arguments, name) is not None]
-        if given:
+        decided = [each for each in _OPTIONS if each.name in _SEARCHES]
+        searching = [flag_of(e) for e in decided if getattr(arguments, e.name) is not None]
+        searching += ["--resume"] if arguments.resume is not None else []
+        if searching:
             raise UsageError(
-                f"--from-lock searches nothing, and {_flags(given)} was given", fix=_HELP
+                f"--from-lock searches nothing, and {', '.join(searching)} was given", fix=_HELP
             )
-
-
-def _flags(names: list[str]) -> str:
-    return ", ".join("--" + name.replace("_", "-") for name in names)

@@ -7,7 +7,7 @@ from typing import TextIO
 from wpk.report.visible import visible
 
 LOG_SECONDS = 30.0
-"""A log, which cannot rewrite a line, gets one at most so often within a stage."""
+"""A log, which cannot rewrite a line, gets at most one line in this time within a stage."""
 
 
 class Progress:

@@ -33,9 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     import numpy as np
 
-    from wpk.engine.arrays_file import read_arrays, write_arrays
-    from wpk.engine.engine import load
-    from wpk.engine.inputs import random_inputs
+    from wpk.engine import load, random_inputs, read_arrays, write_arrays
     from wpk.report.table import format_table
 
     with load(arguments.plan, arguments.device, trust=arguments.trust) as engine:

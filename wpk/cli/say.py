@@ -12,12 +12,12 @@ def say(text: object) -> None:
 
 
 def complain(text: str) -> None:
-    """The same, to where errors go."""
+    """Print a text as `say` does, to standard error."""
     print(visible_lines(text), file=sys.stderr)
 
 
 class PlainFormatter(logging.Formatter):
-    """Log lines with the same care."""
+    """Formats log lines with the same care."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""

@@ -65,14 +65,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, and print every check."""
+    from wpk.backends import open_device
     from wpk.checks.pass_proof import prove_passes
     from wpk.checks.scope import require_inputs
     from wpk.checks.verification import require_passed, verify
     from wpk.cli.progress import Progress
-    from wpk.engine.devices import open_for_checks
-    from wpk.engine.machine_code import compare_machine_code, require_executable, require_same
+    from wpk.engine import compare_machine_code, require_executable, require_same
     from wpk.lowering.model import lower_model
-    from wpk.plans.plan_file import read_plan
+    from wpk.plan.plan_file import read_plan
     from wpk.report.check_words import outcome_word, remarks
     from wpk.report.table import format_table
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     code = compare_machine_code(bundle, progress)
     say(code)
     sys.stdout.flush()
-    with open_for_checks(arguments.device) as device:
+    with open_device(arguments.device) as device:
         if not device.executes_source and not arguments.trust:
             require_executable(code)
         outcome = verify(bundle, proof, device, progress)
@@ -107,9 +107,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _scope(arguments: argparse.Namespace) -> "Scope":
-    """What was asked for."""
+    """Return the scope of the checks that the options ask for."""
     from wpk.checks.scope import QUICK_SEEDS, SEEDS, Scope, Tolerance
-    from wpk.engine.arrays_file import read_arrays
+    from wpk.engine import read_arrays
 
     quick = arguments.check == "quick"
     allowed = (arguments.rtol, arguments.atol)

@@ -1,1 +1,62 @@
-"""Execution on NVIDIA GPUs: the CUDA half of the launch protocol."""
+"""Execution on NVIDIA GPUs: the launch protocol on CUDA, arrays and streams of others, measuring."""
+
+from wpk.device.arrays import ForeignArray, lies_on_gpu, read_array
+from wpk.device.cuda import CudaDevice
+from wpk.device.dlpack import CUDA, make_capsule
+from wpk.device.errors import GpuLostError, GpuTimeoutError, TrampledError
+from wpk.device.facts import GpuFacts, differences, executes
+from wpk.device.graph import CudaGraph, bindings
+from wpk.device.measuring import measure, warm
+from wpk.device.memory import pin
+from wpk.device.rotation import Region
+from wpk.device.step_times import step_seconds
+from wpk.device.streams import (
+    LEGACY_STREAM,
+    Mark,
+    StreamDevice,
+    StreamReplay,
+    interface_handle,
+    stream_handle,
+)
+from wpk.device.timing import (
+    Patience,
+    Subject,
+    Timing,
+    noise_band,
+    quantile,
+    time_side_by_side,
+)
+
+__all__ = [
+    "CUDA",
+    "LEGACY_STREAM",
+    "CudaDevice",
+    "CudaGraph",
+    "ForeignArray",
+    "GpuFacts",
+    "GpuLostError",
+    "GpuTimeoutError",
+    "Mark",
+    "Patience",
+    "Region",
+    "StreamDevice",
+    "StreamReplay",
+    "Subject",
+    "Timing",
+    "TrampledError",
+    "bindings",
+    "differences",
+    "executes",
+    "interface_handle",
+    "lies_on_gpu",
+    "make_capsule",
+    "measure",
+    "noise_band",
+    "pin",
+    "quantile",
+    "read_array",
+    "step_seconds",
+    "stream_handle",
+    "time_side_by_side",
+    "warm",
+]

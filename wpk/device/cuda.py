@@ -5,39 +5,39 @@ cuda-bindings. The context is the device's primary one, so other libraries in th
 """
 
 import weakref
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wpk.device.capture_order import end_overlap, put_in_order
 from wpk.device.context import CurrentContext, DriverContext, pycuda_driver, retain
+from wpk.device.errors import kernel_failure
 from wpk.device.facts import DeviceFacts, read_driver_version, read_facts
 from wpk.device.graph import CudaGraph, CudaMark, bindings, checked
 from wpk.device.kernels import CudaKernels
-from wpk.device.memory import CudaMemory, located
+from wpk.device.memory import GUARD_BYTES, CudaMemory, located
 from wpk.device.streams import LEGACY_STREAM
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import (
     BoundCall,
+    Bytes,
     Image,
-    KernelsOnly,
+    Libraries,
     LibraryImage,
+    NoLibraries,
     Predecessors,
     Replay,
     Work,
 )
 
-Bytes = NDArray[np.uint8]
-
 _NON_BLOCKING = 1
 """``CU_STREAM_NON_BLOCKING``: pycuda has no name for it."""
 
 
-class CudaDevice(KernelsOnly):
-    """One GPU: loads cubins, holds memory, launches. Calls take effect in order.
+class CudaDevice:
+    """One GPU: loads cubins, holds memory, launches, calls the libraries it is given. Calls take effect in order.
 
     Any thread may call it, one at a time.
 
@@ -54,8 +54,19 @@ class CudaDevice(KernelsOnly):
 
     executes_source = False
 
-    def __init__(self, ordinal: int = 0) -> None:
+    def __init__(
+        self,
+        ordinal: int = 0,
+        *,
+        libraries: "Libraries[CudaDevice] | None" = None,
+        is_guarded: bool = False,
+    ) -> None:
         """Take a GPU's primary context.
+
+        Args:
+            ordinal: Number of the GPU.
+            libraries: What is called besides kernels, closed with the device; nothing when not given.
+            is_guarded: Whether allocations lie between guards, which are checked when they are given back.
 
         Raises:
             EngineError: pycuda is not installed, or there is no such GPU.
@@ -80,8 +91,8 @@ class CudaDevice(KernelsOnly):
         self.facts: DeviceFacts = read_facts(self._cuda, device)
         self._context = CurrentContext(self._cuda, context, self.name)
         self.current = DriverContext(self._context)
+        self._libraries: Libraries[CudaDevice] = libraries or NoLibraries()
         self._kernels = CudaKernels(self.name)
-        self._memory = CudaMemory(self._cuda, self.name)
         self._children: weakref.WeakSet[CudaGraph | CudaMark] = weakref.WeakSet()
         self._kernel_in_front = False
         with self._context:
@@ -90,19 +101,25 @@ class CudaDevice(KernelsOnly):
             # a capture on the first.
             self._streams = [self._cuda.Stream(), self._cuda.Stream(_NON_BLOCKING)]
             self._events = [self._cuda.Event(), self._cuda.Event()]
+        guard_bytes = GUARD_BYTES if is_guarded else 0
+        self._memory = CudaMemory(self._cuda, self.name, self._streams[0], guard_bytes=guard_bytes)
         self.stream = int(self._streams[0].handle)
         self._leave = weakref.finalize(
             self,
             _leave,
             self._context,
             self._children,
-            self._kernels,
-            self._memory,
-            (self._events, self._streams),
+            (
+                self._libraries.close,
+                self._kernels.clear,
+                self._memory.clear,
+                self._events.clear,
+                self._streams.clear,
+            ),
         )
 
     def close(self) -> None:
-        """Free all memory and leave the context; also done when the process ends."""
+        """Unload libraries, free all memory and leave the context; also done when the process ends."""
         self._leave()
 
     def __enter__(self) -> Self:
@@ -142,7 +159,7 @@ class CudaDevice(KernelsOnly):
         """
         with self._context:
             if isinstance(image, LibraryImage):
-                self.load_library(image)
+                self._libraries.load(image, self)
             else:
                 self._kernels.load(image)
 
@@ -164,7 +181,7 @@ class CudaDevice(KernelsOnly):
     def write(self, address: int, data: Bytes) -> None:
         """Copy bytes to the GPU."""
         with self._context:
-            self._cuda.memcpy_htod(address, np.ascontiguousarray(data))
+            self._memory.write(address, data)
 
     def read(self, address: int, size: int, into: Bytes | None = None) -> Bytes:
         """Copy bytes from the GPU, after everything launched before has finished; to a new array if to none.
@@ -174,10 +191,7 @@ class CudaDevice(KernelsOnly):
         """
         data = np.empty(size, np.uint8) if into is None else into
         with self._context:
-            try:
-                self._cuda.memcpy_dtoh(data, address)
-            except self._cuda.Error as error:
-                raise self._failed(error) from error
+            self._memory.read(address, data)
         return data
 
     def launch(self, work: Work) -> None:
@@ -198,7 +212,7 @@ class CudaDevice(KernelsOnly):
         if isinstance(work, BoundCall):
             if behind_kernel:
                 end_overlap(self.work_stream)
-            self.call_library(work)
+            self._libraries.call(work, self)
         else:
             self._kernels.launch(work, self.work_stream)
 
@@ -235,7 +249,7 @@ class CudaDevice(KernelsOnly):
             try:
                 self._streams[0].synchronize()
             except self._cuda.Error as error:
-                raise self._failed(error) from error
+                raise kernel_failure(self.name, error) from error
 
     def settle(self) -> None:
         """Wait for copies, and for work on all streams that take turns with them.
@@ -259,12 +273,12 @@ class CudaDevice(KernelsOnly):
                 end.synchronize()
                 return float(begin.time_till(end)) * 1e-3
             except self._cuda.Error as error:
-                raise self._failed(error) from error
+                raise kernel_failure(self.name, error) from error
 
     def fill(self, address: int, size: int, byte: int) -> None:
         """Start to set bytes of memory."""
         with self._context:
-            self._cuda.memset_d8_async(address, byte, size, self._streams[0])
+            self._memory.fill(address, size, byte)
 
     def copy(self, source: int, target: int, size: int) -> None:
         """Start to copy bytes from one place of memory to another."""
@@ -284,29 +298,21 @@ class CudaDevice(KernelsOnly):
         with self._context:
             return located(address)
 
-    def _failed(self, error: Exception) -> LaunchError:
-        return LaunchError(
-            f"a kernel failed on {self.name}: {error}",
-            fix="run the plan with --device cpu, which says which kernel and where",
-        )
-
 
 def _leave(
     context: CurrentContext,
     children: "weakref.WeakSet[CudaGraph | CudaMark]",
-    kernels: CudaKernels,
-    memory: CudaMemory,
-    others: tuple[list[Any], ...],
+    parts: Sequence[Callable[[], None]],
 ) -> None:
-    with context:
+    """Wait for what runs, let go of what was captured, then of each part, then of the context."""
+    with ExitStack() as remaining:  # a part that fails keeps no other from being let go of
+        remaining.callback(context.close)
+        remaining.enter_context(context)
+        for part in reversed(parts):
+            remaining.callback(part)
         for child in list(children):
             if isinstance(child, CudaMark):
                 with suppress(LaunchError):  # whatever became of it, it does not run any more
                     child.wait()
         for child in list(children):
             child.close()
-        kernels.clear()
-        memory.clear()
-        for each in others:
-            each.clear()
-    context.close()

@@ -1,4 +1,4 @@
-"""What ends the process that executes candidates on a GPU."""
+"""What goes wrong while a GPU executes."""
 
 from wpk.errors import LaunchError
 
@@ -13,3 +13,16 @@ class GpuLostError(LaunchError):
 
 class TrampledError(LaunchError):
     """A kernel wrote where it had no right to."""
+
+
+def kernel_failure(name: str, error: Exception) -> LaunchError:
+    """What a driver's error says of the kernels that were started on a GPU.
+
+    Args:
+        name: Of the GPU.
+        error: The driver's, from a call that waits for them.
+    """
+    return LaunchError(
+        f"a kernel failed on {name}: {error}",
+        fix="run the plan with --device cpu, which says which kernel and where",
+    )

@@ -34,6 +34,25 @@ class DeviceFacts:
     memory_bytes: int
 
 
+@dataclass(frozen=True)
+class GpuFacts:
+    """A GPU of this machine.
+
+    Attributes:
+        name: As the driver says it, with its architecture, e.g. ``NVIDIA H200 (sm_90)``.
+        capability: Major and minor compute capability.
+        driver: Its driver's own version, e.g. ``580.159.03``.
+        facts: Its numbers.
+        cuda_api: Version of CUDA that its driver supports, e.g. ``13.0``.
+    """
+
+    name: str
+    capability: tuple[int, int]
+    driver: str
+    facts: DeviceFacts | None = None
+    cuda_api: str = ""
+
+
 def read_facts(driver: Any, device: Any) -> DeviceFacts:
     """Ask for them.
 

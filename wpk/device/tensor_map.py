@@ -34,7 +34,7 @@ def encode(tensor: TensorMap) -> bytes:
         raise LaunchError(
             "a tensor map cannot be made: "
             + "; ".join(f"{field}: {what}" for field, what in found),
-            fix="this schedule should have been illegal: see the constraints of its template",
+            fix="this schedule should have been illegal: see the limits of its template",
         )
     driver = bindings()
     name = "cuTensorMapEncodeTiled" if tensor.im2col is None else "cuTensorMapEncodeIm2col"

@@ -1,1 +1,20 @@
-"""Runs the generated kernels on the CPU: fast, or with every check that can be made there."""
+"""Execution on the CPU: the launch protocol without a GPU, and the checks that only a CPU can make."""
+
+from wpk.emulator.child import EmulatorProcess
+from wpk.emulator.emulator import Emulator
+from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
+from wpk.emulator.free_memory import free_bytes
+from wpk.emulator.mode import CHECKING, FAST, GUARDED, SANITIZED, Mode
+
+__all__ = [
+    "CHECKING",
+    "FAST",
+    "GUARDED",
+    "SANITIZED",
+    "Emulator",
+    "EmulatorError",
+    "EmulatorProcess",
+    "EmulatorTimeoutError",
+    "Mode",
+    "free_bytes",
+]

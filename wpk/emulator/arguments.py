@@ -20,7 +20,7 @@ def pack_tensor_map(tensor: TensorMap) -> bytes:
     if found:
         raise EmulatorError(
             "a tensor map cannot be made: " + "; ".join(found),
-            fix="this schedule should have been illegal: see the constraints of its template",
+            fix="this schedule should have been illegal: see the limits of its template",
         )
     walk = tensor.im2col
     packed = _LAYOUT.pack(

@@ -16,9 +16,11 @@ from wpk.emulator.native import Statistics, launch_kernel
 from wpk.execution import (
     BoundCall,
     BoundLaunch,
+    Device,
     Image,
-    KernelsOnly,
+    Libraries,
     LibraryImage,
+    NoLibraries,
     OneByOne,
     Predecessors,
     Work,
@@ -29,7 +31,7 @@ _ALIGNMENT = 256
 _BUG = "this is a bug in the code that plans memory or launches"
 
 
-class Emulator(KernelsOnly):
+class Emulator:
     """Loads kernels, holds memory, launches: the same protocol as a GPU.
 
     Kernels are compiled in the background from `load` on; the first `launch` of one waits for it.
@@ -47,6 +49,7 @@ class Emulator(KernelsOnly):
         self,
         mode: Mode = FAST,
         *,
+        libraries: Libraries[Device] | None = None,
         seed: int = 0,
         threads: int | None = None,
         cache: Path | None = None,
@@ -55,16 +58,18 @@ class Emulator(KernelsOnly):
 
         Args:
             mode: Which checks every launch makes.
+            libraries: What is called besides kernels; nothing when not given.
             seed: Of the random order in checking modes.
             threads: Operating system threads; all CPUs of this process when not given.
             cache: Folder of built kernels; the user's cache when not given.
         """
         self.mode = mode
         self.statistics: Statistics | None = None
+        self._libraries: Libraries[Device] = libraries or NoLibraries()
         self._seed = seed
         self._threads = threads
         self._cache = cache
-        self._libraries: dict[str, Future[Path]] = {}
+        self._built: dict[str, Future[Path]] = {}
         self._buffers: dict[int, Buffer] = {}
         self._compiler = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "wpk-emulator-build")
 
@@ -72,14 +77,14 @@ class Emulator(KernelsOnly):
         """Make a kernel ready to launch; one that is loaded already costs nothing.
 
         Raises:
-            EngineError: It is a library's.
+            EngineError: It is a library's, which cannot be called.
         """
         if isinstance(image, LibraryImage):
-            self.load_library(image)
+            self._libraries.load(image, self)
             return
-        if image.digest in self._libraries:
+        if image.digest in self._built:
             return
-        self._libraries[image.digest] = self._compiler.submit(
+        self._built[image.digest] = self._compiler.submit(
             compile_unit,
             image.source,
             checking=self.mode.checking,
@@ -91,7 +96,7 @@ class Emulator(KernelsOnly):
         """Take a kernel that was built elsewhere, in the form that this mode needs."""
         finished: Future[Path] = Future()
         finished.set_result(library)
-        self._libraries[digest] = finished
+        self._built[digest] = finished
 
     def library(self, digest: str) -> Path:
         """The built form of a loaded kernel; waits for its compilation.
@@ -100,9 +105,9 @@ class Emulator(KernelsOnly):
             CompileError: It does not compile, or there is no compiler.
             EmulatorError: It was never loaded.
         """
-        if digest not in self._libraries:
+        if digest not in self._built:
             raise EmulatorError(f"kernel {digest[:12]} is launched but not loaded", fix=_BUG)
-        return self._libraries[digest].result()
+        return self._built[digest].result()
 
     def allocate(self, size: int) -> int:
         """The address, a multiple of 256, of ``size`` bytes with undefined contents.
@@ -167,7 +172,7 @@ class Emulator(KernelsOnly):
             CompileError: The kernel does not compile.
         """
         if isinstance(work, BoundCall):
-            self.call_library(work)
+            self._libraries.call(work, self)
         else:
             self._launch(work)
 
@@ -199,7 +204,7 @@ class Emulator(KernelsOnly):
     def prepare(self) -> None:
         """Wait until everything that was loaded is built, the runtime library too."""
         runtime_library(sanitized=self.mode.sanitized)
-        for digest in self._libraries:
+        for digest in self._built:
             self.library(digest)
 
     def _range(self, address: int, size: int) -> Buffer:

@@ -1,1 +1,26 @@
-"""The plan file, the engine that executes it, and the check of its numbers."""
+"""A loaded plan, executed on the CPU or a GPU, on the caller's arrays and streams."""
+
+from wpk.engine.arrays_file import read_arrays, write_arrays
+from wpk.engine.engine import Engine, load
+from wpk.engine.inputs import TakesInputs, bind_inputs, random_inputs, require_values
+from wpk.engine.machine_code import compare_machine_code, require_executable, require_same
+from wpk.engine.placement import from_memory, view
+from wpk.engine.times import EngineTimes, time_engine
+
+__all__ = [
+    "Engine",
+    "EngineTimes",
+    "TakesInputs",
+    "bind_inputs",
+    "compare_machine_code",
+    "from_memory",
+    "load",
+    "random_inputs",
+    "read_arrays",
+    "require_executable",
+    "require_same",
+    "require_values",
+    "time_engine",
+    "view",
+    "write_arrays",
+]

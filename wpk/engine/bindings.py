@@ -6,9 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.execution import Device, Replay, Work
-from wpk.lowering.memory import Layout, MemoryPlan
-from wpk.lowering.order import Order
-from wpk.plans.binding import (
+from wpk.plan.binding import (
     StepAddresses,
     arena,
     bind_step,
@@ -18,12 +16,14 @@ from wpk.plans.binding import (
     pieces,
     workspace_bytes,
 )
-from wpk.plans.plan import Plan
-from wpk.plans.plan_checks import check_sizes
+from wpk.plan.checks.whole_plan import check_sizes
+from wpk.plan.memory import Layout, MemoryPlan
+from wpk.plan.order import Order
+from wpk.plan.plan import Plan
 
 _ALIGNMENT = 256
 _KEPT = 16
-"""Bindings that are kept ready: batch sizes in use are few, and so are the arrays a caller reuses."""
+"""How many bindings are kept ready: few batch sizes are in use, and callers reuse few arrays."""
 
 _NOTHING: Mapping[str, int] = {}
 
@@ -64,7 +64,7 @@ class Binding:
         self.replay: Replay = device.capture(works, predecessors)
 
     def address(self, name: str) -> int:
-        """Where a value lies."""
+        """Return the address of a value."""
         value = self._values[name]
         return self._starts[value.buffer] + value.offset
 
@@ -72,7 +72,7 @@ class Binding:
 def _in_order(
     steps: Sequence[Sequence[Work]], order: Order
 ) -> tuple[list[Work], list[tuple[int, ...]]]:
-    """All work of the steps, and for each piece of it those that it begins after."""
+    """Return all work of the steps, with the pieces of work after which each piece begins."""
     works: list[Work] = []
     predecessors: list[tuple[int, ...]] = []
     ends: list[int] = []
@@ -91,17 +91,17 @@ BindingKey = tuple[tuple[tuple[str, int], ...], tuple[tuple[str, int], ...]]
 
 
 def binding_key(dims: Mapping[str, int], external: Mapping[str, int]) -> BindingKey:
-    """What a binding is kept by."""
+    """Return the key under which a binding is kept."""
     return tuple(sorted(dims.items())), tuple(external.items())
 
 
 class Bindings:
-    """The bindings of a plan. All share one arena, which grows to the largest that is asked for.
+    """The bindings of a plan. All share one arena, which grows to the largest size that is asked for.
 
-    Those that were used longest ago are forgotten.
+    The bindings that were used longest ago are forgotten.
 
     Attributes:
-        newest: The one used last, if it is still there.
+        newest: The binding that was used last, if it is still kept.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Bindings:
         self.newest: Binding | None = None
 
     def at(self, dims: Mapping[str, int], external: Mapping[str, int] = _NOTHING) -> Binding:
-        """The binding for an assignment of the free dimensions.
+        """Return the binding for an assignment of the free dimensions.
 
         Args:
             dims: The assignment.
@@ -142,7 +142,7 @@ class Bindings:
         return bound
 
     def kept(self, key: BindingKey) -> Binding | None:
-        """The binding that has this key, if it is still there."""
+        """Return the binding that has this key, if it is still kept."""
         bound = self._bound.pop(key, None)
         if bound is not None:
             self._bound[key] = self.newest = bound

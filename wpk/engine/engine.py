@@ -9,12 +9,10 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.arrays import lies_on_gpu
-from wpk.device.facts import executes
-from wpk.device.streams import StreamDevice
-from wpk.emulator.child import EmulatorProcess
+from wpk.backends import open_device
+from wpk.device import StreamDevice, executes, lies_on_gpu
+from wpk.emulator import EmulatorProcess
 from wpk.engine.bindings import Binding, Bindings
-from wpk.engine.devices import open_device, patience
 from wpk.engine.gpu_array import GpuArray
 from wpk.engine.gpu_runs import GpuRuns
 from wpk.engine.inputs import all_dims, bind_inputs, require_mapping
@@ -26,10 +24,10 @@ from wpk.engine.turn import Turn
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.plans.binding import library_images
-from wpk.plans.plan import Plan, PlanBundle
-from wpk.plans.plan_file import read_plan
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.binding import library_images
+from wpk.plan.plan import Plan, PlanBundle
+from wpk.plan.plan_file import read_plan
+from wpk.plan.weights_file import array_bytes
 
 _ALIGNMENT = 256
 
@@ -68,7 +66,7 @@ class Engine:
 
     Attributes:
         plan: What is executed.
-        device: Where.
+        device: Where it is executed.
     """
 
     def __init__(self, bundle: PlanBundle, device: Device, *, owns_device: bool = False) -> None:
@@ -173,7 +171,7 @@ class Engine:
         arrays, dims = bind_inputs(self.plan.inputs, inputs)
         bound = self._bindings.at(dims)
         if self._process is not None:
-            self._process.patience = patience(self.plan, dims)
+            self._process.patience = _patience(self.plan, dims)
         self._wait()  # runs on other streams use the same memory
         for port in self.plan.inputs:
             value = self.plan.values[port.name]
@@ -187,10 +185,10 @@ class Engine:
         return outputs
 
     def upload(self, inputs: HostArrays) -> dict[str, GpuArray]:
-        """Copies of inputs on the GPU, for runs that copy nothing.
+        """Return copies of inputs on the GPU, for runs that copy nothing.
 
         Args:
-            inputs: As for `run`.
+            inputs: The inputs, as for `run`.
 
         Raises:
             EngineError: Names, types or shapes do not fit, or the engine is on no GPU.
@@ -215,7 +213,7 @@ class Engine:
         return MemoryUse(self._weight_bytes, *self._bindings.held_bytes, outputs)
 
     def bind(self, dims: Mapping[str, int] | None = None) -> Binding:
-        """Addresses and launches at sizes of the free dimensions; at the tuned ones by default.
+        """Return addresses and launches at sizes of the free dimensions, by default at the tuned ones.
 
         Raises:
             EngineError: A size is none that the plan allows, or needs more memory than there is.
@@ -242,7 +240,7 @@ class Engine:
                 self._process.close()
 
     def __enter__(self) -> Self:
-        """The engine itself."""
+        """Return the engine itself."""
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -268,18 +266,23 @@ class Engine:
         self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
 
 
+def _patience(plan: Plan, dims: Mapping[str, int]) -> float:
+    """How many times longer than at the tuned sizes a kernel may take."""
+    return max((dims[name] / tuned for name, tuned in plan.free.items()), default=1.0)
+
+
 def _lies_on_gpu(array: object) -> bool:
     return isinstance(array, GpuArray) or lies_on_gpu(array)
 
 
 def _executes(plan: Plan, device: Device) -> bool:
-    """Whether the device is one that the plan was compiled for; the CPU executes any."""
+    """Tell whether the plan was compiled for the device; the CPU executes any plan."""
     capability: tuple[int, int] | None = getattr(device, "capability", None)
     return capability is None or executes(plan.arch, capability)
 
 
 def _stored(bundle: PlanBundle) -> dict[str, KernelSource]:
-    """The units as the plan carries them: names of the entries for devices that take cubins."""
+    """Return the units as the plan carries them: names of the entries, for devices that take cubins."""
     kernels = bundle.plan.kernels.items()
     return {
         digest: KernelSource(kernel.entry, bundle.sources[digest]) for digest, kernel in kernels

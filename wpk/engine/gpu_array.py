@@ -1,4 +1,4 @@
-"""Arrays of an engine's own on a GPU, for other libraries to read without a copy."""
+"""An engine's own arrays on a GPU, which other libraries read without a copy."""
 
 import weakref
 from contextlib import suppress
@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.arrays import ForeignArray
-from wpk.device.dlpack import CUDA, make_capsule
-from wpk.device.streams import LEGACY_STREAM, Mark, StreamDevice, interface_handle
+from wpk.device import (
+    CUDA,
+    LEGACY_STREAM,
+    ForeignArray,
+    Mark,
+    StreamDevice,
+    interface_handle,
+    make_capsule,
+)
 from wpk.dtypes import DType
 from wpk.errors import EngineError, LaunchError
 
@@ -26,9 +32,9 @@ class GpuArray:
     Attributes:
         shape: Extents.
         dtype: NumPy's element type.
-        address: Of its first element, a multiple of 256.
+        address: The address of its first element, a multiple of 256.
         nbytes: Its size.
-        description: As `wpk.device.arrays.read_array` describes others.
+        description: What `wpk.device.arrays.read_array` would say of it.
     """
 
     def __init__(
@@ -57,7 +63,7 @@ class GpuArray:
         weakref.finalize(self, _release, device, self.address, ready)
 
     def described(self, stream: int, waited_for: Mark) -> ForeignArray:
-        """As `wpk.device.arrays.read_array` describes others.
+        """Describe the array as `wpk.device.arrays.read_array` describes those of others.
 
         Args:
             stream: Handle of the stream that waits until it is written.
@@ -121,7 +127,7 @@ class GpuArray:
         }
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Where it lies, as DLPack says it."""
+        """Return the device on which it lies, in DLPack's numbers."""
         return CUDA, self._device.ordinal
 
     def __dlpack__(

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.arrays import ForeignArray, read_array
-from wpk.device.streams import (
+from wpk.device import (
     LEGACY_STREAM,
+    ForeignArray,
     Mark,
     StreamDevice,
     StreamReplay,
+    read_array,
     stream_handle,
 )
 from wpk.dims import evaluate
@@ -25,16 +26,16 @@ from wpk.engine.gpu_array import GpuArray
 from wpk.engine.inputs import bind_shape, require_names
 from wpk.engine.port_memory import replaceable, require_apart
 from wpk.errors import EngineError
-from wpk.plans.plan import Plan, Port
+from wpk.plan.plan import Plan, Port
 
 ALIGNMENT = 16
-"""Bytes that an address is a multiple of: kernels read and write so many at once."""
+"""Every address is a multiple of so many bytes: kernels read and write so many at once."""
 
 _RESULTS_KEPT = 4
-"""Sizes whose own output arrays are kept."""
+"""For how many sizes the engine keeps output arrays of its own."""
 
 _SETS_KEPT = 64
-"""Sets of arrays that were found good; more than the bindings that use them."""
+"""How many sets of checked arrays are remembered: more than the bindings that use them."""
 
 _Arrays = tuple[ForeignArray, ...]
 _Dims = tuple[tuple[str, int], ...]
@@ -55,7 +56,7 @@ class _Start(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """All that is needed to do a run again, while its binding is there.
+    """All that is needed to repeat a run while its binding is kept.
 
     Attributes:
         read: The inputs.
@@ -75,7 +76,7 @@ class _Run(NamedTuple):
 
 
 class GpuRuns:
-    """The asynchronous runs of an engine. Entered only while the device is active."""
+    """The asynchronous runs of an engine. Its methods are called only while the device is active."""
 
     def __init__(self, plan: Plan, device: StreamDevice, bindings: Bindings) -> None:
         """Begin with nothing bound.
@@ -83,7 +84,7 @@ class GpuRuns:
         Args:
             plan: What is executed.
             device: Where.
-            bindings: Of the plan on the device.
+            bindings: The bindings of the plan on the device.
         """
         self._plan, self._device, self._bindings = plan, device, bindings
         self._own_stream = device.stream
@@ -196,7 +197,7 @@ class GpuRuns:
         return tuple(found)
 
     def _found(self, read: _Arrays, written: _Arrays | None) -> _Run:
-        """What a run on a set of arrays does; one that is new is checked and bound."""
+        """Return what a run on a set of arrays does; a set that is new is checked and bound."""
         sizes = self._sizes.get(read)
         if sizes is None:
             sizes = self._sizes_of(read)
@@ -211,7 +212,7 @@ class GpuRuns:
         return _Run(read, written, start.before, bound, start.after, results)
 
     def _order(self, theirs: int, handle: int) -> None:
-        """What their stream was given is done before what ours will be given."""
+        """Let our stream wait for all work that was given to the stream of the arrays."""
         if theirs == handle or (theirs == LEGACY_STREAM and handle == self._own_stream):
             return  # our stream waits for the legacy one by itself
         self._theirs.record(theirs)
@@ -248,7 +249,7 @@ class GpuRuns:
             raise EngineError(f"'{port.name}' {wrong}", fix=fix)
 
     def _own(self, sizes: _Dims) -> dict[str, GpuArray]:
-        """The engine's output arrays at a size."""
+        """Return the engine's own output arrays at a size."""
         arrays = self._results.pop(sizes, None)
         if arrays is None:
             _forget_first(self._results, _RESULTS_KEPT)
@@ -303,6 +304,6 @@ def _shape(port: Port, dims: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _forget_first(kept: dict[Any, Any], most: int) -> None:
-    """Make room for one more."""
+    """Forget the set that was used longest ago, to make room for one more."""
     while len(kept) >= most:
         del kept[next(iter(kept))]

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from wpk.dims import evaluate
 from wpk.dtypes import DType
-from wpk.emulator.free_memory import free_bytes
+from wpk.emulator import free_bytes
 from wpk.errors import EngineError
-from wpk.plans.plan import Port
+from wpk.plan.plan import Port
 
 Arrays = dict[str, NDArray[np.generic]]
 
 _DRAWN_BYTES = 16
-"""Of an element: as it is drawn, in 64 bits at most, and as it is given."""
+"""Bytes of an element while it is drawn: 64 bits at most for drawing it, and as many for what is given."""
 
 _DRAWN = {DType.INT8: (-128, 128), DType.UINT8: (0, 256)}
-"""8 bits are computed with, and come in all values; wider integers with no known limit are masks or type
-ids more often than anything else."""
+"""The range of drawn integers. Models compute with 8-bit integers, which come in all values; wider integers
+with no known limit are masks or type ids more often than anything else."""
 
 
 class TakesInputs(Protocol):
@@ -45,7 +45,7 @@ def bind_inputs(
 
     Args:
         ports: What is expected.
-        inputs: By name.
+        inputs: The arrays by name.
 
     Raises:
         EngineError: Names, types or shapes do not fit; the message says what is expected.

@@ -1,4 +1,4 @@
-"""Whether a plan's machine code is what its kernels' sources give: compiled again, and compared.
+"""Compile a plan's kernels again, and compare the machine code with the plan's.
 
 NVRTC needs no GPU, and gives the same bytes for the same source, options and version. So what the CPU
 executes, which is generated here, and what a GPU executes, which comes with the file, can be shown to be
@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 
-from wpk.build.cache import KernelCache
-from wpk.build.nvrtc import compiler_here
-from wpk.build.pool import CompilePool
+from wpk.build import CompilePool, KernelCache, compiler_here
 from wpk.engine.regenerate import regenerate
 from wpk.errors import CompileError, EngineError, VerificationError
 from wpk.kernel_source import KernelSource
-from wpk.plans.plan import Plan, PlanBundle
+from wpk.plan.plan import Plan, PlanBundle
 from wpk.progress import Progress, silent
 from wpk.trial import Status
 
@@ -33,7 +31,7 @@ class Likeness(StrEnum):
 
 @dataclass(frozen=True)
 class MachineCode:
-    """What was found, and numbers in words."""
+    """The outcome of comparing a plan's machine code, with its numbers in words."""
 
     likeness: Likeness
     detail: str
@@ -51,7 +49,7 @@ def compare_machine_code(
     Args:
         bundle: The plan.
         progress: Told of every kernel.
-        cache: Of compiled kernels; the user's when not given.
+        cache: The cache of compiled kernels; by default the user's.
 
     Raises:
         PlanError: The plan's kernels are not those of this installation.
@@ -71,7 +69,7 @@ def compare_machine_code(
 
 
 def require_same(code: MachineCode) -> None:
-    """Refuse machine code that is another one.
+    """Refuse machine code that differs from what its sources give.
 
     Raises:
         VerificationError: It is.
@@ -128,7 +126,7 @@ def _compiled_again(
 
 
 def _name(plan: Plan, digest: str) -> str:
-    """The kernel, by the operator that launches it."""
+    """Name a kernel by the operator that launches it."""
     for step in plan.steps:
         for launch in step.launches:
             if launch.kernel == digest:

@@ -21,7 +21,7 @@ class MemoryUse:
 
     @property
     def total_bytes(self) -> int:
-        """All of it; machine code and what the driver needs are not counted."""
+        """The sum of all these; machine code and what the driver needs are not counted."""
         return self.weight_bytes + self.arena_bytes + self.workspace_bytes + self.output_bytes
 
     def __str__(self) -> str:

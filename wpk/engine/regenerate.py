@@ -14,7 +14,7 @@ import numpy as np
 from wpk.errors import PlanError, ScheduleError
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
-from wpk.plans.plan import Choice, Plan, Step
+from wpk.plan.plan import Plan, Step
 from wpk.schedules.early import EARLY
 from wpk.schedules.packings import packed_shape
 from wpk.schedules.registry import TEMPLATE_OF
@@ -38,7 +38,7 @@ _NONSENSE = (
 
 
 def regenerate(plan: Plan) -> dict[str, KernelSource]:
-    """The source of every kernel, by digest.
+    """Return the source of every kernel, by digest.
 
     Raises:
         PlanError: A template is unknown or has another version, does not carry its problem or
@@ -48,25 +48,25 @@ def regenerate(plan: Plan) -> dict[str, KernelSource]:
     target = largest_target(plan.arch)
     with np.errstate(all="ignore"):  # numbers that nobody foresaw are refused with words
         for index, step in enumerate(plan.steps):
-            if isinstance(step.choice, Choice):
-                sources |= _Regenerated(plan, step, step.choice, index, target).sources
+            if step.image is None:
+                sources |= _GeneratedStep(plan, step, index, target).sources
     missing = sorted(set(plan.kernels) - set(sources))
     if missing:
         raise _differs(plan, f"plan.kernels.{missing[0][:12]}", "no step launches it")
     return sources
 
 
-class _Regenerated:
-    """One step, generated again.
+class _GeneratedStep:
+    """One step whose kernels were generated again.
 
     Attributes:
         sources: Its kernels, by digest.
     """
 
-    def __init__(self, plan: Plan, step: Step, choice: Choice, index: int, target: Target) -> None:
+    def __init__(self, plan: Plan, step: Step, index: int, target: Target) -> None:
         self._plan, self._step, self._path = plan, step, f"plan.steps[{index}]"
-        template = self._template(choice)
-        schedule = self._schedule(template, choice, target)
+        template = self._template()
+        schedule = self._schedule(template, target)
         self._check_weight(template, schedule)
         launches: tuple[Launch, ...]
         try:
@@ -74,7 +74,9 @@ class _Regenerated:
             self.sources = {source.digest: source for source in made}
             launches = template.launches(step.operator.problem, schedule)
         except _NONSENSE as error:
-            raise self._wrong("choice.schedule", f"gives no kernel: {_words(error)}") from error
+            raise self._wrong(
+                "candidate.configuration", f"gives no kernel: {_words(error)}"
+            ) from error
         if launches != step.launches:
             claimed = sorted({launch.kernel[:12] for launch in step.launches})
             raise self._wrong(
@@ -83,32 +85,30 @@ class _Regenerated:
                 f"headers give {', '.join(digest[:12] for digest in sorted(self.sources))}",
             )
 
-    def _template(self, choice: Choice) -> ScheduleTemplate[Any, Any]:
-        template = TEMPLATE_OF.get(choice.template)
-        problem = self._step.operator.problem
+    def _template(self) -> ScheduleTemplate[Any, Any]:
+        maker, problem = self._step.candidate.maker, self._step.operator.problem
+        template = TEMPLATE_OF.get(maker.name)
         if template is None or not isinstance(problem, template.problem_type):
-            raise self._wrong("choice.template", f"{choice.template!r} is unknown here")
-        if template.version != choice.version:
+            raise self._wrong("candidate.maker.name", f"{maker.name!r} is unknown here")
+        if template.maker != maker:
             raise self._wrong(
-                "choice.version",
-                f"{choice.template} {choice.version}, installed is {template.version}",
+                "candidate.maker.version",
+                f"{maker.name} {maker.version}, installed is {template.version}",
             )
         return template
 
-    def _schedule(
-        self, template: ScheduleTemplate[Any, Any], choice: Choice, target: Target
-    ) -> Schedule:
-        """The schedule, where the template carries the problem and calls it legal."""
-        problem = self._step.operator.problem
-        for name, value in choice.schedule:
+    def _schedule(self, template: ScheduleTemplate[Any, Any], target: Target) -> Schedule:
+        """Return the schedule if the template carries the problem and calls the schedule legal."""
+        problem, configuration = self._step.operator.problem, self._step.candidate.configuration
+        for name, value in configuration:
             if not 0 <= value <= _MAX_PARAMETER:
-                raise self._wrong("choice.schedule", f"{name}={value} is out of range")
-        if len(dict(choice.schedule)) != len(choice.schedule):
-            raise self._wrong("choice.schedule", "a parameter stands twice")
+                raise self._wrong("candidate.configuration", f"{name}={value} is out of range")
+        if len(dict(configuration)) != len(configuration):
+            raise self._wrong("candidate.configuration", "a parameter stands twice")
         try:
-            schedule: Schedule = template.schedule_from(choice.schedule)
+            schedule: Schedule = template.schedule_from(configuration)
         except TypeError as error:
-            raise self._wrong("choice.schedule", str(error)) from error
+            raise self._wrong("candidate.configuration", str(error)) from error
         try:
             reason = template.why_not(problem, target)
         except _NONSENSE as error:
@@ -121,11 +121,11 @@ class _Regenerated:
         except _NONSENSE as error:
             reason = _words(error)
         if reason is not None:
-            raise self._wrong("choice.schedule", f"is illegal: {reason}")
+            raise self._wrong("candidate.configuration", f"is illegal: {reason}")
         return schedule
 
     def _check_weight(self, template: ScheduleTemplate[Any, Any], schedule: Schedule) -> None:
-        """The constant operand is what the schedule's packing makes of the problem's."""
+        """Check that a constant operand is what the schedule's packing makes of the problem's constant."""
         step, problem = self._step, self._step.operator.problem
         try:
             packing = template.packing(problem, schedule)
@@ -134,7 +134,9 @@ class _Regenerated:
             dtype = problem.precision.storage  # type: ignore[union-attr]  # only these are packed
             shape = packed_shape(packing, problem, dtype.bytes)
         except _NONSENSE as error:
-            raise self._wrong("choice.schedule", f"gives no packing: {_words(error)}") from error
+            raise self._wrong(
+                "candidate.configuration", f"gives no packing: {_words(error)}"
+            ) from error
         weight = self._plan.weights.get(step.inputs[1])
         seen = None if weight is None else (weight.packing, weight.dtype, weight.shape)
         if seen != (packing, dtype, shape):
@@ -150,10 +152,10 @@ class _Regenerated:
 def _why_unlisted(
     template: ScheduleTemplate[Any, Any], problem: Any, schedule: Schedule, target: Target
 ) -> str | None:
-    """Why a parameter has a value that no search tries; None if all have one that is tried.
+    """Say which parameter has a value that no search tries; return None if there is none.
 
     What is tried may depend on how many multiprocessors a GPU has, which is not known here: such
-    parameters are left to the template's constraints.
+    parameters are left to the template's limits.
     """
     on_large = template.axes(problem, target)
     on_small = template.axes(problem, replace(target, sm_count=1))

@@ -3,13 +3,11 @@
 import time
 from dataclasses import dataclass
 
-from wpk.device.cuda import CudaDevice
-from wpk.device.measure import warm
-from wpk.device.timing import Patience, Subject, Timing, time_side_by_side
+from wpk.device import CudaDevice, Patience, Subject, Timing, time_side_by_side, warm
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.engine.memory_use import MemoryUse
-from wpk.plans.plan import PlanBundle
+from wpk.plan.plan import PlanBundle
 from wpk.trial import Regime
 
 WHOLE = Patience(least=200, most=1000, noise=0.002, seconds=2.0)

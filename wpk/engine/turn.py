@@ -1,15 +1,15 @@
-"""Whose turn it is to use an engine, of several threads, and in which process."""
+"""Which of several threads may use an engine now, and in which process."""
 
 import os
 import threading
 from contextlib import AbstractContextManager, nullcontext
 
-from wpk.device.streams import StreamDevice
+from wpk.device import StreamDevice
 from wpk.errors import EngineError
 
 
 class Turn:
-    """Entered around what a thread does with an engine: one at a time, with the device's context.
+    """A context manager around what a thread does with an engine: one thread at a time, in the device's context.
 
     Attributes:
         lock: Held by the thread whose turn it is.
@@ -18,7 +18,7 @@ class Turn:
     """
 
     def __init__(self, device: StreamDevice | None) -> None:
-        """Begin with nobody's turn.
+        """Begin while no thread uses the engine.
 
         Args:
             device: Where it has streams; it is made the current one.
@@ -32,11 +32,11 @@ class Turn:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this is the process that the engine was loaded in, not a fork of it."""
+        """Tell whether this is the process in which the engine was loaded, not a fork of it."""
         return os.getpid() == self._process
 
     def __enter__(self) -> None:
-        """Wait for the turn.
+        """Wait until no other thread uses the engine.
 
         Raises:
             EngineError: The engine was closed, or belongs to another process.
@@ -57,7 +57,7 @@ class Turn:
             raise
 
     def __exit__(self, *error: object) -> None:
-        """Let the next one."""
+        """Let the next thread use the engine."""
         try:
             self.context.__exit__(None, None, None)
         finally:

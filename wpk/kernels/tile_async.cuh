@@ -19,10 +19,8 @@ class AsyncLoader
     using T = typename Source::Type;
     static constexpr int kVector = CopyBytes / sizeof(T);
     static constexpr int kCopiesARow = RowBytes / CopyBytes;
-    static_assert(Threads % kCopiesARow == 0, "a thread keeps its column");
     static constexpr int kRowStep = Threads / kCopiesARow;
     static constexpr int kCount = ceilDivide(Rows, kRowStep);
-    static_assert(kCount <= 16, "a thread keeps at most 16 positions");
     using Tile = SwizzledTile<RowBytes>;
 
 public:

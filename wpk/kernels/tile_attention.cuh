@@ -31,12 +31,11 @@ struct AttentionShape
     static constexpr int pairsN = blockN / 16, pairsD = Values::paddedColumns / 16;
     // Floats between staged rows; 8 more than the columns keep the writes free of conflicts.
     static constexpr int stagingStride = Values::paddedColumns + 8;
+    // Two numbers of each staged row besides.
+    static constexpr int stagingBytes = warpsN * rows * (2 + stagingStride) * 4;
+    static constexpr int sharedBytes = maxOf(Queries::bytes + stages * stageBytes, stagingBytes);
 
-    static_assert(blockN % 16 == 0, "a warp has whole pairs of tiles of 8 keys");
-    static_assert(stages >= 1 && stages <= steps, "the ring has one step at least, and no more than there are");
     static_assert(threads <= 1024, "a block has at most 1024 threads");
-    static_assert(maxOf(rows, keys) * Keys::chunks <= 16 * threads && keys * Values::chunks <= 16 * threads,
-        "a thread copies at most 16 pieces of a tile");
 };
 
 // sums += a * b of fp32 accumulators; a and b are words of Element as ldmatrix gives them.

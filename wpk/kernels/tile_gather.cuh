@@ -22,7 +22,6 @@ class GatherLoader
     static constexpr int kGroups = Rows * kGroupsARow;
     static constexpr int kCount = ceilDivide(kGroups, Threads);
     static_assert(Depth % kGroup == 0 && kGroup % V == 0, "groups divide rows, vectors divide groups");
-    static_assert(kCount * kGroup * sizeof(T) <= 128, "a thread holds at most 128 bytes");
     // Threads taking several groups of one row keep one position for it.
     static constexpr bool kRowRepeats = AlongRows && Threads % Rows == 0;
     static constexpr int kRowsKept = kRowRepeats ? 1 : kCount;

@@ -5,8 +5,8 @@
 // A block has teams of warpgroups, a warpgroup 64 pixels; each team computes tiles one after another, at its own pace,
 // so that one stores while others multiply. A patch is 128 bytes of channels of its pixels, row by row, as one tensor
 // copy lays it out; what lies outside of the image is zero. Warps load their rows of a tap from the patch into
-// registers, so that a tap may begin at any pixel. Each team has a ring of patches, and a warp whose first lane asks
-// for them.
+// registers, so that a tap may begin at any pixel. Each team has a pipeline of patches, and a warp whose first lane
+// asks for them.
 #pragma once
 
 #include <wpk/kernels/early_launch.cuh>
@@ -36,19 +36,13 @@ struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::
         (Schedule::tile_p - 1) * Problem::stride_h + (Problem::filter_h - 1) * Problem::dilation_h + 1;
     static constexpr int patchW =
         (Schedule::tile_q - 1) * Problem::stride_w + (Problem::filter_w - 1) * Problem::dilation_w + 1;
+    // @patch_pitch
     static constexpr int patchBytes = patchH * patchW * kBoxRowBytes, patchPitch = ceilDivide(patchBytes, 1024) * 1024;
     static constexpr int kTaps = Problem::filter_h * Problem::filter_w, chunks = ceilDivide(Problem::c, kBoxDepth);
     static constexpr int tapBytes = blockN * kBoxRowBytes, chunkBytes = kTaps * tapBytes; // of filters
 
-    static_assert(!isSame<T, SplitFp32>, "products of fp32 take their parts from a ring");
-    static_assert(1 <= kPixels && kPixels <= 256, "a tile has at most 256 pixels, those of four warpgroups");
-    static_assert(kPixels * 4 >= warpsM * 16 * 3, "at most a quarter of the warpgroups' rows have no pixel");
-    static_assert(patchH <= 256 && patchW <= 256, "a tensor copy has at most 256 pixels along each side");
+    static_assert(!isSame<T, SplitFp32>, "products of fp32 take their parts from a pipeline");
     static_assert(kTaps <= 9, "the loop over taps is unrolled");
-    static_assert(1 <= teams && teams * warpsM <= 24, "a block has one to six warpgroups");
-    static_assert(1 <= patches && patches <= 4, "a team has one to four patches");
-    static_assert(Schedule::persistent >= 0, "persistent is a number of blocks, or 0");
-    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
 // Where what stays lies in shared memory: filters, patches, the epilogue's staging, barriers. The filters of each chunk
@@ -62,6 +56,7 @@ struct HaloMemory
     static constexpr int kPatchesAt = Shape::chunks * Shape::chunkBytes;
     static constexpr int kStagingAt = kPatchesAt + Shape::teams * Shape::patches * Shape::patchPitch;
     static constexpr int kBarriersAt = kStagingAt + Shape::teams * Shape::warpsM * Shape::Staged::stagingBytes;
+    static constexpr int kBytes = kBarriersAt + Filters::kBytes + Shape::teams * Patches::kBytes;
 
     WPK_DEVICE SharedAddress filter(int chunk, int tap) const
     {
@@ -96,7 +91,7 @@ class TeamTiles
 
 public:
     WPK_DEVICE TeamTiles(int team, int images)
-        : tile_(static_cast<int>(blockIdx.x) * Schedule::teams + team), end_(images * Tile::kTiles)
+        : tile_(static_cast<int>(blockIdx.x) * Schedule::teams + team), end_(images * Tile::kTiles) // @first_of_team
     {
     }
 
@@ -106,7 +101,7 @@ public:
     }
     WPK_DEVICE void advance()
     {
-        tile_ += static_cast<int>(gridDim.x) * Schedule::teams;
+        tile_ += static_cast<int>(gridDim.x) * Schedule::teams; // @next_of_team
     }
     WPK_DEVICE Tile tile() const
     {
@@ -125,8 +120,9 @@ WPK_DEVICE void askForFilters(const HaloMemory<Shape>& memory, const TensorMap* 
     for (int chunk = 0; chunk < Shape::chunks; ++chunk)
     {
         const SharedAddress barrier = memory.filters().full(chunk);
-        arriveExpectBytes(barrier, Shape::chunkBytes);
+        arriveExpectBytes(barrier, Shape::chunkBytes); // @filter_bytes
         for (int tap = 0; tap < Shape::kTaps; ++tap)
+            // @filters_copied
             copyTensor(memory.filter(chunk, tap), map, barrier, {chunk * Shape::kBoxDepth, tap, firstFilter});
     }
 }
@@ -141,11 +137,13 @@ WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, 
     for (; !tiles.isDone(); tiles.advance())
     {
         const auto tile = tiles.tile();
+        // @patch_corner
         const int h = tile.p * Problem::stride_h - Problem::pad_h, w = tile.q * Problem::stride_w - Problem::pad_w;
         WPK_KEEP_LOOP
         for (int chunk = 0; chunk < Shape::chunks; ++chunk)
         {
             patches.acquire(state.stage, state.phase ^ 1, Shape::patchBytes);
+            // @patch_copied
             copyTensor(memory.patch(team, state.stage), map, patches.full(state.stage),
                 {chunk * Shape::kBoxDepth, w, h, tile.image});
             state.advance();
@@ -158,10 +156,6 @@ WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, 
 template <class Problem, class Schedule, class Shape>
 class PatchRows
 {
-    static_assert(Schedule::carry == 0
-                      || (Schedule::carry == 1 && Schedule::tile_q == 8 && Shape::kPixels % 64 == 0
-                          && Problem::stride_h == 1 && Problem::stride_w == 1 && Problem::dilation_h == 1),
-        "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other");
 
 public:
     // Of a slice, in the layout of a fragment: upper and lower rows, then both of the other 16 bytes.
@@ -169,7 +163,7 @@ public:
 
     static WPK_DEVICE constexpr int tap(int step)
     {
-        return step % Problem::filter_h * Problem::filter_w + step / Problem::filter_h;
+        return step % Problem::filter_h * Problem::filter_w + step / Problem::filter_h; // @order_of_taps
     }
 
     // Rows of the step's tap; those of the step before are `previous`. Addresses begin anew each time: kept for all
@@ -187,7 +181,7 @@ public:
             return;
         }
         // Eight pixels of the lower row, two slices at once.
-        const int at = computedHere(pixelOf(8 + laneIndex() % 8)) + under, part = laneIndex() / 8;
+        const int at = computedHere(pixelOf(8 + laneIndex() % 8)) + under, part = laneIndex() / 8; // @lower_row
         WPK_UNROLL
         for (int slice = 0; slice < Shape::slices; slice += 2)
         {
@@ -196,7 +190,7 @@ public:
             WPK_UNROLL
             for (int i = 0; i < minOf(2, Shape::slices - slice); ++i)
             {
-                rows[slice + i][0] = previous[slice + i][1];
+                rows[slice + i][0] = previous[slice + i][1]; // @row_carried
                 rows[slice + i][1] = lower[i * 2];
                 rows[slice + i][2] = previous[slice + i][3];
                 rows[slice + i][3] = lower[i * 2 + 1];
@@ -208,6 +202,7 @@ private:
     // Where a row of the warp lies in a patch under the filter's first tap.
     static WPK_DEVICE int pixelOf(int row)
     {
+        // @pixel_of_warp
         const int pixel = minOf(warpIndex() % Shape::warpsM * 16 + row, Shape::kPixels - 1); // others are not stored
         return pixel / Schedule::tile_q * Problem::stride_h * Shape::patchW
                + pixel % Schedule::tile_q * Problem::stride_w;
@@ -228,16 +223,16 @@ WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMem
     WPK_KEEP_LOOP
     for (int chunk = 0; chunk < Shape::chunks; ++chunk)
     {
-        waitBarrier(memory.filters().full(chunk), 0); // which comes once
-        waitBarrier(patches.full(state.stage), state.phase);
+        waitBarrier(memory.filters().full(chunk), 0);        // @filters_awaited: which comes once
+        waitBarrier(patches.full(state.stage), state.phase); // @patch_awaited
         const SharedAddress patch = memory.patch(team, state.stage);
-        patchRows.load(rows[0], rows[1], patch, 0);
-        __syncwarp(); // products are asked for by whole warps
+        patchRows.load(rows[0], rows[1], patch, 0); // @first_rows_loaded
+        __syncwarp();                               // products are asked for by whole warps
         WPK_UNROLL
         for (int step = 0; step < Shape::kTaps; ++step)
         {
             const uint64 b = swizzledDescriptor<128>(memory.filter(chunk, Rows::tap(step)));
-            fenceWgmma();
+            fenceWgmma(); // @products_fenced
             WPK_UNROLL
             for (int slice = 0; slice < Shape::slices; ++slice)
                 wgmma<T>(acc, rows[step % 2][slice], b + slice * 2, 1);
@@ -248,9 +243,9 @@ WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMem
             keepUntilHere(rows[(step + 1) % 2]);
             patchRows.load(rows[(step + 1) % 2], rows[step % 2], patch, step + 1);
         }
-        patches.release(state.stage);
+        patches.release(state.stage); // @patch_released
         state.advance();
-        waitWgmma<0>(acc);
+        waitWgmma<0>(acc); // @products_done
         keepUntilHere(rows[0]);
         keepUntilHere(rows[1]);
     }

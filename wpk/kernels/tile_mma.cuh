@@ -35,16 +35,9 @@ struct MmaShape
     // Floats between rows of a warp's staging; 8 more than its columns keep its writes free of conflicts.
     static constexpr int stagingStride = warpN + 8;
     static constexpr int stagingBytes = 16 * stagingStride * 4;
+    static constexpr int sharedBytes = maxOf(stages * stageBytes, threads / kWarpSize * stagingBytes);
 
-    static_assert(warpM % 16 == 0 && warpM * warpsM == blockM, "a warp has whole tiles of 16 rows");
-    static_assert(warpN % 16 == 0 && warpN * warpsN == blockN, "a warp has whole pairs of tiles of 8 columns");
-    static_assert((blockN & (blockN - 1)) == 0, "columns are a power of two");
-    static_assert(rowBytesA % 32 == 0 && rowBytesA <= 128, "a row of a tile is 32, 64 or 128 bytes");
-    static_assert(tilesM * tilesN * 4 <= (isSame<T, SplitFp32> ? 64 : 128),
-        "at most 128 accumulators a thread, 64 where a step's sums are apart");
-    static_assert(stages >= 2, "the ring has at least two tiles");
     static_assert(threads <= 1024, "a block has at most 1024 threads");
-    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
 };
 
 // One warp's fragments of a tile. RoundA, RoundB: tf32 operands that memory does not hold rounded.

@@ -79,7 +79,6 @@ class PatchLoader
 
 public:
     static constexpr int kHeld = kCount * Problem::c; // values that a thread holds
-    static_assert(kHeld <= 64, "a thread holds at most 64 values of a patch");
 
     explicit WPK_DEVICE PatchLoader(const void* x) : x_(static_cast<const X*>(x)) {}
 

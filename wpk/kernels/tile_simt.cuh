@@ -37,16 +37,7 @@ struct SimtShape
     static constexpr int floatsB = strideB * blockK;
     static constexpr int stages = prefetch ? 2 : 1;
     static constexpr int stageBytes = (floatsA + floatsB) * 4;
-
-    static_assert(threadsM * threadM == blockM && threadsN * threadN == blockN, "threads tile the block");
-    static_assert(
-        threads >= kWarpSize && threads <= 1024 && threads % kWarpSize == 0, "whole warps, at most 1024 threads");
-    static_assert(threadsN % lanesN == 0 && threadsM % lanesM == 0, "warps tile the block");
-    static_assert(lanesM * lanesN == kWarpSize, "a warp has a power of two of columns of threads");
-    static_assert(threadM % runM == 0 && threadN % runN == 0, "a thread's tile is whole runs");
-    static_assert(threadM * threadN <= 64, "at most 64 accumulators a thread");
-    static_assert(blockK == 4 || blockK % 8 == 0, "a step of the reduction is 4 positions, or eights");
-    static_assert(Schedule::padding % 4 == 0, "lines stay aligned to 16 bytes");
+    static constexpr int sharedBytes = stages * stageBytes;
 };
 
 // The thread's place in the block.

@@ -1,1 +1,30 @@
-"""Vendors' libraries as candidates: the same problem, computed by somebody else's kernel."""
+"""Vendors' implementations of problems: what they are, how their operands lie in memory, and calling them."""
+
+from wpk.libraries.constant_layouts import lay_out
+from wpk.libraries.cuda_libraries import CudaLibraries
+from wpk.libraries.cudnn_problems import ALIGNMENT, why_not
+from wpk.libraries.numpy_libraries import NumpyLibraries
+from wpk.libraries.offer import (
+    CUDNN,
+    LibraryOffer,
+    constant_layout,
+    constant_shape,
+    constant_tensor,
+)
+from wpk.libraries.reference import Known, random_case, why_unknown
+
+__all__ = [
+    "ALIGNMENT",
+    "CUDNN",
+    "CudaLibraries",
+    "Known",
+    "LibraryOffer",
+    "NumpyLibraries",
+    "constant_layout",
+    "constant_shape",
+    "constant_tensor",
+    "lay_out",
+    "random_case",
+    "why_not",
+    "why_unknown",
+]

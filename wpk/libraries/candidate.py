@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from wpk.execution import Configuration
+from wpk.candidate import Configuration
 
 
 class LibraryCandidate(Protocol):

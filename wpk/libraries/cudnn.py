@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from wpk.device.cuda import CudaDevice
-from wpk.device.graph import bindings
-from wpk.device.streams import LEGACY_STREAM
+from wpk.candidate import Configuration
+from wpk.device import LEGACY_STREAM, CudaDevice, bindings
 from wpk.errors import EngineError, LaunchError
-from wpk.execution import Configuration
 from wpk.libraries.cudnn_description import AttentionNode, Description
 from wpk.libraries.cudnn_graph import build_graph, tensor_ids
 from wpk.libraries.cudnn_problems import ALIGNMENT, describe, why_not

@@ -6,8 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.device.cuda import CudaDevice
-from wpk.device.graph import CudaGraph
+from wpk.device import CudaDevice, CudaGraph
 from wpk.execution import Replay
 from wpk.libraries.candidate import LibraryCandidate
 from wpk.libraries.constant_layouts import lay_out

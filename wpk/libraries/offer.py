@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from wpk.execution import Configuration
+from wpk.candidate import Configuration
 from wpk.libraries.constant_layouts import layout_strides
 from wpk.libraries.cudnn_problems import describe, why_not
 from wpk.problems import Convolution, Matmul, Problem, Tensor

@@ -6,7 +6,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.extent import Extent
-from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering import view_ops
 from wpk.lowering.partition import element_type
 from wpk.lowering.refusal import RefusedError
@@ -41,7 +41,7 @@ def lower_bare(state: LoweringState, node: gs.Node) -> bool:
 
 
 def _concat(state: LoweringState, node: gs.Node) -> None:
-    """Inputs that do not already lie in the output are copied there."""
+    """Copy the inputs of a concatenation that do not already lie in its output."""
     parts = [state.view(t) for t in node.inputs]
     output = node.outputs[0]
     axis = int(node.attrs["axis"]) % len(parts[0].shape)
@@ -77,7 +77,7 @@ def _lies_at(state: LoweringState, part: View, place: View) -> bool:
 
 
 def _split(state: LoweringState, node: gs.Node) -> None:
-    """Parts are views where they align, else copies."""
+    """Make the parts of a Split views where they align, else copies."""
     source = state.view(node.inputs[0])
     axis = int(node.attrs.get("axis", 0)) % len(source.shape)
     start = 0
@@ -111,7 +111,7 @@ def _parts(state: LoweringState, node: gs.Node, size: int) -> list[int]:
 
 
 def _alias(state: LoweringState, node: gs.Node) -> bool:
-    """Another view of the input; False where it needs a copy."""
+    """Make the output another view of the input; return False where that needs a copy."""
     parameters = view_ops.parameters(node, lambda t: state.context.values(state.view(t)))
     source = state.view(node.inputs[0])
     try:

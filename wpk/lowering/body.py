@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import DType
 from wpk.extent import Extent
-from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering import view_ops
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise_ops import cast, express, is_elementwise
@@ -201,7 +201,7 @@ class _Reader:
         return replace(merged, expression=expression, dtype=dtype)
 
     def operand(self, node: gs.Node, index: int) -> Computed:
-        """What an input of an element-wise node stands for; a limit that is left out is infinite."""
+        """Return what an input of an element-wise node stands for; a limit that is left out is infinite."""
         if node.inputs[index].name:
             return self.computed(self.symbol(node.inputs[index]))
         dtype = self.symbol(node.inputs[0]).dtype
@@ -230,7 +230,7 @@ class _Reader:
 
 
 def _stepped(node: gs.Node, symbol: Computed, apply: Callable[[View], View]) -> Computed:
-    """A view operator on a result: remembered, to be undone on the output's memory."""
+    """Remember a view operator on a result; it will be undone on the output's memory."""
     if node.op in ("Slice", "Expand"):
         raise RefusedError(f"{node.op} of a computed result inside one body")
     memory = View("", symbol.dtype, symbol.leading, symbol.shape, contiguous_strides(symbol.shape))

@@ -11,7 +11,7 @@ from wpk.lowering.views import View
 def collapse(
     views: Sequence[View], most: int, row: int | None = None
 ) -> tuple[tuple[int, ...], list[View]]:
-    """The smallest common shape, and the views with it.
+    """Return the smallest common shape, and the views in it.
 
     All views have the same shape. Axes of extent 1 vanish (never a free one), and neighbouring axes
     merge where every view's outer stride is its inner stride times the inner extent.

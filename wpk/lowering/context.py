@@ -54,7 +54,7 @@ class Context:
         )
 
     def compute_precision(self, dtype: DType) -> Precision:
-        """Precision of products whose weights or second operands have this type."""
+        """Return the precision of products whose weights or second operands have this type."""
         if dtype is DType.FP32:
             return self.precision if self.precision is Precision.TF32 else Precision.FP32
         if dtype in (DType.FP16, DType.BF16):
@@ -62,7 +62,7 @@ class Context:
         raise RefusedError(f"products of {dtype.value} tensors")
 
     def added(self, name: str, values: NDArray[Any]) -> View:
-        """Register a constant under a name that nothing else has, and see it whole."""
+        """Register a constant under a name that nothing else has; return a view of all of it."""
         if values.dtype == np.float64:
             values = values.astype(np.float32)
         view = constant_view(name, values)

@@ -29,7 +29,7 @@ def lower_elementwise(result: Computed, y: View) -> Lowered:
 
 
 def _row_of_one(y: View) -> int | None:
-    """The axis behind which padding lies, where it has but one element; else None."""
+    """Return the axis behind which padding lies if it has only one element; else None."""
     along = [axis for axis, stride in enumerate(y.strides) if stride == 1]
     if not y.padding or any(y.shape[axis] > 1 for axis in along):
         return None

@@ -12,9 +12,7 @@ import onnx
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.graph_passes.exact import exact_values
-from wpk.graph_passes.functions import called, is_call
-from wpk.graph_passes.tidy import read_tensors
+from wpk.graph_passes import called, exact_values, is_call, read_tensors
 
 Array = NDArray[np.generic]
 
@@ -42,7 +40,7 @@ class FlatGraph:
 
     Attributes:
         nodes: In an order in which they can run.
-        constants: By name, exact where passes know them so.
+        constants: The constants by name, with their exact values where passes know them.
         inputs: Names of the graph's inputs.
         outputs: Names of its outputs.
         opset: Version of ONNX's operators.
@@ -56,7 +54,7 @@ class FlatGraph:
 
 
 def read_names(node: onnx.NodeProto) -> list[str]:
-    """What a node reads: its inputs, "" for one that is missing, and what its subgraphs read outside."""
+    """Return what a node reads: its inputs ("" for a missing one), and what its subgraphs read outside."""
     names = list(node.input)
     for attribute in node.attribute:
         graphs = [*attribute.graphs, attribute.g] if attribute.HasField("g") else attribute.graphs

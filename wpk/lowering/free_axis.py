@@ -31,7 +31,7 @@ def free_extent(name: str) -> Extent:
 
 
 def is_free(size: int) -> bool:
-    """Whether a size is one that a free dimension decides."""
+    """Tell whether a free dimension decides a size."""
     return size > 0 and size % STAND_IN == 0
 
 
@@ -127,7 +127,7 @@ def _tuned_shape(
 
 
 def _holds_free(part: object) -> bool:
-    """Whether a number anywhere in a problem is still the stand-in's."""
+    """Tell whether a number anywhere in a problem still comes from the stand-in."""
     if isinstance(part, int):
         return is_free(part)
     if isinstance(part, tuple):

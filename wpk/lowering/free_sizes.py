@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.query import Dims, dims, given, integers, is_op, made_by
+from wpk.graph_passes import Dims, dims, given, integers, is_op, made_by
 from wpk.model_checks import MAX_ELEMENTS
 
 _USUAL = (1, 3)
@@ -31,9 +31,9 @@ def sizes_to_check(graph: gs.Graph) -> tuple[int, ...]:
 
 
 def constants_that_meet(graph: gs.Graph) -> dict[str, int]:
-    """The largest number that each node holds against a free axis, by the node's name.
+    """Return the largest number that meets a free axis in each node, by the node's name.
 
-    Bounds that mean "to the end" are none, and a size of 1 fits every batch.
+    Bounds that mean "to the end" do not count, and a size of 1 fits every batch.
     """
     found = {}
     for node in graph.nodes:
@@ -64,7 +64,7 @@ def _broadcast(node: gs.Node) -> Iterator[int]:
 
 
 def _laid_together(node: gs.Node) -> list[Dims]:
-    """Shapes that broadcasting lays beside each other: of products, not those of the matrices."""
+    """Return the shapes that broadcasting lays beside each other; of products those before the matrices."""
     if is_op(node, "MatMul"):
         return [shape[:-2] for shape in _shapes(node.inputs)]
     if is_op(node, "Gemm"):
@@ -85,13 +85,13 @@ def _slice(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
 
 
 def _target(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
-    """The leading number of a shape; others stand for inner axes."""
+    """Return the leading number of a target shape; the others stand for inner axes."""
     del shape, places
     yield from (_integers(node, 1) or [])[:1]
 
 
 def _aligned(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
-    """Numbers of a target that is counted from the back."""
+    """Return the numbers of a target shape that is counted from the back."""
     target = _integers(node, 1) or []
     ahead = len(target) - len(shape)
     yield from (n for i, n in enumerate(target) if i - ahead in places)
@@ -106,7 +106,7 @@ def _pads(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
 
 
 def _along_axis(node: gs.Node, shape: Dims, places: set[int]) -> Iterator[int]:
-    """Indices, sizes of parts or a count along an axis; sizes of what lies beside."""
+    """Return indices, sizes of parts or a count along an axis, and the sizes of what lies beside it."""
     default = -1 if node.op == "TopK" else 0
     axis = int(node.attrs.get("axis", default)) % len(shape)
     if axis not in places:
@@ -133,7 +133,7 @@ _BY_CHANNEL = (
     *("BatchNormalization", "Conv", "ConvTranspose", "GroupNormalization"),
     *("InstanceNormalization", "LayerNormalization"),
 )
-"""Their other inputs are weights, whose shapes are not laid beside the batch."""
+"""Operators whose other inputs are weights, whose shapes are not laid beside the batch."""
 
 _RULES: Mapping[str, Callable[[gs.Node, Dims, set[int]], Iterator[int]]] = {
     "Slice": _slice,

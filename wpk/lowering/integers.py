@@ -45,7 +45,7 @@ def require_exact(op: str, parts: Sequence[Computed], fmod: bool) -> None:
 
 
 def _against_small(parts: Sequence[Computed]) -> bool:
-    """Whether at most one is no constant, and the constants are held exactly."""
+    """Tell whether at most one operand is no constant, and fp32 holds the constants exactly."""
     wide = [part for part in parts if part.dtype in _WIDE]
     tensors = [part for part in wide if part.operands or part.anchor]
     scalars = [p.expression.value for p in wide if isinstance(p.expression, Scalar)]
@@ -53,7 +53,7 @@ def _against_small(parts: Sequence[Computed]) -> bool:
 
 
 def wrapped(op: str, expression: Expression, dtype: DType) -> Expression:
-    """The result of an operator as its type holds it: an 8-bit one loses the bits above.
+    """Return the result of an operator as its type holds it: an 8-bit type loses the bits above.
 
     Exact in fp32: operands have 8 bits, so that sums and products have 17 at most.
     """
@@ -67,7 +67,7 @@ def wrapped(op: str, expression: Expression, dtype: DType) -> Expression:
 
 
 def require_plain_narrowing(part: Computed, target: DType, *, is_stored: bool) -> None:
-    """Check that a cast to an integer type that holds less is nothing but a copy.
+    """Check that a cast to a narrower integer type is nothing but a copy.
 
     A copy drops the bits above, as ONNX Runtime does; an expression has no such operation.
 

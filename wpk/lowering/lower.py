@@ -7,7 +7,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
 from wpk.errors import GraphError, WpkError
-from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
 from wpk.lowering.anchors.base import Lowered
 from wpk.lowering.anchors.normalisation import OPERATORS as NORMALISATIONS
@@ -166,7 +166,7 @@ def _padded(graph: gs.Graph, movable: set[str]) -> frozenset[str]:
 
 
 def _is_written_along_rows(tensor: gs.Tensor, functions: dict[str, gs.Function]) -> bool:
-    """Whether a normalisation makes it, which writes padding behind its own rows only."""
+    """Tell whether a normalisation makes a tensor: it writes padding behind its own rows only."""
     made = [functions[node.op] for node in tensor.inputs if node.op in functions]
     return any(node.op in NORMALISATIONS for function in made for node in function.nodes)
 
@@ -192,7 +192,7 @@ def _takes_channels_last(
 
 
 def _movable(graph: gs.Graph, plain: frozenset[str]) -> set[str]:
-    """Tensors written by an operator that may lie anywhere."""
+    """Return the tensors that may lie anywhere, because an operator writes them."""
     fixed = {t.name for t in (*graph.inputs, *graph.outputs)} | plain
     names = set()
     for node in graph.nodes:

@@ -30,7 +30,7 @@ class MemoryMap:
     buffers: dict[str, Buffer] = field(default_factory=dict)
 
     def home(self, name: str, dtype: DType, shape: tuple[int, ...], leading: Extent) -> View:
-        """The memory that a tensor is written to, made on first use."""
+        """Return the memory to which a tensor is written; it is made on first use."""
         if name in self.values:
             return self.view(name)
         if 0 in shape:
@@ -45,7 +45,7 @@ class MemoryMap:
         return self.view(name)
 
     def view(self, name: str) -> View:
-        """A tensor that has its place, seen whole."""
+        """Return a view of all of a tensor that has its place."""
         value = self.values[name]
         return View(
             name,
@@ -59,7 +59,7 @@ class MemoryMap:
         )
 
     def at(self, view: View) -> str:
-        """Name of a value that starts where the view starts, and is seen as the view sees it."""
+        """Return the name of a value that starts where the view starts and has the view's shape and strides."""
         if view.offset == 0:
             return view.source
         stem = name = f"{view.source}@{view.offset}"
@@ -88,7 +88,7 @@ class MemoryMap:
         )
 
     def alone(self, name: str, dtype: DType, shape: tuple[int, ...], leading: Extent) -> View:
-        """A buffer for one tensor, wherever it was to lie."""
+        """Give one tensor a buffer of its own, wherever it was to lie."""
         row = shape[-1]
         if name in self.padded:
             step = ALIGNMENT // dtype.bytes

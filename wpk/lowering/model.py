@@ -1,4 +1,4 @@
-"""From a model file to a lowered program: load, graph passes, partition, lowering."""
+"""Turn a model file into a lowered program: load it, run the graph passes, cut it into operators, lower them."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -8,9 +8,7 @@ from pathlib import Path
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
-from wpk.graph_passes.catalogue import pass_groups
-from wpk.graph_passes.manager import PassRecord, check_skips, run_passes
-from wpk.graph_passes.shapes import infer_shapes
+from wpk.graph_passes import PassRecord, check_skips, infer_shapes, pass_groups, run_passes
 from wpk.loading import load_graph
 from wpk.lowering.flat_graph import FlatGraph, flatten
 from wpk.lowering.free_sizes import constants_that_meet, sizes_to_check
@@ -55,7 +53,7 @@ free dimension, unless a constant meets that dimension: seconds on a CPU."""
 
 @dataclass(frozen=True)
 class LoweredModel:
-    """A model on its way, with what happened to it.
+    """A model with what became of it on its way.
 
     Attributes:
         source: What it was made from.
@@ -122,7 +120,7 @@ def lower_model(
 
 
 def _reasons(records: Sequence[PassRecord]) -> dict[str, str]:
-    """Why the passes that would have turned a node into simpler ones did not, by its name."""
+    """Say, by a node's name, why the passes that would have replaced it by simpler nodes did not."""
     return {
         refusal.node: f"{record.name}: {refusal.reason}"
         for record in records
@@ -135,7 +133,7 @@ def replay_passes(source: Source, observe: Observer) -> None:
     """Load a model and run its passes once more, one after the other.
 
     Args:
-        source: As `LoweredModel.source`.
+        source: What the model was lowered from.
         observe: Told of each pass that has rewritten.
     """
     _rewrite(load_graph(source.path, source.shapes), source, None, observe)

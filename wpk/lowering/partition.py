@@ -6,7 +6,7 @@ import onnx
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType, from_numpy
-from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering.body import Body
 from wpk.lowering.refusal import RefusedError
 

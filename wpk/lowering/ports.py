@@ -12,7 +12,7 @@ from wpk.lowering.views import contiguous_strides
 
 
 def enter(state: LoweringState, tensor: gs.Tensor) -> None:
-    """Place a model's input."""
+    """Give an input of the model its place in memory."""
     first, *rest = tensor.shape or (1,)
     leading = free_extent(first) if isinstance(first, str) else Extent(int(first))
     shape = (leading.value, *(int(n) for n in rest))

@@ -16,9 +16,9 @@ class RefusedError(Exception):
         self.node = node
 
     def locate(self, node: gs.Node) -> None:
-        """Say that it is about ``node``, unless it names one already."""
+        """Say that the refusal is about ``node``, unless it names a node already."""
         self.node = self.node or node
 
 
 class UnknownInputError(RefusedError):
-    """What it reads is made by a node that was refused before; that refusal says why."""
+    """An operator reads what a refused node would have made; that node's refusal says why."""

@@ -8,7 +8,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError, UnsupportedError, WpkError
 from wpk.extent import Extent
-from wpk.graph_passes.query import ONNX_DOMAINS
+from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering.free_axis import STAND_IN, free_extent, worded
 from wpk.lowering.partition import element_type, functions_of
 from wpk.lowering.refusal import RefusedError, UnknownInputError
@@ -99,7 +99,7 @@ class RefusedNodes:
         self._rows[_Row(name, operator, f"{text}; {reason}" if reason else text, is_bug)] = None
 
     def _pretend(self, tensor: gs.Tensor) -> None:
-        """Give a tensor a place, so that its readers are looked at too; where its shape is known."""
+        """Give a tensor whose shape is known a place, so that its readers are looked at too."""
         state = self._state
         if not tensor.name or tensor.name in state.views or tensor.shape is None:
             return
@@ -121,7 +121,7 @@ def refusals(state: LoweringState, note: Callable[[Exception], None]) -> Iterato
 
     Raises:
         NotAViewError: The layout of a tensor stands in the way that may still become plain.
-        WpkError: As raised inside.
+        WpkError: Whatever is raised inside.
     """
     try:
         yield

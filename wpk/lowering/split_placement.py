@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.query import dims, is_op, producer
+from wpk.graph_passes import dims, is_op, producer
 from wpk.lowering.placement import ALIGNMENT, Slot, element_bytes
 
 
@@ -69,7 +69,7 @@ class _Row:
 
 
 def _shared_row(split: gs.Node, concat: gs.Node) -> _Row | None:
-    """The buffer for both; None where it would not align, or they do not fit together."""
+    """Return the buffer for both; None where they would not align in it or do not fit together."""
     front, shared, back = split.inputs[0], concat.inputs[0], concat.outputs[0]
     shapes = [dims(tensor) for tensor in (front, shared, back)]
     if split.outputs[-1] is not shared or any(shape is None for shape in shapes):

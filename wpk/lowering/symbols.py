@@ -22,7 +22,7 @@ class Step:
     perm: tuple[int, ...] | None = None
 
     def undone(self, view: View) -> View:
-        """The view of the memory after this step, seen as before it."""
+        """Return a view of memory in the shape after this step, seen in the shape before it."""
         if self.perm is None:
             return view.reshaped(self.before)
         return view.transposed([self.perm.index(i) for i in range(len(self.perm))])
@@ -73,7 +73,7 @@ class Computed:
         require_leading(self.shape, self.leading)
 
     def pulled_back(self, view: View) -> View:
-        """A view of the present shape, seen with the anchor's output shape."""
+        """Return a view in the present shape, seen in the anchor's output shape."""
         for step in reversed(self.steps):
             view = step.undone(view)
         return view
@@ -103,7 +103,7 @@ Symbol = View | Computed
 
 
 def of_view(view: View) -> Computed:
-    """A computation that only reads."""
+    """Return a computation that only reads a view."""
     return Computed(Operand(0), (view,), view.shape, view.leading, view.dtype)
 
 
@@ -148,7 +148,7 @@ def merge(parts: Sequence[Computed]) -> tuple[list[Expression], Computed]:
 
 
 def _leading(parts: Sequence[Computed], shape: tuple[int, ...]) -> Extent:
-    """The leading extent of a broadcast result: free if that of any part of full rank is."""
+    """Return the leading extent of a broadcast result: free if that of any part of full rank is free."""
     full = [p.leading for p in parts if len(p.shape) == len(shape) and p.shape[0] == shape[0]]
     return next((e for e in full if e.free), Extent(shape[0]))
 

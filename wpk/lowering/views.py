@@ -55,7 +55,7 @@ class View:
         require_leading(self.shape, self.leading)
 
     def tensor(self) -> Tensor:
-        """How a problem sees this view, with the alignment that its strides and offset leave."""
+        """Return this view as problems see it, with the alignment that its strides and offset leave."""
         alignment = self.alignment
         for step in (self.offset, *(s for s in self.strides if s > 1)):
             while alignment > self.dtype.bytes and step * self.dtype.bytes % alignment:
@@ -63,7 +63,7 @@ class View:
         return Tensor(self.dtype, self.strides, self.padding, max(alignment, self.dtype.bytes))
 
     def transposed(self, perm: Sequence[int]) -> "View":
-        """Axes in another order; the free axis must stay the leading one."""
+        """Return the view with its axes in another order; the free axis must stay the leading one."""
         if perm[0] != 0 and self.leading.free is not None:
             raise RefusedError(
                 f"a transpose moves the free dimension {self.leading.free!r} away from the front "
@@ -76,7 +76,7 @@ class View:
         )
 
     def reshaped(self, shape: Sequence[int]) -> "View":
-        """The same elements in the same order with another shape.
+        """Return the same elements in the same order with another shape.
 
         Raises:
             NotAViewError: No strides say it.
@@ -101,7 +101,7 @@ class View:
         return Extent(size, self.leading.free, factor)
 
     def broadcast(self, shape: Sequence[int], leading: Extent) -> "View":
-        """Seen with a larger shape by NumPy's rules: size-1 and missing axes get stride 0."""
+        """Return the view in a larger shape by NumPy's rules: size-1 and missing axes get stride 0."""
         missing = len(shape) - len(self.shape)
         padded = (1,) * missing + self.shape
         if any(have not in (1, want) for have, want in zip(padded, shape, strict=True)):
@@ -117,7 +117,7 @@ class View:
         return replace(self, leading=leading, shape=tuple(shape), strides=new)
 
     def sliced(self, axis: int, start: int, count: int, step: int = 1) -> "View":
-        """``count`` elements along an axis from ``start`` on."""
+        """Return ``count`` elements along an axis from ``start`` on."""
         if axis == 0 and self.leading.free is not None:
             raise RefusedError(f"a part of the free dimension {self.leading.free!r} is taken")
         shape = (*self.shape[:axis], count, *self.shape[axis + 1 :])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from wpk.report.table import byte_size, format_table
 from wpk.report.visible import visible
-from wpk.search.store import TuningStore
-from wpk.search.store_record import Run
-from wpk.search.store_summary import Group, summarize
-from wpk.tuning.cache_folder import CacheFolder
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.store.records import Run
+from wpk.search.store.store import TuningStore
+from wpk.search.store.summary import Group, summarize
 
 RUNS_SHOWN = 20
 """The latest runs are listed, the others counted."""
@@ -19,7 +19,7 @@ _MODEL = 32
 
 
 def cache_text(places: CacheFolder) -> str:
-    """Tables of trials and runs, and sizes on the disk; makes nothing that is not there.
+    """Return tables of trials and runs, and sizes on the disk; create no file that is not there.
 
     Raises:
         StoreError: The store cannot be read.
@@ -41,12 +41,12 @@ def cache_text(places: CacheFolder) -> str:
 
 
 def clearable(places: CacheFolder, target: str | None, template: str | None) -> str:
-    """What clearing would remove, in words; empty for nothing.
+    """Say in words what clearing would remove; empty if that is nothing.
 
     Args:
         places: The caches.
         target: Only trials of it; None for all, and the kernels with them.
-        template: Only trials of it, likewise.
+        template: Only trials of this template.
     """
     words = []
     if places.store.is_file():
@@ -97,14 +97,22 @@ def _runs(runs: Sequence[tuple[Run, int]]) -> str:
 def _run(run: Run, trials: int) -> list[object]:
     asked = run.request
     started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
-    what = ["", "", "", ""] if asked is None else [asked.model, asked.target, asked.precision]
+    what = (
+        ["", "", "", ""]
+        if asked is None
+        else [
+            asked.model,
+            asked.build.target,
+            asked.build.precision,
+        ]
+    )
     if asked is not None:
-        what.append(f"{asked.searcher}, effort {asked.effort}")
+        what.append(f"{asked.search.search}, effort {asked.search.effort}")
     model, *others = what
     return [run.id, started, run.state.value, visible(model, _MODEL), *others, trials]
 
 
 def _bytes(store: Path) -> int:
-    """Of the file and those that SQLite keeps beside it."""
+    """Return the bytes of the file and of those that SQLite keeps beside it."""
     files = [store, *(store.with_name(f"{store.name}{end}") for end in ("-wal", "-shm"))]
     return sum(file.stat().st_size for file in files if file.is_file())

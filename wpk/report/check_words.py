@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from wpk.plans.plan import Check, CheckMode, Outcome
+from wpk.plan.plan import Check, CheckMode, Outcome
 
 UNCHECKED = "unchecked"
-"""What is said of something that no check looked at."""
+"""The word for something that no check looked at."""
 
 _WORDS = {Outcome.OK: "ok", Outcome.FAILED: "WRONG", Outcome.INCONCLUSIVE: "inconclusive"}
 
@@ -20,11 +20,11 @@ PROOF_WORDS = (
     "where the whole engine's comparison is inconclusive, the proof rests on the graph passes, each "
     "validated in float64, and on every operator checked alone"
 )
-"""What carries a plan beside an inconclusive check."""
+"""What vouches for a plan beside an inconclusive check."""
 
 
 def outcome_word(outcome: Outcome) -> str:
-    """The word that stands in every table: what went wrong stands out."""
+    """Return the word that stands for an outcome in every table; the word of a failure stands out."""
     return _WORDS[outcome]
 
 
@@ -38,11 +38,11 @@ def state_word(checks: Iterable[Check]) -> str:
 
 
 def mode_words(mode: CheckMode) -> str:
-    """What was left out; empty where nothing was."""
+    """Say what was left out; empty where nothing was."""
     return {CheckMode.QUICK: QUICK_WORDS, CheckMode.OFF: "written with --check off"}.get(mode, "")
 
 
 def remarks(mode: CheckMode, checks: Iterable[Check]) -> list[str]:
-    """What is to be known of the checks of a whole engine, beside what each found."""
+    """Say what a reader should know of the checks of a whole engine, beside what each of them found."""
     doubt = any(check.outcome is Outcome.INCONCLUSIVE for check in checks)
     return [*filter(None, [mode_words(mode)]), *([PROOF_WORDS] if doubt else [])]

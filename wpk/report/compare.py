@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wpk.errors import EngineError
-from wpk.plans.measurement import EngineMeasurement, Ratio
-from wpk.plans.plan import LibraryChoice, Plan, Step
+from wpk.plan.binding import library_images
+from wpk.plan.measurement import EngineMeasurement, Ratio
+from wpk.plan.plan import Plan, Step
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words
 from wpk.report.words import schedule_words
@@ -55,8 +56,8 @@ class Pair:
     Attributes:
         work: What it computes, in words.
         nodes: ONNX nodes.
-        first: Of the first plan; None where it has no such operator.
-        second: Of the second.
+        first: The operator of the first plan; None where it has no such operator.
+        second: The operator of the second plan, likewise.
         same_choice: Whether both execute the same.
         compared: `MEASURED`, `ESTIMATED`, or why the times cannot be compared, in words.
         speedup: Time of the first by that of the second: above 1 where the second is faster; without
@@ -88,8 +89,8 @@ class Total:
     Attributes:
         kind: `MEASURED` or `ESTIMATED`.
         pairs: How many.
-        first: Of the first plan.
-        second: Of the second.
+        first: The first plan's sum.
+        second: The second plan's sum.
     """
 
     kind: str
@@ -104,8 +105,8 @@ class EnginePair:
 
     Attributes:
         first: Median of one inference; None where it was not measured.
-        second: Of the second plan.
-        speedup: Of the second over the first; None where one was not measured.
+        second: The second plan's median.
+        speedup: How many times as fast the second is; None where one was not measured.
     """
 
     first: float | None
@@ -115,7 +116,7 @@ class EnginePair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that is to say.
+    """All that there is to say about two plans.
 
     Attributes:
         model: File name of the model.
@@ -198,24 +199,24 @@ def _pair(first: Step | None, second: Step | None) -> Pair:
         nodes=present.operator.nodes,
         first=None if first is None else _side(first),
         second=None if second is None else _side(second),
-        same_choice=first is not None and second is not None and first.choice == second.choice,
+        same_choice=first is not None
+        and second is not None
+        and first.candidate == second.candidate,
         compared=compared,
         speedup=speedup,
     )
 
 
 def _side(step: Step) -> Side:
-    choice, evidence = step.choice, step.evidence
-    is_library = isinstance(choice, LibraryChoice)
+    maker, evidence = step.candidate.maker, step.evidence
     measured = evidence.measurement
-    configuration = choice.configuration if isinstance(choice, LibraryChoice) else choice.schedule
     return Side(
         operator=step.operator.name,
-        maker=choice.library if isinstance(choice, LibraryChoice) else choice.template,
-        version=str(choice.version),
-        configuration=schedule_words(configuration),
+        maker=maker.name,
+        version=maker.version,
+        configuration=schedule_words(step.candidate.configuration),
         bound_seconds=evidence.bound_seconds,
-        estimate_seconds=None if is_library else evidence.estimate_seconds,
+        estimate_seconds=evidence.estimate_seconds,
         measured_seconds=None if measured is None else measured.median_seconds,
         regime="" if measured is None else measured.regime,
     )
@@ -266,11 +267,7 @@ def _differences(first: Plan, second: Plan) -> tuple[Difference, ...]:
 def _traits(plan: Plan) -> list[tuple[str, str]]:
     """What a plan says of itself, in words."""
     origin = plan.provenance
-    libraries = {
-        f"{step.choice.library} {step.choice.version}"
-        for step in plan.steps
-        if isinstance(step.choice, LibraryChoice)
-    }
+    libraries = {f"{image.library} {image.version}" for image in library_images(plan)}
     shapes = {name: TIMES.join(map(str, shape)) for name, shape in sorted(origin.shapes.items())}
     compilers = {kernel.compiler for kernel in plan.kernels.values()}
     return [

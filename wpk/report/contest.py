@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
 
-from wpk.plans.measurement import Contestant, Measurement, Ratio
+from wpk.candidate import GENERATED
+from wpk.plan.measurement import Contestant, Measurement, Ratio
 from wpk.problems.signs import TIMES
 from wpk.report.contest_facts import ContestFacts
 from wpk.report.words import schedule_words
@@ -21,8 +22,8 @@ def ratio_words(ratio: Ratio) -> str:
 
 def candidate_words(contestant: Contestant) -> str:
     """``conv_mma: block 64×64×32, stages 4`` or ``cuDNN 9.19.0: engine 12``."""
-    version = f" {contestant.version}" if contestant.is_library else ""
-    return f"{contestant.maker}{version}: {schedule_words(contestant.configuration)}"
+    candidate = contestant.candidate
+    return f"{candidate.maker.title}: {schedule_words(candidate.configuration)}"
 
 
 def tally_words(measured: Measurement) -> str:
@@ -37,15 +38,15 @@ def tally_words(measured: Measurement) -> str:
 
 
 def roles(measured: Measurement) -> list[tuple[str, Contestant]]:
-    """Those worth showing with what they are: the chosen one, the runner-up, the best of each family.
+    """Return the candidates worth showing with their roles: the choice, the runner-up, the best of each family.
 
-    One that is several of these comes once, with all its names.
+    A candidate that has several roles comes once, with all of them.
     """
     library, generated = measured.library, measured.generated
     named = [
         ("chosen", measured.chosen),
         ("runner-up", measured.runner_up),
-        (f"{library.maker}'s best" if library is not None else "", library),
+        (f"{library.candidate.family}'s best" if library is not None else "", library),
         ("generated best", generated),
     ]
     found: dict[Contestant, list[str]] = {}
@@ -56,9 +57,9 @@ def roles(measured: Measurement) -> list[tuple[str, Contestant]]:
 
 
 def speedup_over_library(measured: Measurement) -> Ratio | None:
-    """Of the choice, where the library's best is another candidate that ran correctly."""
+    """Return the choice's speedup over the library's best, if that is another candidate that ran correctly."""
     library = measured.library
-    if library is None or measured.chosen.is_library:
+    if library is None or not measured.is_generated:
         return None
     return measured.chosen.speedup_over(library)
 
@@ -72,7 +73,7 @@ _FASTEST_ENGINES = {
 
 
 def why_words(measured: Measurement, *, undone: bool = False, engine: str = "") -> str:
-    """Why the choice won, or lost and was chosen nevertheless.
+    """Say why the choice won, or why it was chosen although it lost.
 
     Args:
         measured: What was measured of the operator.
@@ -93,15 +94,15 @@ def _fastest_alone(measured: Measurement) -> bool:
 
 
 def _against_rival(measured: Measurement) -> str:
-    """The choice against the best of the other family, else against the runner-up."""
+    """Compare the choice with the best of the other family, or else with the runner-up."""
     chosen = measured.chosen
-    if chosen.is_library:
+    if not measured.is_generated:
         rival, name = measured.generated, "the best generated kernel"
         missing = "no generated kernel ran correctly"
     else:
         rival, name = measured.library, "the library's best"
         if rival is not None:
-            name = f"{rival.maker}'s best"
+            name = f"{rival.candidate.family}'s best"
         reasons = ", ".join(measured.refusals)
         missing = f"the library offers nothing: {reasons}" if reasons else ""
     if rival is not None:
@@ -119,7 +120,8 @@ def _verdict(chosen: Contestant, rival: Contestant, name: str) -> str:
     caveat = " (not compared side by side)" if apart else ""
     if not ratio.beyond_noise:
         side = "ahead of" if ratio.median >= 1 else "behind"
-        kept = ", and kept as the one that anyone can check" if rival.is_library else ""
+        by_library = rival.candidate.family != GENERATED
+        kept = ", and kept as the one that anyone can check" if by_library else ""
         return f"within noise of {name}, {ahead:.1%} {side} it{kept}{caveat}"
     if ratio.median > 1:
         return f"{ahead:.1%} faster than {name}, beyond noise{caveat}"
@@ -137,13 +139,13 @@ def contest_of(measurements: Iterable[Measurement | None]) -> ContestFacts | Non
     if not pairs:
         return None
     measured = [each for each, _ in pairs]
-    own = [each for each in measured if not each.chosen.is_library]
+    own = [each for each in measured if each.is_generated]
     ratios = [_generated_ratio(each) for each in measured]
     known = [each for each in ratios if each is not None]
     faster = sum(each.low > 1 for each in known)
     slower = sum(each.high < 1 for each in known) + len(ratios) - len(known)
     return ContestFacts(
-        library=" and ".join(sorted({library.maker for _, library in pairs})),
+        library=" and ".join(sorted({library.candidate.family for _, library in pairs})),
         operators=len(pairs),
         generated=len(own),
         share_by_number=len(own) / len(pairs),

@@ -15,7 +15,7 @@ class ContestFacts:
         share_by_time: The part of these operators' time, each alone, in which generated kernels run.
         faster: Operators whose best generated kernel is faster than the library's best, beyond
             noise.
-        even: As fast, within noise.
+        even: Operators for which both are equally fast within noise.
         slower: Slower, beyond noise, or without a generated kernel that ran.
         speedup: Geometric mean of how much faster the choices are than the library's best.
         generated_speedup: The same of the best generated kernels; None where one is missing.

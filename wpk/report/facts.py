@@ -1,4 +1,4 @@
-"""What a report says, free of its form: the terminal, Markdown, JSON and HTML show these facts.
+"""What a report says, whatever its form: the terminal, Markdown, JSON and HTML show these facts.
 
 Times are microseconds: a bound is what nothing can beat, an estimate is predicted, not measured.
 What was measured is kept as the plan has it, in seconds.
@@ -7,9 +7,10 @@ What was measured is kept as the plan has it, in seconds.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from wpk.plans.measurement import EngineMeasurement, Measurement, Ratio
-from wpk.plans.plan import Check, CheckMode, Outcome
-from wpk.plans.provenance import PassSummary
+from wpk.candidate import Candidate
+from wpk.plan.measurement import EngineMeasurement, Measurement, Ratio
+from wpk.plan.plan import Check, CheckMode, Outcome
+from wpk.plan.provenance import PassSummary
 from wpk.report.contest_facts import ContestFacts
 from wpk.report.problem_facts import ProblemFacts
 
@@ -56,15 +57,14 @@ class OperatorFacts:
         outputs: Values that it writes.
         reads: Numbers of the operators that made its inputs.
         problem: Number of its problem in `ReportFacts.problems`.
-        template: Schedule template that was chosen, or the library.
-        version: Its version, as text.
-        is_library: Whether a library computes it; it has no launches and no source then.
+        candidate: What computes it; a library's has no launches and no source.
+        title: Its schedule template, or its library with the version.
         schedule: Its numbers, in words.
-        score: PUL of the choice, between 0 and 1.
+        score: Of the candidate, between 0 and 1; None for a library's.
         bound_us: What nothing can beat.
         bound_by: What limits the bound.
-        estimate_us: Predicted time; 0 for a library's, which nothing predicts.
-        measurement: Of the choice; None where it was chosen without measuring.
+        estimate_us: Predicted time; None for a library's, which nothing predicts.
+        measurement: How the choice was measured; None where it was chosen without measuring.
         over_library: Speedup of the choice over the library's best; None where that is the choice,
             or where the library has no correct candidate.
         why: Why it won or lost, in words; empty where it was chosen without measuring.
@@ -83,14 +83,13 @@ class OperatorFacts:
     outputs: tuple[str, ...]
     reads: tuple[int, ...]
     problem: int
-    template: str
-    version: str
-    is_library: bool
+    candidate: Candidate
+    title: str
     schedule: str
-    score: float
+    score: float | None
     bound_us: float
     bound_by: str
-    estimate_us: float
+    estimate_us: float | None
     measurement: Measurement | None
     over_library: Ratio | None
     why: str
@@ -102,9 +101,9 @@ class OperatorFacts:
     @property
     def time_us(self) -> float:
         """The measured time of the choice alone, or its estimate."""
-        return (
-            self.estimate_us if self.measurement is None else self.measurement.median_seconds * 1e6
-        )
+        if self.measurement is not None:
+            return self.measurement.median_seconds * 1e6
+        return self.estimate_us or 0.0
 
     @property
     def registers(self) -> int:
@@ -233,7 +232,7 @@ class ReportFacts:
         outputs: What the caller gets.
         bound_us: Sum of the bounds of operators that follow each other, where that is most.
         estimate_us: Sum of the operators' estimates.
-        measurement: Of the whole engine.
+        measurement: How the whole engine was measured.
         contest: Generated kernels and a library side by side; None where no library took part.
         launches: Kernel launches of one inference; besides these only library steps are enqueued.
         chain: The most operators that follow each other; others run beside them.
@@ -264,7 +263,7 @@ class ReportFacts:
     inputs: tuple[PortFacts, ...]
     outputs: tuple[PortFacts, ...]
     bound_us: float
-    estimate_us: float
+    estimate_us: float | None
     measurement: EngineMeasurement | None
     contest: ContestFacts | None
     launches: int

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wpk.errors import EngineError
-from wpk.plans.atomic_file import atomic_file
-from wpk.plans.plan import Plan, PlanBundle
+from wpk.plan.atomic_file import atomic_file
+from wpk.plan.plan import Plan, PlanBundle
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather
 from wpk.report.html import html_page

@@ -8,10 +8,10 @@ from wpk.dtypes import DType
 from wpk.engine.regenerate import regenerate
 from wpk.errors import PlanError
 from wpk.launch import Launch
-from wpk.lowering.memory import lifetimes
-from wpk.lowering.order import Order
-from wpk.plans.binding import arena, order_of, pieces, workspace_bytes
-from wpk.plans.plan import LibraryChoice, Plan, PlanBundle, Port, Step
+from wpk.plan.binding import arena, order_of, pieces, workspace_bytes
+from wpk.plan.memory import lifetimes
+from wpk.plan.order import Order
+from wpk.plan.plan import Plan, PlanBundle, Port, Step
 from wpk.problems import Attention, Convolution, Matmul, Problem
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words
@@ -53,12 +53,12 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         inputs=tuple(map(_port, plan.inputs)),
         outputs=tuple(map(_port, plan.outputs)),
         bound_us=order.longest_chain([operator.bound_us for operator in operators]),
-        estimate_us=sum(operator.estimate_us for operator in operators),
+        estimate_us=sum(operator.estimate_us or 0.0 for operator in operators),
         measurement=plan.measurement,
         contest=contest_of([operator.measurement for operator in operators]),
         launches=sum(len(operator.launches) for operator in operators),
         chain=round(order.longest_chain([1] * len(operators))),
-        library_steps=sum(operator.is_library for operator in operators),
+        library_steps=sum(not operator.launches for operator in operators),
         operators=operators,
         problems=_problems(plan),
         nodes=trace_nodes(plan),
@@ -99,12 +99,11 @@ def _operator(
     problem: int,
     reads: tuple[int, ...],
 ) -> OperatorFacts:
-    """The facts of a step, but for its share."""
+    """Return the facts of a step, except its share of the time."""
     operator, evidence = step.operator, step.evidence
     whole, measured = plan.measurement, evidence.measurement
     undone = whole is not None and operator.name in whole.undone
     engine = "" if whole is None else whole.chosen
-    maker, version, configuration = made_by(step)
     return OperatorFacts(
         name=operator.name,
         kind=kind_of(operator.problem),
@@ -115,14 +114,13 @@ def _operator(
         outputs=operator.outputs,
         reads=reads,
         problem=problem,
-        template=maker,
-        version=version,
-        is_library=isinstance(step.choice, LibraryChoice),
-        schedule=schedule_words(configuration),
+        candidate=step.candidate,
+        title=step.candidate.maker.title,
+        schedule=schedule_words(step.candidate.configuration),
         score=evidence.score,
         bound_us=evidence.bound_seconds * 1e6,
         bound_by=evidence.bound_by,
-        estimate_us=evidence.estimate_seconds * 1e6,
+        estimate_us=_microseconds(evidence.estimate_seconds),
         measurement=measured,
         over_library=None if measured is None else speedup_over_library(measured),
         why="" if measured is None else why_words(measured, undone=undone, engine=engine),
@@ -133,12 +131,8 @@ def _operator(
     )
 
 
-def made_by(step: Step) -> tuple[str, str, tuple[tuple[str, int], ...]]:
-    """Who computes a step, in which version, and how."""
-    choice = step.choice
-    if isinstance(choice, LibraryChoice):
-        return choice.library, choice.version, choice.configuration
-    return choice.template, str(choice.version), choice.schedule
+def _microseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e6
 
 
 def _launch(plan: Plan, launch: Launch, cpu: frozenset[str]) -> LaunchFacts:
@@ -188,7 +182,7 @@ def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
         work=problem_words(problem),
         kind=kind_of(problem),
         operators=tuple(step.operator.name for step in steps),
-        chosen=tuple(dict.fromkeys(made_by(step)[0] for step in steps)),
+        chosen=tuple(dict.fromkeys(step.candidate.maker.name for step in steps)),
         bound_us=evidence[0].bound_seconds * 1e6,
         funnels=tuple(
             FunnelFacts(f.template, f.refusal, f.space, f.legal, f.kept, f.compiled)
@@ -238,7 +232,7 @@ def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts
         for facts, step in zip(operators, plan.steps, strict=True)
         if isinstance(step.operator.problem, Attention | Convolution | Matmul)
     ]
-    own = [facts for facts in matrix if not facts.is_library]
+    own = [facts for facts in matrix if facts.launches]
     ordinary = [facts for facts in own if not facts.tensor_core_instructions]
     types = [value.dtype for value in plan.values.values()]
     kernels = {launch.kernel for step in plan.steps for launch in step.launches}
@@ -249,7 +243,7 @@ def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts
         on_tensor_cores=tuple(f.name for f in own if f.tensor_core_instructions),
         on_ordinary_cores=tuple(f.name for f in ordinary),
         depthwise=sum(f.kind == "depthwise" for f in ordinary),
-        by_library=tuple(f.name for f in matrix if f.is_library),
+        by_library=tuple(f.name for f in matrix if not f.launches),
     )
 
 

@@ -5,7 +5,7 @@ import json
 from wpk.codec import encode
 from wpk.report.facts import ReportFacts
 
-FORM = 3
+FORM = 4
 """Version of the form: raised whenever a field changes its meaning or goes away."""
 
 

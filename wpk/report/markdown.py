@@ -99,13 +99,13 @@ def _row(operator: OperatorFacts) -> list[object]:
         _plain(operator.name),
         _plain(operator.work),
         _plain(nodes),
-        _plain(f"{operator.template}: {operator.schedule}"),
+        _plain(f"{operator.title}: {operator.schedule}"),
         f"{operator.bound_us:.2f}",
         estimate_cell(operator),
         measured_cell(operator) or "no",
         *(
             (DASH, DASH, DASH)
-            if operator.is_library
+            if not operator.launches
             else (operator.registers, byte_size(operator.shared_bytes), len(operator.launches))
         ),
         operator.state,

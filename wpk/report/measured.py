@@ -1,6 +1,6 @@
 """What was measured of a whole plan, in words and in rows that every form of the report shows."""
 
-from wpk.plans.measurement import Curve, EngineMeasurement, EngineVariant, Measurement
+from wpk.plan.measurement import Curve, EngineMeasurement, EngineVariant, Measurement
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.contest import (
     candidate_words,
@@ -39,19 +39,19 @@ def any_measured(facts: ReportFacts) -> bool:
 
 
 def estimate_cell(operator: OperatorFacts) -> str:
-    """In microseconds; a dash for a library's, which nothing predicts."""
-    return DASH if operator.is_library else f"{operator.estimate_us:.2f}"
+    """Return an estimate in microseconds; a dash for a library's implementation, which nothing predicts."""
+    return DASH if operator.estimate_us is None else f"{operator.estimate_us:.2f}"
 
 
 def estimate_words(facts: ReportFacts) -> str:
-    """That the sum of estimates is no measurement, and what it leaves out."""
+    """Say that the sum of estimates is no measurement, and what it leaves out."""
     if not facts.library_steps:
         return "predicted, not measured"
     return f"predicted, not measured, without the {facts.library_steps} library steps"
 
 
 def chain_words(facts: ReportFacts) -> str:
-    """How many operators follow each other, where others run beside them; begins with a semicolon."""
+    """Say how many operators follow each other if others run beside them; the text begins with a semicolon."""
     return f"; {facts.chain} follow each other" if facts.chain < len(facts.operators) else ""
 
 
@@ -153,8 +153,8 @@ def distance_words(operator: OperatorFacts) -> str:
 
 def over_library_words(operator: OperatorFacts) -> str:
     """The choice's speedup over the library's best with its band; the library's name where it won."""
-    if operator.is_library:
-        return operator.template
+    if not operator.launches:
+        return operator.candidate.family
     return DASH if operator.over_library is None else ratio_words(operator.over_library)
 
 

@@ -3,8 +3,8 @@
 from wpk.problems.words import problem_words
 from wpk.report.table import format_table
 from wpk.report.visible import visible
-from wpk.search.static_search import FINALISTS
-from wpk.tuning.preview import Preview, PreviewedProblem
+from wpk.search.loop.preview import Preview, ProblemPreview
+from wpk.search.models.static_search import FINALISTS
 
 _ALL = 1000  # an effort that allows so many of a library's implementations means all
 
@@ -12,7 +12,7 @@ _NAME, _WORK = 40, 44
 
 
 def preview_text(preview: Preview) -> str:
-    """Problems with their candidates, why templates do not apply, and the sums."""
+    """Return the problems with their candidates, why templates do not apply, and the sums."""
     header = ["operators", "computes", "candidates", "space", "legal", "kept", "bound µs"]
     header.append("estimate µs")
     measures = preview.tuning is not None
@@ -22,19 +22,19 @@ def preview_text(preview: Preview) -> str:
     return "\n\n".join((format_table(header, rows), "\n".join(_sums(preview))))
 
 
-def _row(each: PreviewedProblem, *, measures: bool) -> list[object]:
-    funnels = [shortlist.funnel for shortlist in each.prepared.shortlists]
+def _row(each: ProblemPreview, *, measures: bool) -> list[object]:
+    spaces = [shortlist.counts for shortlist in each.shortlists.templates]
     first, *others = each.operators
     name = visible(first, _NAME) + (f" and {len(others)} more" if others else "")
-    best = min(s.estimate for shortlist in each.prepared.shortlists for s in shortlist.ranked)
+    best = min(s.estimate for shortlist in each.shortlists.templates for s in shortlist.ranked)
     row: list[object] = [
         name,
         visible(problem_words(each.problem), _WORK),
-        " ".join(funnel.template for funnel in funnels),
-        sum(funnel.space for funnel in funnels),
-        sum(funnel.legal for funnel in funnels),
-        sum(funnel.kept for funnel in funnels),
-        f"{each.prepared.bound.seconds * 1e6:.2f}",
+        " ".join(counts.template for counts in spaces),
+        sum(counts.space for counts in spaces),
+        sum(counts.legal for counts in spaces),
+        sum(counts.kept for counts in spaces),
+        f"{each.shortlists.bound.seconds * 1e6:.2f}",
         f"{best * 1e6:.2f}",
     ]
     if measures:
@@ -44,7 +44,7 @@ def _row(each: PreviewedProblem, *, measures: bool) -> list[object]:
 
 def _sums(preview: Preview) -> list[str]:
     operators = sum(len(each.operators) for each in preview.problems)
-    bound = sum(len(e.operators) * e.prepared.bound.seconds for e in preview.problems)
+    bound = sum(len(e.operators) * e.shortlists.bound.seconds for e in preview.problems)
     lines = [
         f"target     {preview.target.name} ({preview.target.arch})",
         f"operators  {operators}, {len(preview.problems)} distinct problems",
@@ -55,7 +55,7 @@ def _sums(preview: Preview) -> list[str]:
 
 def _search(preview: Preview) -> list[str]:
     if preview.tuning is None:
-        ranked = [sum(len(s.ranked) for s in e.prepared.shortlists) for e in preview.problems]
+        ranked = [sum(len(s.ranked) for s in e.shortlists.templates) for e in preview.problems]
         compiled = sum(min(FINALISTS, count) for count in ranked)
         return [f"search     by models: about {compiled} kernels to compile, none to measure"]
     tuning = preview.tuning

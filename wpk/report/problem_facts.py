@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from wpk.plans.measurement import Measurement
+from wpk.plan.measurement import Measurement
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from wpk.report.visible import visible
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns two spaces apart; a column of numbers is aligned to the right.
+    """Lay a table out with columns two spaces apart; a column of numbers is aligned to the right.
 
     Cells are shown as `wpk.report.visible` does, so that none of them can make a row of its own.
     """

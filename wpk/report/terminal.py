@@ -1,7 +1,7 @@
 """A plan in a terminal."""
 
 from wpk.errors import EngineError
-from wpk.plans.plan import LibraryChoice, Plan, PlanBundle
+from wpk.plan.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
 from wpk.report.check_words import mode_words, outcome_word, remarks
 from wpk.report.facts import OperatorFacts, ReportFacts
@@ -59,12 +59,12 @@ def _row(operator: OperatorFacts) -> list[object]:
     return [
         visible(operator.name, _NAME),
         visible(operator.work, _WORK),
-        visible(f"{operator.template}: {operator.schedule}"),
+        visible(f"{operator.title}: {operator.schedule}"),
         f"{operator.bound_us:.2f}",
         estimate_cell(operator),
         *(
             (DASH, DASH, DASH)
-            if operator.is_library
+            if not operator.launches
             else (
                 f"{operator.registers}{spills}",
                 byte_size(operator.shared_bytes),
@@ -72,7 +72,7 @@ def _row(operator: OperatorFacts) -> list[object]:
             )
         ),
         operator.state,
-        *((DASH, DASH) if operator.is_library else (cubin, "yes" if same else "NO")),
+        *((DASH, DASH) if not operator.launches else (cubin, "yes" if same else "NO")),
     ]
 
 
@@ -157,9 +157,9 @@ def operator_source(bundle: PlanBundle, name: str) -> str:
     """
     for step in bundle.plan.steps:
         if step.operator.name == name:
-            if isinstance(step.choice, LibraryChoice):
+            if step.image is not None:
                 raise EngineError(
-                    f"{step.choice.library} computes {name!r}: it has no generated source",
+                    f"{step.image.library} computes {name!r}: it has no generated source",
                     fix="ask for an operator that the plan's table shows with a source",
                 )
             return "\n".join(

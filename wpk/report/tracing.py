@@ -1,14 +1,14 @@
-"""From the model's nodes to the plan's operators, and from each operator to those it reads."""
+"""Trace the model's nodes to the plan's operators, and each operator to those whose outputs it reads."""
 
 from collections.abc import Callable, Iterable, Mapping
 
-from wpk.plans.plan import Plan
+from wpk.plan.plan import Plan
 from wpk.report.facts import NodeFacts
 from wpk.report.words import kind_of_onnx
 
 
 def trace_nodes(plan: Plan) -> tuple[NodeFacts, ...]:
-    """Every node of the model with the operators that compute it.
+    """Return every node of the model with the operators that compute it.
 
     A node belongs to the operators that name it, else to the operator that computes its output
     under another name. The passes removed all others: folded into weights, cancelled, replaced.
@@ -28,7 +28,7 @@ def trace_nodes(plan: Plan) -> tuple[NodeFacts, ...]:
 
 
 def _near(plan: Plan, owners: Mapping[str, tuple[int, ...]]) -> Mapping[str, int]:
-    """For each removed node the operator that its work most likely went to.
+    """Return for each removed node the operator to which its work most likely went.
 
     The model's nodes are in topological order, so one walk finds what a node comes from, and one
     walk back what it leads to.
@@ -89,7 +89,7 @@ def _owners(plan: Plan) -> Mapping[str, tuple[int, ...]]:
 
 
 def producers_of(plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """For each step, the numbers of the steps that wrote what it reads.
+    """Return for each step the numbers of the steps that wrote what it reads.
 
     A value that no step writes by name is a view: whoever wrote to its buffer before made it.
     """

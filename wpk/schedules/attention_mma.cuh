@@ -97,6 +97,7 @@ WPK_DEVICE void attentionMma(Inputs<3 + Problem::Operands::count> inputs, int n,
     using Shape = AttentionShape<Problem, Schedule>;
     using Place = Domain<Problem::wide, Problem::heads, ceilDivide(Problem::queries, Shape::rows)>;
     WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
     const Place at(static_cast<int64>(blockIdx.x));
     const int matrix = at.leading, head = at.at[0], firstRow = at.at[1] * Shape::rows;
     const AttentionTiles<Problem, Shape> tiles(shared, inputs.at, matrix, head);

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from wpk.dtypes import Precision
 from wpk.expression import flops
 from wpk.performance.work import Columns, Floats, Work
-from wpk.problems.attention import Attention
-from wpk.problems.operand import Tensor
+from wpk.problems import Attention, Tensor
 from wpk.schedules import mma_tiles
 from wpk.schedules.attention_view import attention_members, row_blocks, why_not_attention
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
-from wpk.schedules.matrix_tiles import target_constraints, words
+from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
+from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type, Wide
 from wpk.targets.target import Target
 
@@ -94,37 +94,40 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Attention, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
-        keys, queries = problem.keys, problem.queries
+    def limits(self, problem: Attention) -> Sequence[Limit]:
+        """What tile_attention.cuh can compute."""
+        # Elements that warps copy: of the queries and the keys, and of the values.
+        copied = f"{_COPY_BYTES * _MAX_COPIES * _WARP // problem.q.dtype.bytes} * warps_m * warps_n"
         return (
-            Constraint(
-                lambda c: (c["block_n"] > 0) & (c["block_n"] % _TILE_COLUMNS == 0),
-                words("{block_n} keys of a warp are no multiple of 16"),
+            Limit(
+                f"block_n > 0 and block_n % {_TILE_COLUMNS} == 0",
+                "a warp has whole pairs of tiles of 8 keys",
             ),
-            Constraint(
-                lambda c: (c["stages"] >= 1) & (c["stages"] <= _steps(keys, c)),
-                words(f"a ring of {{stages}} steps of {{warps_n}} x {{block_n}} of {keys} keys"),
+            Limit(
+                f"1 <= stages <= ceil_div({problem.keys}, warps_n * block_n)",
+                f"the ring has one step of the {problem.keys} keys at least, and no more than there are",
             ),
-            Constraint(
-                lambda c: (c["warps_n"] == 1) | (c["block_n"] * (c["warps_n"] - 1) < keys),
-                words(f"{{warps_n}} warps of {{block_n}} keys, there are {keys}"),
+            Limit(
+                f"max({_TILE_ROWS} * warps_m, warps_n * block_n) * {_whole(problem.depth)}"
+                f" <= {copied}"
+                f" and warps_n * block_n * {_whole(problem.width)} <= {copied}",
+                f"a thread copies at most {_MAX_COPIES} pieces of a tile",
             ),
-            Constraint(
-                lambda c: (c["warps_m"] == 1) | (_TILE_ROWS * (c["warps_m"] - 1) < queries),
-                words(f"{{warps_m}} warps of 16 queries, there are {queries}"),
+            EARLY_LIMIT,
+        )
+
+    def target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`; no warp is without a query or a key."""
+        return (
+            Limit(
+                f"warps_n == 1 or block_n * (warps_n - 1) < {problem.keys}",
+                f"each warp has some of the {problem.keys} keys",
             ),
-            Constraint(
-                lambda c: _copies(problem, c) <= _MAX_COPIES,
-                words(f"a thread copies more than {_MAX_COPIES} pieces of a tile ({{s}})"),
+            Limit(
+                f"warps_m == 1 or {_TILE_ROWS} * (warps_m - 1) < {problem.queries}",
+                f"each warp has some of the {problem.queries} queries",
             ),
-            early_constraint(target),
-            *target_constraints(
-                _threads,
-                lambda c: shared_bytes(problem, c),
-                lambda c: _registers(problem, c),
-                target,
-            ),
+            *target_limits(target),
         )
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
@@ -203,15 +206,6 @@ def _registers(problem: Attention, columns: Columns) -> Floats:
     return registers + _OTHER_REGISTERS
 
 
-def _copies(problem: Attention, columns: Columns) -> Floats:
-    """Pieces of the largest tile that a thread copies."""
-    rows, keys = columns["warps_m"] * float(_TILE_ROWS), columns["warps_n"] * columns["block_n"]
-    of_keys = np.maximum(rows, keys) * _whole(problem.depth)
-    elements = np.maximum(of_keys, keys * _whole(problem.width))
-    pieces: Floats = elements * problem.q.dtype.bytes / _COPY_BYTES / _threads(columns)
-    return pieces
-
-
 def _steps(keys: int, columns: Columns) -> Floats:
     steps: Floats = np.ceil(keys / np.maximum(columns["warps_n"] * columns["block_n"], 1))
     return steps
@@ -221,9 +215,9 @@ def _threads(columns: Columns) -> Floats:
     return (columns["warps_m"] * columns["warps_n"] * _WARP).astype(np.float64)
 
 
-def _whole(elements: int) -> float:
+def _whole(elements: int) -> int:
     """Elements of a row with the zeros that fill its last tile."""
-    return float(-(-elements // _TILE_COLUMNS) * _TILE_COLUMNS)
+    return -(-elements // _TILE_COLUMNS) * _TILE_COLUMNS
 
 
 def _why_not_copied(name: str, tensor: Tensor) -> str | None:

@@ -103,7 +103,6 @@ template <class Problem, class Schedule>
 WPK_DEVICE void attentionSimt(Inputs<3 + Problem::Operands::count> inputs, int n, void* y)
 {
     using Place = Domain<Problem::wide, Problem::heads, Problem::queries>;
-    static_assert(Schedule::warps >= 1 && Schedule::warps <= 32, "a block has 1 to 32 warps");
     __shared__ float queries[Schedule::warps][Problem::depth];
     startIfEarly<Schedule>(); // @previous_awaited
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::warps + warpIndex();

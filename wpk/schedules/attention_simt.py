@@ -8,13 +8,13 @@ import numpy as np
 
 from wpk.expression import flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.attention import Attention
+from wpk.problems import Attention
 from wpk.schedules.attention_view import attention_members, why_not_attention
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
-from wpk.schedules.matrix_tiles import words
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
+from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.targets.target import Target
 
 _WARP, _MAX_WARPS = 32, 32
@@ -59,20 +59,20 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
         """Warps of a block."""
         return {"warps": (1, 2, 4, 8, 16), "early": early_axis(target)}
 
-    def constraints(self, problem: Attention, target: Target) -> Sequence[Constraint]:
+    def limits(self, problem: Attention) -> Sequence[Limit]:
         """A block's warps and their rows of queries in shared memory."""
-        row_bytes = problem.depth * 4
         return (
-            Constraint(
-                lambda c: (c["warps"] >= 1) & (c["warps"] <= _MAX_WARPS),
-                words(f"{{warps}} warps, a block has 1 to {_MAX_WARPS}"),
+            Limit(f"1 <= warps <= {_MAX_WARPS}", f"a block has 1 to {_MAX_WARPS} warps"),
+            Limit(
+                f"warps * {problem.depth * 4} <= {_STATIC_SHARED}",
+                f"rows of queries take at most {_STATIC_SHARED} bytes, which a kernel may declare",
             ),
-            Constraint(
-                lambda c: c["warps"] * row_bytes <= _STATIC_SHARED,
-                words(f"{{warps}} rows of {row_bytes} bytes, {_STATIC_SHARED} are allowed"),
-            ),
-            early_constraint(target),
+            EARLY_LIMIT,
         )
+
+    def target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return early_limits(target)
 
     def work(self, problem: Attention, columns: Columns, target: Target) -> Work:
         """Keys and values once a row of queries, a key's row at a time."""

@@ -1,7 +1,7 @@
 """Attention as its templates see it: what their units are told of a problem."""
 
 from wpk.expression import cpp_type
-from wpk.problems.attention import Attention
+from wpk.problems import Attention
 from wpk.schedules.strided import (
     cpp_tensor,
     cpp_tensors,

@@ -20,6 +20,7 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
                   kStored = Problem::k + Problem::y_padding; // warps, columns
     constexpr bool kEarly = Schedule::early != 0;
     WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == HaloMemory<Shape>::kBytes, "Python and C++ count the same shared memory");
 
     const HaloMemory<Shape> memory{sharedAddress(shared)};
     const int firstFilter = static_cast<int>(blockIdx.y) * Shape::blockN;
@@ -29,14 +30,14 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
     TeamTiles<Problem, Schedule> tiles(team, n);
     if (isProducer && team == 0)
     {
-        memory.init();
+        memory.init(); // @barriers_begun
         prefetchTensorMap(maps.at[0]);
         prefetchTensorMap(maps.at[1]);
         askForFilters(memory, maps.at[1], firstFilter);
     }
     __syncwarp();    // the producer's lanes took different ways
-    __syncthreads(); // the barriers are there for everyone
-    if (kEarly)
+    __syncthreads(); // @barriers_there
+    if (kEarly)      // @previous_awaited
         waitForPrevious();
     if (isProducer)
     {
@@ -51,10 +52,11 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
-        float acc[Shape::accumulators] = {};
+        float acc[Shape::accumulators] = {}; // @sums_begun
         multiplyPatches<T, Problem>(acc, memory, team, rows, state);
         const OutputWindow window{tiles.tile(), inputs.at + 2, y, Shape::kPixels, Problem::k, kStored};
         // Rows are counted from the first warp of the block on; the team's first has pixel 0.
+        // @sums_staged
         storeTilesInLoop<Problem, Shape>(
             acc, shared + memory.kStagingAt, window.from(-team * Shape::warpsM * 16, firstFilter));
     }

@@ -9,36 +9,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from wpk.dims import DimExpr, ceil_div, minimum, product
 from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
-from wpk.problems.clamped_convolution import ClampedConvolution
-from wpk.problems.convolution import Convolution
-from wpk.schedules import convolution_copies
+from wpk.problems import ClampedConvolution, Convolution
+from wpk.schedules import convolution_copies, halo_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
-from wpk.schedules.halo_tiles import MOST_PIXELS, MOST_SIDE, HaloTiles, carries, rows
-from wpk.schedules.matrix_tiles import target_constraints, up_to, words
+from wpk.schedules.early import early_axis, launch_attributes
+from wpk.schedules.halo_tiles import HaloTiles, carries
+from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_tiles import (
+    WHOLE_WARPGROUPS,
+    persistent_limits,
+    target_limits,
+    up_to,
+)
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, whole_groups
-from wpk.schedules.wgmma.persistent import persistent_constraints
-from wpk.schedules.wgmma.tiles import COLUMNS_OF_PRODUCTS, SWIZZLE, box_depth, map_strides
+from wpk.schedules.wgmma.costs import GROUP_ROWS
+from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth, map_strides
 from wpk.targets.target import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
-_MOST_PATCHES = 4  # of a team: more does not hide more
 _OF_SM = (1, 2, 3)  # blocks that stay
-_MOST_GROUPS = 6  # warpgroups of a block; a seventh would leave too few registers
-_NOT_READ = (
-    *("h", "w", "groups", "transposed", "tap", "depth"),
-    *("X", "x_n", "x_c", "x_h", "x_w", "x_vector"),
-)
 
 
 @dataclass(frozen=True)
@@ -65,16 +61,6 @@ class HaloSchedule(Schedule):
     carry: int = 0
     persistent: int = 0
     early: int = 0
-
-    @property
-    def groups(self) -> int:
-        """Warpgroups of a team."""
-        return -(-self.tile_p * self.tile_q // GROUP_ROWS)
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block: its warpgroups, and for each team the warp that asks for patches."""
-        return self.teams * (self.groups * GROUP_THREADS + WARP)
 
 
 _SMALLEST = HaloSchedule(tile_p=4, tile_q=14, block_n=16)
@@ -120,48 +106,16 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
+    def limits(self, problem: Convolution) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
+        return halo_tiles.limits(problem)
 
-        def of(columns: Columns) -> HaloTiles:
-            return HaloTiles(problem, columns)
-
+    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
         return (
-            *_shape_constraints(),
-            Constraint(
-                lambda c: c["teams"] * of(c).groups <= _MOST_GROUPS,
-                words(
-                    f"{{teams}} teams of {{s.groups}} warpgroups, a block has {_MOST_GROUPS} of them"
-                ),
-            ),
-            Constraint(
-                lambda c: (c["carry"] == 0) | ((c["carry"] == 1) & of(c).may_carry),
-                words(
-                    "carry={carry}: it is 0, or 1 where warps have two rows of eight pixels each"
-                ),
-            ),
-            Constraint(
-                lambda c: (c["persistent"] > 0) | (c["patches"] <= of(c).chunks),
-                words("{patches} patches are more than the channels of one tile fill"),
-            ),
-            Constraint(
-                lambda c: c["persistent"] % of(c).across == 0,
-                words("{persistent} blocks do not have the same number of each tile of filters"),
-            ),
-            *persistent_constraints(
-                lambda c: of(c).blocks, lambda c: of(c).resident(target), target
-            ),
-            Constraint(
-                lambda c: np.maximum(*of(c).patch) <= MOST_SIDE,
-                words(f"the patch of {{tile_p}} x {{tile_q}} pixels has sides over {MOST_SIDE}"),
-            ),
-            early_constraint(target),
-            *target_constraints(
-                lambda c: whole_groups(of(c).threads),
-                lambda c: of(c).shared_bytes,
-                lambda c: of(c).registers,
-                target,
-            ),
+            *halo_tiles.useful_limits(problem),
+            *target_limits(target, WHOLE_WARPGROUPS),
+            *persistent_limits(target),
         )
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
@@ -176,16 +130,17 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
     def kernel(self, problem: Convolution, schedule: HaloSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         tiles = HaloTiles(problem, schedule.columns())
-        members = ConvolutionView(problem, 1, store_width=8).members()
+        view = ConvolutionView(problem, vector=1, store_width=8)
         return Kernel(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
-                **{name: value for name, value in members.items() if name not in _NOT_READ},
+                **view.members(),
+                **view.dilation_members(),
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
             grid=(_blocks(problem, tiles, schedule), int(tiles.across[0]), 1),
-            threads=schedule.threads,
+            threads=int(tiles.threads[0]),
             shared_bytes=int(tiles.shared_bytes[0]),
             tensor_maps=(
                 _patch_map(problem, tiles),
@@ -201,26 +156,6 @@ def _persistent_axis(problem: Convolution, target: Target) -> tuple[int, ...]:
     if pixels <= GROUP_ROWS * target.sm_count:
         return (0,)
     return (0, *(count * target.sm_count for count in _OF_SM))
-
-
-def _shape_constraints() -> tuple[Constraint, ...]:
-    """The static_asserts of HaloShape that do not depend on the problem."""
-    return (
-        Constraint(
-            lambda c: c["tile_p"] * c["tile_q"] <= MOST_PIXELS,
-            words(f"{{tile_p}} x {{tile_q}} pixels, a block has {MOST_PIXELS} at most"),
-        ),
-        Constraint(
-            lambda c: 4 * c["tile_p"] * c["tile_q"] >= 3 * rows(c["tile_p"] * c["tile_q"]),
-            words("{tile_p} x {tile_q} pixels leave over a quarter of warpgroups of 64 rows idle"),
-        ),
-        *COLUMNS_OF_PRODUCTS,
-        Constraint(lambda c: c["teams"] >= 1, words("{teams} teams: there is one at least")),
-        Constraint(
-            lambda c: (c["patches"] >= 1) & (c["patches"] <= _MOST_PATCHES),
-            words(f"{{patches}} patches, a team has one to {_MOST_PATCHES}"),
-        ),
-    )
 
 
 def _blocks(problem: Convolution, tiles: HaloTiles, schedule: HaloSchedule) -> DimExpr:

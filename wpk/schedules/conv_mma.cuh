@@ -47,6 +47,7 @@ WPK_DEVICE void convMma(
     constexpr bool kRoundA = isSame<T, Tf32>; // filters are packed rounded
     using Fragments = MmaFragments<T, Shape, false, kRoundA, false>;
     WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
 
     constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
     const SplitRange<Schedule::split, ceilDivide(kReduction, Shape::blockK)> range;

@@ -11,13 +11,14 @@ from typing import ClassVar
 
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 from wpk.schedules import mma_banks, mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
+from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import SplitReductions, split_constraints
-from wpk.schedules.template import Constraint
+from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
@@ -47,13 +48,16 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
         columns = problem.k // problem.groups
         return mma_tiles.axes(rows, columns, _view(problem).reduction, problem.precision, target)
 
-    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
-        view = _view(problem)
+    def limits(self, problem: Convolution) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
         return (
-            *mma_tiles.constraints(_inputs(problem), target),
-            *split_constraints(lambda c: view.product(c, target), problem.groups, target),
+            *mma_tiles.limits(_inputs(problem)),
+            *split_limits(_view(problem).reduction, problem.groups),
         )
+
+    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return (*target_limits(target), useful_split(target))
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -80,6 +84,9 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
+                **view.dilation_members(),
+                **view.input_members(),
+                **view.row_members(),
             },
             inputs=view.inputs,
             leading=problem.leading,

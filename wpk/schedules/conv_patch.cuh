@@ -38,15 +38,9 @@ struct PatchShape
     // As in MmaShape.
     static constexpr int stagingStride = warpN + 8;
     static constexpr int stagingBytes = 16 * stagingStride * 4;
+    static constexpr int sharedBytes = filterBytes + PatchOf::kBytes + warpsM * warpsN * stagingBytes;
 
-    static_assert(tileQ % 8 == 0, "eight neighbouring pixels lie in all banks");
-    static_assert(warpM % 16 == 0 && warpM * warpsM == blockM, "a warp has whole tiles of 16 rows");
-    static_assert(warpN % 16 == 0 && warpN * warpsN == blockN, "a warp has whole pairs of tiles of 8 columns");
-    static_assert((blockN & (blockN - 1)) == 0, "columns are a power of two");
-    static_assert(tilesM * tilesN * 4 <= (isSame<T, SplitFp32> ? 64 : 128),
-        "at most 128 accumulators a thread, 64 where a step's sums are apart");
     static_assert(threads <= 1024, "a block has at most 1024 threads");
-    static_assert(Schedule::tiles >= 1, "a block has a tile");
 };
 
 // Starts copying the filters of a block.
@@ -174,6 +168,7 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
     using PatchOf = typename Shape::PatchOf;
     using Tile = OutputTile<Problem, Schedule>;
     WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
     unsigned char* const patch = shared + Shape::filterBytes;
     unsigned char* const staging = patch + PatchOf::kBytes;
 

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from wpk.dims import ceil_div, product
 from wpk.dtypes import Precision
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.clamped_convolution import ClampedConvolution
-from wpk.problems.convolution import Convolution
+from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
-from wpk.schedules.matrix_tiles import target_constraints, up_to, words
+from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
+from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.packing_patch import CHANNELS, product_steps
-from wpk.schedules.patch_tiles import PatchTiles
+from wpk.schedules.patch_tiles import PatchTiles, patch_pixels
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
@@ -33,7 +33,6 @@ _MOST_STEPS = 64
 _MOST_HELD = 64
 _MOST_ACCUMULATORS, _SPLIT_ACCUMULATORS = 128, 64
 _VECTOR_BYTES = 16
-_NOT_READ = ("dilation_h", "dilation_w", "groups", "transposed", "tap", "depth")
 
 
 @dataclass(frozen=True)
@@ -105,32 +104,32 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
-
-        def of(columns: Columns) -> PatchTiles:
-            return PatchTiles(problem, columns)
-
+    def limits(self, problem: Convolution) -> Sequence[Limit]:
+        """What tile_patch.cuh can compute."""
         is_split = problem.precision is Precision.FP32
         most = _SPLIT_ACCUMULATORS if is_split else _MOST_ACCUMULATORS
+        rows, columns = patch_pixels(problem)
+        threads = "(32 * warps_m * warps_n)"
         return (
-            *_shape_constraints(),
-            Constraint(
-                lambda c: of(c).accumulators <= most,
-                words(f"a warp's tile needs more than {most} accumulators a thread"),
+            Limit("tile_q % 8 == 0", "eight neighbouring pixels lie in all banks"),
+            Limit("tile_p * tile_q % (16 * warps_m) == 0", "a warp has whole tiles of 16 pixels"),
+            Limit("block_n % (16 * warps_n) == 0", "a warp has whole pairs of tiles of 8 filters"),
+            Limit("(block_n & (block_n - 1)) == 0", "filters of a block are a power of two"),
+            Limit("tiles >= 1", "a block has a tile"),
+            Limit(
+                f"tile_p * tile_q * block_n <= {most} * {threads}",
+                f"a thread has at most {most} accumulators",
             ),
-            Constraint(
-                lambda c: of(c).held_values <= _MOST_HELD,
-                lambda s: f"a thread holds over {_MOST_HELD} values of a patch ({s})",
+            Limit(
+                f"ceil_div({rows} * {columns}, {threads}) * {problem.c} <= {_MOST_HELD}",
+                f"a thread holds at most {_MOST_HELD} values of a patch",
             ),
-            early_constraint(target),
-            *target_constraints(
-                lambda c: of(c).threads,
-                lambda c: of(c).shared_bytes,
-                lambda c: of(c).registers,
-                target,
-            ),
+            EARLY_LIMIT,
         )
+
+    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return target_limits(target)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """A block loads its filters once and a patch for each of its tiles, which are its steps."""
@@ -188,12 +187,13 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
     def kernel(self, problem: Convolution, schedule: PatchSchedule) -> Kernel:
         """See `SingleKernelTemplate.kernel`."""
         tiles = PatchTiles(problem, schedule.columns())
-        members = ConvolutionView(problem, _vector(problem), store_width=8).members()
+        view = ConvolutionView(problem, _vector(problem), store_width=8)
         all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
         return Kernel(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
-                **{name: value for name, value in members.items() if name not in _NOT_READ},
+                **view.members(),
+                **view.input_members(),
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
@@ -206,29 +206,6 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             shared_bytes=int(tiles.shared_bytes[0]),
             attributes=launch_attributes(schedule.early),
         )
-
-
-def _shape_constraints() -> tuple[Constraint, ...]:
-    """The static_asserts of PatchShape that do not depend on the problem."""
-    return (
-        Constraint(
-            lambda c: c["tile_q"] % 8 == 0,
-            words("{tile_q} columns of a tile: eight neighbours are loaded together"),
-        ),
-        Constraint(
-            lambda c: c["tile_p"] * c["tile_q"] % (16 * c["warps_m"]) == 0,
-            words("{warps_m} warps cannot share {tile_p} x {tile_q} pixels: each needs sixteens"),
-        ),
-        Constraint(
-            lambda c: c["block_n"] % (16 * c["warps_n"]) == 0,
-            words("{warps_n} warps cannot share {block_n} filters: each needs a multiple of 16"),
-        ),
-        Constraint(
-            lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
-            words("{block_n} filters are no power of two"),
-        ),
-        Constraint(lambda c: c["tiles"] >= 1, words("{tiles} tiles: a block has one at least")),
-    )
 
 
 def _stored(problem: Convolution) -> int:

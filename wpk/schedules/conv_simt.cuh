@@ -29,6 +29,7 @@ WPK_DEVICE void convSimt(
         Problem::x_vector, Problem::x_vector == 1, decltype(inputLimits<Problem>(inputs))>;
     using LoaderB = GatherLoader<Filters, SinkB, Shape::blockN, Shape::blockK, Shape::threads, kVectorW, false>;
     WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
 
     constexpr int kReduction = Problem::filter_h * Problem::filter_w * Problem::tap;
     const SplitRange<Schedule::split, ceilDivide(kReduction, Shape::blockK)> range;

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 from wpk.schedules import simt_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
 from wpk.schedules.early import launch_attributes
+from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import SplitReductions, split_constraints
-from wpk.schedules.template import Constraint
+from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
@@ -45,13 +46,16 @@ class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSc
         columns, reduction = problem.k // problem.groups, _view(problem, _VECTOR).reduction
         return simt_tiles.axes(rows, columns, reduction, target)
 
-    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
-        view = _view(problem, _VECTOR)
+    def limits(self, problem: Convolution) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
         return (
-            *simt_tiles.constraints(_inputs(problem), target),
-            *split_constraints(lambda c: view.product(c, target), problem.groups, target),
+            *simt_tiles.limits(_inputs(problem)),
+            *split_limits(_view(problem, _VECTOR).reduction, problem.groups),
         )
+
+    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return (*target_limits(target), useful_split(target))
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -77,6 +81,9 @@ class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSc
             members={
                 "W": Type(problem.precision.storage.c_name),
                 **view.members(),
+                **view.dilation_members(),
+                **view.input_members(),
+                **view.row_members(),
             },
             inputs=view.inputs,
             leading=problem.leading,

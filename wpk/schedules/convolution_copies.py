@@ -2,7 +2,7 @@
 
 from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 from wpk.schedules import packings
 from wpk.schedules.wgmma.tiles import ALIGNMENT, SWIZZLE, box_depth, needs, why_not_copied
 from wpk.targets.target import Target

@@ -7,8 +7,7 @@ import numpy as np
 from wpk.dims import ceil_div
 from wpk.extent import Extent
 from wpk.performance.work import Columns, Floats
-from wpk.problems.clamped_convolution import ClampedConvolution
-from wpk.problems.convolution import Convolution
+from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
 from wpk.schedules.matrix_tiles import TiledProduct, block_tile
@@ -133,40 +132,45 @@ class ConvolutionView:
         return elements * np.ceil(pixels * apart / target.transaction_bytes)
 
     def members(self) -> dict[str, Member]:
-        """The struct ``Problem`` of the generated unit, without what only one template reads."""
+        """Members of ``Problem`` that every header reads."""
         p = self.problem
-        x_n, x_c, x_h, x_w = p.x.strides
-        _, depth = packings.filter_row(p, self.tap_vector, p.precision.storage.bytes)
-        pairs = {
-            "filter": p.filter,
-            "stride": p.stride,
-            "dilation": p.dilation,
-            "pad": p.pad,
-        }
         return {
-            "X": Type(p.x.dtype.c_name),
-            "x_n": Wide(x_n),
-            "x_c": Wide(x_c),
-            "x_h": Wide(x_h),
-            "x_w": Wide(x_w),
-            "x_vector": self.vector,
             "c": p.c // p.groups,
-            "h": p.h,
-            "w": p.w,
             "k": p.k // p.groups,
             "p": p.p,
             "q": p.q,
-            **{
-                f"{name}_{axis}": pair[i]
-                for name, pair in pairs.items()
-                for i, axis in enumerate("hw")
-            },
+            **_both_axes("filter", p.filter),
+            **_both_axes("stride", p.stride),
+            **_both_axes("pad", p.pad),
+            **epilogue_members(p, self.store_width),
+            **_limits(p),
+        }
+
+    def dilation_members(self) -> dict[str, Member]:
+        """Of headers whose taps may lie apart."""
+        return _both_axes("dilation", self.problem.dilation)
+
+    def input_members(self) -> dict[str, Member]:
+        """Of headers whose threads address the input."""
+        p = self.problem
+        n, c, h, w = p.x.strides
+        return {
+            "X": Type(p.x.dtype.c_name),
+            **{f"x_{name}": Wide(step) for name, step in (("n", n), ("c", c), ("h", h), ("w", w))},
+            "x_vector": self.vector,
+            "h": p.h,
+            "w": p.w,
+        }
+
+    def row_members(self) -> dict[str, Member]:
+        """Of headers that walk (r, s, c) as one reduction, of each group."""
+        p = self.problem
+        _, depth = packings.filter_row(p, self.tap_vector, p.precision.storage.bytes)
+        return {
             "groups": p.groups,
             "transposed": p.transposed,
             "tap": self.tap,
             "depth": depth,
-            **epilogue_members(p, self.store_width),
-            **_limits(p),
         }
 
     @property
@@ -180,6 +184,10 @@ class ConvolutionView:
     def tap_vector(self) -> int:
         """The padding of taps that `packing` names."""
         return 1 if self.problem.c // self.problem.groups % self.vector == 0 else self.vector
+
+
+def _both_axes(name: str, pair: tuple[int, int]) -> dict[str, Member]:
+    return {f"{name}_h": pair[0], f"{name}_w": pair[1]}
 
 
 def _limits(problem: Convolution) -> dict[str, Member]:

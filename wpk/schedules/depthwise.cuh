@@ -193,8 +193,6 @@ template <class Problem, class Schedule>
 WPK_DEVICE void depthwise(Inputs<2 + Problem::Operands::count> inputs, int n, void* y)
 {
     using Tile = detail::DepthwiseTile<Problem, Schedule>;
-    static_assert(Tile::V == 1 || Problem::channelsFastest, "vectors run along the channels");
-    static_assert(Tile::V * (Tile::pixels + Problem::filterW) <= 160, "sums and a row of weights stay in registers");
     static_assert(Tile::rows == 1 || Tile::isHeld, "a tile of several rows holds the filter and its sums");
     const int64 item = firstItem<Schedule::threads>();
     const bool inside = item < Tile::Place::items(n);

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from wpk.dtypes import DType
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.convolution import Convolution
-from wpk.problems.operand import Tensor
+from wpk.problems import Convolution, Tensor
 from wpk.schedules.depthwise_tile import TILE_LOADS, TILE_PRODUCTS, TILE_WORDS, DepthwiseTile
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
+from wpk.schedules.limit import Figures, Limit
 from wpk.schedules.packing_depthwise import depthwise_row
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
@@ -90,38 +90,35 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
             "rows": _rows_axis(problem, target),
         }
 
-    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
+    def limits(self, problem: Convolution) -> Sequence[Limit]:
         """Vectors run along the channels; sums and weights stay in registers."""
-        taps = problem.filter[1]
         return (
-            _image(problem).vector_constraint(),
-            early_constraint(target),
-            Constraint(
-                lambda columns: columns["vector"] * (columns["pixels"] + taps) <= MAX_HELD,
-                lambda s: (
-                    f"a thread would hold {s.vector * (s.pixels + taps)} sums and weights, "
-                    f"{MAX_HELD} are allowed"
-                ),
+            *_image(problem).limits(),
+            Limit(
+                f"vector * (pixels + {problem.filter[1]}) <= {MAX_HELD}",
+                f"a thread holds at most {MAX_HELD} sums and weights",
             ),
-            Constraint(
-                lambda columns: (columns["rows"] == 1) | DepthwiseTile.of(problem, columns).is_held,
-                lambda s: (
-                    f"tiles of {s.rows} rows and {s.pixels} columns by {s.vector} channels: of several "
-                    f"rows, a thread has at most {TILE_WORDS} words, {TILE_PRODUCTS} products and "
-                    f"{TILE_LOADS} loads of whole words, by a filter that is not transposed"
-                ),
-            ),
-            Constraint(
-                lambda columns: (
-                    (columns["rows"] == 1)
-                    | (columns["threads"] >= _ROWS_THREADS) & (columns["pixels"] >= _ROWS_PIXELS)
-                ),
-                lambda s: (
-                    f"tiles of {s.rows} rows and {s.pixels} columns in blocks of {s.threads} threads: "
-                    f"several rows go with {_ROWS_PIXELS} columns and {_ROWS_THREADS} threads or more"
-                ),
-            ),
+            EARLY_LIMIT,
         )
+
+    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return (
+            Limit(
+                "rows == 1 or is_held == 1",
+                f"of several rows, a thread has at most {TILE_WORDS} words, {TILE_PRODUCTS} products "
+                f"and {TILE_LOADS} loads of whole words, by a filter that is not transposed",
+            ),
+            Limit(
+                f"rows == 1 or (threads >= {_ROWS_THREADS} and pixels >= {_ROWS_PIXELS})",
+                f"several rows go with {_ROWS_PIXELS} columns and {_ROWS_THREADS} threads or more",
+            ),
+            *early_limits(target),
+        )
+
+    def figures(self, problem: Convolution, columns: Columns, target: Target) -> Figures:
+        """Whether tiles hold the filter whole."""
+        return {"is_held": DepthwiseTile.of(problem, columns).is_held}
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
         """Single rows, or tiles of several: these were not held against a measurement yet."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 
 TILE_WORDS, TILE_PRODUCTS, TILE_LOADS = 120, 1152, 160
 """Most of a thread that holds the whole filter: registers of sums, weights and inputs, of which an SM then

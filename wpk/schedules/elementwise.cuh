@@ -79,7 +79,6 @@ WPK_DEVICE void elementwise(Inputs<Problem::Operands::count> inputs, int n, void
 {
     using Y = typename Problem::Y;
     constexpr int V = Schedule::vector, count = Schedule::items, threads = Schedule::threads;
-    static_assert(V * count * maxOf(1, Problem::Operands::count) <= 64, "loads in flight stay in registers");
     using Part = RowPart<Problem::row, Problem::rowPadding, V>;
     using Place = Domain<Problem::wide, Problem::d1, Problem::d2, Problem::d3, Part::chunks>;
     const int64 first = firstItem<threads * count>(), end = Place::items(n);

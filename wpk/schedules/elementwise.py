@@ -9,9 +9,10 @@ import numpy as np
 from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.elementwise import Elementwise
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.problems import Elementwise
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
+from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
@@ -24,12 +25,12 @@ from wpk.schedules.strided import (
     why_unaddressable,
     why_unpaddable,
 )
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
 MAX_HELD = 64
-"""Elements that a thread may hold between loads and stores; elementwise.cuh asserts the same."""
+"""Elements that a thread may hold between loads and stores."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +71,20 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Elementwise, target: Target) -> Sequence[Constraint]:
+    def limits(self, problem: Elementwise) -> Sequence[Limit]:
         """What a thread holds stays in registers."""
         operands = max(1, len(problem.inputs))
         return (
-            early_constraint(target),
-            Constraint(
-                lambda columns: columns["vector"] * columns["items"] * operands <= MAX_HELD,
-                lambda s: (
-                    f"a thread would hold {s.vector * s.items * operands} elements, "
-                    f"{MAX_HELD} are allowed"
-                ),
+            Limit(
+                f"vector * items * {operands} <= {MAX_HELD}",
+                f"a thread holds at most {MAX_HELD} elements of its {operands} inputs",
             ),
+            EARLY_LIMIT,
         )
+
+    def target_limits(self, problem: Elementwise, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return early_limits(target)
 
     def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:
         """Tables 6 and 8 for an expression of several operations and operands."""

@@ -183,13 +183,11 @@ WPK_DEVICE void elementwiseTiled(Inputs<Problem::Operands::count> inputs, int, v
 {
     using Y = typename Problem::Y;
     constexpr int V = Schedule::vector, tile = Schedule::tile, rowRoom = Problem::row + Problem::rowPadding;
-    static_assert(tile * tile % (V * Schedule::threads) == 0, "threads divide the vectors of a tile");
     using Place =
         Domain<Problem::wide, Problem::d1, Problem::d2, ceilDivide(Problem::column, tile), ceilDivide(rowRoom, tile)>;
     const Place block(blockIdx.x);
     const detail::TilePlace at{block.leading, block.at[0], block.at[1], block.at[2] * tile, block.at[3] * tile};
     using Operands = detail::Tile<Problem, Schedule, typename Problem::Operands>;
-    static_assert(Operands::bytes <= 49152, "tiles fit the shared memory that a kernel may declare");
     waitIfEarly<Schedule>();       // @previous_awaited
     Operands::fill(inputs.at, at); // @tiles_filled
     releaseIfEarly<Schedule>();    // not before: tiles may take a good part of the shared memory

@@ -7,15 +7,15 @@ from typing import ClassVar
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.elementwise import Elementwise
-from wpk.problems.operand import Tensor
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.problems import Elementwise, Tensor
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain
+from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide
 from wpk.schedules.strided import SECTOR_BYTES, cpp_tensor, is_wide, moved_bytes
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
@@ -71,25 +71,21 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Elementwise, target: Target) -> Sequence[Constraint]:
+    def limits(self, problem: Elementwise) -> Sequence[Limit]:
         """Threads share a tile evenly; tiles fit the shared memory that a kernel may declare."""
         line, gap = _line_bytes(problem)
         return (
-            early_constraint(target),
-            Constraint(
-                lambda c: c["tile"] ** 2 % (c["vector"] * c["threads"]) == 0,
-                lambda s: (
-                    f"{s.threads} threads do not divide the {s.tile**2 // s.vector} vectors of a tile"
-                ),
+            Limit("tile * tile % (vector * threads) == 0", "threads divide the vectors of a tile"),
+            Limit(
+                f"tile * (tile * {line} + {gap}) <= {STATIC_SHARED_BYTES}",
+                f"tiles take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
             ),
-            Constraint(
-                lambda c: c["tile"] * (c["tile"] * line + gap) <= STATIC_SHARED_BYTES,
-                lambda s: (
-                    f"tiles take {s.tile * (s.tile * line + gap)} B of shared memory, "
-                    f"a kernel may declare {STATIC_SHARED_BYTES}"
-                ),
-            ),
+            EARLY_LIMIT,
         )
+
+    def target_limits(self, problem: Elementwise, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return early_limits(target)
 
     def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:
         """Tables 6 to 8, with tiles counted in full: lines that a tile's edge cuts are loaded whole."""

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from wpk.extent import Extent
-from wpk.problems.elementwise import Elementwise
-from wpk.problems.operand import Tensor
+from wpk.problems import Elementwise, Tensor
 from wpk.schedules.strided import with_strides
 
 CONSTANT_AXES = 4

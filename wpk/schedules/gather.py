@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from wpk.dtypes import DType
 from wpk.performance.work import Columns, Work
-from wpk.problems.movement import Gather
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.problems import Gather
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
+from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
@@ -17,7 +18,6 @@ from wpk.schedules.strided import (
     why_unaddressable,
     why_unpaddable,
 )
-from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
@@ -50,9 +50,13 @@ class GatherTemplate(SingleKernelTemplate[Gather, VectorSchedule]):
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Gather, target: Target) -> Sequence[Constraint]:
-        """Every vector and block is legal."""
-        return (early_constraint(target),)
+    def limits(self, problem: Gather) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`: any vector and any block will do."""
+        return (EARLY_LIMIT,)
+
+    def target_limits(self, problem: Gather, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return early_limits(target)
 
     def work(self, problem: Gather, columns: Columns, target: Target) -> Work:
         """Every picked row once, every output once; two dependent loads."""

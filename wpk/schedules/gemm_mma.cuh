@@ -78,6 +78,7 @@ WPK_DEVICE void gemmMma(
     using Fragments =
         MmaFragments<T, Shape, kAcross, kRound, kRound && !Problem::b_constant>; // constants are packed rounded
     WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
 
     const MatrixBlock<Problem, Shape> block(inputs, leading);
     const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;

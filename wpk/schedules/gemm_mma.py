@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.matmul import Matmul
+from wpk.problems import Matmul
 from wpk.schedules import mma_banks, mma_tiles
+from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
+from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import SplitReductions, split_constraints
-from wpk.schedules.template import Constraint
+from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
@@ -38,13 +39,16 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
         return mma_tiles.axes(problem.m.value, problem.n, problem.k, problem.precision, target)
 
-    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
-        view = _view(problem)
+    def limits(self, problem: Matmul) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
         return (
-            *mma_tiles.constraints(_inputs(problem), target),
-            *split_constraints(lambda c: view.product(c, target), 1, target),
+            *mma_tiles.limits(_inputs(problem)),
+            *split_limits(problem.k),
         )
+
+    def target_limits(self, problem: Matmul, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return (*target_limits(target), useful_split(target))
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -69,7 +73,8 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
-                "b_constant": problem.b_constant,
+                **view.operand_members(),
+                "b_vector_across": view.b_vector_across,
             },
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,

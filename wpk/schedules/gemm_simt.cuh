@@ -28,6 +28,7 @@ WPK_DEVICE void gemmSimt(
     using LoaderB = GatherLoader<SourceB, SinkB, Shape::blockN, Shape::blockK, Shape::threads, Problem::b_vector,
         Problem::b_vector == 1>;
     WPK_SHARED(unsigned char, shared);
+    static_assert(Schedule::shared_bytes == Shape::sharedBytes, "Python and C++ count the same shared memory");
 
     const MatrixBlock<Problem, Shape> block(inputs, leading);
     const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.matmul import Matmul
+from wpk.problems import Matmul
 from wpk.schedules import simt_tiles
 from wpk.schedules.early import launch_attributes
+from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
+from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
-from wpk.schedules.split import SplitReductions, split_constraints
-from wpk.schedules.template import Constraint
+from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.targets.target import Target
 
 _VECTOR = 4
@@ -38,13 +39,16 @@ class GemmSimtTemplate(SplitReductions, SingleKernelTemplate[Matmul, SimtSchedul
         """See `ScheduleTemplate.axes`; tiles much larger than the problem are left out."""
         return simt_tiles.axes(problem.m.value, problem.n, problem.k, target)
 
-    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
-        view = _view(problem, _VECTOR)
+    def limits(self, problem: Matmul) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
         return (
-            *simt_tiles.constraints(_inputs(problem), target),
-            *split_constraints(lambda c: view.product(c, target), 1, target),
+            *simt_tiles.limits(_inputs(problem)),
+            *split_limits(problem.k),
         )
+
+    def target_limits(self, problem: Matmul, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return (*target_limits(target), useful_split(target))
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -66,7 +70,7 @@ class GemmSimtTemplate(SplitReductions, SingleKernelTemplate[Matmul, SimtSchedul
         view = _view(problem, schedule.run_n)
         grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         return Kernel(
-            members={**view.members(), "b_constant": problem.b_constant},
+            members={**view.members(), **view.operand_members()},
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,
             grid=grid,

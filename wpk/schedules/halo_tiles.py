@@ -1,27 +1,26 @@
 """Tiles of output pixels whose filters and patches stay in shared memory: what they hold and take (tile_halo.cuh)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance.occupancy import resident_blocks
-from wpk.performance.tables import input_extent
 from wpk.performance.work import Columns, Floats, Work
-from wpk.problems.convolution import Convolution
-from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
+from wpk.problems import Convolution
+from wpk.schedules.early import EARLY_LIMIT
+from wpk.schedules.limit import Limit, value_of
+from wpk.schedules.matrix_tiles import COLUMN_LIMITS, TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth
 from wpk.targets.target import Target
 
-MOST_PIXELS = 256
-"""Of a tile: those of four warpgroups."""
-
-MOST_SIDE = 256
-"""Pixels of a tensor copy along a side."""
-
+_MOST_PIXELS = 256  # of a tile: those of four warpgroups
+_MOST_SIDE = 256  # pixels of a tensor copy along a side
+_MOST_PATCHES = 4  # of a team: more does not hide more
+_MOST_GROUPS = 6  # warpgroups of a block; a seventh would leave too few registers
 _REPEAT = 1024  # bytes after which a swizzle repeats: slots are multiples
 _OTHER_REGISTERS = (
     38  # addresses, descriptors and counters, where ptxas is short; it takes up to 70
@@ -34,16 +33,76 @@ _CHAIN_CYCLES = (
 
 Counts = NDArray[np.int64]
 
+_PIXELS = "(tile_p * tile_q)"
+_GROUPS = f"ceil_div({_PIXELS}, {GROUP_ROWS})"  # warpgroups of a team
+_THREADS = f"teams * ({_GROUPS} * {GROUP_THREADS} + {WARP})"  # a warp of each team asks for patches
 
-def rows(pixels: Counts) -> Counts:
-    """Rows of the warpgroups that have so many pixels."""
-    return -(-pixels // GROUP_ROWS) * GROUP_ROWS
+
+def limits(problem: Convolution) -> Sequence[Limit]:
+    """What tile_halo.cuh can compute."""
+    carrying = f"carry == 1 and tile_q == 8 and {_PIXELS} % {GROUP_ROWS} == 0"
+    return (
+        Limit(
+            f"1 <= {_PIXELS} <= {_MOST_PIXELS}",
+            f"a tile has at most {_MOST_PIXELS} pixels, those of four warpgroups",
+        ),
+        Limit(
+            f"4 * {_PIXELS} >= {3 * GROUP_ROWS} * {_GROUPS}",
+            "at most a quarter of the warpgroups' rows have no pixel",
+        ),
+        *COLUMN_LIMITS,
+        Limit(
+            f"1 <= teams and teams * {_GROUPS} <= {_MOST_GROUPS}",
+            f"a block has a team, and at most {_MOST_GROUPS} warpgroups",
+        ),
+        Limit(f"1 <= patches <= {_MOST_PATCHES}", f"a team has 1 to {_MOST_PATCHES} patches"),
+        Limit(
+            f"max({', '.join(_patch(problem))}) <= {_MOST_SIDE}",
+            f"a patch has at most {_MOST_SIDE} pixels along each side",
+        ),
+        Limit(
+            f"carry == 0 or ({carrying})" if carries(problem) else "carry == 0",
+            "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other",
+        ),
+        Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
+        EARLY_LIMIT,
+    )
+
+
+def useful_limits(problem: Convolution) -> Sequence[Limit]:
+    """No patch stays empty, and persistent blocks are dealt out evenly."""
+    across = f"ceil_div({problem.k + problem.y.padding}, block_n)"
+    return (
+        Limit(
+            f"persistent > 0 or patches <= {_chunks(problem)}",
+            "channels of one tile fill all patches",
+        ),
+        Limit(
+            f"persistent % {across} == 0",
+            "each tile of filters has the same number of persistent blocks",
+        ),
+    )
 
 
 def carries(problem: Convolution) -> bool:
     """Whether what lies one pixel below is what the next tap down the filter reads."""
     below = problem.stride == (1, 1) and problem.dilation[0] == 1
     return below and problem.filter[0] > 1
+
+
+def _chunks(problem: Convolution) -> int:
+    """Patches that hold all channels, 128 bytes of each pixel's."""
+    return -(-problem.c // box_depth(problem.precision))
+
+
+def _patch(problem: Convolution) -> tuple[str, str]:
+    """Rows and columns of the patch under a tile."""
+    axes = zip("pq", problem.filter, problem.stride, problem.dilation, strict=True)
+    height, width = (
+        f"((tile_{axis} - 1) * {stride} + {(size - 1) * dilation + 1})"
+        for axis, size, stride, dilation in axes
+    )
+    return height, width
 
 
 @dataclass(frozen=True)
@@ -60,8 +119,8 @@ class HaloTiles:
 
     @property
     def chunks(self) -> int:
-        """Patches that hold all channels, 128 bytes of each pixel's."""
-        return -(-self.problem.c // box_depth(self.problem.precision))
+        """Patches that hold all channels."""
+        return _chunks(self.problem)
 
     @property
     def taps(self) -> int:
@@ -79,24 +138,13 @@ class HaloTiles:
     @cached_property
     def groups(self) -> Counts:
         """Warpgroups of a team."""
-        return self.team_rows // GROUP_ROWS
-
-    @cached_property
-    def team_rows(self) -> Counts:
-        """Rows of a team, those without a pixel included."""
-        return rows(self.columns["tile_p"] * self.columns["tile_q"])
-
-    @cached_property
-    def may_carry(self) -> NDArray[np.bool_]:
-        """Where warps have two whole rows of eight pixels, and what is below is read next."""
-        pixels = self.columns["tile_p"] * self.columns["tile_q"]
-        whole: NDArray[np.bool_] = (self.columns["tile_q"] == 8) & (pixels % GROUP_ROWS == 0)
-        return whole & carries(self.problem)
+        groups: Counts = value_of(_GROUPS, self.columns)
+        return groups
 
     @cached_property
     def threads(self) -> Floats:
-        """Threads of a block."""
-        threads = self.columns["teams"] * (self.groups * GROUP_THREADS + WARP)
+        """Threads of a block: its warpgroups, and for each team the warp that asks for patches."""
+        threads: Counts = value_of(_THREADS, self.columns)
         return threads.astype(np.float64)
 
     @cached_property
@@ -116,18 +164,8 @@ class HaloTiles:
     @cached_property
     def patch(self) -> tuple[Floats, Floats]:
         """Rows and columns of the patch under a tile."""
-        sides = zip(
-            ("tile_p", "tile_q"),
-            self.problem.filter,
-            self.problem.stride,
-            self.problem.dilation,
-            strict=True,
-        )
-        height, width = (
-            input_extent(self.columns[name].astype(np.float64), size, stride, dilation)
-            for name, size, stride, dilation in sides
-        )
-        return height, width
+        height, width = (value_of(side, self.columns) for side in _patch(self.problem))
+        return height.astype(np.float64), width.astype(np.float64)
 
     @cached_property
     def shared_bytes(self) -> Floats:
@@ -135,7 +173,9 @@ class HaloTiles:
         columns, teams = self.columns, self.columns["teams"]
         patch = np.ceil(self.patch[0] * self.patch[1] * SWIZZLE / _REPEAT) * _REPEAT
         filters = self.chunks * self.taps * columns["block_n"] * SWIZZLE
-        staging = self.team_rows * (np.minimum(columns["block_n"], STAGED_COLUMNS) + 8) * 4
+        staging = (
+            self.groups * GROUP_ROWS * (np.minimum(columns["block_n"], STAGED_COLUMNS) + 8) * 4
+        )
         barriers = (self.chunks + teams * columns["patches"]) * BARRIER_BYTES
         shared: Floats = filters + teams * (columns["patches"] * patch + staging) + barriers
         return shared
@@ -147,51 +187,45 @@ class HaloTiles:
         registers: Floats = self.columns["block_n"] / 2 + 2 * 16 + _OTHER_REGISTERS + carrying
         return registers
 
-    def resident(self, target: Target) -> Floats:
-        """Blocks that an SM holds at once."""
-        return resident_blocks(self.work(target), target)
-
     def work(self, target: Target) -> Work:
-        """What schedules make the GPU do: a step is a patch for each team, and all taps of it.
-
-        Rows go through registers, and warpgroups read filters as they multiply.
-        """
-        columns, size = self.columns, self.problem.precision.storage.bytes
+        """What schedules make the GPU do: a step is a patch for each team, and all taps of it."""
+        columns = self.columns
         line = np.ceil(SWIZZLE / target.transaction_bytes)
         teams = columns["teams"].astype(np.float64)
         product = TiledProduct(
-            element_bytes=size,
+            element_bytes=self.problem.precision.storage.bytes,
             store_bytes=self.problem.y.dtype.bytes,
             tiles=self.blocks.astype(np.float64),
             tile_steps=np.full(teams.shape, float(self.chunks)),
             transactions=teams * self.patch[0] * self.patch[1] * line,
         )
-        of = {
-            "block_m": columns["teams"] * self.team_rows,
+        step = self.taps * box_depth(self.problem.precision)
+        tiles = {
+            "block_m": columns["teams"] * self.groups * GROUP_ROWS,
             "block_n": columns["block_n"],
-            "block_k": np.full_like(
-                columns["teams"], self.taps * box_depth(self.problem.precision)
-            ),
+            "block_k": np.full_like(columns["teams"], step),
             "split": np.ones_like(columns["teams"]),
             "early": columns["early"],
         }
+        work = in_turn(product.work(tiles, self._costs()), columns)
+        filters = self.chunks * self.taps * columns["block_n"] * line
+        return replace(work, block_transactions=work.block_transactions + filters)
+
+    def _costs(self) -> TileCosts:
+        """Rows go through registers, and warpgroups read filters as they multiply."""
+        columns = self.columns
         # Of r taps down the filter the first loads all rows, the others half of them.
         down = self.problem.filter[0]
         loaded = np.where(columns["carry"] == 1, (down + 1) / (2 * down), 1.0)
-        read = (
-            teams * self.groups * (GROUP_ROWS * loaded + columns["block_n"]) * SWIZZLE * self.taps
-        )
-        costs = TileCosts(
+        rows = columns["teams"] * self.groups * (GROUP_ROWS * loaded + columns["block_n"])
+        return TileCosts(
             unit=self.problem.precision,
             threads=self.threads,
             shared_bytes=self.shared_bytes,
             registers=self.registers,
-            loads=read / PORT_BYTES * WARP / self.threads,
+            loads=rows * SWIZZLE * self.taps / PORT_BYTES * WARP / self.threads,
             stages=columns["patches"].astype(np.float64),
             slots=_ROW_SLOTS * self.taps,
             chain=_CHAIN_CYCLES * self.taps,
             by_warpgroups=True,
         )
-        work = in_turn(product.work(of, costs), columns)
-        filters = self.chunks * self.taps * columns["block_n"] * line
-        return replace(work, block_transactions=work.block_transactions + filters)

@@ -7,9 +7,9 @@ import numpy as np
 
 from wpk.performance.tables import input_extent
 from wpk.performance.work import Floats
-from wpk.problems.operand import Tensor
+from wpk.problems import Tensor
+from wpk.schedules.limit import Limit
 from wpk.schedules.strided import vector_widths, why_unaddressable, why_unpaddable
-from wpk.schedules.template import Constraint
 
 ORDER = (0, 2, 3, 1)
 """Kernels hold tensors of the domain (n, c, h, w) in the order (n, h, w, c)."""
@@ -61,13 +61,11 @@ class Image:
             return (1,)
         return vector_widths([*inputs, self.y], _C, self.c + self.padding_c)
 
-    def vector_constraint(self) -> Constraint:
-        """Vectors run along the channels; mirrors a static_assert of the headers."""
-        fastest = self.channels_fastest
-        return Constraint(
-            lambda columns: (columns["vector"] == 1) | fastest,
-            lambda s: f"vectors of {s.vector} run along the channels, y's neighbours do not",
-        )
+    def limits(self) -> tuple[Limit, ...]:
+        """Vectors run along the channels, so there are none where y's neighbours do not."""
+        if self.channels_fastest:
+            return ()
+        return (Limit("vector == 1", "vectors run along the channels, y's neighbours do not"),)
 
     def items(self, vector: int, pixels: int = 1, rows: int = 1) -> int:
         """Items of one image, each ``vector`` channels of ``pixels`` columns of ``rows`` rows."""

@@ -8,8 +8,7 @@ from wpk.dims import ceil_div, product
 from wpk.dtypes import DType, Precision
 from wpk.performance.tables import row_transactions
 from wpk.performance.work import Columns, Floats
-from wpk.problems.matmul import Matmul
-from wpk.problems.operand import Tensor
+from wpk.problems import Matmul, Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
 from wpk.schedules.matrix_tiles import TiledProduct, block_tile
@@ -109,25 +108,10 @@ class MatmulView:
         return row_transactions(count, run, target.transaction_bytes / size)
 
     def members(self) -> dict[str, Member]:
-        """The struct ``Problem`` of the generated unit, without what only one template reads."""
+        """Members of ``Problem`` that every header reads."""
         p = self.problem
         free_rows = p.m.free is not None and p.leading == p.m
-        b_outer, b_middle, b_k, b_n = p.b.strides
-        b_depth = p.k
-        if p.b_constant:
-            b_depth = packings.matrix_row(p, self.b_dtype.bytes)
-            b_outer, b_middle, b_k, b_n = 0, 0, 1, b_depth
-        a_outer, a_middle, a_m, a_k = p.a.strides
-        strides = {
-            "a_outer": a_outer,
-            "a_middle": a_middle,
-            "a_m": a_m,
-            "a_k": a_k,
-            "b_outer": b_outer,
-            "b_middle": b_middle,
-            "b_k": b_k,
-            "b_n": b_n,
-        }
+        b_outer, b_middle = (0, 0) if p.b_constant else p.b.strides[:2]
         return {
             "A": Type(p.a.dtype.c_name),
             "B": Type(self.b_dtype.c_name),
@@ -135,12 +119,29 @@ class MatmulView:
             "batch_middle": p.batch[1],
             "n": p.n,
             "k": p.k,
-            "b_depth": b_depth,
-            **{name: Wide(stride) for name, stride in strides.items()},
+            "a_outer": Wide(p.a.strides[0]),
+            "a_middle": Wide(p.a.strides[1]),
+            "b_outer": Wide(b_outer),
+            "b_middle": Wide(b_middle),
+            "b_constant": p.b_constant,
+            **epilogue_members(p, self.store_width),
+        }
+
+    def operand_members(self) -> dict[str, Member]:
+        """Of headers whose threads address the operands."""
+        p = self.problem
+        depth, b_k, b_n = p.k, *p.b.strides[2:]
+        if p.b_constant:
+            depth = packings.matrix_row(p, self.b_dtype.bytes)
+            b_k, b_n = 1, depth
+        return {
+            "a_m": Wide(p.a.strides[2]),
+            "a_k": Wide(p.a.strides[3]),
+            "b_k": Wide(b_k),
+            "b_n": Wide(b_n),
+            "b_depth": depth,
             "a_vector": self.a_vector,
             "b_vector": self.b_vector,
-            "b_vector_across": self.b_vector_across,
-            **epilogue_members(p, self.store_width),
         }
 
     def _vector(self, tensor: Tensor, axis: int, extent: int) -> int:

@@ -1,10 +1,7 @@
 """How matrix-like kernels store: the members of a unit's problem that epilogue.cuh reads."""
 
 from wpk.expression import cpp_type
-from wpk.problems.clamped_convolution import ClampedConvolution
-from wpk.problems.convolution import Convolution
-from wpk.problems.matmul import Matmul
-from wpk.problems.operand import Tensor
+from wpk.problems import ClampedConvolution, Convolution, Matmul, Tensor
 from wpk.schedules.unit import Member, Type
 
 _AXES = {

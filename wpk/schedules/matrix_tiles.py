@@ -1,15 +1,15 @@
 """What all matrix-like templates share: the target's limits on tiles, and the work of products by tiles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from wpk.dtypes import Precision
 from wpk.performance.tables import matmul_flops
 from wpk.performance.work import Columns, Floats, Work
-from wpk.schedules.template import Constraint
+from wpk.schedules.early import early_limits
+from wpk.schedules.limit import Limit
 from wpk.targets.target import Target
 
 _MAX_REGISTERS = 255
@@ -111,32 +111,44 @@ def up_to(values: tuple[int, ...], size: int) -> tuple[int, ...]:
     return tuple(v for i, v in enumerate(values) if i < 2 or v < 2 * size)
 
 
-def words(text: str) -> Callable[[Any], str]:
-    """A constraint's words from a format over the schedule's parameters, and ``s``, the schedule."""
-    return lambda schedule: text.format(**dict(schedule.parameters()), s=schedule)
+def target_limits(target: Target, threads: str = "threads") -> tuple[Limit, ...]:
+    """What a block may take on the target.
 
-
-def target_constraints(
-    threads: Cost, shared_bytes: Cost, registers: Cost, target: Target
-) -> Sequence[Constraint]:
-    """What a block may take on the target."""
-    limit, most_threads = target.max_shared_block, target.max_threads_block
-
-    def fits_registers(columns: Columns) -> Any:
-        room = target.registers_sm // np.maximum(threads(columns), 1)
-        return registers(columns) <= np.minimum(_MAX_REGISTERS, room)
-
+    Args:
+        target: The GPU.
+        threads: For how many of them registers are set aside.
+    """
+    most, shared, file = target.max_threads_block, target.max_shared_block, target.registers_sm
     return (
-        Constraint(
-            lambda c: threads(c) <= most_threads,
-            words(f"{{s.threads}} threads, the target has {most_threads}"),
+        Limit(f"{threads} <= {most}", f"a block of the target has at most {most} threads"),
+        Limit(
+            f"shared_bytes <= {shared}",
+            f"a block of the target has at most {shared} bytes of shared memory",
         ),
-        Constraint(
-            lambda c: shared_bytes(c) <= limit,
-            words(f"the tiles need more shared memory than the target's {limit} bytes a block"),
+        Limit(
+            f"registers <= min({_MAX_REGISTERS}, {file} // max({threads}, 1))",
+            f"a thread has at most {_MAX_REGISTERS} registers, all threads {file}: more would spill",
         ),
-        Constraint(
-            fits_registers,
-            words("a thread needs more registers than there are: accumulators would spill"),
+        *early_limits(target),
+    )
+
+
+WHOLE_WARPGROUPS = "ceil_div(threads, 128) * 128"
+"""Threads for which registers are set aside where warpgroups multiply."""
+
+COLUMN_LIMITS = (
+    Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two"),
+    Limit("16 <= block_n <= 256", "a block has 16 to 256 columns"),
+)
+"""What every template of warpgroups asks of ``block_n``."""
+
+
+def persistent_limits(target: Target) -> tuple[Limit, ...]:
+    """All persistent blocks run at once, and some have two tiles."""
+    return (
+        Limit("persistent == 0 or turns > 1", "there are fewer persistent blocks than tiles"),
+        Limit(
+            f"persistent == 0 or persistent <= resident * {target.sm_count}",
+            f"the target's {target.sm_count} SMs hold all persistent blocks at once",
         ),
     )

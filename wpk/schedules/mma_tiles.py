@@ -8,13 +8,15 @@ import numpy as np
 from wpk.dtypes import DType, Precision
 from wpk.performance.units import tensor_peak
 from wpk.performance.work import Columns, Floats
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
-from wpk.schedules.matrix_tiles import TileCosts, target_constraints, up_to, words
+from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
+from wpk.schedules.limit import Limit, value_of
+from wpk.schedules.matrix_tiles import TileCosts, up_to
 from wpk.schedules.split import split_axis, sum_registers
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.targets.target import Target
 
 _WARP = 32
+_THREADS = f"({_WARP} * warps_m * warps_n)"
 _MAX_ACCUMULATORS = 128
 _SPLIT_ACCUMULATORS = 64  # of fp32: the sums and the parts of a step take the others' place
 _SPLIT_SLOTS = 3  # of a number: a conversion, at half the rate, and a subtraction
@@ -139,7 +141,8 @@ def axes(
 
 def threads(columns: Columns) -> Floats:
     """Threads of a block."""
-    return (columns["warps_m"] * columns["warps_n"] * _WARP).astype(np.float64)
+    count: Floats = value_of(_THREADS, columns).astype(np.float64)
+    return count
 
 
 def accumulators(columns: Columns) -> Floats:
@@ -181,78 +184,47 @@ def _held_registers(columns: Columns, loader: "_Loader", inputs: MmaInputs) -> F
     return elements * loader.gathered_bytes / 4 + 8
 
 
-def constraints(inputs: MmaInputs, target: Target) -> Sequence[Constraint]:
-    """The limits of tile_mma.cuh and its loaders, and those of the target."""
-    found = [
-        *_shape_constraints(inputs),
-        early_constraint(target),
-        *target_constraints(
-            threads, lambda c: shared_bytes(c, inputs), lambda c: registers(c, inputs), target
-        ),
-    ]
-    for loader in inputs.loaders():
-        found.extend(_loader_constraints(loader, inputs.element_bytes))
-    return found
-
-
-def _shape_constraints(inputs: MmaInputs) -> list[Constraint]:
-    """The static_asserts of MmaShape."""
+def limits(inputs: MmaInputs) -> Sequence[Limit]:
+    """What tile_mma.cuh and its loaders can compute."""
     element = inputs.element_bytes
     most = _SPLIT_ACCUMULATORS if inputs.is_split else _MAX_ACCUMULATORS
-    return [
-        Constraint(
-            lambda c: c["block_m"] % (16 * c["warps_m"]) == 0,
-            words("{warps_m} warps cannot share {block_m} rows: each needs a multiple of 16"),
+    return (
+        Limit("block_m % (16 * warps_m) == 0", "a warp has whole tiles of 16 rows"),
+        Limit("block_n % (16 * warps_n) == 0", "a warp has whole pairs of tiles of 8 columns"),
+        Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two"),
+        Limit(f"block_k * {element} in (32, 64, 128)", "a row of a tile is 32, 64 or 128 bytes"),
+        Limit(
+            f"block_m * block_n <= {most} * {_THREADS}",
+            f"a thread has at most {most} accumulators",
         ),
-        Constraint(
-            lambda c: c["block_n"] % (16 * c["warps_n"]) == 0,
-            words("{warps_n} warps cannot share {block_n} columns: each needs a multiple of 16"),
-        ),
-        Constraint(
-            lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
-            words("{block_n} columns are no power of two"),
-        ),
-        Constraint(
-            lambda c: np.isin(c["block_k"] * element, (32, 64, 128)),
-            words(f"rows of {{block_k}} elements of {element} bytes are not 32, 64 or 128 bytes"),
-        ),
-        Constraint(
-            lambda c: accumulators(c) <= most,
-            words(f"a warp's tile needs more than {most} accumulators a thread"),
-        ),
-        Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
-    ]
+        Limit("stages >= 2", "the ring has at least two tiles"),
+        EARLY_LIMIT,
+        *(limit for loader in inputs.loaders() for limit in _loader_limits(loader, element)),
+    )
 
 
-def _loader_constraints(loader: _Loader, element: int) -> list[Constraint]:
-    """The static_asserts of GatherLoader, or of AsyncLoader."""
-    side = loader.side
+def _loader_limits(loader: _Loader, element: int) -> Sequence[Limit]:
+    """What a thread can gather, or copy, of a tile."""
+    tile = f"{loader.side} * block_k"
     if not loader.copy_bytes:
-        group = 16 // element  # elements that go into shared memory together
-        return [
-            Constraint(
-                lambda c: (
-                    np.ceil(c[side] * c["block_k"] / group / threads(c))
-                    * (group * loader.gathered_bytes)
-                    <= _MAX_GATHERED_BYTES
-                ),
-                lambda s: (
-                    f"a thread gathers over {_MAX_GATHERED_BYTES} bytes of {side} a step ({s})"
-                ),
-            )
-        ]
-    return [
-        Constraint(
-            lambda c: (
-                c[side] * c["block_k"] * element / loader.copy_bytes <= _MAX_COPIES * threads(c)
+        group = _GROUP_BYTES // element  # elements that go into shared memory together
+        gathered = f"ceil_div({tile}, {group} * {_THREADS}) * {group * loader.gathered_bytes}"
+        return (
+            Limit(
+                f"{gathered} <= {_MAX_GATHERED_BYTES}",
+                f"a thread gathers at most {_MAX_GATHERED_BYTES} bytes of {loader.side} a step",
             ),
-            lambda s: f"a thread copies more than {_MAX_COPIES} pieces of {side} a step ({s})",
+        )
+    return (
+        Limit(
+            f"{tile} * {element} <= {_MAX_COPIES * loader.copy_bytes} * {_THREADS}",
+            f"a thread copies at most {_MAX_COPIES} pieces of {loader.side} a step",
         ),
-        Constraint(
-            lambda c: threads(c) * loader.copy_bytes % (c["block_k"] * element) == 0,
-            lambda s: f"{s.threads} threads do not copy whole rows of {s.block_k} elements",
+        Limit(
+            f"{_THREADS} * {loader.copy_bytes} % (block_k * {element}) == 0",
+            f"threads copy whole rows of {loader.side}",
         ),
-    ]
+    )
 
 
 def costs(columns: Columns, inputs: MmaInputs) -> TileCosts:

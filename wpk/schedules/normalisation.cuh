@@ -211,9 +211,6 @@ WPK_DEVICE void normalisation(Inputs<Problem::Inputs::count + Problem::Operands:
     using Row = detail::NormRow<Problem, Schedule>;
     using Place = Domain<Problem::wide, Problem::o1, Problem::o2>;
     constexpr int V = Schedule::vector, threads = Schedule::threads, room = Problem::columns + Problem::rowPadding;
-    static_assert(threads % kWarpSize == 0, "a row belongs to whole warps");
-    static_assert(!Schedule::cached || Row::runs * V <= 64, "what is cached stays in registers");
-    static_assert(Schedule::rows == 1 || threads == kWarpSize, "only one-warp rows share a block");
     const int thread = static_cast<int>(threadIdx.x);
     const int64 item = static_cast<int64>(blockIdx.x) * Schedule::rows + thread / threads;
     startIfEarly<Schedule>(); // @previous_awaited

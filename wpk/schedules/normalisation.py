@@ -9,8 +9,10 @@ import numpy as np
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.normalisation import Normalisation, NormKind
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.problems import Normalisation
+from wpk.problems.normalisation import NormKind
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
+from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
@@ -23,7 +25,7 @@ from wpk.schedules.strided import (
     why_unaddressable,
     why_unpaddable,
 )
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets.target import Target
 
@@ -102,37 +104,29 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Normalisation, target: Target) -> Sequence[Constraint]:
-        """What is cached fits the registers; only one-warp rows share a block; no idle warps."""
-        room, most = problem.cols + problem.y.padding, target.max_threads_block
-
-        def held(vector: int, threads: int) -> int:
-            return -(-room // (vector * threads)) * vector
-
+    def limits(self, problem: Normalisation) -> Sequence[Limit]:
+        """What is cached fits the registers; only one-warp rows share a block."""
+        room = problem.cols + problem.y.padding
         return (
-            early_constraint(target),
-            Constraint(
-                lambda c: (c["rows"] == 1) | (c["threads"] == _WARP),
-                lambda s: f"{s.rows} rows of {s.threads} threads: only one-warp rows share a block",
+            Limit(f"threads % {_WARP} == 0", "a row belongs to whole warps"),
+            Limit(f"rows == 1 or threads == {_WARP}", "only one-warp rows share a block"),
+            Limit(
+                f"cached == 0 or ceil_div({room}, vector * threads) * vector <= {MAX_CACHED}",
+                f"a thread keeps at most {MAX_CACHED} values",
             ),
-            Constraint(
-                lambda c: c["threads"] * c["rows"] <= most,
-                lambda s: f"{s.block_threads} threads, the target has {most}",
+            EARLY_LIMIT,
+        )
+
+    def target_limits(self, problem: Normalisation, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`; no warp is idle."""
+        most, room = target.max_threads_block, problem.cols + problem.y.padding
+        return (
+            Limit(
+                f"threads == {_WARP} or threads * vector < {2 * room}",
+                f"more than a warp's threads have vectors of a row of {room}",
             ),
-            Constraint(
-                lambda c: (c["threads"] == _WARP) | (c["threads"] * c["vector"] < 2 * room),
-                lambda s: f"{s.threads} threads of {s.vector} elements share a row of {room}",
-            ),
-            Constraint(
-                lambda c: (
-                    (c["cached"] == 0)
-                    | (-(-room // (c["vector"] * c["threads"])) * c["vector"] <= MAX_CACHED)
-                ),
-                lambda s: (
-                    f"a thread would keep {held(s.vector, s.threads)} values, "
-                    f"{MAX_CACHED} are allowed"
-                ),
-            ),
+            Limit(f"threads * rows <= {most}", f"a block of the target has at most {most} threads"),
+            *early_limits(target),
         )
 
     def work(self, problem: Normalisation, columns: Columns, target: Target) -> Work:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 
 _ROW_BYTES = 16
 

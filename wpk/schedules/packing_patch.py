@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
 
 CHANNELS = 4
 """Channels of a pixel in shared memory, zero where an image has fewer."""

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.problems.convolution import Convolution
-from wpk.problems.matmul import Matmul
+from wpk.problems import Convolution, Matmul
 from wpk.schedules.packing_depthwise import depthwise_shape, pack_depthwise, unpack_depthwise
 from wpk.schedules.packing_patch import pack_patch, patch_shape, unpack_patch
 

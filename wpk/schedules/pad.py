@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, Work
-from wpk.problems.movement import Pad, PadMode
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.problems import Pad
+from wpk.problems.movement import PadMode
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
+from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
@@ -16,7 +18,6 @@ from wpk.schedules.strided import (
     why_unaddressable,
     why_unpaddable,
 )
-from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets.target import Target
 
@@ -53,9 +54,13 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Pad, target: Target) -> Sequence[Constraint]:
-        """Every vector and block is legal."""
-        return (early_constraint(target),)
+    def limits(self, problem: Pad) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`: any vector and any block will do."""
+        return (EARLY_LIMIT,)
+
+    def target_limits(self, problem: Pad, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return early_limits(target)
 
     def work(self, problem: Pad, columns: Columns, target: Target) -> Work:
         """Every input and every output once."""

@@ -6,9 +6,10 @@ from functools import cached_property
 import numpy as np
 
 from wpk.dtypes import Precision
-from wpk.performance.tables import input_extent, row_transactions
+from wpk.performance.tables import row_transactions
 from wpk.performance.work import Columns, Floats
-from wpk.problems.convolution import Convolution
+from wpk.problems import Convolution
+from wpk.schedules.limit import value_of
 from wpk.schedules.packing_patch import (
     CHANNELS,
     CHUNK_BYTES,
@@ -20,6 +21,14 @@ from wpk.schedules.packing_patch import (
 # Addresses and counters; places of a held pixel; what splitting fp32 takes. Read from ptxas reports.
 _OTHER_REGISTERS, _PLACE_REGISTERS, _SPLIT_REGISTERS = 32, 5, 20
 _STAGED_ROWS, _STAGED_PADDING = 16, 8
+
+
+def patch_pixels(problem: Convolution) -> tuple[str, str]:
+    """Rows and columns of the patch under a tile, a cut chunk's pixels included, as limits have them."""
+    (r, _), (down, along) = problem.filter, problem.stride
+    element = problem.precision.storage.bytes
+    taps = chunks_a_row(problem, element) * taps_a_chunk(element)
+    return f"((tile_p - 1) * {down} + {r})", f"((tile_q - 1) * {along} + {taps})"
 
 
 @dataclass(frozen=True)
@@ -64,10 +73,8 @@ class PatchTiles:
     @cached_property
     def pixels(self) -> tuple[Floats, Floats]:
         """Rows and columns of the patch under a tile, a cut chunk's pixels included."""
-        (r, _), (down, along) = self.problem.filter, self.problem.stride
-        taps = chunks_a_row(self.problem, self._element) * taps_a_chunk(self._element)
-        rows = input_extent(self.columns["tile_p"].astype(np.float64), r, down)
-        return rows, input_extent(self.columns["tile_q"].astype(np.float64), taps, along)
+        rows, columns = (value_of(side, self.columns) for side in patch_pixels(self.problem))
+        return rows.astype(np.float64), columns.astype(np.float64)
 
     @cached_property
     def held_values(self) -> Floats:

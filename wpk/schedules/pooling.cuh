@@ -83,7 +83,6 @@ WPK_DEVICE void pooling(Inputs<1 + Problem::Operands::count> inputs, int n, void
 {
     using Y = typename Problem::Y;
     constexpr int V = Schedule::vector;
-    static_assert(V == 1 || Problem::channelsFastest, "vectors run along the channels");
     using Part = RowPart<Problem::channels, Problem::paddingC, V>;
     using Place =
         PixelDomain<Problem::wide, Problem::channelsFastest, Problem::p, Problem::q + Problem::paddingQ, Part::chunks>;

@@ -7,13 +7,14 @@ from typing import ClassVar
 from wpk.expression import cpp_type, flops
 from wpk.performance.tables import pooling_flops
 from wpk.performance.work import Columns, Work
-from wpk.problems.pooling import Pooling, PoolKind
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.problems import Pooling
+from wpk.problems.pooling import PoolKind
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
+from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
-from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.targets.target import Target
 
@@ -42,9 +43,13 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Pooling, target: Target) -> Sequence[Constraint]:
-        """Vectors run along the channels."""
-        return (_image(problem).vector_constraint(), early_constraint(target))
+    def limits(self, problem: Pooling) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
+        return (*_image(problem).limits(), EARLY_LIMIT)
+
+    def target_limits(self, problem: Pooling, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return early_limits(target)
 
     def work(self, problem: Pooling, columns: Columns, target: Target) -> Work:
         """Tables 6 and 8: windows counted in full, a block's input tile once."""

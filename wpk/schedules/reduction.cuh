@@ -145,8 +145,6 @@ WPK_DEVICE void reduction(Inputs<Problem::Inputs::count + Problem::Operands::cou
     using Y = typename Problem::Y;
     constexpr int V = Schedule::vector, outputs = Schedule::outputs, splits = Schedule::splits;
     constexpr bool outer = Problem::alongOuter;
-    static_assert((outputs & (outputs - 1)) == 0 && (splits & (splits - 1)) == 0, "powers of two");
-    static_assert(outputs * splits * V * 4 <= 49152, "shares fit the static shared memory");
     constexpr int W = outer ? V : 1; // outputs of an item
     using Part = RowPart<Problem::row, Problem::rowPadding, W>;
     using Place = Domain<Problem::wide, Problem::o1, Problem::o2, Part::chunks>;

@@ -9,8 +9,9 @@ import numpy as np
 
 from wpk.expression import cpp_type, flops
 from wpk.performance.work import Columns, SharedAccess, Work
-from wpk.problems.reduction import Reduction
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.problems import Reduction
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
+from wpk.schedules.limit import Limit
 from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
@@ -23,7 +24,7 @@ from wpk.schedules.strided import (
     why_unaddressable,
     why_unpaddable,
 )
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Enumerator, Type
 from wpk.targets.target import Target
 
@@ -95,31 +96,31 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Reduction, target: Target) -> Sequence[Constraint]:
-        """Blocks of whole warps; no more threads than work; shares fit the shared memory."""
-        runs = problem.reduction
+    def limits(self, problem: Reduction) -> Sequence[Limit]:
+        """Blocks of whole warps; shares fit the shared memory."""
+        return (
+            Limit("(outputs & (outputs - 1)) == 0", "outputs of a block are a power of two"),
+            Limit("(splits & (splits - 1)) == 0", "threads of an output are a power of two"),
+            Limit("outputs * splits % 32 == 0", "a block has whole warps"),
+            Limit(
+                f"outputs * splits * vector * 4 <= {STATIC_SHARED_BYTES}",
+                f"shares take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
+            ),
+            EARLY_LIMIT,
+        )
+
+    def target_limits(self, problem: Reduction, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`; no more threads than work."""
         most = target.max_threads_block
         return (
-            early_constraint(target),
-            Constraint(
-                lambda c: (c["outputs"] * c["splits"]) % 32 == 0,
-                lambda s: f"{s.threads} threads are no whole warps",
+            Limit(
+                f"splits < {2 * max(1, problem.reduction)}",
+                f"threads share the {problem.reduction} elements of an output",
             ),
-            Constraint(
-                lambda c: c["outputs"] * c["splits"] <= most,
-                lambda s: f"{s.threads} threads, the target has {most}",
+            Limit(
+                f"outputs * splits <= {most}", f"a block of the target has at most {most} threads"
             ),
-            Constraint(
-                lambda c: c["splits"] < 2 * max(1, runs),
-                lambda s: f"{s.splits} threads share {runs} elements",
-            ),
-            Constraint(
-                lambda c: c["outputs"] * c["splits"] * c["vector"] * 4 <= STATIC_SHARED_BYTES,
-                lambda s: (
-                    f"shares take {s.threads * s.vector * 4} B of shared memory, "
-                    f"a kernel may declare {STATIC_SHARED_BYTES}"
-                ),
-            ),
+            *early_limits(target),
         )
 
     def work(self, problem: Reduction, columns: Columns, target: Target) -> Work:

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from wpk.extent import Extent
-from wpk.problems.operand import Tensor
-from wpk.problems.reduction import Reduction
+from wpk.problems import Reduction, Tensor
 from wpk.schedules.strided import vector_widths, why_unaddressable, with_strides
 
 OUTER_AXES, INNER_AXES = 4, 3

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance.work import Columns, Work
-from wpk.problems.movement import NearestMode, Resize, ResizeCoordinates, ResizeMode
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
+from wpk.problems import Resize
+from wpk.problems.movement import NearestMode, ResizeCoordinates, ResizeMode
+from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
+from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, is_wide, moved_bytes
-from wpk.schedules.template import Constraint
-from wpk.schedules.unit import Enumerator, Type, fp32_bits
+from wpk.schedules.unit import Enumerator, Member, Type, fp32_bits
 from wpk.targets.target import Target
 
 _COORDINATES = {
@@ -54,9 +55,13 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
             "early": early_axis(target),
         }
 
-    def constraints(self, problem: Resize, target: Target) -> Sequence[Constraint]:
-        """Vectors run along the channels."""
-        return (_image(problem).vector_constraint(), early_constraint(target))
+    def limits(self, problem: Resize) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
+        return (*_image(problem).limits(), EARLY_LIMIT)
+
+    def target_limits(self, problem: Resize, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return early_limits(target)
 
     def work(self, problem: Resize, columns: Columns, target: Target) -> Work:
         """Every input once (neighbours share in L1), every output once."""
@@ -89,7 +94,7 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
                 "coordinates": Enumerator(
                     f"wpk::ResizeCoordinates::{_COORDINATES[problem.coordinates]}"
                 ),
-                "nearest": Enumerator(f"wpk::NearestMode::{_NEAREST[problem.nearest]}"),
+                **_rounding(problem),
                 "linear": problem.mode is ResizeMode.LINEAR,
                 "h": problem.h,
                 "w": problem.w,
@@ -108,3 +113,10 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
 
 def _image(problem: Resize) -> Image:
     return Image(problem.c, problem.p, problem.q, problem.y)
+
+
+def _rounding(problem: Resize) -> dict[str, Member]:
+    """Which sample is the nearest; linear interpolation has no such choice."""
+    if problem.mode is ResizeMode.LINEAR:
+        return {}
+    return {"nearest": Enumerator(f"wpk::NearestMode::{_NEAREST[problem.nearest]}")}

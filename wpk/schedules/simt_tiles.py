@@ -5,16 +5,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats, SharedAccess
-from wpk.schedules.early import early_axis, early_constraint
-from wpk.schedules.matrix_tiles import TileCosts, target_constraints, up_to, words
+from wpk.schedules.early import EARLY_LIMIT, early_axis
+from wpk.schedules.limit import Limit, value_of
+from wpk.schedules.matrix_tiles import TileCosts, up_to
 from wpk.schedules.split import split_axis, sum_registers
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.template import Schedule
 from wpk.targets.target import Target
-
-Mask = NDArray[np.bool_]
 
 _WARP = 32
 _MAX_ACCUMULATORS = 64
@@ -22,6 +20,9 @@ _MAX_GATHERED_BYTES = 128
 _OTHER_REGISTERS = 30  # addresses and counters, read from ptxas reports of both templates
 _FLOAT = 4
 _BLOCK_K = (8, 16, 32)
+_THREADS_M, _THREADS_N = "(block_m // thread_m)", "(block_n // thread_n)"
+_THREADS = f"({_THREADS_M} * {_THREADS_N})"
+_LANES_N = f"min({_THREADS_N}, 8)"
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,8 @@ def axes(rows: int, columns: int, reduction: int, target: Target) -> dict[str, t
 
 def threads(columns: Columns) -> Floats:
     """Threads of a block."""
-    across = columns["block_n"] // columns["thread_n"]
-    return (columns["block_m"] // columns["thread_m"] * across).astype(np.float64)
+    count: Floats = value_of(_THREADS, columns).astype(np.float64)
+    return count
 
 
 def shared_bytes(columns: Columns) -> Floats:
@@ -142,70 +143,41 @@ def _sides(inputs: SimtInputs) -> tuple[tuple[str, int, int], tuple[str, int, in
     )
 
 
-def constraints(inputs: SimtInputs, target: Target) -> Sequence[Constraint]:
-    """The limits of tile_simt.cuh and its loaders, and those of the target."""
-    gathers = [_gather_constraint(*side) for side in _sides(inputs)]
-    limits = target_constraints(threads, shared_bytes, lambda c: registers(c, inputs), target)
-    return [*_shape_constraints(), *gathers, *limits, early_constraint(target)]
+def limits(inputs: SimtInputs) -> Sequence[Limit]:
+    """What tile_simt.cuh and its loaders can compute."""
+    return (
+        Limit(
+            "block_m % thread_m == 0 and block_n % thread_n == 0",
+            "threads tile the block",
+        ),
+        Limit(f"32 <= {_THREADS} <= 1024", "a block has 32 to 1024 threads"),
+        Limit(f"{_THREADS} % 32 == 0", "a block has whole warps"),
+        Limit(
+            f"{_THREADS_N} % {_LANES_N} == 0 and {_THREADS_M} % (32 // {_LANES_N}) == 0",
+            "warps of 8 columns of threads (or all, if fewer) tile the block",
+        ),
+        Limit(f"32 % {_LANES_N} == 0", "a warp has a power of two of columns of threads"),
+        *(
+            Limit(f"{side} < 3 or {side} % 4 == 0", f"{side} is 1, 2 or a multiple of 4")
+            for side in ("thread_m", "thread_n")
+        ),
+        Limit(
+            f"thread_m * thread_n <= {_MAX_ACCUMULATORS}",
+            f"a thread has at most {_MAX_ACCUMULATORS} accumulators",
+        ),
+        Limit("block_k == 4 or block_k % 8 == 0", "a step is 4 elements, or a multiple of 8"),
+        Limit("padding % 4 == 0", "lines stay aligned to 16 bytes"),
+        EARLY_LIMIT,
+        *(_gather_limit(*side) for side in _sides(inputs)),
+    )
 
 
-def _shape_constraints() -> list[Constraint]:
-    """The static_asserts of SimtShape."""
-    return [
-        Constraint(
-            lambda c: (c["block_m"] % c["thread_m"] == 0) & (c["block_n"] % c["thread_n"] == 0),
-            words("threads of {thread_m} x {thread_n} do not tile {block_m} x {block_n}"),
-        ),
-        Constraint(
-            lambda c: (threads(c) >= _WARP) & (threads(c) <= 1024) & (threads(c) % _WARP == 0),
-            words("{s.threads} threads are not whole warps, 32 to 1024"),
-        ),
-        Constraint(
-            _warps_tile,
-            words("warps of 8 columns of threads (or all, if fewer) do not tile the block"),
-        ),
-        Constraint(
-            lambda c: _is_run(c["thread_m"]) & _is_run(c["thread_n"]),
-            words("{thread_m} x {thread_n} is not 1, 2 or multiples of 4"),
-        ),
-        Constraint(
-            lambda c: c["thread_m"] * c["thread_n"] <= _MAX_ACCUMULATORS,
-            words(f"{{thread_m}} x {{thread_n}} are over {_MAX_ACCUMULATORS} accumulators"),
-        ),
-        Constraint(
-            lambda c: (c["block_k"] == 4) | (c["block_k"] % 8 == 0),
-            words("block_k is {block_k}; a step is 4 elements, or a multiple of 8"),
-        ),
-        Constraint(
-            lambda c: c["padding"] % 4 == 0,
-            words("padding is {padding}; lines stay aligned in multiples of 4"),
-        ),
-    ]
-
-
-def _warps_tile(columns: Columns) -> Mask:
-    threads_m = columns["block_m"] // columns["thread_m"]
-    threads_n = columns["block_n"] // columns["thread_n"]
-    lanes_n = np.clip(threads_n, 1, 8)
-    lanes_m = _WARP // lanes_n
-    tiles = (threads_n % lanes_n == 0) & (threads_m % lanes_m == 0)
-    legal: Mask = tiles & (lanes_m * lanes_n == _WARP)
-    return legal
-
-
-def _is_run(size: NDArray[np.int64]) -> Mask:
-    legal: Mask = (size < 3) | (size % 4 == 0)
-    return legal
-
-
-def _gather_constraint(side: str, vector: int, size: int) -> Constraint:
-    """The static_assert of GatherLoader."""
-    return Constraint(
-        lambda c: (
-            np.ceil(c[side] * c["block_k"] / vector / np.maximum(threads(c), 1)) * (vector * size)
-            <= _MAX_GATHERED_BYTES
-        ),
-        lambda s: f"a thread loads over {_MAX_GATHERED_BYTES} bytes of {side} a step ({s})",
+def _gather_limit(side: str, vector: int, size: int) -> Limit:
+    """What a thread can hold of what GatherLoader brings."""
+    return Limit(
+        f"ceil_div({side} * block_k, {vector} * {_THREADS}) * {vector * size}"
+        f" <= {_MAX_GATHERED_BYTES}",
+        f"a thread loads at most {_MAX_GATHERED_BYTES} bytes of {side} a step",
     )
 
 

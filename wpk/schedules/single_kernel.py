@@ -18,7 +18,7 @@ from wpk.launch import (
     WorkspaceArgument,
 )
 from wpk.schedules.template import P, S, ScheduleTemplate
-from wpk.schedules.unit import Members, kernel_source
+from wpk.schedules.unit import Member, Members, kernel_source
 
 Grid = tuple[DimExpr, DimExpr, DimExpr]
 
@@ -90,13 +90,13 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
     @final
     def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
         """One unit: the problem and the schedule as structs of constants, and one call."""
-        return (self._source(self.kernel(problem, schedule), schedule),)
+        return (self._source(problem, schedule),)
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
         """One launch of inputs, run-time extent, tensor maps, output, and memory for partial sums."""
         kernel = self.kernel(problem, schedule)
-        source = self._source(kernel, schedule)
+        source = self._source(problem, schedule)
         inputs: list[Argument] = [InputArgument(index) for index in range(kernel.inputs)]
         scratch: tuple[Argument, ...] = ()
         if kernel.partials is not None:
@@ -123,12 +123,17 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             ),
         )
 
-    def _source(self, kernel: Kernel, schedule: S) -> KernelSource:
+    def _source(self, problem: P, schedule: S) -> KernelSource:
+        kernel = self.kernel(problem, schedule)
+        members: dict[str, Member] = dict(schedule.parameters())
+        if kernel.shared_bytes:  # the header compares them with what it uses
+            members["shared_bytes"] = kernel.shared_bytes
         return kernel_source(
             self.name,
             self.header or self.name,
             kernel.members,
-            schedule,
+            members,
+            self.limits(problem),
             kernel.inputs,
             kernel.threads,
             tensor_maps=len(kernel.tensor_maps),

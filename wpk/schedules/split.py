@@ -1,13 +1,12 @@
 """Reductions split among blocks: what the schedules of all matrix-like templates share (split_k.cuh)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats
-from wpk.schedules.matrix_tiles import TiledProduct, words
-from wpk.schedules.template import Constraint
+from wpk.schedules.limit import Limit
 from wpk.targets.target import Target
 
 _PARTS = (1, 2, 3, 4, 6, 8, 9, 12, 16)
@@ -38,28 +37,29 @@ def sum_registers(accumulators: Floats, threads: Floats, columns: Columns) -> Fl
     return np.where(columns["split"] > 1, accumulators + under_way + _ADDRESSES, 0.0)
 
 
-def split_constraints(
-    product: Callable[[Columns], TiledProduct], groups: int, target: Target
-) -> Sequence[Constraint]:
-    """The static_assert of SplitRange, and what a grid holds and an SM can use.
+def split_limits(reduction: int, groups: int = 1) -> Sequence[Limit]:
+    """What SplitRange can divide, and a grid can hold.
 
     Args:
-        product: The problem as blocks, without regard to their parts.
+        reduction: Elements of it.
         groups: What the grid's z axis counts besides parts.
-        target: The GPU.
     """
-    most = USEFUL_BLOCKS_SM * target.sm_count
     return (
-        Constraint(
-            lambda c: (c["split"] == 1) | (c["split"] <= product(c).tile_steps),
-            words("the reduction has fewer steps of {block_k} than {split} parts"),
+        Limit(
+            f"split == 1 or split <= ceil_div({reduction}, block_k)",
+            "every part of the reduction has a step",
         ),
-        Constraint(
-            lambda c: (c["split"] == 1) | (product(c).tiles * c["split"] <= most),
-            words(f"{{split}} parts a tile are more blocks than the target's {most} useful ones"),
+        Limit(
+            f"split <= {_MAX_GRID_Z // groups}",
+            f"a grid holds at most {_MAX_GRID_Z // groups} parts",
         ),
-        Constraint(
-            lambda c: np.asarray((c["split"] == 1) | (c["split"] * groups <= _MAX_GRID_Z)),
-            words(f"{{split}} parts of {groups} groups, a grid of the target holds {_MAX_GRID_Z}"),
-        ),
+    )
+
+
+def useful_split(target: Target) -> Limit:
+    """More parts than an SM can use only add partial sums to move."""
+    most = USEFUL_BLOCKS_SM * target.sm_count
+    return Limit(
+        f"split == 1 or blocks <= {most}",
+        f"of a split reduction the target has at most {most} useful blocks",
     )

@@ -6,7 +6,7 @@ from math import prod
 
 from wpk.expression import Expression, Operand, leaves
 from wpk.extent import Extent
-from wpk.problems.operand import Tensor
+from wpk.problems import Tensor
 
 SECTOR_BYTES = 32
 """The least that global memory moves, whatever part of it is used."""

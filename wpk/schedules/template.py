@@ -1,17 +1,20 @@
 """What a schedule template is: a family of kernels for one kind of problem."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar, final
+from typing import ClassVar, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.candidate import Configuration, Maker
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
+from wpk.performance.occupancy import resident_blocks
 from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.schedules.limit import Figures, Limit, meeting
 from wpk.targets.target import Target
 
 
@@ -19,7 +22,7 @@ from wpk.targets.target import Target
 class Schedule:
     """One point in a template's space. Subclasses hold one int a field; derived values are properties."""
 
-    def parameters(self) -> tuple[tuple[str, int], ...]:
+    def parameters(self) -> Configuration:
         """Names and values in the order of the fields, as trials and plans store them."""
         return tuple(asdict(self).items())
 
@@ -34,19 +37,6 @@ class Schedule:
 
 P = TypeVar("P")
 S = TypeVar("S", bound=Schedule)
-
-
-@dataclass(frozen=True)
-class Constraint:
-    """A condition on a schedule, over columns and in words. Mirrors a static_assert of the header.
-
-    Attributes:
-        holds: Columns to a mask: where the condition is met.
-        words: What is wrong where it is not, naming seen and allowed values.
-    """
-
-    holds: Callable[[Columns], NDArray[np.bool_]]
-    words: Callable[[Any], str]
 
 
 class ScheduleTemplate(abc.ABC, Generic[P, S]):
@@ -73,8 +63,25 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """The values to try for each parameter, given the problem (at most about 10^6 combinations)."""
 
     @abc.abstractmethod
-    def constraints(self, problem: P, target: Target) -> Sequence[Constraint]:
-        """What makes a combination legal; each mirrored by a static_assert in the header."""
+    def limits(self, problem: P) -> Sequence[Limit]:
+        """What the kernel can compute, over the parameters; the unit asserts each."""
+
+    def target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
+        """What the target can hold, and what pays there, over the parameters and `figures`."""
+        return ()
+
+    def figures(self, problem: P, columns: Columns, target: Target) -> Figures:
+        """What `target_limits` speak of besides parameters; of schedules within the `limits`."""
+        work = self.work(problem, columns, target)
+        return {
+            "threads": work.threads,
+            "shared_bytes": work.shared_bytes,
+            "registers": work.registers,
+            "blocks": work.blocks,
+            "steps": work.steps,
+            "turns": np.broadcast_to(work.turns, work.blocks.shape),
+            "resident": resident_blocks(work, target),
+        }
 
     @abc.abstractmethod
     def work(self, problem: P, columns: Columns, target: Target) -> Work:
@@ -104,25 +111,45 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         """
         return np.zeros(len(next(iter(columns.values()))), np.int64)
 
+    @property
+    @final
+    def maker(self) -> Maker:
+        """Who makes its kernels, as candidates say it."""
+        return Maker(self.name, str(self.version))
+
     @final
     def space(self, problem: P, target: Target) -> tuple[int, Columns]:
         """The number of all combinations, and the legal ones as columns."""
         axes = self.axes(problem, target)
         grid = np.meshgrid(*(np.asarray(v, np.int64) for v in axes.values()), indexing="ij")
         columns = {name: values.ravel() for name, values in zip(axes, grid, strict=True)}
-        mask = np.ones(grid[0].size, bool)
-        for constraint in self.constraints(problem, target):
-            mask &= constraint.holds(columns)
-        return mask.size, {name: values[mask] for name, values in columns.items()}
+        for limits in self._limits(problem, target):
+            met = meeting(limits, self._with_figures(limits, problem, columns, target))
+            columns = {name: values[met] for name, values in columns.items()}
+        return grid[0].size, columns
 
     @final
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
         """Why this schedule is illegal for the problem on the target, in words; None if legal."""
         columns = schedule.columns()
-        for constraint in self.constraints(problem, target):
-            if not constraint.holds(columns)[0]:
-                return constraint.words(schedule)
+        for limits in self._limits(problem, target):
+            figures = self._with_figures(limits, problem, columns, target)
+            for limit in limits:
+                if not limit.holds(figures)[0]:
+                    return limit.refusal(figures)
         return None
+
+    def _limits(self, problem: P, target: Target) -> tuple[Sequence[Limit], Sequence[Limit]]:
+        """In their order: the figures of the second are only those of what meets the first."""
+        return self.limits(problem), self.target_limits(problem, target)
+
+    def _with_figures(
+        self, limits: Sequence[Limit], problem: P, columns: Columns, target: Target
+    ) -> Figures:
+        """The columns, and figures where limits speak of any."""
+        if all(limit.names <= columns.keys() for limit in limits):
+            return columns
+        return {**self.figures(problem, columns, target), **columns}
 
     @final
     def schedule(self, columns: Columns, row: int) -> S:
@@ -132,7 +159,7 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         return self.schedule_type(**{name: int(columns[name][row]) for name in names})
 
     @final
-    def schedule_from(self, parameters: Sequence[tuple[str, int]]) -> S:
+    def schedule_from(self, parameters: Configuration) -> S:
         """The schedule with these parameters, as stored in a trial or a plan."""
         return self.schedule_type(**dict(parameters))
 

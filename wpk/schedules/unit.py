@@ -4,11 +4,11 @@ Every template's unit has the same form. A member of a struct is a type, an enum
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wpk.kernel_source import KernelSource
-from wpk.schedules.template import Schedule
+from wpk.schedules.limit import Limit
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ def kernel_source(
     template: str,
     header: str,
     problem: Members,
-    schedule: Schedule,
+    schedule: Members,
+    limits: Sequence[Limit],
     inputs: int,
     threads: int,
     *,
@@ -58,7 +59,8 @@ def kernel_source(
         template: Name of the template; its function has the name in camel case.
         header: Its header below ``wpk/schedules``, without ``.cuh``.
         problem: Members of ``Problem``.
-        schedule: Its parameters are the members of ``Schedule``.
+        schedule: Members of ``Schedule``: its parameters, and what follows from them.
+        limits: That ``Schedule`` asserts of its members.
         inputs: Number of pointers to inputs.
         threads: Threads of a block.
         tensor_maps: Tensor maps that it takes, in front of ``y``.
@@ -67,35 +69,46 @@ def kernel_source(
     entry = f"wpk_{template}"
     head, *tail = template.split("_")
     function = head + "".join(part.capitalize() for part in tail)
-    names = [f"x{index}" for index in range(inputs)]
-    maps = [f"m{index}" for index in range(tensor_maps)]
-    shared = ["parts", "counters"] if partials else []
-    parameters = ", ".join(
-        [
-            *(f"const void* {name}" for name in names),
-            "int n",
-            *(f"WPK_GRID_CONSTANT const wpk::TensorMap {name}" for name in maps),
-            *(f"void* {name}" for name in ("y", *shared)),
-        ]
-    )
-    mapped = f"{{{{{', '.join(f'&{name}' for name in maps)}}}}}, " if maps else ""
-    meeting = f", {{{', '.join(shared)}}}" if partials else ""
+    parameters, arguments = _signature(inputs, tensor_maps, partials)
     text = (
         f"#include <wpk/schedules/{header}.cuh>\n\n"
         "namespace {\n"
         f"{_struct('Problem', problem)}\n"
-        f"{_struct('Schedule', dict(schedule.parameters()))}"
+        f"{_struct('Schedule', schedule, limits)}"
         "}  // namespace\n\n"
         f"WPK_KERNEL({threads}) {entry}({parameters}) {{\n"
-        f"  wpk::{function}<Problem, Schedule>({{{{{', '.join(names)}}}}}, n, {mapped}y{meeting});\n"
+        f"  wpk::{function}<Problem, Schedule>({arguments});\n"
         "}\n"
         f"WPK_EXPORT({entry})\n"
     )
     return KernelSource(entry, text)
 
 
-def _struct(name: str, members: Members) -> str:
-    lines = (f"  {_member(*each)}\n" for each in members.items())
+def _signature(inputs: int, tensor_maps: int, partials: bool) -> tuple[str, str]:
+    """Parameters of the kernel, and what it hands on to the header's function."""
+    pointers = [f"x{index}" for index in range(inputs)]
+    maps = [f"m{index}" for index in range(tensor_maps)]
+    shared = ["parts", "counters"] if partials else []
+    parameters = [
+        *(f"const void* {name}" for name in pointers),
+        "int n",
+        *(f"WPK_GRID_CONSTANT const wpk::TensorMap {name}" for name in maps),
+        *(f"void* {name}" for name in ("y", *shared)),
+    ]
+    arguments = [f"{{{{{', '.join(pointers)}}}}}", "n"]
+    if maps:
+        arguments.append(f"{{{{{', '.join(f'&{name}' for name in maps)}}}}}")
+    arguments.append("y")
+    if shared:
+        arguments.append(f"{{{', '.join(shared)}}}")
+    return ", ".join(parameters), ", ".join(arguments)
+
+
+def _struct(name: str, members: Members, limits: Sequence[Limit] = ()) -> str:
+    lines = [f"  {_member(*each)}\n" for each in members.items()]
+    if limits:
+        lines.append("\n")
+    lines += [f"  {limit.static_assert}\n" for limit in limits]
     return f"struct {name} {{\n{''.join(lines)}}};\n"
 
 

@@ -1,4 +1,4 @@
-"""The largest GPU of an architecture that there could be: what is illegal on it is illegal on all."""
+"""The largest GPU that an architecture could have: a schedule that is illegal on it is illegal on all."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wpk.targets.table import TARGETS
 from wpk.targets.target import Target
 
 _MANY = 4096
-"""Multiprocessors; target files may claim as many."""
+"""Its multiprocessors: as many as a target file may claim."""
 
 _SHARED_BYTES = 227 * 1024
 _REGISTERS = 2**16

@@ -1,4 +1,4 @@
-"""Finding a target by name, and saying in words what it cannot do."""
+"""Find a target by name, and say in words what it cannot do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wpk.targets.target import Target
 _FIRST_COMPILABLE = (7, 5)
 
 DEFAULTS: dict[str, str] = {"sm_90": "h200"}
-"""Which target an architecture stands for where several share it."""
+"""The target that stands for an architecture which several targets share."""
 
 
 def find_target(name: str) -> Target:

@@ -290,4 +290,4 @@ B200 = Target(
 )
 
 TARGETS: tuple[Target, ...] = (P100, V100, RTX2080, A100, RTX4090, H100, H200, B200)
-"""All of them, oldest first."""
+"""All targets, the oldest first."""

@@ -57,14 +57,14 @@ WPK_KERNEL(kThreads) sum_by_stores(const float* x, float* y)
     const wpk::SharedAddress barrier = wpk::sharedAddress(memory + place.blocks * kValues);
     if (place.thread == 0)
     {
-        wpk::initBarrier(barrier, place.blocks * kThreads);
+        wpk::initBarrier(barrier, place.blocks * kThreads); // @arrivals_expected
         wpk::fenceBarrierInit();
     }
     wpk::syncCluster();
     const int own = place.rank * kValues + place.thread * 4;
     wpk::storeCluster(
         wpk::clusterAddress(wpk::sharedAddress(memory + own), 0), wpk::load<float, 4>(place.x + place.thread * 4));
-    wpk::arriveBarrier(wpk::clusterAddress(barrier, 0));
+    wpk::arriveBarrier(wpk::clusterAddress(barrier, 0)); // @thread_arrived
     if (place.rank == 0)
     {
         wpk::waitBarrierOfCluster(barrier, 0);
@@ -117,7 +117,7 @@ WPK_KERNEL(kThreads) sum_by_copies(const float* x, float* y)
         wpk::arriveExpectBytes(barrier, place.blocks * kValues * 4);
     }
     wpk::store(part + place.thread * 4, wpk::load<float, 4>(place.x + place.thread * 4));
-    wpk::fenceAsyncProxy();
+    wpk::fenceAsyncProxy(); // @part_fenced
     wpk::syncCluster();
     if (place.thread == 0)
     {
@@ -132,7 +132,7 @@ WPK_KERNEL(kThreads) sum_by_copies(const float* x, float* y)
             addTo(sum, wpk::load<float, 4>(memory + block * kValues + place.thread * 4));
         wpk::store(place.y + place.thread * 4, sum);
     }
-    wpk::syncCluster(); // a block's part is read until block 0 has waited
+    wpk::syncCluster(); // @part_read: a block's part is read until block 0 has waited
 }
 WPK_EXPORT(sum_by_copies)
 

@@ -8,8 +8,8 @@
 WPK_KERNEL(64) all_wait(const float* x, const float* weights, float* y)
 {
     const int i = static_cast<int>(blockIdx.x * 64 + threadIdx.x);
-    const float weight = weights[i];
-    wpk::waitForPrevious();
+    const float weight = weights[i]; // @weight_loaded
+    wpk::waitForPrevious();          // @previous_awaited
     y[i] = x[i] + weight;
 }
 WPK_EXPORT(all_wait)
@@ -18,9 +18,9 @@ WPK_EXPORT(all_wait)
 WPK_KERNEL(64) one_waits(const float* x, const float* weights, float* y)
 {
     const int i = static_cast<int>(blockIdx.x * 64 + threadIdx.x);
-    if (threadIdx.x == 5)
+    if (threadIdx.x == 5) // @one_awaits_previous
         wpk::waitForPrevious();
-    __syncthreads();
+    __syncthreads(); // @all_told
     y[i] = x[i] + weights[i];
 }
 WPK_EXPORT(one_waits)
@@ -30,10 +30,10 @@ WPK_KERNEL(64) copied(const float* x, const float* weights, float* y)
 {
     WPK_SHARED(float, memory);
     const int i = static_cast<int>(blockIdx.x * 64 + threadIdx.x);
-    wpk::waitForPrevious();
+    wpk::waitForPrevious(); // @copies_await_previous
     wpk::copyAsync<4>(wpk::sharedAddress(memory + threadIdx.x), x + i, 4);
     wpk::commitCopies();
-    wpk::waitCopies<0>();
+    wpk::waitCopies<0>(); // @copies_awaited
     y[i] = memory[threadIdx.x] + weights[i];
 }
 WPK_EXPORT(copied)
@@ -44,7 +44,7 @@ WPK_KERNEL(64) brought(const float* x, const float* weights, float* y)
     WPK_SHARED(float, memory);
     const int i = static_cast<int>(blockIdx.x * 64 + threadIdx.x);
     const wpk::SharedAddress place = wpk::sharedAddress(memory), barrier = place + 256;
-    wpk::waitForPrevious();
+    wpk::waitForPrevious(); // @bulk_copy_awaits_previous
     if (threadIdx.x == 0)
     {
         wpk::initBarrier(barrier, 1);
@@ -52,7 +52,7 @@ WPK_KERNEL(64) brought(const float* x, const float* weights, float* y)
         wpk::arriveExpectBytes(barrier, 256);
         wpk::copyBulk(place, x + i, 256, barrier);
     }
-    __syncthreads();
+    __syncthreads(); // @bulk_copy_asked
     wpk::waitBarrier(barrier, 0);
     y[i] = memory[threadIdx.x] + weights[i];
 }

@@ -21,7 +21,7 @@ struct Ring
     }
     WPK_DEVICE wpk::SharedAddress barrier(int step) const
     {
-        return shared + kStages * 2 * kBytesTile + step % kStages * 8;
+        return shared + kStages * 2 * kBytesTile + step % kStages * 8; // @place_of_barriers
     }
 };
 
@@ -29,22 +29,22 @@ WPK_DEVICE void request(const Ring& ring, const wpk::TensorMap* a, const wpk::Te
 {
     const int k = (firstStep + step) * kBlockK;
     const wpk::SharedAddress barrier = ring.barrier(step);
-    wpk::arriveExpectBytes(barrier, 2 * kBytesTile);
+    wpk::arriveExpectBytes(barrier, 2 * kBytesTile); // @bytes_expected
     wpk::copyTensor(ring.stage(step), a, barrier, {k, static_cast<int>(blockIdx.y) * kTile});
     wpk::copyTensor(ring.stage(step) + kBytesTile, b, barrier, {k, static_cast<int>(blockIdx.x) * kTile});
 }
 
 WPK_DEVICE void multiplyStage(float (&acc)[kTile / 2], const Ring& ring, int step)
 {
-    wpk::waitBarrier(ring.barrier(step), step / kStages & 1);
-    const wpk::uint64 a = wpk::swizzledDescriptor<128>(ring.stage(step));
-    const wpk::uint64 b = wpk::swizzledDescriptor<128>(ring.stage(step) + kBytesTile);
-    wpk::fenceWgmma();
+    wpk::waitBarrier(ring.barrier(step), step / kStages & 1);                          // @tiles_awaited
+    const wpk::uint64 a = wpk::swizzledDescriptor<128>(ring.stage(step));              // @tile_of_a
+    const wpk::uint64 b = wpk::swizzledDescriptor<128>(ring.stage(step) + kBytesTile); // @tile_of_b
+    wpk::fenceWgmma();                                                                 // @products_fenced
     WPK_UNROLL
     for (int k = 0; k < kBlockK / 16; ++k)
         wpk::wgmma<wpk::Half>(acc, a + k * 2, b + k * 2, 1);
-    wpk::commitWgmma();
-    wpk::waitWgmma<0>(acc);
+    wpk::commitWgmma();     // @products_committed
+    wpk::waitWgmma<0>(acc); // @products_done
 }
 
 WPK_DEVICE void keepPart(const float (&acc)[kTile / 2], float* part)
@@ -95,23 +95,23 @@ gemm_cluster(
     if (first)
     {
         for (int stage = 0; stage < kStages; ++stage)
-            wpk::initBarrier(ring.barrier(stage), 1);
+            wpk::initBarrier(ring.barrier(stage), 1); // @arrivals_expected
         wpk::fenceBarrierInit();
         for (int step = 0; step < wpk::minOf(kStages, ownSteps); ++step)
             request(ring, &a, &b, step, firstStep);
     }
-    __syncthreads();
+    __syncthreads(); // @barriers_there
     float acc[kTile / 2] = {};
     for (int step = 0; step < ownSteps; ++step)
     {
         multiplyStage(acc, ring, step);
-        __syncthreads(); // all have read the stage
+        __syncthreads(); // @stage_read: all have read the stage
         if (first && step + kStages < ownSteps)
             request(ring, &a, &b, step + kStages, firstStep);
     }
-    keepPart(acc, memory);
-    wpk::syncCluster();
+    keepPart(acc, memory); // @part_kept
+    wpk::syncCluster();    // @parts_there
     addParts(memory, c, m, n);
-    wpk::syncCluster(); // nobody ends while others read
+    wpk::syncCluster(); // @parts_read: nobody ends while others read
 }
 WPK_EXPORT(gemm_cluster)

@@ -7,7 +7,7 @@
 namespace
 {
 
-using Element = wpk::Half;
+using Element = wpk::Half; // @element
 constexpr int kBlockM = 64, kBlockN = 64, kBlockK = 32, kWarpsM = 2, kWarpsN = 2, kStages = 3;
 constexpr int kThreads = kWarpsM * kWarpsN * 32;
 constexpr int kTilesM = kBlockM / kWarpsM / 16, kTilesN = kBlockN / kWarpsN / 8;
@@ -16,11 +16,11 @@ constexpr int kChunksA = kBlockK / 8, kChunksB = kBlockN / 8; // of 16 bytes, in
 
 WPK_DEVICE int offsetA(int row, int chunk)
 {
-    return (row * kChunksA + (chunk ^ (row / 2 % kChunksA))) * 16;
+    return (row * kChunksA + (chunk ^ (row / 2 % kChunksA))) * 16; // @place_in_a
 }
 WPK_DEVICE int offsetB(int row, int chunk)
 {
-    return (row * kChunksB + (chunk ^ (row % kChunksB))) * 16;
+    return (row * kChunksB + (chunk ^ (row % kChunksB))) * 16; // @place_in_b
 }
 
 struct Operands
@@ -35,9 +35,9 @@ WPK_DEVICE void loadStage(wpk::SharedAddress stage, const Operands& operands, in
     for (int chunk = thread; chunk < kBlockM * kChunksA; chunk += kThreads)
     {
         const int row = chunk / kChunksA, column = chunk % kChunksA, m = firstM + row, k = firstK + column * 8;
-        const bool inside = m < operands.m && k < operands.k;
+        const bool inside = m < operands.m && k < operands.k; // @inside_a
         const Element* const source = inside ? operands.a + m * operands.k + k : operands.a;
-        wpk::copyAsync<16>(stage + offsetA(row, column), source, inside ? 16 : 0);
+        wpk::copyAsync<16>(stage + offsetA(row, column), source, inside ? 16 : 0); // @a_copied
     }
     for (int chunk = thread; chunk < kBlockK * kChunksB; chunk += kThreads)
     {
@@ -60,7 +60,7 @@ WPK_DEVICE void loadFragments(Fragments& fragments, wpk::SharedAddress stage, in
     for (int i = 0; i < kTilesM; ++i)
     {
         const int row = warpM * (kBlockM / kWarpsM) + i * 16 + lane % 16;
-        wpk::loadMatrix4(fragments.a[i], stage + offsetA(row, step * 2 + lane / 16));
+        wpk::loadMatrix4(fragments.a[i], stage + offsetA(row, step * 2 + lane / 16)); // @a_loaded
     }
     for (int j = 0; j < kTilesN; j += 2)
     {
@@ -84,7 +84,7 @@ WPK_DEVICE void storeTile(const float (&acc)[kTilesM][kTilesN][4], float* c, int
             for (int half = 0; half < 2; ++half)
             {
                 const int row = firstM + i * 16 + lane / 4 + half * 8, column = firstN + j * 8 + lane % 4 * 2;
-                if (row < m && column < n)
+                if (row < m && column < n) // @inside_c
                 {
                     const wpk::Vector<float, 2> pair{{acc[i][j][half * 2], acc[i][j][half * 2 + 1]}};
                     wpk::store(c + row * n + column, pair);
@@ -110,13 +110,13 @@ WPK_KERNEL(kThreads) gemm_mma(const void* a, const void* b, float* c, int m, int
     {
         if (step < steps)
             loadStage(shared + step * kBytesStage, operands, firstM, firstN, step * kBlockK);
-        wpk::commitCopies();
+        wpk::commitCopies(); // @first_committed
     }
     for (int step = 0; step < steps; ++step)
     {
-        wpk::waitCopies<kStages - 2>();
-        __syncthreads();
-        const int ahead = step + kStages - 1;
+        wpk::waitCopies<kStages - 2>();       // @stage_awaited
+        __syncthreads();                      // @stage_there
+        const int ahead = step + kStages - 1; // @stage_ahead
         if (ahead < steps)
             loadStage(shared + ahead % kStages * kBytesStage, operands, firstM, firstN, ahead * kBlockK);
         wpk::commitCopies();

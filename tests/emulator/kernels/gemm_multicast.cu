@@ -44,10 +44,10 @@ WPK_DEVICE void produce(const Ring& ring, const wpk::TensorMap* a, const wpk::Te
     const int rank = wpk::clusterRank(), row = static_cast<int>(blockIdx.y) * kTile + rank * kRowsOfA;
     for (int step = 0; step < steps; ++step)
     {
-        wpk::waitBarrierOfCluster(ring.empty(step), parityOf(step) ^ 1);
+        wpk::waitBarrierOfCluster(ring.empty(step), parityOf(step) ^ 1); // @stage_awaited
         const wpk::SharedAddress full = ring.full(step), tileA = ring.stage(step) + rank * kRowsOfA * 128;
-        wpk::arriveExpectBytes(full, 2 * kBytesTile);
-        wpk::copyTensorToBlocks(tileA, a, full, {step * kBlockK, row}, (1 << kBlocks) - 1);
+        wpk::arriveExpectBytes(full, 2 * kBytesTile);                                       // @bytes_expected
+        wpk::copyTensorToBlocks(tileA, a, full, {step * kBlockK, row}, (1 << kBlocks) - 1); // @a_copied
         wpk::copyTensor(ring.stage(step) + kBytesTile, b, full, {step * kBlockK, static_cast<int>(blockIdx.x) * kTile});
     }
 }
@@ -57,7 +57,7 @@ WPK_DEVICE void release(const Ring& ring, int step)
 {
     const int lane = static_cast<int>(threadIdx.x % 32);
     if (lane < kBlocks)
-        wpk::arriveBarrier(wpk::clusterAddress(ring.empty(step), lane));
+        wpk::arriveBarrier(wpk::clusterAddress(ring.empty(step), lane)); // @stage_released
 }
 
 WPK_DEVICE void consume(float (&acc)[kTile / 2], const Ring& ring, int steps)
@@ -92,7 +92,7 @@ WPK_DEVICE void storeTile(const float (&acc)[kTile / 2], float* tile, const wpk:
             wpk::Vector<float, 2>{{acc[i], acc[i + 1]}});
     }
     wpk::fenceAsyncProxy();
-    wpk::syncThreads(1, kConsumers);
+    wpk::syncThreads(1, kConsumers); // @tile_written
     if (thread != 0)
         return;
     for (int box = 0; box < kTile / kRowC; ++box)
@@ -118,11 +118,11 @@ gemm_multicast(WPK_GRID_CONSTANT const wpk::TensorMap a, WPK_GRID_CONSTANT const
         for (int stage = 0; stage < kStages; ++stage)
         {
             wpk::initBarrier(ring.full(stage), 1);
-            wpk::initBarrier(ring.empty(stage), kBlocks * kConsumers / 32);
+            wpk::initBarrier(ring.empty(stage), kBlocks * kConsumers / 32); // @arrivals_expected
         }
         wpk::fenceBarrierInit();
     }
-    wpk::syncCluster();
+    wpk::syncCluster(); // @barriers_there
     if (threadIdx.x >= kConsumers)
     {
         if (threadIdx.x == kConsumers)
@@ -134,9 +134,9 @@ gemm_multicast(WPK_GRID_CONSTANT const wpk::TensorMap a, WPK_GRID_CONSTANT const
         float acc[kTile / 2] = {};
         consume(acc, ring, steps);
         // All have read the stages, and no copy is under way: each that was started is one that was waited for.
-        wpk::syncThreads(1, kConsumers);
+        wpk::syncThreads(1, kConsumers); // @stages_read
         storeTile(acc, memory, &c);
     }
-    wpk::syncCluster(); // the other block still arrives here
+    wpk::syncCluster(); // @arrivals_over: the other block still arrives here
 }
 WPK_EXPORT(gemm_multicast)

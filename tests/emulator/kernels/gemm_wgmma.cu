@@ -17,8 +17,8 @@ WPK_DEVICE void produce(const wpk::TensorMap* a, const wpk::TensorMap* b, wpk::S
     {
         const int slot = step % kStages, parity = step / kStages & 1;
         const wpk::SharedAddress stage = shared + slot * kBytesStage;
-        wpk::waitBarrier(empty + slot * 8, parity ^ 1);
-        wpk::arriveExpectBytes(full + slot * 8, kBytesStage);
+        wpk::waitBarrier(empty + slot * 8, parity ^ 1);       // @slot_awaited
+        wpk::arriveExpectBytes(full + slot * 8, kBytesStage); // @bytes_expected
         wpk::copyTensor(stage, a, full + slot * 8, {step * kBlockK, static_cast<int>(blockIdx.y) * kBlockM});
         wpk::copyTensor(stage + kBytesA, b, full + slot * 8, {step * kBlockK, static_cast<int>(blockIdx.x) * kBlockN});
     }
@@ -31,16 +31,16 @@ WPK_DEVICE void consume(float (&acc)[kBlockN / 2], wpk::SharedAddress shared, in
     {
         const int slot = step % kStages, parity = step / kStages & 1;
         const wpk::SharedAddress stage = shared + slot * kBytesStage;
-        wpk::waitBarrier(full + slot * 8, parity);
-        const wpk::uint64 a = wpk::swizzledDescriptor(stage + group * 64 * kBlockK * 2);
+        wpk::waitBarrier(full + slot * 8, parity);                                       // @tiles_awaited
+        const wpk::uint64 a = wpk::swizzledDescriptor(stage + group * 64 * kBlockK * 2); // @rows_of_group
         const wpk::uint64 b = wpk::swizzledDescriptor(stage + kBytesA);
         wpk::fenceWgmma();
         WPK_UNROLL
         for (int k = 0; k < kBlockK / 16; ++k)
-            wpk::wgmma<wpk::Half>(acc, a + k * 2, b + k * 2, 1);
+            wpk::wgmma<wpk::Half>(acc, a + k * 2, b + k * 2, 1); // @products
         wpk::commitWgmma();
-        wpk::waitWgmma<0>(acc);
-        wpk::arriveBarrier(empty + slot * 8);
+        wpk::waitWgmma<0>(acc);               // @products_done
+        wpk::arriveBarrier(empty + slot * 8); // @slot_released
     }
 }
 
@@ -74,7 +74,7 @@ gemm_wgmma(
         for (int slot = 0; slot < kStages; ++slot)
         {
             wpk::initBarrier(full + slot * 8, 1);
-            wpk::initBarrier(empty + slot * 8, kConsumers);
+            wpk::initBarrier(empty + slot * 8, kConsumers); // @arrivals_expected
         }
         wpk::fenceBarrierInit();
     }

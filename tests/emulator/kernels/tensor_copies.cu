@@ -65,7 +65,7 @@ WPK_EXPORT(copy_box_1)
 
 WPK_KERNEL(64) copy_box_2(WPK_GRID_CONSTANT const wpk::TensorMap map, unsigned char* y, int bytes, int a, int b)
 {
-    copyBox(&map, y, bytes, {a, b});
+    copyBox(&map, y, bytes, {a, b}); // @box_copied
 }
 WPK_EXPORT(copy_box_2)
 
@@ -140,13 +140,13 @@ store_box(WPK_GRID_CONSTANT const wpk::TensorMap map, const unsigned char* x, in
     WPK_SHARED(unsigned char, memory);
     for (int i = static_cast<int>(threadIdx.x) * 16; i < bytes; i += 64 * 16)
         wpk::store(memory + i, wpk::load<unsigned char, 16>(x + i));
-    wpk::fenceAsyncProxy();
+    wpk::fenceAsyncProxy(); // @box_fenced
     __syncthreads();
     if (threadIdx.x == 0)
     {
         wpk::storeTensor(&map, {a, b}, wpk::sharedAddress(memory));
         wpk::commitStores();
-        wpk::waitStores<0>();
+        wpk::waitStores<0>(); // @store_read
     }
 }
 WPK_EXPORT(store_box)
@@ -161,7 +161,7 @@ WPK_KERNEL(64) copy_bulk(const unsigned char* x, unsigned char* y, int bytes)
         wpk::arriveExpectBytes(barrier, bytes);
         wpk::copyBulk(shared, x, bytes, barrier);
     }
-    wpk::waitBarrier(barrier, 0);
+    wpk::waitBarrier(barrier, 0); // @copy_awaited
     show(memory, y, bytes);
 }
 WPK_EXPORT(copy_bulk)

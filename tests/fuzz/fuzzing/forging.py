@@ -13,9 +13,9 @@ import numpy as np
 from fuzzing.damage import damaged
 from wpk.codec import FieldError, decode, encode
 from wpk.kernel_source import KernelSource
-from wpk.plans.plan import Choice, Kernel, Plan, PlanBundle, Step
-from wpk.plans.plan_file import write_parts
-from wpk.plans.weights_file import array_bytes
+from wpk.plan.plan import Kernel, Plan, PlanBundle, Step
+from wpk.plan.plan_file import write_parts
+from wpk.plan.weights_file import array_bytes
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target
 
@@ -79,12 +79,12 @@ def consistent(plan: Plan, honest: PlanBundle) -> PlanBundle:
 
 
 def _generated(step: Step) -> tuple[Step, dict[str, KernelSource]]:
-    if not isinstance(step.choice, Choice) or step.choice.template not in TEMPLATE_OF:
+    if step.candidate.maker.name not in TEMPLATE_OF:
         raise NotForgeable("no template")
-    template = TEMPLATE_OF[step.choice.template]
+    template = TEMPLATE_OF[step.candidate.maker.name]
     problem = step.operator.problem
     try:
-        schedule = template.schedule_from(step.choice.schedule)
+        schedule = template.schedule_from(step.candidate.configuration)
         units = template.instantiate(problem, schedule)
         launches = template.launches(problem, schedule)
     except Exception as error:  # a forger only keeps what works
@@ -97,18 +97,18 @@ def _other_schedule(random: Random, bundle: PlanBundle) -> tuple[PlanBundle, str
     plan = bundle.plan
     index = random.randrange(len(plan.steps))
     step = plan.steps[index]
-    if not isinstance(step.choice, Choice):
+    if step.candidate.maker.name not in TEMPLATE_OF:
         raise NotForgeable("no template")
-    template, problem = TEMPLATE_OF[step.choice.template], step.operator.problem
+    template, problem = TEMPLATE_OF[step.candidate.maker.name], step.operator.problem
     _, legal = template.space(problem, find_target(plan.target))
-    packing = template.packing(problem, template.schedule_from(step.choice.schedule))
+    packing = template.packing(problem, template.schedule_from(step.candidate.configuration))
     for _ in range(8):
         schedule = template.schedule(legal, random.randrange(len(next(iter(legal.values())))))
         if template.packing(problem, schedule) != packing:
             continue
-        choice = replace(step.choice, schedule=schedule.parameters())
+        candidate = replace(step.candidate, configuration=schedule.parameters())
         steps = list(plan.steps)
-        steps[index] = replace(step, choice=choice)
+        steps[index] = replace(step, candidate=candidate)
         return consistent(replace(plan, steps=tuple(steps)), bundle), f"{template.name} {schedule}"
     raise NotForgeable("every other schedule packs its constant otherwise")
 
@@ -118,7 +118,7 @@ def _roots(random: Random, data: Any) -> list[list[Any]]:
     index = random.randrange(len(data["steps"]))
     step = ["steps", index]
     return [
-        [*step, "operator", "problem"], [*step, "operator", "problem"], [*step, "choice", "schedule"],
+        [*step, "operator", "problem"], [*step, "operator", "problem"], [*step, "candidate", "configuration"],
         [*step, "inputs"], ["values"], ["buffers"], ["inputs"], ["outputs"], ["free"],
     ]  # fmt: skip
 

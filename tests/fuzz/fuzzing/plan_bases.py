@@ -8,9 +8,9 @@ import numpy as np
 import onnx
 
 import wpk
-from wpk.engine.inputs import random_inputs
-from wpk.plans.plan import PlanBundle
-from wpk.plans.plan_file import read_plan
+from wpk.engine import random_inputs
+from wpk.plan.plan import PlanBundle
+from wpk.plan.plan_file import read_plan
 
 MODELS = {
     "convolutions": """

@@ -24,17 +24,16 @@ from fuzzing.damage import damaged
 from fuzzing.forging import NotForgeable, forged, write_unchecked
 from fuzzing.plan_bases import PRECISIONS, Base, bases
 from fuzzing.worker import READY
+from wpk.assembly.lock import write_lock
 from wpk.cli.main import _failed
 from wpk.cli.main import main as command
 from wpk.codec import encode
-from wpk.emulator.child import EmulatorProcess
-from wpk.emulator.mode import SANITIZED
-from wpk.engine.engine import Engine
+from wpk.emulator import SANITIZED, EmulatorProcess
+from wpk.engine import Engine
 from wpk.errors import LaunchError, VerificationError, WpkError
 from wpk.pipeline import preview, rebuild
-from wpk.plans.lock import write_lock
-from wpk.plans.plan import Plan
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan import Plan
+from wpk.plan.plan_file import read_plan
 from wpk.targets.registry import find_target
 from wpk.targets.target_file import load_target
 

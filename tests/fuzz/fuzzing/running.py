@@ -15,11 +15,11 @@ import wpk
 from fuzzing.graphs import Case
 from fuzzing.oracle import Finding, Reference, Verdict
 from fuzzing.warm import Warm
-from wpk.engine.engine import Engine
+from wpk.engine import Engine
 from wpk.errors import GraphError, ScheduleError, VerificationError, WpkError
-from wpk.plans.plan import Outcome as CheckOutcome
-from wpk.plans.plan import Plan, PlanBundle
-from wpk.plans.plan_file import read_plan
+from wpk.plan.plan import Outcome as CheckOutcome
+from wpk.plan.plan import Plan, PlanBundle
+from wpk.plan.plan_file import read_plan
 
 Check = Literal["on", "off", "both"]
 

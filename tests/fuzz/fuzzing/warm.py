@@ -10,15 +10,14 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import wpk.pipeline
-import wpk.search.model_search as model_search
-from wpk.build.cache import KernelCache
-from wpk.build.compiled import CompiledKernel
-from wpk.build.pool import Compilation, CompilePool, Progress
-from wpk.emulator.mode import GUARDED
+import wpk.search.models.model_search as model_search
+from wpk.build import Compilation, CompiledKernel, CompilePool, KernelCache
+from wpk.build.pool import Progress
+from wpk.emulator import GUARDED, EmulatorProcess
 from wpk.execution import Device
 from wpk.kernel_source import KernelSource
-from wpk.libraries.cpu import CpuProcess
-from wpk.search.static_search import Prepared
+from wpk.libraries import NumpyLibraries
+from wpk.search.models.static_search import Shortlists
 from wpk.trial import Status
 
 LAUNCH_SECONDS = 60.0
@@ -40,21 +39,21 @@ class Warm:
         self._finalists = finalists
         self._cubins = cubins
         self._pool: CompilePool | None = None
-        self._device: CpuProcess | None = None
+        self._device: EmulatorProcess | None = None
         self._used = 0
 
     def __enter__(self) -> "Warm":
         """Change the pipeline."""
-        ranked = Prepared.finalists
+        ranked = Shortlists.finalists
 
-        def few(self: Prepared, first: int = 0, count: int = self._finalists) -> object:
+        def few(self: Shortlists, first: int = 0, count: int = self._finalists) -> object:
             return ranked(self, first, count)
 
         self._patches = [
             patch.object(wpk.pipeline, "CompilePool", self._compile_pool),
-            patch.object(wpk.pipeline, "open_for_checks", lambda _: nullcontext(self.device())),
+            patch.object(wpk.pipeline, "open_device", lambda _: nullcontext(self.device())),
             patch.object(model_search, "FINALISTS", self._finalists),
-            patch.object(Prepared, "finalists", few),
+            patch.object(Shortlists, "finalists", few),
         ]
         for each in self._patches:
             each.start()
@@ -74,7 +73,10 @@ class Warm:
         if self._device is not None and self._used > CASES_A_DEVICE:
             self.drop_device()
         if self._device is None:
-            self._device, self._used = CpuProcess(GUARDED, time_limit_seconds=LAUNCH_SECONDS), 0
+            self._used = 0
+            self._device = EmulatorProcess(
+                GUARDED, libraries=NumpyLibraries(), time_limit_seconds=LAUNCH_SECONDS
+            )
         return self._device
 
     def drop_device(self) -> None:

@@ -3,15 +3,7 @@
 namespace {
 struct Problem {
   using Multiply = wpk::Half;
-  using X = float;
-  static constexpr wpk::int64 x_n = 150528;
-  static constexpr wpk::int64 x_c = 50176;
-  static constexpr wpk::int64 x_h = 224;
-  static constexpr wpk::int64 x_w = 1;
-  static constexpr int x_vector = 1;
   static constexpr int c = 3;
-  static constexpr int h = 224;
-  static constexpr int w = 224;
   static constexpr int k = 64;
   static constexpr int p = 112;
   static constexpr int q = 112;
@@ -25,6 +17,14 @@ struct Problem {
   using Operands = wpk::Tensors<wpk::Strided<float, 4, 0, 0, 0, 1>>;
   using Epilogue = wpk::Relu<wpk::Add<wpk::Acc, wpk::Operand<0>>>;
   static constexpr int y_padding = 0;
+  using X = float;
+  static constexpr wpk::int64 x_n = 150528;
+  static constexpr wpk::int64 x_c = 50176;
+  static constexpr wpk::int64 x_h = 224;
+  static constexpr wpk::int64 x_w = 1;
+  static constexpr int x_vector = 1;
+  static constexpr int h = 224;
+  static constexpr int w = 224;
 };
 
 struct Schedule {
@@ -35,6 +35,16 @@ struct Schedule {
   static constexpr int warps_n = 1;
   static constexpr int tiles = 1;
   static constexpr int early = 1;
+  static constexpr int shared_bytes = 54512;
+
+  static_assert(tile_q % 8 == 0, "eight neighbouring pixels lie in all banks");
+  static_assert(tile_p * tile_q % (16 * warps_m) == 0, "a warp has whole tiles of 16 pixels");
+  static_assert(block_n % (16 * warps_n) == 0, "a warp has whole pairs of tiles of 8 filters");
+  static_assert((block_n & (block_n - 1)) == 0, "filters of a block are a power of two");
+  static_assert(tiles >= 1, "a block has a tile");
+  static_assert(tile_p * tile_q * block_n <= 128 * (32 * warps_m * warps_n), "a thread has at most 128 accumulators");
+  static_assert(wpk::ceilDivide(((tile_p - 1) * 2 + 7) * ((tile_q - 1) * 2 + 8), 32 * warps_m * warps_n) * 3 <= 64, "a thread holds at most 64 values of a patch");
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

@@ -34,6 +34,9 @@ struct Schedule {
   static constexpr int threads = 128;
   static constexpr int early = 1;
   static constexpr int rows = 1;
+
+  static_assert(vector * (pixels + 3) <= 160, "a thread holds at most 160 sums and weights");
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

@@ -19,6 +19,9 @@ struct Schedule {
   static constexpr int items = 1;
   static constexpr int threads = 256;
   static constexpr int early = 1;
+
+  static_assert(vector * items * 1 <= 64, "a thread holds at most 64 elements of its 1 inputs");
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

@@ -19,6 +19,10 @@ struct Schedule {
   static constexpr int tile = 32;
   static constexpr int threads = 256;
   static constexpr int early = 1;
+
+  static_assert(tile * tile % (vector * threads) == 0, "threads divide the vectors of a tile");
+  static_assert(tile * (tile * 4 + 4) <= 49152, "tiles take at most 49152 bytes, which a kernel may declare");
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

@@ -17,6 +17,8 @@ struct Schedule {
   static constexpr int vector = 8;
   static constexpr int threads = 256;
   static constexpr int early = 1;
+
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

@@ -24,6 +24,12 @@ struct Schedule {
   static constexpr int outputs = 32;
   static constexpr int splits = 8;
   static constexpr int early = 1;
+
+  static_assert((outputs & (outputs - 1)) == 0, "outputs of a block are a power of two");
+  static_assert((splits & (splits - 1)) == 0, "threads of an output are a power of two");
+  static_assert(outputs * splits % 32 == 0, "a block has whole warps");
+  static_assert(outputs * splits * vector * 4 <= 49152, "shares take at most 49152 bytes, which a kernel may declare");
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

@@ -5,7 +5,6 @@ struct Problem {
   using X = wpk::Tensor<wpk::Half, 16, 12544, 896, 64, 1>;
   using Y = wpk::Tensor<wpk::Half, 16, 50176, 1792, 64, 1>;
   static constexpr auto coordinates = wpk::ResizeCoordinates::halfPixel;
-  static constexpr auto nearest = wpk::NearestMode::roundPreferFloor;
   static constexpr bool linear = true;
   static constexpr int h = 14;
   static constexpr int w = 14;
@@ -24,6 +23,8 @@ struct Schedule {
   static constexpr int vector = 8;
   static constexpr int threads = 256;
   static constexpr int early = 1;
+
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

@@ -62,7 +62,7 @@ COVERED = (
             *("*checks", "container*", "fields", "footprint"),
             *("plan_file", "regions", "weights_file"),
         ),
-        "tests/plans",
+        "tests/plan",
         {
             "*checks": ("hostile_fields", "launch_checks", "measured_evidence"),
             "container*": ("plan_file",),
@@ -70,11 +70,13 @@ COVERED = (
             "footprint": ("regions", "hostile_fields"),
             "weights_file": ("plan_file",),
         },
-        (("tests/plans",), ("tests/fuzz/test_plans.py",), ("tests/engine", "tests/tuning")),
+        (
+            ("tests/plan",),
+            ("tests/fuzz/test_plans.py",),
+            ("tests/engine", "tests/bench", "tests/search/loop"),
+        ),
     ),
-    Covered(
-        "wpk", ("codec",), "tests/plans", {}, (("tests/plans",), ("tests/fuzz/test_plans.py",))
-    ),
+    Covered("wpk", ("codec",), "tests/plan", {}, (("tests/plans",), ("tests/fuzz/test_plans.py",))),
     Covered(
         "wpk/lowering",
         ("memory*",),
@@ -82,7 +84,7 @@ COVERED = (
         {"memory*": ("order", "lower", "split_placement")},
         (
             ("tests/lowering",),
-            ("tests/plans", "tests/engine"),
+            ("tests/plan", "tests/engine"),
             ("tests/checks/test_verification.py",),
         ),
     ),

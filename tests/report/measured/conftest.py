@@ -1,19 +1,20 @@
 """A plan as measuring leaves it: modelled times, some operators won by a library."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.plans.candidates import library_call
 
-from wpk.libraries.offer import CUDNN
-from wpk.plans.measured_evidence import measurement_of
-from wpk.plans.measurement import EngineMeasurement, EngineVariant
-from wpk.plans.plan import Choice, LibraryChoice, PlanBundle, Step
+from wpk.candidate import Candidate
+from wpk.libraries import CUDNN
+from wpk.plan.measurement import EngineMeasurement, EngineVariant
+from wpk.plan.plan import PlanBundle, Step
 from wpk.problems import Convolution, Matmul
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather
-from wpk.search.tune_record import Stop, Tried, Tuned
+from wpk.search.loop.evidence import measurement_of
+from wpk.search.loop.result import Stop, TuningResult
 from wpk.trial import Regime, Status, Trial
 
 TRIALS = 24
@@ -40,7 +41,7 @@ def measured(bundle: PlanBundle) -> PlanBundle:
         steps.append(_measured_step(step, speed, rng, both=number % 2 == 0, undone=undone))
         if undone:
             weakest = step.operator.name
-    library = sum(isinstance(step.choice, LibraryChoice) for step in steps)
+    library = sum(step.image is not None for step in steps)
     total = sum(_median(step) for step in steps)
     variants = tuple(
         EngineVariant(name, total * part, total * part * 0.99, total * part * 1.01, count, left)
@@ -73,59 +74,58 @@ def _measured_step(
         both: Whether a second searcher took part.
         undone: Whether the best generated kernel is chosen, whatever the library's time.
     """
-    assert isinstance(step.choice, Choice)
-    base, name, version = step.evidence.estimate_seconds, step.choice.template, str(1)
+    base, maker = step.evidence.estimate_seconds, step.candidate.maker
+    assert base is not None
     tried = []
     for number in range(TRIALS):
-        schedule = step.choice.schedule if number == TRIALS - 5 else (("number", number),)
+        other = Candidate(maker, (("number", number),))
+        candidate = step.candidate if number == TRIALS - 5 else other
         away = abs(TRIALS - 5 - number) / 4
         searcher = ("genetic", "ppo")[number % 2] if both else "genetic"
-        tried.append(Tried(name, version, _trial(schedule, base * (1 + away), rng), searcher))
-    tried[1] = replace(tried[1], trial=Trial((("number", 1),), Status.WRONG_RESULT, (), "wrong"))
+        trial = _trial(candidate, base * (1 + away), rng)
+        tried.append(replace(trial, proposer=searcher))
+    tried[1] = replace(tried[1], status=Status.WRONG_RESULT, seconds=(), detail="wrong")
     library = _library(base, speed, rng)
-    finalists = sorted((*tried[-6:-3], *library[:1]), key=lambda each: each.trial.cost)
-    tuned = Tuned(
+    finalists = sorted((*tried[-6:-3], *library[:1]), key=lambda each: each.cost)
+    tuned = TuningResult(
         problem=step.operator.problem,
-        best=finalists[0],
         compared=True,
         finalists=tuple(finalists),
         tried=tuple(tried),
         known=3,
         stop=Stop.NO_IMPROVEMENT,
-        lookups=(f"hit: 3 schedules of {name}", f"miss: no trial of {CUDNN}"),
+        lookups=(f"hit: 3 schedules of {maker.name}", f"miss: no trial of {CUDNN}"),
         library=tuple(library),
         refusals=(REFUSAL,) if speed is None else (),
     )
-    best = next(each for each in finalists if each.template != CUDNN or not undone)
-    found = measurement_of(tuned, Regime.WARM, best.template, best.trial.schedule)
+    best = next(e.candidate for e in finalists if e.candidate.family != CUDNN or not undone)
+    found = measurement_of(tuned, Regime.WARM, best)
     assert found is not None
     found = replace(found, in_engine_seconds=0.9 * found.median_seconds)
     step = replace(step, evidence=replace(step.evidence, measurement=found))
-    if best.template != CUDNN:
+    if best.family != CUDNN:
         return step
-    choice = LibraryChoice(CUDNN, VERSION, best.trial.schedule, None, 0)
-    return replace(step, choice=choice, launches=())
+    evidence = replace(step.evidence, estimate_seconds=None, score=None)
+    return replace(step, candidate=best, launches=(), evidence=evidence)
 
 
-def _library(base: float, speed: float | None, rng: np.random.Generator) -> list[Tried]:
+def _library(base: float, speed: float | None, rng: np.random.Generator) -> list[Trial]:
     if speed is None:
         return []
-    engines: Sequence[tuple[tuple[str, int], ...]] = [
-        (("graph", 0), ("engine", number)) for number in range(4)
+    engines = [
+        library_call((("graph", 0), ("engine", number)), CUDNN, VERSION) for number in range(4)
     ]
     tried = [
-        Tried(CUDNN, VERSION, _trial(engine, base / speed * (1 + number / 2), rng))
+        _trial(engine, base / speed * (1 + number / 2), rng)
         for number, engine in enumerate(engines)
     ]
     failed = Trial(engines[-1], Status.LAUNCH_FAILED, (), "not supported")
-    return [*tried[:-1], Tried(CUDNN, VERSION, failed)]
+    return [*tried[:-1], failed]
 
 
-def _trial(
-    schedule: tuple[tuple[str, int], ...], seconds: float, rng: np.random.Generator
-) -> Trial:
+def _trial(candidate: Candidate, seconds: float, rng: np.random.Generator) -> Trial:
     noise = rng.normal(1.0, NOISE, SAMPLES)
-    return Trial(schedule, Status.OK, tuple((seconds * noise).tolist()))
+    return Trial(candidate, Status.OK, tuple((seconds * noise).tolist()))
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.plans.candidates import kernel, library_call
 
-from wpk.plans.measurement import GENERATED, Contestant, Measurement, Tally
+from wpk.plan.measurement import GENERATED, Contestant, Measurement, Tally
 from wpk.report.contest import contest_of, contest_sentences, roles, tally_words, why_words
 
 
@@ -15,8 +16,8 @@ def timed(
 ) -> Contestant:
     seconds = microseconds * 1e-6
     low, high = seconds * (1 - noise), seconds * (1 + noise)
-    is_library = maker == "cuDNN"
-    return Contestant(maker, "1", (("n", 1),), is_library, seconds, low, high, 25, final)
+    candidate = library_call(1) if maker == "cuDNN" else kernel(maker, 1)
+    return Contestant(candidate, seconds, low, high, 25, final)
 
 
 def against(chosen: Contestant, *others: Contestant, **fields: object) -> Measurement:

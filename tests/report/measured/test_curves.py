@@ -6,12 +6,13 @@ import re
 from dataclasses import replace
 
 import pytest
+from support.plans.candidates import kernel, library_call
 
-from wpk.plans.measurement import GENERATED, Contestant, Curve, Measurement, Tally
+from wpk.plan.measurement import GENERATED, Contestant, Curve, Measurement, Tally
 from wpk.report.measured import curve_words
 from wpk.report.page.curves import search_curves
 
-CHOSEN = Contestant("conv_mma", "1", (), False, 2e-6, 2e-6, 2e-6, 5, True)
+CHOSEN = Contestant(kernel("conv_mma", ()), 2e-6, 2e-6, 2e-6, 5, True)
 CURVES = (
     Curve("conv_mma", "genetic", ((1, 20e-6), (5, 4e-6))),
     Curve("conv_mma", "ppo", ((2, 10e-6), (9, 2e-6))),
@@ -40,7 +41,7 @@ def test_each_searcher_has_a_curve_that_falls_in_steps() -> None:
 
 
 def test_bound_and_library_are_lines() -> None:
-    library = replace(CHOSEN, maker="cuDNN", is_library=True, median_seconds=3e-6)
+    library = replace(CHOSEN, candidate=library_call(), median_seconds=3e-6)
     picture = search_curves(replace(MEASURED, others=(library,)), 1.0, 0)
     ((_, bound, _),) = paths(picture, "level-bound")
     ((_, best, _),) = paths(picture, "level-library")

@@ -8,10 +8,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from support.plans.candidates import kernel
 
 from wpk.errors import EngineError
-from wpk.plans.codec import decode
-from wpk.plans.measurement import (
+from wpk.plan.codec import decode
+from wpk.plan.measurement import (
     GENERATED,
     Contestant,
     EngineMeasurement,
@@ -19,7 +20,7 @@ from wpk.plans.measurement import (
     Measurement,
     Tally,
 )
-from wpk.plans.plan import Plan, PlanBundle
+from wpk.plan.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
 from wpk.report.contest import candidate_words, contest_sentences, roles, tally_words, time_words
 from wpk.report.facts import ReportFacts
@@ -30,7 +31,7 @@ from wpk.report.markdown import markdown_text
 from wpk.report.measured import curve_name
 from wpk.report.terminal import operator_source, summary
 
-CHOSEN = Contestant("conv_mma", "1", (("stages", 3),), False, 7.125e-6, 7.0e-6, 7.2e-6, 33, True)
+CHOSEN = Contestant(kernel("conv_mma", (("stages", 3),)), 7.125e-6, 7.0e-6, 7.2e-6, 33, True)
 MEASURED = Measurement(
     CHOSEN,
     (),
@@ -107,7 +108,7 @@ def test_json_holds_every_measured_fact(measured_facts: ReportFacts) -> None:
 def test_a_library_step_has_no_launches_registers_or_source(
     measured: PlanBundle, measured_facts: ReportFacts
 ) -> None:
-    (operator,) = (each for each in measured_facts.operators if each.is_library)
+    (operator,) = (each for each in measured_facts.operators if not each.launches)
     lines = summary(measured.plan).splitlines()
     line = next(each for each in lines if each.startswith(operator.name))
     assert line.split().count(DASH) == 6  # estimate, registers, shared, runs, source, CPU

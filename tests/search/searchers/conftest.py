@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.plans.candidates import kernel
 
-from wpk.search.replay import Recording, read_recording
+from wpk.search.searchers.replay import Recording, read_recording
 from wpk.trial import Status, Trial
 
 REPLAY = Path(__file__).parents[2] / "replay"
@@ -36,7 +37,8 @@ def _record(
             cost = seconds(point)
             status = Status.OK if np.isfinite(cost) else Status.LAUNCH_FAILED
             times = (cost,) if np.isfinite(cost) else ()
-            trials.append(Trial(tuple(zip(names, genes, strict=True)), status, times))
+            candidate = kernel("none", tuple(zip(names, genes, strict=True)))
+            trials.append(Trial(candidate, status, times))
     features = {"rows": 64.0, "columns": 1000.0}
     return Recording("none", "made up", features, "none", names, tuple(trials))
 

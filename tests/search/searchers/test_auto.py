@@ -1,9 +1,9 @@
 """The default searcher: turns, and learning from each other."""
 
-from wpk.search.auto import AutoSearch
-from wpk.search.genetic import GeneticSearch
-from wpk.search.ppo import PpoSearch
-from wpk.search.replay import Recording, replay
+from wpk.search.searchers.auto import AutoSearch
+from wpk.search.searchers.genetic import GeneticSearch
+from wpk.search.searchers.ppo import PpoSearch
+from wpk.search.searchers.replay import Recording, replay
 
 
 def test_proposals_alternate(bowl: Recording) -> None:

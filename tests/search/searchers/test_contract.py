@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.plans.candidates import kernel
 
 from wpk.errors import ScheduleError, WpkError
-from wpk.search.registry import SEARCHERS, MakeSearcher, find_searcher
-from wpk.search.replay import Recording, best_so_far, replay
-from wpk.search.space import SearchSpace
+from wpk.search.searchers.registry import SEARCHERS, MakeSearcher, find_searcher
+from wpk.search.searchers.replay import Recording, best_so_far, replay
+from wpk.search.searchers.space import SearchSpace
 from wpk.trial import Status, Trial
 
 LEARNING = ["auto", "genetic", "ppo", "evolution"]
@@ -28,9 +29,9 @@ def test_asks_for_every_legal_schedule_once_and_ends(
     make: MakeSearcher, small: Recording, batch: int
 ) -> None:
     trials = replay(make(small.space, 1), small, budget=10_000, batch=batch)
-    asked = [trial.schedule for trial in trials]
+    asked = [trial.candidate.configuration for trial in trials]
     assert len(asked) == len(set(asked)) == small.space.size
-    assert set(asked) == {trial.schedule for trial in small.trials}
+    assert set(asked) == {trial.candidate.configuration for trial in small.trials}
 
 
 @pytest.mark.parametrize("budget", [0, 1, 13, 59])
@@ -145,11 +146,15 @@ def test_does_not_ask_for_what_it_was_told_unasked(make: MakeSearcher, small: Re
     searcher = make(small.space, 1)
     searcher.tell(known)
     trials = replay(searcher, small, 1000)
-    assert {trial.schedule for trial in trials} == {trial.schedule for trial in rest}
+    assert {trial.candidate.configuration for trial in trials} == {
+        trial.candidate.configuration for trial in rest
+    }
 
 
 def test_refuses_a_trial_from_another_space(make: MakeSearcher, small: Recording) -> None:
-    stranger = Trial((("axis_0", 9), ("axis_1", 0), ("axis_2", 0)), Status.OK, (1e-5,))
+    stranger = Trial(
+        kernel("none", (("axis_0", 9), ("axis_1", 0), ("axis_2", 0))), Status.OK, (1e-5,)
+    )
     with pytest.raises(ScheduleError, match="axis_0=9 axis_1=0 axis_2=0"):
         make(small.space, 1).tell([small.trials[0], stranger])
 

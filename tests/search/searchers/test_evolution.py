@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from wpk.search.evolution import EvolutionOptions, EvolutionSearch, centred_ranks
-from wpk.search.replay import Recording
+from wpk.search.searchers.evolution import EvolutionOptions, EvolutionSearch, centred_ranks
+from wpk.search.searchers.replay import Recording
 
 
 def test_ranks_are_centred_and_do_not_depend_on_scale() -> None:

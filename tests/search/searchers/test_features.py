@@ -4,32 +4,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from subjects.problems import convolution
+
 from wpk.dtypes import DType, Precision
 from wpk.expression import Operand
 from wpk.extent import Extent
-from wpk.problems import Convolution, Elementwise, Epilogue, Reduction, Tensor
+from wpk.problems import Elementwise, Epilogue, Reduction, Tensor
 from wpk.problems.reduction import ReduceKind
-from wpk.search.features import problem_features
+from wpk.search.searchers.features import problem_features
 
-IMAGE = Tensor(DType.FP32, (64 * 56 * 56, 56 * 56, 56, 1))
-CONVOLUTION = Convolution(
-    precision=Precision.FP32,
-    n=Extent(4, "batch"),
-    c=64,
-    h=56,
-    w=48,
-    k=128,
-    p=28,
-    q=24,
-    filter=(3, 5),
-    stride=(2, 2),
-    dilation=(1, 1),
-    pad=(1, 2),
-    groups=1,
-    transposed=False,
-    x=IMAGE,
-    y=IMAGE,
-    epilogue=Epilogue(),
+CONVOLUTION = convolution(
+    *(64, 128, (56, 48), (3, 5)), stride=2, n=Extent(4, "batch"), precision=Precision.FP32
 )
 
 

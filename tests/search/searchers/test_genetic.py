@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wpk.search.genetic import GeneticOptions, GeneticSearch
-from wpk.search.replay import Recording, best_so_far, replay
+from wpk.search.searchers.genetic import GeneticOptions, GeneticSearch
+from wpk.search.searchers.replay import Recording, best_so_far, replay
 from wpk.trial import Status, Trial
 
 
@@ -165,6 +165,6 @@ def test_a_told_schedule_joins_the_population(bowl: Recording) -> None:
     searcher = GeneticSearch(bowl.space, 1, GeneticOptions(population=4, elites=1))
     _generation(searcher, bowl, 4)
     best = min(bowl.trials, key=lambda trial: trial.cost)
-    searcher.tell([Trial(best.schedule, Status.OK, best.seconds)])
+    searcher.tell([Trial(best.candidate, Status.OK, best.seconds)])
     searcher.ask(1)
-    assert searcher.space.row(best.schedule) in searcher._parents
+    assert searcher.space.row(best.candidate.configuration) in searcher._parents

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.plans.candidates import kernel
 
-from wpk.search.ppo import PAPER_SETTINGS, PpoOptions, PpoSearch
-from wpk.search.replay import Recording, replay
-from wpk.search.space import SearchSpace
+from wpk.search.searchers.ppo import PAPER_SETTINGS, PpoOptions, PpoSearch
+from wpk.search.searchers.replay import Recording, replay
+from wpk.search.searchers.space import SearchSpace
 from wpk.trial import Status, Trial
 
 
 def _tell(searcher: PpoSearch[Any], row: int, seconds: float) -> None:
     schedule = searcher.space.schedule(row).parameters()
-    searcher.tell([Trial(schedule, Status.OK, (seconds,))])
+    searcher.tell([Trial(kernel("none", schedule), Status.OK, (seconds,))])
 
 
 def test_observes_problem_schedule_and_average(bowl: Recording) -> None:
@@ -31,7 +32,7 @@ def test_observes_17_numbers_of_a_convolution_with_seven_parameters() -> None:
         ("n", "c_in", "c_out", "k_h", "k_w", "h", "w", "stride", "padding"), 3.0
     )
     names = ("t_x", "t_y", "t_z", "tile_x", "tile_y", "tile_z", "tile_rz")
-    trial = Trial(tuple((name, 1) for name in names), Status.OK, (1e-5,))
+    trial = Trial(kernel("none", tuple((name, 1) for name in names)), Status.OK, (1e-5,))
     recording = Recording("none", "conv", features, "none", names, (trial,))
     assert PpoSearch(recording.space, 1).observe(0).shape == (17,)
 
@@ -92,9 +93,9 @@ def test_an_episode_ends_where_there_is_no_way_on(record: Callable[..., Recordin
 def test_a_failure_is_not_stepped_on_and_costs_the_average(bowl: Recording) -> None:
     searcher = PpoSearch(bowl.space, 1, PpoOptions(start=1, batch=100))
     (start,) = searcher.ask(1)
-    searcher.tell([Trial(start.parameters(), Status.OK, (2e-5,))])
+    searcher.tell([Trial(kernel("none", start.parameters()), Status.OK, (2e-5,))])
     (asked,) = searcher.ask(1)
-    searcher.tell([Trial(asked.parameters(), Status.TIMED_OUT)])
+    searcher.tell([Trial(kernel("none", asked.parameters()), Status.TIMED_OUT)])
     (walker,) = searcher._walkers
     assert walker.row == bowl.space.row(start.parameters())
     assert walker.steps[-1].reward == pytest.approx(-1)  # -alpha, relative to alpha
@@ -104,8 +105,8 @@ def test_a_failure_is_not_stepped_on_and_costs_the_average(bowl: Recording) -> N
 def test_failures_before_any_run_time_do_not_make_an_average(bowl: Recording) -> None:
     searcher = PpoSearch(bowl.space, 1)
     first, second = searcher.ask(2)
-    searcher.tell([Trial(first.parameters(), Status.COMPILE_FAILED)])
-    searcher.tell([Trial(second.parameters(), Status.OK, (3e-5,))])
+    searcher.tell([Trial(kernel("none", first.parameters()), Status.COMPILE_FAILED)])
+    searcher.tell([Trial(kernel("none", second.parameters()), Status.OK, (3e-5,))])
     assert searcher._average == 3e-5
 
 

@@ -5,7 +5,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from wpk.search.ppo_loss import (
+from wpk.search.searchers.ppo_loss import (
     Batch,
     Coefficients,
     advantages,

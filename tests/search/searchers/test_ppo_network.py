@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from wpk.search.ppo_network import Adam, Layers, Network, dropout
+from wpk.search.searchers.ppo_network import Adam, Layers, Network, dropout
 
 LAYERS = Layers(5, ((7, "tanh"), (6, "selu"), (4, "selu")), 3)
 

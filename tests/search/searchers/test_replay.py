@@ -4,19 +4,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.plans.candidates import kernel
 
 from wpk.errors import ScheduleError
-from wpk.search.random_search import RandomSearch
-from wpk.search.replay import Recording, best_so_far, read_recording, replay, write_recording
+from wpk.search.searchers.random_search import RandomSearch
+from wpk.search.searchers.replay import (
+    RECORDED,
+    Recording,
+    best_so_far,
+    read_recording,
+    replay,
+    write_recording,
+)
 from wpk.trial import Status, Trial
 
 
 def _recording() -> Recording:
     names = ("block", "stages")
     trials = (
-        Trial((("block", 64), ("stages", 2)), Status.OK, (1.25e-05, 1.5e-05, 1.3e-05)),
-        Trial((("block", 128), ("stages", 2)), Status.WRONG_RESULT, detail="error 3.0 > 0.1"),
-        Trial((("block", 128), ("stages", 4)), Status.OK, (9e-06,)),
+        Trial(
+            kernel("conv_mma", (("block", 64), ("stages", 2)), RECORDED),
+            Status.OK,
+            (1.25e-05, 1.5e-05, 1.3e-05),
+        ),
+        Trial(
+            kernel("conv_mma", (("block", 128), ("stages", 2)), RECORDED),
+            Status.WRONG_RESULT,
+            detail="error 3.0 > 0.1",
+        ),
+        Trial(kernel("conv_mma", (("block", 128), ("stages", 4)), RECORDED), Status.OK, (9e-06,)),
     )
     return Recording("NVIDIA H200", "conv", {"n": 1.0, "c_in": 64.0}, "conv_mma", names, trials)
 
@@ -99,5 +115,9 @@ def test_the_curve_falls_and_failures_leave_it_as_it_is() -> None:
 def test_recordings_are_of_one_gpu_and_have_every_schedule_once(beds: list[Recording]) -> None:
     assert {bed.device for bed in beds} == {"NVIDIA H200 (sm_90)"}
     for bed in beds:
-        assert bed.space.size == len(bed.trials) == len({trial.schedule for trial in bed.trials})
+        assert (
+            bed.space.size
+            == len(bed.trials)
+            == len({trial.candidate.configuration for trial in bed.trials})
+        )
         assert all(trial.status is Status.OK for trial in bed.trials)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from wpk.errors import ScheduleError
-from wpk.search.replay import Recording
-from wpk.search.space import ABSENT, SearchSpace
+from wpk.search.searchers.replay import Recording
+from wpk.search.searchers.space import ABSENT, SearchSpace
 from wpk.targets.registry import find_target
 
 H200 = find_target("h200")

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from wpk.device.dlpack import make_capsule
+from wpk.device import make_capsule
 from wpk.dtypes import from_numpy
-from wpk.engine.engine import Engine
-from wpk.engine.inputs import random_inputs
+from wpk.engine import Engine, random_inputs
 
 
 def aligned(array: np.ndarray, offset: int = 0) -> np.ndarray:

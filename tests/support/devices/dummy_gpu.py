@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from wpk.device.rotation import Region
-from wpk.device.timing import Patience, Timing
+from wpk.candidate import Configuration
+from wpk.device import Patience, Region, Timing
+from wpk.emulator import EmulatorProcess
 from wpk.errors import EngineError
-from wpk.execution import BoundCall, Configuration, LibraryImage, Work
-from wpk.libraries.cpu import CpuProcess
-from wpk.libraries.cudnn_problems import describe, why_not
-from wpk.libraries.offer import CUDNN, LibraryOffer
+from wpk.execution import BoundCall, LibraryImage, Work
+from wpk.libraries import CUDNN, LibraryOffer, NumpyLibraries, why_not
+from wpk.libraries.cudnn_problems import describe
 from wpk.problems import Problem
 from wpk.trial import Regime
 
 Clock = Callable[[Sequence[Work], Sequence[Region]], tuple[float, ...]]
 
 
-class DummyGpu(CpuProcess):
+class DummyGpu(EmulatorProcess):
     """A GPU whose library computes every problem that cuDNN can be asked, by its definition.
 
     Attributes:
@@ -33,12 +33,9 @@ class DummyGpu(CpuProcess):
     version = "9.19.0"
 
     def __init__(self, clock: Clock, *, engines: int = 0, **options: Any) -> None:
-        super().__init__(**{"time_limit_seconds": 20.0, "threads": 1, **options})
+        options = {"time_limit_seconds": 20.0, "threads": 1, **options}
+        super().__init__(libraries=NumpyLibraries(), **options)
         self.clock, self.engines = clock, engines
-
-    @property
-    def is_alive(self) -> bool:
-        return self._child.poll() is None
 
     def measure(
         self, works: Sequence[Work], regions: Sequence[Region], regime: Regime, patience: Patience

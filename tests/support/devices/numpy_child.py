@@ -6,39 +6,37 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from multiprocessing.connection import Connection
 from typing import Any, cast
 
 import numpy as np
 
-from wpk.device import child
-from wpk.device.guarded import GuardedCudaDevice
+from wpk.backends import GpuProcess, gpu_child
+from wpk.backends.gpu_child import GpuService
 from wpk.dtypes import Precision
 from wpk.execution import Bytes
-from wpk.libraries.offer import CUDNN, LibraryOffer
-from wpk.libraries.process import TrialProcess
+from wpk.libraries import CUDNN, LibraryOffer
 from wpk.problems import Convolution
+from wpk.process import serve
 
 _SHIFT = 36
 """An allocation's number is in the bits above: far more than one of them can have bytes."""
 
 
-class NumpyProcess(TrialProcess):
+class NumpyProcess(GpuProcess):
     """A GPU without a GPU; this file's folder has to be in ``PYTHONPATH``."""
 
     _MODULE = "support.devices.numpy_child"
 
     def sleep(self, seconds: float) -> None:
         """Keep the child busy."""
-        self._call("sleep", seconds)
+        self._tell("sleep", seconds)
 
     def pinned(self) -> int:
         """Bytes that the child pinned."""
-        return cast("int", self._call("pinned"))
+        return self._ask("pinned", answer=int)
 
 
 class NumpyDevice:
@@ -72,7 +70,7 @@ class NumpyDevice:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def offer(self, problem: Convolution) -> LibraryOffer:
+    def offer(self, problem: Convolution, device: object) -> LibraryOffer:
         """Ends the process where it is asked for fp16."""
         if problem.precision is Precision.FP16:
             os._exit(11)
@@ -89,11 +87,15 @@ class NumpyDevice:
         return self._memory[address >> _SHIFT][start : start + size]
 
 
+def _open(memory: str, ordinal: str) -> GpuService:
+    device: Any = NumpyDevice(int(ordinal))
+    return GpuService(device, device, int(memory))
+
+
 def _pin(data: Bytes) -> None:
     NumpyDevice.pinned_bytes += data.size
 
 
 if __name__ == "__main__":
-    child.pin = cast("Any", _pin)
-    calls, memory, ordinal = map(int, sys.argv[1:])
-    child.serve(Connection(calls), memory, ordinal, cast("type[GuardedCudaDevice]", NumpyDevice))
+    gpu_child.pin = cast("Any", _pin)
+    serve(_open)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.execution import OneByOne, Predecessors, Work
 
 

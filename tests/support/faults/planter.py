@@ -1,18 +1,20 @@
-"""Plants faults at named points: ``// @name`` in a header or kernel, ``# @name`` in Python.
+"""Plants faults in kernels, at points that their text names, and in Python, where one piece of it stands once.
 
     plant(template, Fault("products begin before their tiles are there", drop("tiles_awaited")))
 
-A point is a statement: from the line that the name stands on, or from the line below a name that stands alone,
-to the first line that ends with ``;``, ``{`` or ``}``. What the statement says may change, and so may what
-comments say; a name that is gone, or a change that finds nothing to change, is a `PlantError`.
+A point is a statement of a header or a kernel that is marked ``// @name``: from the line that the name stands on,
+or from the line below a name that stands alone, to the first line that ends with ``;``, ``{`` or ``}``. Layout and
+comments are nobody's business: neither may decide whether a fault can be planted. Where a name is gone, or there is
+nothing to change, that is a `PlantError`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -20,10 +22,12 @@ from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 
 Edit = Callable[[str], str]
-"""Gives a text with its fault; raises `PlantError` where the text has no place for it."""
+"""Gives a text with its fault; raises `PlantError` where the text has no place for it. It can be pickled."""
 
 _INCLUDE = re.compile(r"#include <wpk/(\S+)>\n")
 _COMMENT = re.compile(r"\s*//.*$")
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_BETWEEN = r"(?:\s|#[^\n]*)*"
 
 
 class PlantError(Exception):
@@ -45,6 +49,11 @@ class Fault:
     message: str = ""
 
 
+def whole(text: str) -> str:
+    """No fault."""
+    return text
+
+
 def drop(point: str) -> Edit:
     """The statement is missing."""
     return put(point, ";")
@@ -52,55 +61,37 @@ def drop(point: str) -> Edit:
 
 def put(point: str, text: str) -> Edit:
     """Another text stands in the statement's place."""
-    return lambda whole: _at(point, whole, lambda _: text)
+    return partial(_at, point, partial(_framed, text, "", ""))
 
 
 def before(point: str, text: str) -> Edit:
     """A text stands in front of the statement."""
-    return lambda whole: _at(point, whole, lambda statement: f"{text}\n{statement}")
+    return partial(_at, point, partial(_framed, None, f"{text}\n", ""))
 
 
 def behind(point: str, text: str) -> Edit:
     """A text stands behind the statement."""
-    return lambda whole: _at(point, whole, lambda statement: f"{statement}\n{text}")
+    return partial(_at, point, partial(_framed, None, "", f"\n{text}"))
 
 
 def change(point: str, old: str, new: str) -> Edit:
     """A part of the statement, which is there once, is another one."""
+    return partial(_at, point, partial(_changed, f"'{point}'", old, new))
 
-    def changed(statement: str) -> str:
-        if statement.count(old) != 1:
-            raise PlantError(
-                f"point '{point}': '{old}' is there {statement.count(old)} times, needs once: "
-                f"{statement.strip()}; fix: say what the statement has now"
-            )
-        return statement.replace(old, new)
 
-    return lambda whole: _at(point, whole, changed)
+def rewrite(old: str, new: str) -> Edit:
+    """A piece of Python that is there once is another one; for statements of kernels there is `change`."""
+    return partial(_changed, "the module", old, new)
 
 
 def move(point: str, *, before: str) -> Edit:
     """The statement stands in front of another one."""
-
-    def moved(whole: str) -> str:
-        taken: list[str] = []
-        rest = _at(point, whole, lambda statement: taken.append(statement) or ";")
-        if len(taken) != 1:
-            raise PlantError(f"point '{point}' is {len(taken)} times there: one can be moved")
-        return _at(before, rest, lambda statement: f"{taken[0]}\n{statement}")
-
-    return moved
+    return partial(_moved, point, before)
 
 
 def together(*edits: Edit) -> Edit:
     """All of them, one after the other."""
-
-    def edited(whole: str) -> str:
-        for edit in edits:
-            whole = edit(whole)
-        return whole
-
-    return edited
+    return partial(_one_by_one, edits)
 
 
 def plant(template: Any, fault: Fault) -> Any:
@@ -138,19 +129,53 @@ def _inlined(text: str, seen: set[str]) -> str:
     return _INCLUDE.sub(header, text)
 
 
-def _at(point: str, whole: str, edit: Callable[[str], str]) -> str:
+def _framed(instead: str | None, front: str, end: str, statement: str) -> str:
+    return f"{front}{statement if instead is None else instead}{end}"
+
+
+def _changed(place: str, old: str, new: str, text: str) -> str:
+    """The text after a change of the one place where these tokens follow each other."""
+    tokens = [rf"\b{t}\b" if t.isidentifier() else re.escape(t) for t in _TOKEN.findall(old)]
+    found = list(re.finditer(_BETWEEN.join(tokens), text))
+    if len(found) != 1:
+        raise PlantError(
+            f"{place}: '{old}' is there {len(found)} times; fix: say what is there once"
+        )
+    return text[: found[0].start()] + new.strip() + text[found[0].end() :]
+
+
+def _moved(point: str, before: str, text: str) -> str:
+    taken: list[str] = []
+
+    def take(statement: str) -> str:
+        taken.append(statement)
+        return ";"
+
+    rest = _at(point, take, text)
+    if len(taken) != 1:
+        raise PlantError(
+            f"point '{point}' is {len(taken)} times there; fix: move what is there once"
+        )
+    return _at(before, partial(_framed, None, f"{taken[0]}\n", ""), rest)
+
+
+def _one_by_one(edits: Sequence[Edit], text: str) -> str:
+    for edit in edits:
+        text = edit(text)
+    return text
+
+
+def _at(point: str, edit: Edit, text: str) -> str:
     """The text after an edit of the statement at every point of this name."""
-    mark = re.compile(rf"(?://|#) @{re.escape(point)}\b")
-    lines = whole.split("\n")
+    mark = re.compile(rf"// @{re.escape(point)}\b")
+    lines = text.split("\n")
     places = [number for number, line in enumerate(lines) if mark.search(line)]
     if not places:
         raise PlantError(
             f"no point '{point}' in the text; fix: mark its statement with // @{point}"
         )
     for number in reversed(places):
-        alone = lines[number].strip().startswith(("//", "#"))
-        first = number + alone
-        last = first
+        first = last = number + lines[number].strip().startswith("//")
         while not _COMMENT.sub("", lines[last]).rstrip().endswith((";", "{", "}")):
             last += 1
         statement = "\n".join(_COMMENT.sub("", line) for line in lines[first : last + 1])

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from support.faults.planter import Edit, whole
 from wpk.execution import BoundArgument, BoundLaunch, Device, KernelImage, TensorMap
 from wpk.kernel_source import KernelSource
 
 KERNELS = Path(__file__).parents[2] / "emulator" / "kernels"
 
 Array = NDArray[np.generic]
-Edits = tuple[tuple[str, str], ...]
 
 POISON = 0xFF
 """Byte of what a kernel has not written."""
@@ -36,7 +36,7 @@ class Example:
         threads: Of a block.
         shared_bytes: Of a block.
         cluster: Blocks of a cluster.
-        edits: Constants of the source, and what stands in their place.
+        constants: Of the source, and what stands in their place.
     """
 
     name: str
@@ -49,15 +49,15 @@ class Example:
     threads: int = 64
     shared_bytes: int = 0
     cluster: tuple[int, int, int] = (1, 1, 1)
-    edits: Edits = ()
+    constants: tuple[tuple[str, str], ...] = ()
 
-    def source(self, edits: Edits = ()) -> KernelSource:
-        """The unit; each edit, of the example or given here, replaces text that is there once."""
+    def source(self, edit: Edit = whole) -> KernelSource:
+        """The unit, with the example's constants in it, after an edit."""
         text = (KERNELS / f"{self.file}.cu").read_text(encoding="utf-8")
-        for old, new in (*self.edits, *edits):
+        for old, new in self.constants:
             assert text.count(old) == 1, old
             text = text.replace(old, new)
-        return KernelSource(self.entry, text)
+        return KernelSource(self.entry, edit(text))
 
     def __str__(self) -> str:
         """Its name."""

@@ -6,10 +6,11 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 
+from support.faults.planter import Edit, whole
 from support.hopper.catalogue import examples
-from support.hopper.example import Array, Edits, run
-from wpk.build.nvrtc import load_nvrtc
-from wpk.device.cuda import CudaDevice
+from support.hopper.example import Array, run
+from wpk.build import load_nvrtc
+from wpk.device import CudaDevice
 from wpk.errors import WpkError
 from wpk.execution import KernelImage
 
@@ -21,7 +22,7 @@ class OtherProcess:
         """Start nothing yet."""
         self._pool: ProcessPoolExecutor | None = None
 
-    def run(self, name: str, edits: Edits = (), times: int = 1) -> list[Array]:
+    def run(self, name: str, edit: Edit = whole, times: int = 1) -> list[Array]:
         """What each of ``times`` launches of an example writes.
 
         Raises:
@@ -29,7 +30,7 @@ class OtherProcess:
         """
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
-        outcome = self._pool.submit(_run, name, edits, times).result()
+        outcome = self._pool.submit(_run, name, edit, times).result()
         if isinstance(outcome, str):
             self.close()
             raise RuntimeError(outcome)
@@ -47,10 +48,10 @@ def _device() -> CudaDevice:
     return CudaDevice()
 
 
-def _run(name: str, edits: Edits, times: int) -> list[Array] | str:
+def _run(name: str, edit: Edit, times: int) -> list[Array] | str:
     """Results, or the words of an error; by name, since examples hold functions."""
     (example,) = (each for each in examples() if each.name == name)
-    source = example.source(edits)
+    source = example.source(edit)
     cubin = load_nvrtc().compile(source, "sm_90a").cubin
     image = KernelImage(source.digest, source, cubin)
     try:

@@ -32,7 +32,7 @@ def _product(
         *tile_a.offsets,
         *tile_b.offsets,
     )
-    edits = (
+    constants = (
         ("using Element = wpk::Half", f"using Element = wpk::{_ELEMENTS[dtype]}"),
         (
             "kColumns = 64, kSwizzleA = 128, kSwizzleB = 128",
@@ -54,7 +54,7 @@ def _product(
         lambda inputs, output: (*map(Pointer, inputs), *numbers, Pointer(output)),
         threads=128,
         shared_bytes=first.size + tile_b.data.size + 16,
-        edits=tuple((old, new) for old, new in edits if old != new),
+        constants=tuple((old, new) for old, new in constants if old != new),
     )
 
 

@@ -15,7 +15,7 @@ from support.launches.slow_copies import WORD, slow_copy
 from wpk.dims import evaluate
 from wpk.execution import BoundLaunch, Device
 from wpk.launch import CounterArgument, WorkspaceArgument
-from wpk.plans.binding import StepAddresses, bind_launch
+from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.schedules.registry import TEMPLATE_OF
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from subjects.problems import convolution
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -46,6 +47,8 @@ def _rows(dtype: DType, rows: int, columns: int) -> Tensor:
 
 BIAS = Epilogue(apply("Relu", apply("Add", Acc(), Operand(0))), (Tensor(SINGLE, (0, 1, 0, 0)),))
 """A constant that the plan's weights hold; kernels read it behind the wait like anything else."""
+
+_BIASED: dict[str, Any] = {"bias": SINGLE, "relu": True}
 
 _COLUMNS = Epilogue(apply("Add", Acc(), Operand(0)), (Tensor(SINGLE, (0, 0, 0, 1)),))
 
@@ -103,16 +106,11 @@ class Case:
 
 
 def _convolution(groups: int) -> Convolution:
-    shape = (8, 7, 9, 8, 7, 9, (3, 3), (1, 1), (1, 1), (1, 1), groups, False)
-    x = _image(SINGLE, 8, 7, 9)
-    return Convolution(Precision.FP32, N, *shape, x, x, BIAS)
+    return convolution(8, size=(7, 9), groups=groups, n=N, precision=Precision.FP32, **_BIASED)
 
 
 def _first_layer() -> Convolution:
-    shape = (3, 14, 18, 8, 7, 9, (3, 3), (2, 2), (1, 1), (1, 1), 1, False)
-    return Convolution(
-        Precision.FP32, N, *shape, _image(SINGLE, 3, 14, 18), _image(SINGLE, 8, 7, 9), BIAS
-    )
+    return convolution(3, 8, (14, 18), stride=2, n=N, precision=Precision.FP32, **_BIASED)
 
 
 def _matmul(constant: bool) -> Matmul:
@@ -242,10 +240,7 @@ def _larger() -> list[Case]:
     """Layers of networks at batch 1, as they would be launched there."""
     one = Extent(1)
     pixels = (1, 384, 14, 14)
-    depthwise = Convolution(
-        *(Precision.FP16, one, 384, 14, 14, 384, 14, 14, (3, 3), (1, 1), (1, 1), (1, 1), 384),
-        *(False, _image(HALF, 384, 14, 14), _image(HALF, 384, 14, 14), BIAS),
-    )
+    depthwise = convolution(384, groups=384, **_BIASED)
     pooled = Pooling(
         *(PoolKind.MAX, one, 64, 112, 112, 56, 56, (3, 3), (2, 2), (1, 1), (1, 1), (1, 1)),
         *(False, _image(HALF, 64, 112, 112), _image(HALF, 64, 56, 56), Epilogue()),
@@ -258,11 +253,7 @@ def _larger() -> list[Case]:
         *(ReduceKind.MEAN, one, (1, 2048), (7, 7), Operand(0), (_image(HALF, 2048, 7, 7),)),
         *(Tensor(HALF, (2048, 1)), Epilogue()),
     )
-    x = _image(SINGLE, 256, 14, 14)
-    conv = Convolution(
-        *(Precision.FP32, one, 256, 14, 14, 256, 14, 14, (3, 3), (1, 1), (1, 1), (1, 1), 1),
-        *(False, x, x, BIAS),
-    )
+    conv = convolution(256, precision=Precision.FP32, **_BIASED)
     text = (1, 128, 768)
     return [
         Case(

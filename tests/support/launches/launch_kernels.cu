@@ -22,7 +22,7 @@ WPK_KERNEL(kThreads) shifted_sum(const float* x, int n, int shift, float* y)
 {
     const int i = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
     wpk::releaseNext();
-    wpk::waitForPrevious();
+    wpk::waitForPrevious(); // @previous_awaited
 #if WPK_ON_GPU
     if (blockIdx.x % 3 == 0)
         __nanosleep(20000);

@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.build.nvrtc import load_nvrtc
-from wpk.device.rotation import Region, moved
+from support.faults.planter import drop
+from wpk.build import load_nvrtc
+from wpk.device import Region
+from wpk.device.rotation import moved
 from wpk.execution import BoundArgument, BoundLaunch, Device, KernelImage, Pointer, TensorMap
 from wpk.kernel_source import KernelSource
 from wpk.launch import EARLY_LAUNCH, Im2col
@@ -88,7 +90,7 @@ _SHIFT = 257
 def chain(device: Device, blocks: int, length: int, *, waiting: bool = True) -> Chain:
     """An even number of launches, all but the first early; without waiting they break the rules."""
     assert length % 2 == 0
-    kernel = image("shifted_sum", TEXT if waiting else TEXT.replace("wpk::waitForPrevious();", ""))
+    kernel = image("shifted_sum", TEXT if waiting else drop("previous_awaited")(TEXT))
     count = blocks * THREADS - 3
     values = np.arange(count, dtype=np.float32)
     device.load(kernel)

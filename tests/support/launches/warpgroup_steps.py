@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dims import evaluate as evaluate_size
 from wpk.dtypes import Precision
 from wpk.execution import BoundArgument, BoundLaunch, Device, KernelImage, Pointer, TensorMap

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wpk.build.nvrtc import load_nvrtc
-from wpk.build.tensor_cores import count_tensor_core_instructions
+from wpk.build import count_tensor_core_instructions, load_nvrtc
 from wpk.dtypes import Precision
 from wpk.targets.registry import find_target
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from wpk.emulator.emulator import Emulator
+from wpk.emulator import Emulator
 from wpk.execution import OneByOne, Predecessors, Work
 
 MODEL = """

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from subjects.problems import matmul
 
-from wpk.build.nvrtc import load_nvrtc
+from wpk.build import load_nvrtc
 from wpk.dims import evaluate
-from wpk.dtypes import DType, Precision
+from wpk.dtypes import Precision
 from wpk.execution import BoundLaunch, Device, KernelImage, Pointer
-from wpk.extent import Extent
-from wpk.problems import Epilogue, Matmul, Tensor
 from wpk.schedules.gemm_mma import GemmMmaTemplate
 from wpk.schedules.mma_tiles import MmaSchedule
 
@@ -120,11 +119,7 @@ def fused_chain(a: Array, b: Array) -> Array:
 def product_on(device: Device, a: Array, b: Array, schedule: MmaSchedule) -> Array:
     """What gemm_mma makes of two fp32 matrices, neither of them constant, in float64."""
     template, (m, k), n = GemmMmaTemplate(), a.shape, b.shape[1]
-    tensors = [Tensor(DType.FP32, (0, 0, columns, 1)) for columns in (k, n, n)]
-    problem = Matmul(
-        *(Precision.FP32, (Extent(1), 1), Extent(m), n, k, tensors[0], tensors[1], False),
-        *(tensors[2], Epilogue()),
-    )
+    problem = matmul(m, n, k, precision=Precision.FP32, constant=False)
     (source,), (launch,) = (f(problem, schedule) for f in (template.instantiate, template.launches))
     cubin = b"" if device.executes_source else load_nvrtc().compile(source, "sm_90a").cubin
     device.load(KernelImage(source.digest, source, cubin))

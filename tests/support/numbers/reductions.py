@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wpk.libraries import random_case
 from wpk.libraries.definition import before, finish, reduce
 from wpk.libraries.memory import places
-from wpk.libraries.reference import Case, random_case
+from wpk.libraries.reference import Case
 from wpk.problems import Elementwise, Normalisation, Reduction
 from wpk.problems.reduction import ReduceKind
 

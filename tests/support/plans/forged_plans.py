@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.plans.container import DIGEST, PLAN, member_of, write_container
-from wpk.plans.plan import Choice, PlanBundle, Step
-from wpk.plans.plan_file import digest_line
+from wpk.plan.container import DIGEST, PLAN, member_of, write_container
+from wpk.plan.plan import PlanBundle, Step
+from wpk.plan.plan_file import digest_line
 from wpk.schedules.registry import TEMPLATE_OF
 
 Parameters = dict[str, int]
@@ -49,22 +49,20 @@ def forged(
     """
     plan = bundle.plan
     step = plan.steps[index]
-    assert isinstance(step.choice, Choice)
     operator = step.operator
     if problem is not None:
         operator = replace(operator, problem=problem(operator.problem))
-    parameters = tuple({**dict(step.choice.schedule), **schedule}.items())
-    choice = replace(step.choice, schedule=parameters)
-    step = replace(step, operator=operator, choice=choice)
+    parameters = tuple({**dict(step.candidate.configuration), **schedule}.items())
+    candidate = replace(step.candidate, configuration=parameters)
+    step = replace(step, operator=operator, candidate=candidate)
     return _with_kernels(bundle, index, step)
 
 
 def _with_kernels(bundle: PlanBundle, index: int, step: Step) -> PlanBundle:
     """The kernels that templates make of the changed step, with the machine code of the old ones."""
-    plan, choice = bundle.plan, step.choice
-    assert isinstance(choice, Choice)
-    template = TEMPLATE_OF[choice.template]
-    schedule = template.schedule_from(choice.schedule)
+    plan, candidate = bundle.plan, step.candidate
+    template = TEMPLATE_OF[candidate.maker.name]
+    schedule = template.schedule_from(candidate.configuration)
     launches = template.launches(step.operator.problem, schedule)
     (source,) = template.instantiate(step.operator.problem, schedule)
     (before,) = {launch.kernel for launch in plan.steps[index].launches}

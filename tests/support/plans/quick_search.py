@@ -2,14 +2,14 @@
 
 import pytest
 
-from wpk.search import model_search
-from wpk.search.static_search import Prepared
+from wpk.search.models import model_search
+from wpk.search.models.static_search import Shortlists
 
 
 def compile_one(patch: pytest.MonkeyPatch) -> None:
     """Let a search compile the schedule that the models like best, and others only if it fails."""
     patch.setattr(model_search, "FINALISTS", 1)
-    patch.setattr(Prepared.finalists, "__defaults__", (0, 1))
+    patch.setattr(Shortlists.finalists, "__defaults__", (0, 1))
 
 
 @pytest.fixture

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
+from wpk.candidate import Candidate, Maker
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.performance.bound import bound
 from wpk.problems import Epilogue, Matmul, Tensor
-from wpk.search.store import TuningStore
-from wpk.search.store_key import Setup, StoreKey
-from wpk.search.store_record import RunState, Stage
+from wpk.search.store.key import Setup, StoreKey
+from wpk.search.store.records import RunState, Stage
+from wpk.search.store.store import TuningStore
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status, Trial
 
@@ -38,7 +39,8 @@ PROBLEM = Matmul(
     y=_MATRIX,
     epilogue=Epilogue(),
 )
-KEY = StoreKey(PROBLEM, "gemm_simt", "1", Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65"))
+TEMPLATE = Maker("gemm_simt", "1")
+KEY = StoreKey(PROBLEM, TEMPLATE, Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65"))
 
 
 def write_trials(
@@ -47,9 +49,11 @@ def write_trials(
     """One run with a trial for each multiple of the bound, each of a schedule of its own."""
     limit = bound(PROBLEM, find_target("h200")).seconds
     with TuningStore(path) as store:
-        run = store.begin_run(["wpk", "optimize"], seed=0)
+        run = store.begin_run(seed=0)
         for number, multiple in zip(count(), multiples, strict=False):
-            trial = Trial((("block_m", number),), Status.OK, (multiple * limit,))
+            trial = Trial(
+                Candidate(TEMPLATE, (("block_m", number),)), Status.OK, (multiple * limit,)
+            )
             store.record(run.id, KEY, trial, Regime.WARM, stage)
             time.sleep(pause)
         store.end_run(run.id, RunState.FINISHED)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from subjects.problems import convolution
+
 from wpk.dtypes import DType, Precision
-from wpk.extent import Extent
-from wpk.problems import Convolution, Epilogue, Tensor
-
-
-def channels_last(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
-    """An image with its channels last and ``padding`` zeros behind them."""
-    pixel = c + padding
-    alignment = next(a for a in (16, 8, 4, 2, 1) if pixel * dtype.bytes % a == 0)
-    return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
+from wpk.problems import Convolution, Tensor
 
 
 def channels_first(dtype: DType, c: int, h: int, w: int) -> Tensor:
@@ -34,13 +29,15 @@ def first_layer(
     y_padding: int = 0,
 ) -> Convolution:
     """From channels first, fp32, to channels last; ``pads`` is (top, left, bottom, right)."""
-    p, q = ((size[i] + pads[i] + pads[i + 2] - filter[i]) // stride[i] + 1 for i in (0, 1))
-    x = x or channels_first(DType.FP32, c, *size)
-    y = channels_last(precision.storage, k, p, q, y_padding)
-    return Convolution(
-        *(precision, Extent(n), c, *size, k, p, q, filter, stride, (1, 1), pads[:2]),
-        *(1, False, x, y, Epilogue()),
+    layer = convolution(
+        *(c, k, size, filter),
+        stride=stride,
+        pads=pads,
+        precision=precision,
+        n=n,
+        padding=(0, y_padding),
     )
+    return replace(layer, x=x or channels_first(DType.FP32, c, *size))
 
 
 CASES: dict[str, dict[str, Any]] = {

@@ -3,49 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
-from wpk.dtypes import DType, Precision
+from subjects.problems import convolution
+
+from wpk.dtypes import Precision
 from wpk.expression import Acc, Apply, Expression, Operand, apply
-from wpk.extent import Extent
 from wpk.problems import Convolution, Epilogue, Tensor
-
-
-def channels_last(dtype: DType, c: int, h: int, w: int) -> Tensor:
-    return Tensor(dtype, (h * w * c, 1, w * c, c))
 
 
 def fused_convolution(
     precision: Precision = Precision.FP16,
     expression: Expression = Acc(),  # noqa: B008 - frozen
-    **changes: Any,
+    **given: Any,
 ) -> Convolution:
     """3×3 over 64 channels of 14² with a bias as operand 0 and a residual as operand 1, as used."""
-    given: dict[str, Any] = {
-        "n": 2,
-        "c": 64,
-        "h": 14,
-        "w": 14,
-        "k": 64,
-        "p": 14,
-        "q": 14,
-        "filter": (3, 3),
-        "stride": (1, 1),
-        "dilation": (1, 1),
-        "pad": (1, 1),
-        "groups": 1,
-        "transposed": False,
-        **changes,
-    }
-    given["n"] = Extent(given["n"])
-    dtype = precision.storage
-    y = channels_last(dtype, given["k"], given["p"], given["q"])
+    plain = convolution(precision=precision, **{"n": 2, **given})
     used = 1 + max((int(leaf) for leaf in _operands(expression)), default=-1)
-    operands = (Tensor(dtype, (0, 1, 0, 0)), y)[:used]
-    x = channels_last(dtype, given["c"], given["h"], given["w"])
-    return Convolution(
-        precision=precision, x=x, y=y, epilogue=Epilogue(expression, operands), **given
-    )
+    operands = (Tensor(precision.storage, (0, 1, 0, 0)), plain.y)[:used]
+    return replace(plain, epilogue=Epilogue(expression, operands))
 
 
 def _operands(expression: Expression) -> Iterator[int]:
@@ -64,8 +41,8 @@ CONVOLUTIONS: dict[str, Callable[[Precision], Convolution]] = {
     "bare": lambda p: fused_convolution(p),
     "bias relu": lambda p: fused_convolution(p, apply("Relu", BIAS)),
     "bias residual relu": lambda p: fused_convolution(p, RESIDUAL),
-    "stride 2": lambda p: fused_convolution(p, apply("Relu", BIAS), p=7, q=7, stride=(2, 2)),
-    "asymmetric": lambda p: fused_convolution(p, BIAS, p=13, q=14, pad=(0, 1)),
+    "stride 2": lambda p: fused_convolution(p, apply("Relu", BIAS), stride=2),
+    "asymmetric": lambda p: fused_convolution(p, BIAS, pads=(0, 1, 1, 1)),
     "grouped": lambda p: fused_convolution(p, BIAS, groups=2),
-    "dilated": lambda p: fused_convolution(p, BIAS, dilation=(2, 2), pad=(2, 2)),
+    "dilated": lambda p: fused_convolution(p, BIAS, dilation=2),
 }

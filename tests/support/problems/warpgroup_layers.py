@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from subjects import problems
 
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
@@ -14,6 +15,7 @@ from wpk.schedules.wgmma.tiles import WgmmaSchedule
 
 TAIL = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
 BIAS = Tensor(DType.FP32, (0, 1, 0, 0))
+_WITH_TAIL: dict[str, Any] = {"bias": DType.FP32, "residual": True, "relu": True}
 
 TAPS: dict[str, dict[str, Any]] = {
     "7x7": {},
@@ -37,54 +39,26 @@ def at(schedule: WgmmaSchedule, precision: Precision) -> WgmmaSchedule:
     return replace(schedule, block_k=schedule.block_k * 2 // precision.storage.bytes)
 
 
-def image(dtype: DType, c: int, h: int, w: int, padding: int = 0) -> Tensor:
-    pixel = c + padding
-    alignment = next(a for a in (16, 8, 4, 2) if pixel * dtype.bytes % a == 0)
-    return Tensor(dtype, (h * w * pixel, 1, w * pixel, pixel), padding, alignment)
-
-
 def convolution(
     c: int = 64,
     k: int = 64,
     size: tuple[int, int] = (7, 7),
-    filter: tuple[int, int] = (3, 3),
-    stride: tuple[int, int] = (1, 1),
-    pads: tuple[int, int, int, int] = (1, 1, 1, 1),
-    dilation: tuple[int, int] = (1, 1),
-    n: int = 1,
-    precision: Precision = Precision.FP16,
+    *,
     padding: int = 0,
     one_image: bool = False,
+    **given: Any,
 ) -> Convolution:
-    """With bias, residual and ReLU; ``pads`` is (top, left, bottom, right), ``padding`` of x.
-
-    One image needs no stride from image to image.
-    """
-    spans = [d * (f - 1) + 1 for d, f in zip(dilation, filter, strict=True)]
-    p, q = ((size[i] + pads[i] + pads[i + 2] - spans[i]) // stride[i] + 1 for i in (0, 1))
-    x, y = image(precision.storage, c, *size, padding), image(precision.storage, k, p, q)
+    """With bias, residual and ReLU; ``padding`` is that of x. One image needs no stride from image to image."""
+    problem = problems.convolution(c, k, size, padding=(padding, 0), **_WITH_TAIL, **given)
     if one_image:
-        x = replace(x, strides=(0, *x.strides[1:]))
-    return Convolution(
-        *(precision, Extent(n), c, *size, k, p, q, filter, stride, dilation, pads[:2]),
-        *(1, False, x, y, Epilogue(TAIL, (BIAS, y))),
-    )
+        return replace(problem, x=replace(problem.x, strides=(0, *problem.x.strides[1:])))
+    return problem
 
 
-def matmul(
-    m: int, n: int, k: int, *, constant: bool = True, precision: Precision = Precision.FP16
-) -> Matmul:
+def matmul(m: int, n: int, k: int, *, constant: bool = True, **given: Any) -> Matmul:
     """With bias, residual and ReLU; a ``b`` that is not constant is transposed in memory."""
-
-    def rows(columns: int) -> Tensor:
-        size = precision.storage.bytes
-        alignment = next(a for a in (16, 8, 4, 2) if columns * size % a == 0)
-        return Tensor(precision.storage, (0, 0, columns, 1), alignment=alignment)
-
-    b = rows(n) if constant else Tensor(precision.storage, (0, 0, 1, k))
-    epilogue = Epilogue(TAIL, (Tensor(DType.FP32, (0, 0, 0, 1)), rows(n)))
-    sizes = ((Extent(1), 1), Extent(m), n, k)
-    return Matmul(precision, *sizes, rows(k), b, constant, rows(n), epilogue)
+    problem = problems.matmul(m, n, k, constant=constant, **_WITH_TAIL, **given)
+    return problem if constant else replace(problem, b=Tensor(problem.b.dtype, (0, 0, 1, k)))
 
 
 def across(m: int, n: int, k: int, batch: tuple[int, int] = (1, 1)) -> Matmul:

@@ -78,8 +78,8 @@ WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const 
     {
         storeSumOfCluster<Problem, Shape>(acc, shared, range.part, window);
     }
-    else if (range.template sum<Shape::consumers, true>(acc, shared, partials)
-             && warpIndex() < Shape::warpsM) // @parts_summed
+    // @parts_summed
+    else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
     {
         float tiles[Shape::tilesM][Shape::tilesN][4];
         memcpy(tiles, acc, sizeof tiles);
@@ -111,7 +111,8 @@ WPK_DEVICE void computePersistent(
     if (warpIndex() >= Shape::warpsM)
         return;
     const SplitRange<1, Loader::kSteps> whole;
-    PipelineState<Shape::stages> state; // @consumer_begins
+    PipelineState<Shape::stages> state;
+    // @tiles_in_turn
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
@@ -131,9 +132,9 @@ template <class Problem, class Schedule, class Shape, class Loader, class Rows, 
 WPK_DEVICE void computeWgmma(unsigned char* shared, const TensorMaps<2>& maps, const OutputWindow<Rows>& window,
     const Partials& partials, const Limits& limits = Limits())
 {
+    // @bytes_compared
     static_assert(
-        Shape::stages == 2 || Shape::persistent || Shape::stages <= ceilDivide(Loader::kSteps, Schedule::split),
-        "no more stages than a part has steps");
+        Schedule::shared_bytes == WgmmaPipeline<Shape>::blockBytes(), "Python and C++ count the same shared memory");
     if constexpr (Shape::persistent)
     {
         computePersistent<Problem, Shape, Loader>(shared, maps, window, limits);

@@ -65,8 +65,8 @@ struct PipelineBarriers
     // The producer waits until the stage is empty, and says what comes. Fresh barriers let phase 1 pass.
     WPK_DEVICE void acquire(int stage, int phase, int bytes) const
     {
-        waitBarrier(empty(stage), phase); // @stage_acquired
-        arriveExpectBytes(full(stage), bytes);
+        waitBarrier(empty(stage), phase);      // @stage_acquired
+        arriveExpectBytes(full(stage), bytes); // @bytes_expected
     }
 
     // A whole warp waits until the stage is full.

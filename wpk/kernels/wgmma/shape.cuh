@@ -33,8 +33,9 @@ struct Warpgroups : StackedWarps<ceilDivide(Rows, 64) * 4, Columns>
 };
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share and
-// persistent. Depth is the number of elements along k that a step has at most, where it is smaller than a tile: what
-// follows them is zero. B lies along k, or across it. T is the type of wgmma's operands.
+// persistent, and asserts their limits (wpk/schedules/wgmma/tiles.py). Depth is the number of elements along k that a
+// step has at most, where it is smaller than a tile: what follows them is zero. B lies along k, or across it. T is the
+// type of wgmma's operands.
 template <class T, class Schedule, int Depth, Major MajorB = Major::k>
 struct WgmmaShape : Warpgroups<T, Schedule::block_m, Schedule::block_n, Depth>
 {
@@ -58,24 +59,7 @@ struct WgmmaShape : Warpgroups<T, Schedule::block_m, Schedule::block_n, Depth>
     static constexpr int boxBytesA = boxRowsA * kBoxRowBytes, boxBytesB = boxRowsB * kBoxRowBytes;
     static constexpr int bytesA = boxes * boxBytesA, stageBytes = bytesA + boxesB * boxBytesB;
 
-    static_assert(blockM == 64 || blockM == 128, "one or two consumer warpgroups have 64 rows each");
-    static_assert(
-        blockK % kBoxDepth == 0 && 1 <= boxes && boxes <= 4, "a tile is one to four boxes of 128 bytes a row");
-    static_assert(stages >= 2, "the pipeline has at least two stages");
-    static_assert(stages * boxes <= 16, "the pipeline has at most 16 boxes");
     static_assert(majorB == Major::k || kBoxDepth == 64, "a B that lies across has 16-bit elements");
-    static_assert(majorB == Major::k || blockN >= kBoxDepth, "a B that lies across has whole boxes of 64 columns");
-    static_assert(blockN <= 128 || !splitFp32, "sums of fp32 are kept twice");
-    static_assert(blockN <= 128 || Schedule::split == 1, "sums of split-K fit into registers beside their loads");
-    static_assert(Schedule::cluster == 0 || Schedule::cluster == 1, "cluster is 0 or 1");
-    static_assert(Schedule::cluster == 0 || (2 <= splitCluster && splitCluster <= 8), "a cluster has 2 to 8 blocks");
-    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
-    static_assert(0 <= Schedule::share && Schedule::share <= 2, "share is 0 (no multicast), 1 (of A) or 2 (of B)");
-    static_assert(Schedule::share == 0 || Schedule::split == 1, "blocks that multicast have whole reductions");
-    static_assert(Schedule::share == 0 || blockN >= 64, "tiles that are multicast have 64 columns at least");
-    static_assert(Schedule::persistent >= 0, "persistent is a number of blocks, or 0");
-    static_assert(!persistent || (Schedule::split == 1 && Schedule::share == 0),
-        "persistent blocks have whole reductions, and no multicast");
 };
 
 } // namespace wpk

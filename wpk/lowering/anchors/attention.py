@@ -110,7 +110,7 @@ def _anchors(body: Body) -> tuple[gs.Node, gs.Node]:
 
 
 def _until(body: Body, output: str, given: str = "") -> Body:
-    """The part of a body that makes ``output``, where ``given`` is there already."""
+    """Return the part of a body that makes ``output`` from ``given``."""
     wanted, nodes = {output}, list[gs.Node]()
     for node in reversed(body.nodes):
         if any(t.name in wanted - {given} for t in node.outputs):
@@ -137,7 +137,7 @@ def _is_guarded(weights: Computed) -> bool:
 
 
 def _bare(expression: Expression) -> Expression:
-    """Without roundings: kernels round weights to what they multiply, results to their type."""
+    """Remove roundings: kernels round weights to what they multiply, and results to their type."""
     match expression:
         case Round(dtype, argument) if dtype.is_float:
             return _bare(argument)
@@ -147,7 +147,7 @@ def _bare(expression: Expression) -> Expression:
 
 
 def _batched(view: View, y: View) -> View:
-    """Two batch axes before each matrix, those of ``y``."""
+    """Return a view with two batch axes before each matrix, those of ``y``."""
     batch = y.shape[:-2]
     wide = view.broadcast((*batch, *view.shape[-2:]), y.leading)
     return wide.reshaped((batch[0], prod(batch[1:]), *view.shape[-2:]))

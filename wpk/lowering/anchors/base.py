@@ -86,7 +86,7 @@ def epilogue_of(result: Computed, y: View, views: Sequence[View]) -> Epilogue:
 
 
 def stored(expression: Expression, dtype: DType) -> Expression:
-    """The expression without a last rounding to the type that the store rounds to anyway."""
+    """Return the expression without a last rounding to the type to which the store rounds anyway."""
     if isinstance(expression, Round) and expression.dtype is dtype:
         return stored(expression.argument, dtype)
     return expression

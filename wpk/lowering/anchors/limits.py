@@ -46,7 +46,7 @@ def clamped(problem: Convolution, limits: Sequence[View]) -> Convolution:
 
 
 def _unrounded(expression: Expression) -> Expression:
-    """Limits are numbers of the input's type, so that rounding behind them changes nothing."""
+    """Remove a rounding behind limits: they are numbers of the input's type, so it changes nothing."""
     while isinstance(expression, Round):
         expression = expression.argument
     return expression
@@ -55,7 +55,7 @@ def _unrounded(expression: Expression) -> Expression:
 def _split(
     expression: Expression, operation: str, operands: Sequence[View], context: Context
 ) -> tuple[Expression, View | None]:
-    """What is limited, and the constant limit; None where ``expression`` is no such operation."""
+    """Return what is limited and the constant limit; None where ``expression`` is no such operation."""
     match expression:
         case Apply(name, (first, Operand(index))) if name == operation:
             limit = operands[index]

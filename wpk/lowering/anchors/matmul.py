@@ -110,7 +110,7 @@ def _gemm_terms(result: Computed, anchor: Anchor) -> Computed:
 
 
 def _flattened(a: View, b: View, y: View, operands: Sequence[View]) -> list[View] | None:
-    """All leading axes as one m, where b has no batch and memory allows; domain (m, ·)."""
+    """Join all leading axes into one m where b has no batch and memory allows; the domain is (m, ·)."""
     if prod(b.shape[:-2]) != 1:
         return None
     rows = prod(y.shape[:-1])
@@ -128,7 +128,7 @@ def _full_rank(a: View, y: View) -> View:
 
 
 def _matrices(view: View) -> Tensor:
-    """How the problem sees a view: matrices without batch axes are repeated along both."""
+    """Return a view as the problem sees it: matrices without batch axes are repeated along both."""
     tensor = view.tensor()
     return replace(tensor, strides=(*(0,) * (4 - len(tensor.strides)), *tensor.strides))
 
@@ -148,7 +148,7 @@ def _matrix(b: View) -> View:
 
 
 def _batched(a: View, b: View, y: View, operands: Sequence[View]) -> list[View]:
-    """Two batch axes before each matrix: (b0, b1, ·, ·)."""
+    """Return a view with two batch axes before each matrix: (b0, b1, ·, ·)."""
     batch, leading = y.shape[:-2], y.leading
     views = [
         a.broadcast((*batch, *a.shape[-2:]), leading if batch else a.leading),

@@ -112,7 +112,7 @@ def _pad_value(dtype: DType, inputs: Inputs, context: Context) -> float:
 def _require_defined(
     node: gs.Node, shape: Sequence[int], begin: Sequence[int], end: Sequence[int]
 ) -> None:
-    """Refuse where ONNX does not say what lies outside."""
+    """Refuse a node for which ONNX does not say what lies outside."""
     mode = _choice(PadMode, node, "mode", "constant")
     for size, b, e in zip(shape, begin, end, strict=True):
         if mode in (PadMode.REFLECT, PadMode.WRAP) and min(b, e) < 0:
@@ -167,7 +167,7 @@ class ResizeRule(AnchorRule):
 
 
 def _bare(result: Computed) -> tuple[Symbol | None, ...]:
-    """The anchor's inputs; movement carries no element-wise work."""
+    """Return the anchor's inputs; movement carries no element-wise work."""
     assert result.anchor is not None
     if result.expression != Acc():
         raise RefusedError(f"element-wise work fused into {result.anchor.node.op}")

@@ -74,5 +74,5 @@ def plane(values: Sequence[int], missing: int = 1) -> tuple[int, int]:
 
 
 def planar(view: View) -> View:
-    """A tensor (n, c, w) seen as (n, c, 1, w); four axes stay as they are."""
+    """Return a tensor (n, c, w) as (n, c, 1, w); four axes stay as they are."""
     return view if len(view.shape) == 4 else view.reshaped((*view.shape[:2], 1, view.shape[2]))

@@ -1,6 +1,7 @@
 """Inside an operator: the candidates side by side, and why the choice won or lost."""
 
-from wpk.plans.measurement import Contestant, Measurement
+from wpk.candidate import GENERATED
+from wpk.plan.measurement import Contestant, Measurement
 from wpk.problems.signs import DASH
 from wpk.report.contest import candidate_words, ratio_words, roles, tally_words, time_words
 from wpk.report.facts import OperatorFacts
@@ -60,7 +61,7 @@ def _band(each: Contestant, slowest: float) -> Html:
     """A bar as long as the median, with the noise band at its end."""
     part = 100 / slowest
     low, width = part * each.low_seconds, part * (each.high_seconds - each.low_seconds)
-    shade = "library" if each.is_library else "estimate"
+    shade = "estimate" if each.candidate.family == GENERATED else "library"
     return tag(
         "span",
         tag("span", class_=shade, style=f"width:{part * each.median_seconds:.2f}%"),

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-from wpk.plans.measurement import GENERATED, Curve, Measurement
+from wpk.candidate import GENERATED
+from wpk.plan.measurement import Curve, Measurement
 from wpk.report.contest import candidate_words, tally_words
 from wpk.report.measured import curve_name
 from wpk.report.page.markup import Html, joined, tag
@@ -21,7 +22,7 @@ _LINEAR_BELOW = 3.0
 
 _FEWEST_TICKS = 3
 _ROUNDING = 1e-9
-"""Relative: a mark at the very end of an axis is within it."""
+"""The relative rounding by which a mark at the very end of an axis still lies within it."""
 
 Scale = Callable[[float], float]
 
@@ -72,7 +73,9 @@ def search_curves(measured: Measurement, bound_us: float, number: int) -> Html:
     library = measured.library
     levels = [("bound", "bound", bound_us)]
     if library is not None:
-        levels.append((f"{library.maker}'s best", "library", library.median_seconds * 1e6))
+        levels.append(
+            (f"{library.candidate.family}'s best", "library", library.median_seconds * 1e6)
+        )
     keys = [
         tag("li", tag("span", class_=f"swatch curve-{place % _COLOURS}"), curve_name(curve))
         for place, curve in enumerate(curves)
@@ -145,7 +148,7 @@ def _trials(axes: _Axes) -> Html:
 
 
 def _line(axes: _Axes, curve: Curve, colour: int) -> Html:
-    """Steps: a best holds until the next one; the last to the end of the search."""
+    """Draw steps: a best holds until the next one, and the last to the end of the search."""
     (first, seconds), *rest = curve.points
     path = f"M{axes.x(first):.1f} {axes.y(seconds * 1e6):.1f}"
     for trial, better in rest:

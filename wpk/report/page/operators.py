@@ -2,7 +2,7 @@
 
 import html
 
-from wpk.plans.plan import Check
+from wpk.plan.plan import Check
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.check_words import outcome_word
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
@@ -119,14 +119,14 @@ def _library_cell(operator: OperatorFacts) -> Html:
     """How much faster than the library's best; where that was chosen, how the generated one fared."""
     measured = operator.measurement
     ratio = operator.over_library
-    if measured is None or (ratio is None and not measured.chosen.is_library):
+    if measured is None or (ratio is None and measured.is_generated):
         return _cell("Over library", 0.0, DASH)
     if ratio is None:
         generated = measured.generated
         words = "nothing generated ran"
         if generated is not None:
             words = f"generated {generated.speedup_over(measured.chosen).median:.2f}{TIMES}"
-        return _cell("Over library", 1.0, measured.chosen.maker, tag("small", words))
+        return _cell("Over library", 1.0, measured.chosen.candidate.family, tag("small", words))
     style = ("ok" if ratio.median > 1 else "wrong") if ratio.beyond_noise else "unchecked"
     words = f"{ratio.low:.2f} to {ratio.high:.2f}"
     value = tag("span", f"{ratio.median:.2f}{TIMES}", class_=f"speedup {style}")
@@ -135,11 +135,10 @@ def _library_cell(operator: OperatorFacts) -> Html:
 
 def _schedule_cell(operator: OperatorFacts) -> Html:
     kinds = sorted(operator.tensor_core_instructions)
-    name = f"{operator.template} {operator.version}" if operator.is_library else operator.template
     return _cell(
         "Schedule",
-        operator.template,
-        tag("b", name),
+        operator.title,
+        tag("b", operator.title),
         tag("small", operator.schedule),
         tag("small", f"tensor cores: {', '.join(kinds)}") if kinds else "",
     )
@@ -147,7 +146,7 @@ def _schedule_cell(operator: OperatorFacts) -> Html:
 
 def _resource_cells(operator: OperatorFacts) -> list[Html]:
     """Registers, shared memory, launches: a library does not tell them."""
-    if operator.is_library:
+    if not operator.launches:
         return [_cell(label, 0, DASH) for label in ("Registers", "Shared", "Launches")]
     spill = f" + {operator.spill_bytes} B spilled" if operator.spill_bytes else ""
     return [
@@ -188,7 +187,7 @@ def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
     result = operator.measurement
     if result is not None:
         notes = [f"±{result.noise:.1%}", *notes]
-        notes += [] if operator.is_library else [f"estimate {operator.estimate_us:.2f}"]
+        notes += [] if operator.estimate_us is None else [f"estimate {operator.estimate_us:.2f}"]
         if result.library is not None:
             left = part * result.library.median_seconds * 1e6
             pieces.append(tag("span", class_="rival", style=f"left:{min(left, 99):.2f}%"))
@@ -255,16 +254,17 @@ def _inside(facts: ReportFacts, operator: OperatorFacts) -> Html:
         tag("h3", "Launches"),
         *(
             [_launch(facts, launch) for launch in operator.launches]
-            or [tag("p", f"{operator.template} {operator.version} chooses its kernels itself.")]
+            or [tag("p", f"{operator.title} chooses its kernels itself.")]
         ),
     )
 
 
 def _choice_words(operator: OperatorFacts) -> str:
-    headroom = operator.estimate_us / operator.bound_us if operator.bound_us > 0 else 0.0
-    score = "" if operator.is_library else f" Score {operator.score:.3f}."
+    estimate = operator.estimate_us or 0.0
+    headroom = estimate / operator.bound_us if operator.bound_us > 0 else 0.0
+    score = "" if operator.score is None else f" Score {operator.score:.3f}."
     words = (
-        f"{operator.template}, {operator.schedule}.{score} The bound is "
+        f"{operator.title}, {operator.schedule}.{score} The bound is "
         f"{operator.bound_us:.3f} µs, limited by {operator.bound_by}"
     )
     return words + (f"; the estimate is {headroom:.1f} times that." if headroom else ".")

@@ -1,6 +1,6 @@
 """The top of the page: what the plan is, its numbers, where its time goes, what was checked."""
 
-from wpk.plans.plan import Outcome
+from wpk.plan.plan import Outcome
 from wpk.problems.signs import DASH
 from wpk.report.check_words import remarks
 from wpk.report.facts import ReportFacts
@@ -66,7 +66,7 @@ def _alone_words(facts: ReportFacts) -> str:
 
 
 def _wrong(facts: ReportFacts) -> list[str]:
-    """Names of what failed."""
+    """Return the names of what failed."""
     operators = [o.name for o in facts.operators if any(check.failed for check in o.checks)]
     return operators + [check.name for check in facts.checks if check.failed]
 

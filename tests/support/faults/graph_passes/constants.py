@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
+from support.faults.graph_passes.broken_pass import BrokenPass
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _IMAGE = "float[2, 6, 6, 6] x"
@@ -34,159 +34,159 @@ _CONDITION = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64 a = {{3}}, in
                else_branch = two () => (float[2, 6, 6, 6] u) {{ u = Neg(x) }}> }}"""
 
 FAULTS = (
-    Fault(
+    BrokenPass(
         "the branch that is not taken",
         "inline-conditionals",
-        "inline_conditionals",
+        "clean.inline_conditionals",
         '"then_branch" if',
         '"then_branch" if not',
         _CONDITION,
     ),
-    Fault(
+    BrokenPass(
         "what is folded is given out in the wrong order",
         "constant-folding",
-        "constant_folding",
-        "zip(list(node.outputs), results, strict=True)",
-        "zip(list(node.outputs), results[::-1], strict=True)",
+        "fold.constant_folding",
+        "in zip(list(node.outputs), match.outputs, strict=True)",
+        "in zip(list(node.outputs), match.outputs[::-1], strict=True)",
         _SPLIT,
         "w",
     ),
-    Fault(
+    BrokenPass(
         "what is folded loses its low bits",
         "constant-folding",
-        "constant_folding",
-        "editor.fold_output(node, tensor, array)",
-        "editor.fold_output(node, tensor, array.astype(np.float16).astype(array.dtype))",
+        "fold.constant_folding",
+        "[(array, None) for array in results]",
+        "[(array.astype(np.float16).astype(array.dtype), None) for array in results]",
         _SPLIT,
         "w",
     ),
-    Fault(
+    BrokenPass(
         "a subtrahend is added",
         "constant-forms",
-        "constant_chains",
+        "fold.constant_chains",
         'op, array = "Add", -constant',
         'op, array = "Add", constant',
         _ARITHMETIC,
         "s t u",
     ),
-    Fault(
+    BrokenPass(
         "a power of two that divides multiplies",
         "constant-forms",
-        "constant_chains",
+        "fold.constant_chains",
         'op, array = "Mul", 1.0 / constant',
         'op, array = "Mul", constant',
         _ARITHMETIC,
         "s t u",
     ),
-    Fault(
+    BrokenPass(
         "factors are added up",
         "constant-chains",
-        "constant_chains",
+        "fold.constant_chains",
         'a + b if node.op == "Add" else a * b',
         "a + b",
         _ARITHMETIC,
         "s t u",
     ),
-    Fault(
+    BrokenPass(
         "the lower of two lower bounds stays",
         "constant-chains",
-        "constant_chains",
+        "fold.constant_chains",
         "min(max(low_1, low_2), high_2)",
         "min(min(low_1, low_2), high_2)",
         _CLIPS,
     ),
-    Fault(
+    BrokenPass(
         "the second upper bound is forgotten",
         "constant-chains",
-        "constant_chains",
+        "fold.constant_chains",
         "max(min(high_1, high_2), low_2)",
         "max(high_1, low_2)",
         _CLIPS,
     ),
-    Fault(
+    BrokenPass(
         "the limit has the wrong sign",
         "clamp-before-product",
-        "clamp_before_product",
+        "products.clamp",
         "-shift / scale",
         "shift / scale",
         _LIMITED,
         "s t w b",
     ),
-    Fault(
+    BrokenPass(
         "the ceiling is not shifted",
         "clamp-before-product",
-        "clamp_before_product",
+        "products.clamp",
         "(found.ceiling - shift) / scale",
         "found.ceiling / scale",
         _LIMITED,
         "s t w b",
     ),
-    Fault(
+    BrokenPass(
         "negative factors do not swap the limits",
         "clamp-before-product",
-        "clamp_before_product",
+        "products.clamp",
         "rises = scale > 0",
         "rises = scale > -9",
         _LIMITED,
         "s t w b",
     ),
-    Fault(
+    BrokenPass(
         "a window's sum is divided by its height squared",
         "pool-into-product",
-        "pool_products",
+        "products.pooling",
         "weight / math.prod(window)",
         "weight / window[0] ** 2",
         _PRODUCT_POOL,
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "the bias behind the pooling is subtracted",
         "pool-behind-product",
-        "pool_products",
+        "products.pooling",
         'pooled = editor.add("Add", [pooled',
         'pooled = editor.add("Sub", [pooled',
         _POOL_PRODUCT,
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "padding is counted from now on",
         "pool-behind-product",
-        "pool_products",
+        "products.pooling",
         '"AveragePool", [mixed], like=output, attrs=dict(pool.attrs)',
         '"AveragePool", [mixed], like=output, attrs={**pool.attrs, "count_include_pad": 1}',
         _POOL_PRODUCT,
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "padding of begins and ends is exchanged",
         "pad-into-window",
-        "pad_into_window",
+        "fold.pad_into_window",
         "begins[axis], ends[axis] = pads[index]",
         "ends[axis], begins[axis] = pads[index]",
         _PADDED.replace("FILL", "0"),
         "w",
     ),
-    Fault(
+    BrokenPass(
         "what is padded with another number is padded with zeros",
         "pad-into-window",
-        "pad_into_window",
+        "fold.pad_into_window",
         "    if value != 0.0:\n        return f\"'{pad.name}' pads with {value}, '{window.name}' with 0\"\n",
         "",
         _PADDED.replace("FILL", "0.5"),
         "w",
     ),
-    Fault(
+    BrokenPass(
         "zeros beside negative numbers are not seen by a maximum",
         "pad-into-window",
-        "pad_into_window",
+        "fold.pad_into_window",
         'is_op(node, "Relu", "Sigmoid",',
         'is_op(node, "Relu", "Tanh", "Sigmoid",',
         _PADDED_POOL.replace("POOL", "MaxPool"),
     ),
-    Fault(
+    BrokenPass(
         "padded zeros are not counted any more",
         "pad-into-window",
-        "pad_into_window",
+        "fold.pad_into_window",
         'window.attrs["count_include_pad"] = 1',
         'window.attrs["count_include_pad"] = 0',
         _PADDED_POOL.replace("POOL", "AveragePool"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
 from support.faults.graph_passes import (
     constants,
     linear,
@@ -11,8 +10,9 @@ from support.faults.graph_passes import (
     operators,
     recognition,
 )
+from support.faults.graph_passes.broken_pass import BrokenPass
 
-KIT: tuple[Fault, ...] = (
+KIT: tuple[BrokenPass, ...] = (
     *linear.FAULTS,
     *constants.FAULTS,
     *recognition.FAULTS,

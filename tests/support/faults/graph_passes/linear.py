@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
+from support.faults.graph_passes.broken_pass import BrokenPass
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _IMAGE = "float[2, 6, 6, 6] x"
@@ -39,198 +39,198 @@ _TWO_SIZED = f"""{_H} g (float[2, 3, 6] x, float[6, 6] w, float[6] b) => (float[
     y = Reshape(p, back) }}"""
 
 FAULTS = (
-    Fault(
+    BrokenPass(
         "the scale of a normalisation is tripled",
         "batch-norm-after",
-        "batch_norm",
+        "fold.batch_norm",
         "return ChannelAffine(scale, beta - mean * scale)",
         "return ChannelAffine(3 * scale, beta - mean * scale)",
         _NORMED,
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "a normalisation's epsilon is always the default",
         "batch-norm-after",
-        "batch_norm",
+        "fold.batch_norm",
         'float(norm.attrs.get("epsilon", _EPSILON))',
         "_EPSILON",
         _NORMED,
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "the mean is not scaled",
         "batch-norm-after",
-        "batch_norm",
+        "fold.batch_norm",
         "beta - mean * scale",
         "beta - mean",
         _NORMED,
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "one channel keeps its scale",
         "batch-norm-after",
-        "batch_norm",
+        "fold.batch_norm",
         "    scale = gamma / np.sqrt(widened)\n",
         "    scale = gamma / np.sqrt(widened)\n    scale[-1] = gamma[-1]\n",
         _NORMED,
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "shifts of groups are taken in turns",
         "batch-norm-before",
-        "linear_operator",
+        "fold.linear_operator",
         "np.repeat(affine.shift.reshape(group, -1), len(weight) // group, axis=0)",
         "np.tile(affine.shift.reshape(group, -1), (len(weight) // group, 1))",
         _BEFORE.replace("PADS", ""),
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "a shift goes into a bias though zeros are padded behind it",
         "batch-norm-before",
-        "linear_operator",
-        'if node.op == "Conv" and padded:',
-        'if node.op == "Gemm" and padded:',
+        "fold.linear_operator",
+        'if node.op == "Conv" and pads(node):',
+        'if node.op == "Gemm" and pads(node):',
         _BEFORE.replace("PADS", ", pads = [1, 1, 1, 1]"),
         "w g b m v",
     ),
-    Fault(
+    BrokenPass(
         "scale and shift lie along the rows",
         "batch-norm-to-affine",
-        "batch_norm",
+        "fold.batch_norm",
         "(-1, *[1] * (dimensions - 2))",
         "(-1, *[1] * (dimensions - 3))",
         _ALONE,
         "g b m v",
     ),
-    Fault(
+    BrokenPass(
         "variance and epsilon are not rooted",
         "batch-norm-to-affine",
-        "batch_norm",
+        "fold.batch_norm",
         "gamma / np.sqrt(widened)",
         "gamma / widened",
         _ALONE,
         "g b m v",
     ),
-    Fault(
+    BrokenPass(
         "what is subtracted from is subtracted",
         "constants-into-weights",
-        "constants_into_weights",
+        "fold.constants_into_weights",
         "return ChannelAffine(-ones, vector) if constant_first else ChannelAffine(ones, -vector)",
         "return ChannelAffine(ones, -vector)",
         _BEHIND,
         "w b s t",
     ),
-    Fault(
+    BrokenPass(
         "the bias is not scaled",
         "constants-into-weights",
-        "linear_operator",
+        "fold.linear_operator",
         "_float_bias(node) * scale + affine.shift",
         "_float_bias(node) + affine.shift",
         _BEHIND,
         "w b s t",
     ),
-    Fault(
+    BrokenPass(
         "a divisor becomes a factor",
         "constants-into-weights",
-        "constants_into_weights",
+        "fold.constants_into_weights",
         "return ChannelAffine(1.0 / vector, zeros)",
         "return ChannelAffine(vector, zeros)",
         _DIVIDED,
         "w vs",
     ),
-    Fault(
+    BrokenPass(
         "factors of rows of a transposed matrix scale its columns",
         "constants-into-weights",
-        "linear_operator",
+        "fold.linear_operator",
         "scaled = weight * scale[:, None]",
         "scaled = weight * scale",
         _GEMM.replace("ATTRIBUTES", "transB = 1"),
         "w b s",
     ),
-    Fault(
+    BrokenPass(
         "beta is ignored",
         "constants-into-weights",
-        "linear_operator",
+        "fold.linear_operator",
         'return bias * float(node.attrs.get("beta", 1.0)) if is_op(node, "Gemm") else bias',
         "return bias",
         _GEMM.replace("ATTRIBUTES", "beta = 0.5"),
         "w b s",
     ),
-    Fault(
+    BrokenPass(
         "a shift enters the bias with the wrong sign",
         "constants-before-weights",
-        "linear_operator",
+        "fold.linear_operator",
         "bias = bias + (weight.sum(",
         "bias = bias - (weight.sum(",
         _CONV_BEHIND,
         "w t s",
     ),
-    Fault(
+    BrokenPass(
         "alpha does not reach the shift",
         "constants-before-weights",
-        "linear_operator",
+        "fold.linear_operator",
         'float(node.attrs.get("alpha", 1.0)) * (affine.shift @ weight)',
         "(affine.shift @ weight)",
         _GEMM_BEHIND,
         "w s t",
     ),
-    Fault(
+    BrokenPass(
         "factors of what is read scale what is written",
         "constants-before-weights",
-        "linear_operator",
+        "fold.linear_operator",
         "scaled = weight * affine.scale[:, None]",
         "scaled = weight * affine.scale",
         _GEMM_BEHIND,
         "w s t",
     ),
-    Fault(
+    BrokenPass(
         "the bias behind a MatMul is not scaled",
         "scale-through-bias",
-        "constants_into_weights",
+        "fold.constants_into_weights",
         "offsets * factors",
         "offsets",
         _ROWS,
         "w b s",
     ),
-    Fault(
+    BrokenPass(
         "a divisor moves to the projection as a factor",
         "scale-into-projection",
-        "attention_scale",
+        "fold.attention_scale",
         "return (variable, 1.0 / value) if",
         "return (variable, value) if",
         _HEADS.replace("BEHIND", "Relu(z)"),
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "another reader of the heads is scaled, too",
         "scale-into-projection",
-        "attention_scale",
+        "fold.attention_scale",
         "[why_shared(graph, moved.outputs[0]) for moved in chain]",
         "[None for moved in chain]",
         _HEADS.replace("BEHIND", "Add(z, t)"),
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "of two factors the last counts",
         "scale-behind-product",
-        "attention_scale",
+        "fold.attention_scale",
         "factor *= found[1]",
         "factor = found[1]",
         _FACTORS,
     ),
-    Fault(
+    BrokenPass(
         "alpha is dropped",
         "gemm-between-reshapes",
-        "matmul_to_gemm",
+        "recognise.matmul_to_gemm",
         'alpha = float(gemm.attrs.get("alpha", 1.0))',
         "alpha = 1.0",
         _TWO_SIZED,
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "a transposed weight stays as it is",
         "gemm-between-reshapes",
-        "matmul_to_gemm",
+        "recognise.matmul_to_gemm",
         "weight = weight.T",
         "weight = np.array(weight)",
         _TWO_SIZED,

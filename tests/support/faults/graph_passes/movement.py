@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
+from support.faults.graph_passes.broken_pass import BrokenPass
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
 _BLOCKS = f"""{_H} g (float[2, 8, 4, 4] x) => (float[2, c, h, w] y) {{
@@ -36,176 +36,176 @@ _MATRICES = f"""{_H} g (float[6, 6] a, float[6, 6] b) => (float[6, 6] y) {{
     p = MatMul(a, b)  t = Transpose<perm = [1, 0]>(b)  y = Gemm<transB = 1>(p, t) }}"""
 
 FAULTS = (
-    Fault(
+    BrokenPass(
         "channels in columns are taken for channels in depth",
         "block-movement",
-        "block_movement",
+        "movement.block_movement",
         'node.attrs.get("mode", "DCR") == "DCR"',
         'node.attrs.get("mode", "DCR") != "CDR"',
         _BLOCKS.replace("MOVE<", 'DepthToSpace<mode = "CRD", '),
     ),
-    Fault(
+    BrokenPass(
         "rows and columns of a block are exchanged",
         "block-movement",
-        "block_movement",
+        "movement.block_movement",
         "[0, 3, 5, 1, 2, 4]",
         "[0, 5, 3, 1, 2, 4]",
         _BLOCKS.replace("MOVE", "SpaceToDepth"),
     ),
-    Fault(
+    BrokenPass(
         "optional inputs go like optional outputs",
         "dead-code",
-        "dead_code",
+        "clean.dead_code",
         "    dropped = len(node.outputs) - len(outputs)\n",
         "    node.inputs = list(node.inputs)[: schema.min_input]\n"
         "    dropped = len(node.outputs) - len(outputs)\n",
         _DEAD,
         "w b",
     ),
-    Fault(
+    BrokenPass(
         "the wrong dimension is picked from a shape",
         "shape-arithmetic",
-        "shape_arithmetic",
+        "fold.shape_arithmetic",
         "[data[pick] for pick in picks]",
         "[data[pick - 1] for pick in picks]",
         _SHAPED,
     ),
-    Fault(
+    BrokenPass(
         "sizes are divided and rounded up",
         "shape-arithmetic",
-        "shape_arithmetic",
+        "fold.shape_arithmetic",
         "lambda a, b: a // b",
         "lambda a, b: -(-a // b)",
         _SHAPED,
     ),
-    Fault(
+    BrokenPass(
         "sizes are added where they multiply",
         "shape-arithmetic",
-        "shape_arithmetic",
+        "fold.shape_arithmetic",
         "lambda a, b: a * b",
         "lambda a, b: a + b",
         _SHAPED,
     ),
-    Fault(
+    BrokenPass(
         "a transpose that keeps the shape is taken for nothing",
         "identity-elimination",
-        "identity_elimination",
+        "clean.identity_elimination",
         "list(perm) == list(range(len(perm)))",
         "sorted(perm) == list(range(len(perm)))",
         _IDENTITY.replace("REST", "Transpose<perm = [0, 2, 1]>(r)"),
     ),
-    Fault(
+    BrokenPass(
         "a cast that truncates is taken for nothing",
         "identity-elimination",
-        "identity_elimination",
+        "clean.identity_elimination",
         "before is not None and before == after",
         "before is not None",
         _IDENTITY.replace("REST", "Cast<to = 1>(i)").replace("m =", "i = Cast<to = 6>(r)  m ="),
     ),
-    Fault(
+    BrokenPass(
         "a clip with one bound is taken for one without bounds",
         "identity-elimination",
-        "identity_elimination",
+        "clean.identity_elimination",
         "given(node, 1) is None and given(node, 2) is None",
         "given(node, 1) is None or given(node, 2) is None",
         _IDENTITY.replace("REST", 'Clip(r, "", top)'),
     ),
-    Fault(
+    BrokenPass(
         "a small number is taken for zero",
         "identity-elimination",
-        "identity_elimination",
+        "clean.identity_elimination",
         "uniform(node.inputs[1 - index]) == neutral",
         "abs((uniform(node.inputs[1 - index]) or 9) - neutral) < 1e-3",
         _IDENTITY.replace("REST", "Add(r, small)"),
     ),
-    Fault(
+    BrokenPass(
         "a pooling that keeps the shape is taken for nothing",
         "identity-elimination",
-        "identity_elimination",
+        "clean.identity_elimination",
         "_same_shape(node) if (window, strides, pads) == ({1}, {1}, {0}) else None",
         "_same_shape(node) if strides == {1} else None",
         _POOLED,
     ),
-    Fault(
+    BrokenPass(
         "two permutations are merged in the wrong order",
         "reshape-chains",
-        "reshape_chains",
+        "movement.reshape_chains",
         "[inner[axis] for axis in outer]",
         "[outer[axis] for axis in inner]",
         _TURNED,
     ),
-    Fault(
+    BrokenPass(
         "a transpose that moves elements becomes a reshape",
         "reshape-chains",
-        "reshape_chains",
+        "movement.reshape_chains",
         "if moved != sorted(moved) or target is None:",
         "if target is None:",
         _MERGED,
     ),
-    Fault(
+    BrokenPass(
         "nodes that differ in an attribute are one",
         "common-subexpressions",
-        "common_subexpression",
+        "clean.common_subexpression",
         "        attributes.append((name, described))\n",
         "",
         _TWICE,
         "a b",
     ),
-    Fault(
+    BrokenPass(
         "constants of one shape are one",
         "common-subexpressions",
-        "common_subexpression",
+        "clean.common_subexpression",
         "return (str(array.dtype), array.shape, digest)",
         "return (str(array.dtype), array.shape, digest[:0])",
         _TWICE,
         "a b",
     ),
-    Fault(
+    BrokenPass(
         "a softmax over rows that were turned keeps its axis",
         "batch-in-front",
-        "batch_in_front",
+        "movement.batch_in_front",
         'int(node.attrs.get("axis", -1)) % rank not in along',
         'int(node.attrs.get("axis", -1)) % rank not in range(rank)',
         _FRONT.replace("REST", "Softmax<axis = 0>(t)").replace("float[n,", "float[5,"),
     ),
-    Fault(
+    BrokenPass(
         "a transpose is moved as its inverse",
         "batch-in-front",
-        "batch_in_front",
-        '[moved], like=output, attrs={"perm": perm}',
-        '[moved], like=output, attrs={"perm": [perm.index(i) for i in range(len(perm))]}',
+        "movement.batch_in_front",
+        'attrs = match.output, {"perm": match.perm}',
+        'attrs = match.output, {"perm": [match.perm.index(i) for i in range(len(match.perm))]}',
         _CYCLE,
     ),
-    Fault(
+    BrokenPass(
         "of two choices the other is taken",
         "redundant-movement",
-        "redundant_movement",
+        "movement.redundant_movement",
         "1 if bool(condition.any()) else 2",
         "2 if bool(condition.any()) else 1",
         _JOINED.replace("REST", "y = Where(no, a, b)  v = Concat<axis = 1>(a, b)"),
     ),
-    Fault(
+    BrokenPass(
         "a slice of the right size is taken from the wrong place",
         "redundant-movement",
-        "redundant_movement",
+        "movement.redundant_movement",
         "if (low, high) == (start, end):",
         "if high - low == end - start:",
         _JOINED.replace("REST", "v = Concat<axis = 1>(a, b)  y = Slice(v, four, eight, one)"),
     ),
-    Fault(
+    BrokenPass(
         "parts of a concatenation are joined in the wrong order",
         "redundant-movement",
-        "redundant_movement",
+        "movement.redundant_movement",
         "parts.extend(inner.inputs)",
         "parts[:0] = inner.inputs",
         _JOINED.replace("[2, 8, 6] v", "[2, 12, 6] v").replace(
             "REST", "d = Concat<axis = 1>(b, c)  v = Concat<axis = 1>(a, d)  y = Exp(x)"
         ),
     ),
-    Fault(
+    BrokenPass(
         "parts of a split are given out backwards",
         "redundant-movement",
-        "redundant_movement",
+        "movement.redundant_movement",
         "zip(node.outputs, concat.inputs, strict=True)",
         "zip(node.outputs, list(concat.inputs)[::-1], strict=True)",
         _JOINED.replace(
@@ -213,18 +213,18 @@ FAULTS = (
             "d = Concat<axis = 1>(a, b)  y, f = Split<axis = 1>(d)  v = Concat<axis = 1>(f, c)",
         ),
     ),
-    Fault(
+    BrokenPass(
         "the operands of a product are exchanged",
         "matmul-to-gemm",
-        "matmul_to_gemm",
+        "recognise.matmul_to_gemm",
         '"Gemm", list(node.inputs)',
         '"Gemm", list(node.inputs)[::-1]',
         _MATRICES,
     ),
-    Fault(
+    BrokenPass(
         "a matrix that is transposed twice stays transposed",
         "matmul-to-gemm",
-        "matmul_to_gemm",
+        "recognise.matmul_to_gemm",
         "node.attrs[flag] = 1 - int(node.attrs.get(flag, 0))",
         "node.attrs[flag] = 1",
         _MATRICES,

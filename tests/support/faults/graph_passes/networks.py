@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
+from support.faults.graph_passes.broken_pass import BrokenPass
 
 FAULTS = (
-    Fault(
+    BrokenPass(
         "a body reads rows as columns",
         "channels-last",
-        "layout",
+        "layout.channels_last",
         'perms = {"perm": to_first(len(inner.shape))}',
         'perms = {"perm": [0, 3, 2, 1]}',
         "tv_resnet18.script",
     ),
-    Fault(
+    BrokenPass(
         "the mean of a plane becomes its maximum",
         "global-pooling",
-        "global_pooling",
+        "recognise.global_pooling",
         '"ReduceMean": "GlobalAveragePool"',
         '"ReduceMean": "GlobalMaxPool"',
         "tv_mobilenet_v2.dynamo",
     ),
-    Fault(
+    BrokenPass(
         "queries, keys and values get each other's part",
         "join-siblings",
-        "sibling_products",
+        "products.join_siblings",
         "outputs = [one.output for one in members]",
         "outputs = [one.output for one in members][::-1]",
         "hf_distilbert.dynamo",
     ),
-    Fault(
+    BrokenPass(
         "queries' bias is not scaled",
         "scale-through-bias",
-        "constants_into_weights",
+        "fold.constants_into_weights",
         "offsets * factors",
         "offsets",
         "hf_distilbert.dynamo",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
+from support.faults.graph_passes.broken_pass import BrokenPass
 from wpk.dtypes import Precision
 
 _H = '<ir_version: 8, opset_import: ["" : 17]>'
@@ -44,82 +44,82 @@ _SURROUNDED = f"""{_H} g (float[2, 3, 4, 4] x, float[4, 3, 1, 1] w, float[4, 4, 
     a = Conv(x, w)  r = Relu(a)  p = Pad(r, pads, one)  y = Conv(p, v) }}"""
 
 FAULTS = (
-    Fault(
+    BrokenPass(
         "siblings get each other's part",
         "join-siblings",
-        "sibling_products",
+        "products.join_siblings",
         "outputs = [one.output for one in members]",
         "outputs = [one.output for one in members][::-1]",
         _BRANCHES.replace("FIRST", "Relu(a)").replace("SECOND", "Relu(b)"),
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "siblings get each other's bias",
         "join-siblings",
-        "sibling_products",
+        "products.join_siblings",
         "zip(members, biases, strict=True)",
         "zip(members, biases[::-1], strict=True)",
         _BRANCHES.replace("FIRST", "Relu(a)").replace("SECOND", "Relu(b)"),
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "a sibling without activation is limited, too",
         "join-siblings",
-        "sibling_products",
+        "products.join_siblings",
         "-np.inf if node is None else 0.0",
         "0.0 if node is None else 0.0",
         _BRANCHES.replace("FIRST", "Relu(a)").replace("SECOND", "Identity(b)"),
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "activations with other bounds are the same",
         "join-siblings",
-        "siblings",
+        "products.siblings",
         "tuple(None if b is None else b.tobytes() for b in bounds)",
         "len(bounds)",
         _BRANCHES.replace("FIRST", "Clip(a, zero, one)").replace("SECOND", "Clip(b, zero, half)"),
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "the biases' factor is forgotten",
         "join-siblings",
-        "siblings",
+        "products.siblings",
         'return vector * float(product.attrs.get("beta", 1.0))',
         "return vector",
         _BIASED,
         "wa wb ba bb",
     ),
-    Fault(
+    BrokenPass(
         "a constant beyond what 16 bits hold is no reason for 32",
         "set-precision",
-        "precision_types",
+        "precision.types",
         "if not bool(np.isfinite(rounded).all()):",
         "if bool(np.isnan(rounded).any()):",
         _HIDDEN,
         precision=Precision.FP16,
     ),
-    Fault(
+    BrokenPass(
         "long sums are stored in 16 bits",
         "set-precision",
-        "precision_types",
+        "precision.types",
         '"ReduceSum",\n',
         "\n",
         _ENERGY,
         precision=Precision.FP16,
     ),
-    Fault(
+    BrokenPass(
         "the part beside the wanted one is taken",
         "split-before-views",
-        "fusion_split",
+        "fusion.split",
         "index[0] % size",
         "(index[0] + 1) % size",
         _QKV.replace("REST", _GATHERED),
         "w",
     ),
-    Fault(
+    BrokenPass(
         "every part begins at the beginning",
         "split-before-views",
-        "fusion_split",
+        "fusion.split",
         "        begin += part\n",
         "",
         _QKV.replace("REST", _SPLIT).replace(
@@ -127,53 +127,53 @@ FAULTS = (
         ),
         "w",
     ),
-    Fault(
+    BrokenPass(
         "a vector is moved over a transpose like a scalar",
         "hoist-over-views",
-        "fusion_hoist",
+        "fusion.hoist",
         "len(tensors) != 1:",
         "sum(isinstance(t, gs.Variable) for t in tensors) != 1:",
         _HOISTED,
         "w c",
     ),
-    Fault(
+    BrokenPass(
         "attributes are not copied into an operator's body",
         "fuse-operators",
-        "functions",
+        "core.functions",
         "attrs = copy.copy(node.attrs)",
         "attrs = {k: v for k, v in node.attrs.items() if k != 'alpha'}",
         _FUSED,
     ),
-    Fault(
+    BrokenPass(
         "an operator is called with its operands in another order",
         "fuse-operators",
-        "functions",
+        "core.functions",
         "sources = [body.sources[key] for key in body.inputs]",
         "sources = [body.sources[key] for key in reversed(body.inputs)]",
         _FUSED,
     ),
-    Fault(
+    BrokenPass(
         "a body reads channels last in the wrong order",
         "channels-last",
-        "layout",
+        "layout.channels_last",
         'perms = {"perm": to_first(len(inner.shape))}',
         'perms = {"perm": to_last(len(inner.shape))}',
         _SQUARE,
         "w v",
     ),
-    Fault(
+    BrokenPass(
         "a copy in the model's order is made in the wrong order",
         "channels-last",
-        "layout",
+        "layout.channels_last",
         'perms = {"perm": to_first(len(tensor.shape))}',
         'perms = {"perm": to_last(len(tensor.shape))}',
         _SQUARE,
         "w v",
     ),
-    Fault(
+    BrokenPass(
         "padding of begins and ends is exchanged when axes are renamed",
         "channels-last",
-        "layout_axes",
+        "layout.axes",
         ".reshape(2, dimensions)",
         ".reshape(2, dimensions)[::-1]",
         _SURROUNDED,

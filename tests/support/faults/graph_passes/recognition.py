@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.faulty_passes import Fault
+from support.faults.graph_passes.broken_pass import BrokenPass
 
 _H = '<ir_version: 9, opset_import: ["" : 20]>'
 _ROWS = "float[2, 5, 8] x"
@@ -39,150 +39,150 @@ _PICKED = f"""{_H} g (float[2, 3] x) => (float[2, 3] y)
     r = Relu(x)  f = Reshape(r, all)  p = Gather(f, order)  y = Sigmoid(p) }}"""
 
 FAULTS = (
-    Fault(
+    BrokenPass(
         "a function near to GELU is taken for it",
         "recognize-gelu",
-        "gelu",
+        "recognise.gelu",
         "_RELATIVE = 1e-6",
         "_RELATIVE = 1e-2",
         _GELU.replace("FACTOR", "0.71").replace("FUNCTION", "Erf").replace("INNER", "x"),
     ),
-    Fault(
+    BrokenPass(
         "the approximation by tanh is taken for the exact form",
         "recognize-gelu",
-        "gelu",
+        "recognise.gelu",
         '"Tanh": "tanh"',
         '"Tanh": "none"',
         _GELU.replace("FACTOR", "0.7978845608").replace("FUNCTION", "Tanh").replace("INNER", "p"),
     ),
-    Fault(
+    BrokenPass(
         "a normalisation's epsilon becomes the default",
         "recognize-layer-norm",
-        "layer_norm",
+        "recognise.layer_norm",
         '"epsilon": match.epsilon',
         '"epsilon": 1e-5',
         _NORMALISED.replace("AXIS", "-1"),
         "g b",
     ),
-    Fault(
+    BrokenPass(
         "the bias behind a normalisation is dropped",
         "recognize-layer-norm",
-        "layer_norm",
+        "recognise.layer_norm",
         "[match.x, gamma] if beta is None else [match.x, gamma, beta]",
         "[match.x, gamma]",
         _NORMALISED.replace("AXIS", "-1"),
         "g b",
     ),
-    Fault(
+    BrokenPass(
         "the mean may go over other axes than the variance",
         "recognize-layer-norm",
-        "layer_norm",
+        "recognise.layer_norm",
         "if axes is None or reduced_axes(mean) != axes or not keeps:",
         "if axes is None or not keeps:",
         _NORMALISED.replace("AXIS", "1"),
         "g b",
     ),
-    Fault(
+    BrokenPass(
         "the slope of a hard sigmoid becomes the default",
         "recognize-hard-swish",
-        "hard_swish",
+        "recognise.hard_swish",
         '{"alpha": _ALPHA, "beta": _BETA}',
         '{"beta": _BETA}',
         _SWISH.replace("TOP", "6").replace("BEHIND", "Identity(d)"),
     ),
-    Fault(
+    BrokenPass(
         "where a hard swish ends is not looked at",
         "recognize-hard-swish",
-        "hard_swish",
+        "recognise.hard_swish",
         " and close(top, 1.0)",
         "",
         _SWISH.replace("TOP", "4").replace("BEHIND", "Mul(x, d)"),
     ),
-    Fault(
+    BrokenPass(
         "a steeper logistic function is taken for the plain one",
         "recognize-sigmoid",
-        "sigmoid",
+        "recognise.sigmoid",
         "{(1, 0): -1.0}, 0.0",
         "{(1, 0): -1.0}, 0.5",
         _LOGISTIC.replace("SLOPE", "-1.25").replace("UPPER", "1"),
     ),
-    Fault(
+    BrokenPass(
         "a numerator that is a number is dropped",
         "recognize-sigmoid",
-        "sigmoid",
+        "recognise.sigmoid",
         "uniform(node.inputs[0]) != 1.0",
         "uniform(node.inputs[0]) is None",
         _LOGISTIC.replace("SLOPE", "-1").replace("UPPER", "1.5"),
     ),
-    Fault(
+    BrokenPass(
         "shares are always taken along the last axis",
         "recognize-softmax",
-        "softmax",
-        'attrs={"axis": axes[0]}',
-        'attrs={"axis": -1}',
+        "recognise.softmax",
+        '{"axis": axes[0]}',
+        '{"axis": -1}',
         _SHARES,
     ),
-    Fault(
+    BrokenPass(
         "a guard goes though a row may be empty",
         "nan-guard",
-        "nan_guard",
+        "clean.nan_guard",
         "if logits.name not in bounds:",
         "if logits.name not in bounds and not softmax.inputs:",
         _GUARDED,
         "table w",
     ),
-    Fault(
+    BrokenPass(
         "the largest of a plane becomes its mean",
         "global-pooling",
-        "global_pooling",
+        "recognise.global_pooling",
         '"ReduceMax": "GlobalMaxPool"',
         '"ReduceMax": "GlobalAveragePool"',
         _PLANE,
     ),
-    Fault(
+    BrokenPass(
         "the scale of scores is not rooted",
         "attention-parts",
-        "attention_parts",
+        "clean.attention_parts",
         "1.0 / sqrt(size)",
         "1.0 / size",
         _ATTENTION.replace("<ATTRIBUTES>", ""),
     ),
-    Fault(
+    BrokenPass(
         "the scale of scores is ignored",
         "attention-parts",
-        "attention_parts",
+        "clean.attention_parts",
         'float(self.node.attrs.get("scale", 1.0 / sqrt(size)))',
         "1.0 / sqrt(size)",
         _ATTENTION.replace("ATTRIBUTES", "scale = 0.4"),
     ),
-    Fault(
+    BrokenPass(
         "queries see one key of the future",
         "attention-parts",
-        "attention_parts",
+        "clean.attention_parts",
         "np.triu(unseen, 1)",
         "np.triu(unseen, 2)",
         _ATTENTION.replace("ATTRIBUTES", "is_causal = 1"),
     ),
-    Fault(
+    BrokenPass(
         "scores are not brought back behind their cap",
         "attention-parts",
-        "attention_parts",
+        "clean.attention_parts",
         'scores = self._add("Tanh", [scores], shape)\n            scores = self._add("Mul", [scores, self._number(cap)], shape)',
         'scores = self._add("Tanh", [scores], shape)',
         _ATTENTION.replace("ATTRIBUTES", "softcap = 2.0"),
     ),
-    Fault(
+    BrokenPass(
         "an old softmax is along the last axis by default",
         "modern-forms",
-        "modern_forms",
+        "clean.modern_forms",
         'int(node.attrs.get("axis", 1))',
         'int(node.attrs.get("axis", -1))',
         _OLD,
     ),
-    Fault(
+    BrokenPass(
         "an index that permutes is taken for the identity",
         "identity-gather",
-        "identity_gather",
+        "movement.identity_gather",
         "(array.reshape(-1) == np.arange(array.size)).all()",
         "(np.sort(array.reshape(-1)) == np.arange(array.size)).all()",
         _PICKED,

@@ -15,35 +15,37 @@ from pathlib import Path
 
 import pytest
 
-from support.faults.faulty_passes import Fault, planted
+from support.faults.graph_passes.broken_pass import BrokenPass, planted
 from support.faults.graph_passes.kit import KIT
 from support.plans.quick_search import compile_one
-from wpk.build.pool import CompilePool
+from wpk.assembly.assemble import Setting, assemble
+from wpk.assembly.origin import provenance
+from wpk.build import CompilePool
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
-from wpk.emulator.child import EmulatorProcess
+from wpk.emulator import EmulatorProcess
 from wpk.lowering.model import lower_model
-from wpk.plans.assembly import Setting, assemble
-from wpk.plans.origin import provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.model_search import search_model
+from wpk.search.loop.choices import of_models
+from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
 
 COLUMNS = ("graph passes", "operators alone", "whole engine")
 
 
-def found_by(fault: Fault, folder: Path) -> tuple[bool, bool, bool]:
+def found_by(fault: BrokenPass, folder: Path) -> tuple[bool, bool, bool]:
     """Whether each of the checks finds the fault, asked whatever the others say."""
     path, target = fault.write_model(folder), find_target("h200")
     with planted(fault), CompilePool(target.arch) as pool, EmulatorProcess() as device:
         lowered = lower_model(path, {}, fault.precision)
         proof = prove_passes(lowered, Scope(), silent)
         problems = [operator.problem for operator in lowered.program.operators]
-        found = search_model(problems, TEMPLATES, target, pool.compile, silent)
+        choices = of_models(search_model(problems, TEMPLATES, target, pool.compile, silent))
         setting = Setting(target, fault.precision, provenance(path, lowered, {}, ()))
-        outcome = verify(assemble(lowered.program, found, setting), proof, device, silent)
+        kernels = choices.implementations, choices.kernels
+        outcome = verify(assemble(lowered.program, *kernels, setting), proof, device, silent)
     return (
         any(check.failed for check in outcome.passes),
         any(each.check.failed for each in outcome.operators),

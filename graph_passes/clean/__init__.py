@@ -1,0 +1,1 @@
+"""Old and composite forms become plain ones, and what does nothing goes."""

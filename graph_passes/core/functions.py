@@ -1,0 +1,204 @@
+"""Operators as ONNX local functions: make one from nodes, find it from its call, read its body.
+
+An operator is a node of domain ``wpk`` that calls a function of the same name. The function's body
+holds the original nodes under their own names, so it is at once the operator's reference and its
+list of ONNX nodes. Weights are inputs of the function, fed by initializers at the call; scalars and
+the parameters of an operator (axes, shapes, bounds) are constants inside.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+
+import onnx
+import onnx_graphsurgeon as gs
+
+from wpk.errors import GraphError
+from wpk.graph_passes.core.exact import moved_constant
+from wpk.graph_passes.core.query import ONNX_DOMAINS, REDUCTIONS
+
+DOMAIN = "wpk"
+# The first IR version with local functions (onnx/onnx.proto, IR_VERSION_2021_7_30).
+FUNCTIONS_IR_VERSION = 8
+MAX_WORDS_IN_NAME = 4
+
+# Inputs that only say how an operator works; their constants stay inside the body.
+_PARAMETERS: dict[str, tuple[int, ...]] = {
+    "Clip": (1, 2),
+    "Expand": (1,),
+    "Reshape": (1,),
+    "Slice": (1, 2, 3, 4),
+    "Squeeze": (1,),
+    "Unsqueeze": (1,),
+    **dict.fromkeys(REDUCTIONS, (1,)),
+}
+# Inputs that are weights of an operator whatever their size: always inputs of the function.
+_WEIGHTED = (
+    "Conv",
+    "ConvTranspose",
+    "Gemm",
+    "InstanceNormalization",
+    "LayerNormalization",
+    "MatMul",
+    "RMSNormalization",
+)
+
+Chain = Sequence[gs.Node]
+
+
+def is_call(node: gs.Node) -> bool:
+    """Whether ``node`` calls an operator's function."""
+    return bool(node.domain == DOMAIN)
+
+
+def called(graph: gs.Graph, node: gs.Node) -> gs.Function:
+    """Return the function that ``node`` calls.
+
+    Raises:
+        GraphError: The graph holds no such function.
+    """
+    for function in graph.functions:
+        if function.domain == DOMAIN and function.name == node.op:
+            return function
+    raise GraphError(
+        f"node '{node.name}' calls function '{node.op}', which the graph does not hold",
+        fix="report this as a bug: a pass removed a function that is still called",
+    )
+
+
+def calls(graph: gs.Graph) -> Iterator[tuple[gs.Node, gs.Function]]:
+    """Yield each call of the graph with its function, in the graph's order."""
+    functions = {f.name: f for f in graph.functions if f.domain == DOMAIN}
+    for node in list(graph.nodes):
+        if is_call(node) and node.op in functions:
+            yield node, functions[node.op]
+
+
+def make_call(
+    graph: gs.Graph,
+    nodes: Sequence[gs.Node],
+    output: gs.Tensor,
+    chains: Mapping[str, Chain] | None = None,
+    stem: str | None = None,
+) -> gs.Node:
+    """Replace ``nodes`` by one call of a new function that holds them.
+
+    Args:
+        graph: Edited: the nodes leave it, the call is appended, the function is added.
+        nodes: In an order in which they can run; nothing outside reads what they make, but
+            ``output``.
+        output: What the function gives.
+        chains: For the name of a tensor that the nodes read: nodes outside, in order, the last of
+            which makes that tensor. They are copied into the body and stay where they are.
+        stem: What its name begins with; by default the operators of its first nodes.
+
+    Returns:
+        The call. Its inputs are the tensors that the body reads, in order of first use.
+    """
+    body = _Body(nodes, chains or {})
+    name = _new_function_name(graph, nodes, stem)
+    graph.functions.append(body.function(name, output, graph.opset))
+    sources = [body.sources[key] for key in body.inputs]
+    for node in nodes:
+        node.inputs.clear()
+        node.outputs.clear()
+    gone = {id(node) for node in nodes}
+    graph.nodes = [node for node in graph.nodes if id(node) not in gone]
+    call = gs.Node(name, name, inputs=sources, outputs=[output], domain=DOMAIN)
+    graph.nodes.append(call)
+    graph.ir_version = max(graph.ir_version or 0, _ir_version(graph.opset))
+    return call
+
+
+class _Body:
+    """The body of a function under construction: copies of nodes and tensors."""
+
+    def __init__(self, nodes: Sequence[gs.Node], chains: Mapping[str, Chain]) -> None:
+        self.nodes: list[gs.Node] = []
+        self.copied: dict[int, gs.Tensor] = {}
+        self.inputs: dict[int, gs.Variable] = {}
+        self.sources: dict[int, gs.Tensor] = {}
+        for node in nodes:
+            self._add(node, chains)
+
+    def function(self, name: str, output: gs.Tensor, opset: int) -> gs.Function:
+        return gs.Function(
+            name,
+            domain=DOMAIN,
+            nodes=self.nodes,
+            inputs=list(self.inputs.values()),
+            outputs=[self.copied[id(output)]],
+            opset=opset,
+            import_domains=[onnx.helper.make_opsetid("", opset)],
+        )
+
+    def _add(self, node: gs.Node, chains: Mapping[str, Chain]) -> None:
+        for tensor in node.inputs:
+            if tensor.name in chains and id(tensor) not in self.copied:
+                for link in chains[tensor.name]:
+                    self._add(link, {})
+        inputs = [self._read(node, index, tensor) for index, tensor in enumerate(node.inputs)]
+        outputs = [self._copy(tensor) for tensor in node.outputs]
+        attrs = copy.copy(node.attrs)
+        self.nodes.append(gs.Node(node.op, node.name, attrs, inputs, outputs, node.domain))
+
+    def _read(self, node: gs.Node, index: int, tensor: gs.Tensor) -> gs.Tensor:
+        if tensor.is_empty():
+            return gs.Variable.empty()
+        if id(tensor) in self.copied:
+            return self.copied[id(tensor)]
+        if isinstance(tensor, gs.Constant) and stays_inside(node, index):
+            inside = moved_constant(tensor.name, tensor, lambda array: array)
+            self.copied[id(tensor)] = inside
+            return inside
+        self.inputs[id(tensor)] = self._copy(tensor)
+        self.sources[id(tensor)] = tensor
+        return self.inputs[id(tensor)]
+
+    def _copy(self, tensor: gs.Tensor) -> gs.Variable:
+        shape = None if tensor.shape is None else list(tensor.shape)
+        self.copied[id(tensor)] = gs.Variable(tensor.name, element_type(tensor), shape)
+        return self.copied[id(tensor)]
+
+
+def stays_inside(node: gs.Node, index: int) -> bool:
+    """Whether a constant at this input of ``node`` belongs to the body rather than to the call."""
+    if index in _PARAMETERS.get(node.op, ()):
+        return True
+    tensor = node.inputs[index]
+    size = 1
+    for dim in tensor.shape or ():
+        size *= int(dim)
+    return size == 1 and node.op not in _WEIGHTED
+
+
+def outside_inputs(node: gs.Node) -> Iterator[gs.Tensor]:
+    """Yield the tensors that ``node`` reads, without constants that stay inside a body."""
+    for index, tensor in enumerate(node.inputs):
+        inside = isinstance(tensor, gs.Constant) and stays_inside(node, index)
+        if not tensor.is_empty() and not inside:
+            yield tensor
+
+
+def element_type(tensor: gs.Tensor) -> object:
+    """Return a tensor's type as graphsurgeon keeps it for variables."""
+    return tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype
+
+
+def _new_function_name(graph: gs.Graph, nodes: Sequence[gs.Node], stem: str | None) -> str:
+    """Name a function after what it computes, with the first free number."""
+    words = [n.op.lower() for n in nodes if n.domain in ONNX_DOMAINS and n.op not in _UNNAMED]
+    words = words or [node.op.lower() for node in nodes]
+    stem = stem or "_".join(words[:MAX_WORDS_IN_NAME])
+    taken = {f.name for f in graph.functions} | {node.name for node in graph.nodes}
+    number = len(graph.functions)
+    while f"{stem}_{number}" in taken:
+        number += 1
+    return f"{stem}_{number}"
+
+
+_UNNAMED = ("Cast", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+
+
+def _ir_version(opset: int) -> int:
+    needed = onnx.helper.OP_SET_ID_VERSION_MAP.get(("ai.onnx", opset), FUNCTIONS_IR_VERSION)
+    return max(FUNCTIONS_IR_VERSION, int(needed))

@@ -1,0 +1,190 @@
+"""Questions that passes ask of a graph: who makes, who reads, which values are known."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
+
+from wpk.graph_passes.core.exact import exact_values
+
+ONNX_DOMAINS = (None, "", "ai.onnx")
+RANDOM_OPS = (
+    "Bernoulli",
+    "Multinomial",
+    "RandomNormal",
+    "RandomNormalLike",
+    "RandomUniform",
+    "RandomUniformLike",
+)
+REDUCTIONS = (
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+)
+
+Dims = list[int | str | None]
+
+
+def is_op(node: gs.Node | None, *ops: str) -> bool:
+    """Whether ``node`` is one of the standard operators ``ops`` (not a function of that name)."""
+    return node is not None and node.op in ops and node.domain in ONNX_DOMAINS
+
+
+def producer(tensor: gs.Tensor) -> gs.Node | None:
+    """Return the node that makes ``tensor``; None for graph inputs, constants, absent inputs."""
+    return tensor.inputs[0] if tensor.inputs else None
+
+
+def made_by(tensor: gs.Tensor, *ops: str) -> gs.Node | None:
+    """Return the node that makes ``tensor`` when it is one of ``ops``, else None."""
+    node = producer(tensor)
+    return node if is_op(node, *ops) else None
+
+
+def is_graph_output(graph: gs.Graph, tensor: gs.Tensor) -> bool:
+    """Whether ``tensor`` leaves the graph."""
+    return any(output is tensor for output in graph.outputs)
+
+
+def used_outputs(graph: gs.Graph, node: gs.Node) -> list[gs.Tensor]:
+    """Return the outputs of ``node`` that some node reads or that leave the graph."""
+    return [t for t in node.outputs if t.outputs or is_graph_output(graph, t)]
+
+
+def why_shared(graph: gs.Graph, tensor: gs.Tensor) -> str | None:
+    """Say why ``tensor`` cannot vanish into its reader: it is an output, or has other readers."""
+    if is_graph_output(graph, tensor):
+        return f"'{tensor.name}' is a graph output"
+    if len(tensor.outputs) != 1:
+        return f"'{tensor.name}' has {len(tensor.outputs)} readers"
+    return None
+
+
+def why_not_replace(graph: gs.Graph, old: gs.Tensor, new: gs.Tensor) -> str | None:
+    """Say why the readers of ``old`` cannot read ``new``: a graph output must keep its name."""
+    if not is_graph_output(graph, old):
+        return None
+    if not new.inputs:
+        return f"'{old.name}' is a graph output and '{new.name}' is an input or a constant"
+    if is_graph_output(graph, new):
+        return f"'{old.name}' and '{new.name}' are both graph outputs"
+    return None
+
+
+def pads(window: gs.Node) -> bool:
+    """Whether a convolution or pooling pads, or computes how much it pads."""
+    return any(window.attrs.get("pads", [])) or pads_by_itself(window)
+
+
+def pads_by_itself(window: gs.Node) -> bool:
+    """Whether a convolution or pooling computes how much it pads."""
+    return window.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
+
+
+def given(node: gs.Node, index: int) -> gs.Tensor | None:
+    """Return input ``index`` of ``node``; None when the optional input is absent."""
+    if index >= len(node.inputs) or node.inputs[index].is_empty():
+        return None
+    return node.inputs[index]
+
+
+def values(tensor: gs.Tensor | None) -> NDArray[np.generic] | None:
+    """Return the values of a constant; None for variables and for types NumPy does not have."""
+    if not isinstance(tensor, gs.Constant):
+        return None
+    if isinstance(tensor.dtype, int) or isinstance(tensor.export_dtype, int):
+        return None
+    array: NDArray[np.generic] = tensor.values
+    return array
+
+
+def floats(tensor: gs.Tensor | None) -> NDArray[np.float64] | None:
+    """Return the values of a floating-point constant in float64, exact where known, else None."""
+    array = values(tensor)
+    if array is None or not np.issubdtype(array.dtype, np.floating):
+        return None
+    return exact_values(tensor).astype(np.float64)
+
+
+def is_float(tensor: gs.Tensor) -> bool:
+    """Whether the type is a floating-point one that NumPy has."""
+    dtype = tensor.dtype
+    return not (dtype is None or isinstance(dtype, int)) and np.issubdtype(dtype, np.floating)
+
+
+def integers(tensor: gs.Tensor | None) -> list[int] | None:
+    """Return the values of an integer constant, flattened, else None."""
+    array = values(tensor)
+    if array is None or not np.issubdtype(array.dtype, np.integer):
+        return None
+    return [int(value) for value in array.reshape(-1)]
+
+
+def uniform(tensor: gs.Tensor | None) -> float | None:
+    """Return the one value that every element of a constant number has, else None."""
+    array = values(tensor)
+    if array is None or array.size == 0 or not np.issubdtype(array.dtype, np.number):
+        return None
+    first = array.reshape(-1)[0]
+    return float(first) if bool((array == first).all()) else None
+
+
+def dims(tensor: gs.Tensor) -> Dims | None:
+    """Return the shape as far as it is known: numbers, symbols, None; None without a rank."""
+    return None if tensor.shape is None else list(tensor.shape)
+
+
+def static_shape(tensor: gs.Tensor) -> list[int] | None:
+    """Return the shape when every dimension is a number, else None."""
+    shape = dims(tensor)
+    if shape is None or not all(isinstance(dim, int) for dim in shape):
+        return None
+    return [int(dim) for dim in shape if isinstance(dim, int)]
+
+
+def rank(tensor: gs.Tensor) -> int | None:
+    """Return the number of dimensions, if known."""
+    return None if tensor.shape is None else len(tensor.shape)
+
+
+def same_dims(a: Dims | None, b: Dims | None) -> bool:
+    """Whether two shapes are known to be equal: equal numbers, or the same symbol."""
+    if a is None or b is None or len(a) != len(b):
+        return False
+    return all(x is not None and x == y for x, y in zip(a, b, strict=True))
+
+
+def close(a: float | None, b: float, relative: float = 1e-6) -> bool:
+    """Whether a constant read from a float32 graph is the number ``b`` (6 digits are kept)."""
+    return a is not None and math.isclose(a, b, rel_tol=relative, abs_tol=0.0)
+
+
+def split_constant(node: gs.Node) -> tuple[gs.Tensor, gs.Tensor] | None:
+    """Split the operands of a binary node into (variable, constant), in whichever order."""
+    if len(node.inputs) != 2:
+        return None
+    first, second = node.inputs
+    if isinstance(second, gs.Constant) and not isinstance(first, gs.Constant):
+        return first, second
+    if isinstance(first, gs.Constant) and not isinstance(second, gs.Constant):
+        return second, first
+    return None
+
+
+def live_nodes(graph: gs.Graph, *ops: str) -> Iterator[gs.Node]:
+    """Yield the nodes of these operators while a pass edits: those that it detached are left out.
+
+    Goes over a copy of the list; nodes added meanwhile wait for the next round.
+    """
+    for node in list(graph.nodes):
+        if is_op(node, *ops) and node.outputs:
+            yield node

@@ -1,0 +1,1 @@
+"""Constants are computed once, and move into the weights beside them."""

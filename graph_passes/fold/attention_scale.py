@@ -1,0 +1,144 @@
+"""Move scalar factors to where they cost nothing: into weights, or behind a matrix product.
+
+    T(L(x)) * s              ->  T(L(x) * s)             T: reshapes and transposes; then W * s
+    MatMul(a * s, b * t)     ->  MatMul(a, b) * (s t)
+
+Attention scales queries and keys by d^(-1/4) each, or their product by d^(-1/2), behind the reshapes
+into heads. The first form ends in the weights of the projections (`constants_into_weights`), the
+second in the product's epilogue.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, Rule
+from wpk.graph_passes.core.query import (
+    floats,
+    given,
+    live_nodes,
+    made_by,
+    rank,
+    split_constant,
+    uniform,
+    why_not_replace,
+    why_shared,
+)
+from wpk.graph_passes.fold.linear_operator import LINEAR_OPS
+from wpk.graph_passes.movement.views import views_before
+
+
+@dataclass(frozen=True)
+class _ScaledChain:
+    """A factor behind reshapes and transposes, last first, of a product with constants."""
+
+    node: gs.Node
+    variable: gs.Tensor
+    factor: float
+    chain: list[gs.Node]
+
+
+class ScaleIntoProjection(Rule[_ScaledChain]):
+    """Move a scalar factor up through reshapes and transposes to a product with constants."""
+
+    name = "scale-into-projection"
+    ops = ("Mul", "Div")
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> _ScaledChain | Refusal | None:
+        """Match; a factor whose chain starts elsewhere is no match."""
+        found = scalar_factor(node)
+        if found is None:
+            return None
+        variable, factor = found
+        chain = views_before(variable)[::-1]
+        if not chain or not _is_projection(chain[-1].inputs[0]):
+            return None
+        shared = [why_shared(graph, moved.outputs[0]) for moved in chain]
+        shared.append(why_shared(graph, chain[-1].inputs[0]))
+        reason = next((text for text in shared if text is not None), None)
+        reason = reason or why_not_replace(graph, node.outputs[0], variable)
+        if reason is not None:
+            return Refusal(node.name, reason)
+        return _ScaledChain(node, variable, factor, chain)
+
+    def rewrite(self, editor: GraphEditor, match: _ScaledChain) -> None:
+        """Multiply what the chain starts from; what it makes on its way is renamed."""
+        first = match.chain[-1]
+        source = first.inputs[0]
+        factor = _constant(editor, match.node, match.factor)
+        scaled = editor.add("Mul", [source, factor], like=source)
+        first.inputs = [scaled, *list(first.inputs)[1:]]
+        for moved in match.chain:
+            editor.rename(moved.outputs[0], f"{moved.outputs[0].name}_scaled")
+        editor.replace(match.node.outputs[0], match.variable)
+
+
+class ScaleBehindProduct(GraphPass):
+    """Move the scalar factors of both operands of a MatMul behind it, as one.
+
+    The pass has its own loop, since one operand may be refused and the other moved.
+    """
+
+    name = "scale-behind-product"
+
+    def apply(self, graph: gs.Graph) -> PassResult:
+        """Move factors of operands that only the product reads."""
+        result = PassResult()
+        editor = GraphEditor(graph)
+        for product in live_nodes(graph, "MatMul"):
+            if any(isinstance(tensor, gs.Constant) for tensor in product.inputs):
+                continue
+            factor = 1.0
+            inputs = list(product.inputs)
+            for index, operand in enumerate(inputs):
+                node = made_by(operand, "Mul", "Div")
+                found = scalar_factor(node) if node is not None else None
+                if node is None or found is None:
+                    continue
+                reason = why_shared(graph, operand)
+                if reason is not None:
+                    result.refuse(node, reason)
+                    continue
+                inputs[index] = found[0]
+                factor *= found[1]
+            if all(new is old for new, old in zip(inputs, product.inputs, strict=True)):
+                continue
+            output = product.outputs[0]
+            plain = editor.add("MatMul", inputs, like=output)
+            scaled = editor.add("Mul", [plain, _constant(editor, product, factor)], like=output)
+            editor.replace(output, scaled)
+            result.rewritten += 1
+        return result
+
+
+def scalar_factor(node: gs.Node) -> tuple[gs.Tensor, float] | None:
+    """Read ``node`` as a variable times one number; None when it is something else."""
+    sides = split_constant(node)
+    if sides is None or node.op not in ("Mul", "Div"):
+        return None
+    variable, constant = sides
+    value = uniform(constant)
+    dimensions = rank(variable)
+    if value is None or floats(constant) is None or dimensions is None:
+        return None
+    if constant.values.size != 1 or constant.values.ndim > dimensions:
+        return None
+    if node.op == "Mul":
+        return variable, value
+    return (variable, 1.0 / value) if node.inputs[0] is variable and value else None
+
+
+def _constant(editor: GraphEditor, node: gs.Node, factor: float) -> gs.Constant:
+    dtype = node.outputs[0].dtype
+    return editor.constant(f"{node.name}_factor", np.array(factor), dtype)
+
+
+def _is_projection(tensor: gs.Tensor) -> bool:
+    """Whether weights can take a factor of ``tensor``: L(x), or MatMul(x, W) + b."""
+    node = made_by(tensor, *LINEAR_OPS)
+    bias_add = made_by(tensor, "Add")
+    if node is None and bias_add is not None:
+        sides = split_constant(bias_add)
+        node = made_by(sides[0], "MatMul") if sides is not None else None
+    return node is not None and floats(given(node, 1)) is not None

@@ -1,0 +1,129 @@
+"""Give the zeros of a Pad to the window operator that reads them.
+
+Conv(Pad(x, p), pads q)         ->  Conv(x, pads p + q)            padded with 0
+AveragePool(Pad(x, p))          ->  AveragePool(x, pads p + q)     padded with 0 and counted
+MaxPool(Pad(x, p), pads q)      ->  MaxPool(x, pads p + q)         padded with -inf, or with 0
+                                                                   where x cannot be negative
+"""
+
+import math
+from dataclasses import dataclass
+
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.query import (
+    given,
+    integers,
+    is_op,
+    made_by,
+    pads_by_itself,
+    producer,
+    rank,
+    uniform,
+)
+
+
+@dataclass(frozen=True)
+class _PaddedWindow:
+    """A window operator behind a Pad, and the zeros that it takes: all begins, then all ends."""
+
+    window: gs.Node
+    pad: gs.Node
+    padding: list[int]
+
+
+class PadIntoWindow(Rule[_PaddedWindow]):
+    """Let Conv and pooling read before the Pad; the Pad goes once nobody reads it."""
+
+    name = "pad-into-window"
+    ops = ("Conv", "AveragePool", "MaxPool")
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> _PaddedWindow | Refusal | None:
+        """Match every window operator that may take the padding."""
+        pad = made_by(node.inputs[0], "Pad")
+        if pad is None:
+            return None
+        padding = _spatial_padding(pad, node)
+        if isinstance(padding, Refusal):
+            return padding
+        reason = _why_not(pad, node, padding)
+        return _PaddedWindow(node, pad, padding) if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: _PaddedWindow) -> None:
+        """Add the padding to that of the window."""
+        window, padding = match.window, match.padding
+        own = [int(value) for value in window.attrs.get("pads", [0] * len(padding))]
+        window.attrs["pads"] = [a + b for a, b in zip(own, padding, strict=True)]
+        window.attrs.pop("auto_pad", None)
+        if window.op == "AveragePool":
+            window.attrs["count_include_pad"] = 1
+        window.inputs = [match.pad.inputs[0], *list(window.inputs)[1:]]
+
+
+def _spatial_padding(pad: gs.Node, window: gs.Node) -> list[int] | Refusal:
+    """Return the padding in ONNX order (all begins, then all ends), or why it is not spatial."""
+    pads, dimensions = integers(given(pad, 1)), rank(pad.inputs[0])
+    if pads is None:
+        return Refusal(window.name, f"the padding '{pad.inputs[1].name}' is not constant")
+    if dimensions is None:
+        return Refusal(window.name, f"the rank of '{pad.inputs[0].name}' is unknown")
+    axes_input = given(pad, 3)
+    axes = list(range(dimensions)) if axes_input is None else integers(axes_input)
+    if axes is None:
+        return Refusal(window.name, f"the axes '{pad.inputs[3].name}' are not constant")
+    begins, ends = [0] * dimensions, [0] * dimensions
+    for index, axis in enumerate(axes):
+        begins[axis], ends[axis] = pads[index], pads[index + len(axes)]
+    if any(begins[:2]) or any(ends[:2]):
+        return Refusal(window.name, f"'{pad.name}' pads the batch or the channels")
+    if min([*begins, *ends]) < 0:
+        return Refusal(window.name, f"'{pad.name}' crops")
+    return begins[2:] + ends[2:]
+
+
+def _why_not(pad: gs.Node, window: gs.Node, padding: list[int]) -> str | None:
+    mode = pad.attrs.get("mode", "constant")
+    if mode != "constant":
+        return f"'{pad.name}' pads in mode {mode}"
+    if pads_by_itself(window):
+        return f"'{window.name}' computes its own padding (auto_pad)"
+    filled = given(pad, 2)
+    value = 0.0 if filled is None else uniform(filled)
+    if window.op == "MaxPool":
+        return _why_not_max(pad, window, padding, value)
+    if value != 0.0:
+        return f"'{pad.name}' pads with {value}, '{window.name}' with 0"
+    uncounted = any(window.attrs.get("pads", [])) and not window.attrs.get("count_include_pad", 0)
+    if window.op == "AveragePool" and uncounted:
+        return f"'{window.name}' does not count its own padding"
+    if window.op == "AveragePool" and window.attrs.get("ceil_mode", 0):
+        return f"'{window.name}' rounds its size up, and would count other places"
+    return None
+
+
+def _why_not_max(
+    pad: gs.Node, window: gs.Node, padding: list[int], value: float | None
+) -> str | None:
+    if len(window.outputs) > 1:
+        return f"'{window.name}' gives indices, which count the padding"
+    if window.attrs.get("ceil_mode", 0):
+        return f"'{window.name}' rounds its size up, and could see padding only"
+    lowest = value is not None and math.isinf(value) and value < 0
+    if value != 0.0 and not lowest:
+        return f"'{pad.name}' pads with {value}, '{window.name}' with -inf"
+    if not lowest and not _cannot_be_negative(pad.inputs[0]):
+        return f"'{pad.inputs[0].name}' may be negative, so the zeros around it matter"
+    own = [int(size) for size in window.attrs.get("pads", [0] * len(padding))]
+    sizes = [int(size) for size in window.attrs["kernel_shape"]] * 2
+    if any(a + b >= size for a, b, size in zip(own, padding, sizes, strict=True)):
+        return f"a window of '{window.name}' could see padding only"
+    return None
+
+
+def _cannot_be_negative(tensor: gs.Tensor) -> bool:
+    node = producer(tensor)
+    if is_op(node, "Clip"):
+        low = uniform(given(node, 1)) if node is not None else None
+        return low is not None and low >= 0.0
+    return is_op(node, "Relu", "Sigmoid", "HardSigmoid", "Softmax", "Exp")

@@ -1,0 +1,1 @@
+"""Operators and what surrounds them become calls of local functions."""

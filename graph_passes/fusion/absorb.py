@@ -1,0 +1,126 @@
+"""Put casts and views into the operators that read or write through them.
+
+A cast or view that several operators read is copied into each. Views go where they cost nothing:
+into a reader whose every dimension then has one stride in memory, else into the writer.
+"""
+
+from collections.abc import Sequence
+
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core.functions import outside_inputs
+from wpk.graph_passes.core.kinds import VIEWS, is_elementwise, is_widening
+from wpk.graph_passes.core.query import is_graph_output, is_op, made_by, producer
+from wpk.graph_passes.fusion.clusters import Cluster, Clusters
+from wpk.graph_passes.movement.views import trace, views_before
+
+# Operators whose operands are read through strides anyway, so that views before them go inside
+# even when they move nothing: split heads then never appear as values.
+_READ_IN_PLACE = ("Gemm", "MatMul")
+
+
+def absorb_views(clusters: Clusters) -> None:
+    """Put casts and views into their readers, and into the writer what readers cannot take."""
+    left_out = _absorb_inputs(clusters)
+    _absorb_outputs(clusters)
+    written = {id(cluster.output) for cluster in clusters.all}
+    for node, tensor, reason in left_out:
+        if id(tensor) not in written:
+            clusters.refuse(node, reason)
+
+
+def _absorb_inputs(clusters: Clusters) -> list[tuple[gs.Node, gs.Tensor, str]]:
+    """Copy the casts and views before each cluster into it; return what could not be, and why."""
+    left_out = []
+    for cluster in clusters.all:
+        for node in cluster.nodes:
+            for tensor in outside_inputs(node):
+                made_here = producer(tensor)
+                if made_here is None or clusters.owner.get(id(made_here)) is cluster:
+                    continue
+                chain, reason = _chain_before(clusters, node, tensor)
+                if chain:
+                    cluster.chains[tensor.name] = chain
+                if reason is not None:
+                    left_out.append((node, tensor, reason))
+    return left_out
+
+
+def _chain_before(
+    clusters: Clusters, node: gs.Node, tensor: gs.Tensor
+) -> tuple[Sequence[gs.Node], str | None]:
+    """Return the views and then the cast that end in ``tensor``, and why the views stay outside."""
+    maker = made_by(tensor, "Cast")
+    cast = [maker] if maker is not None and id(maker) not in clusters.owner else []
+    views = views_before(cast[0].inputs[0] if cast else tensor)
+    if not views:
+        return cast, None
+    source = views[0].inputs[0]
+    described = trace(source, views)
+    if described is None:
+        return cast, f"the shapes between '{source.name}' and '{tensor.name}' are not known"
+    if not described.reads_strided():
+        return cast, (
+            f"'{tensor.name}' cannot be read in place from '{source.name}': "
+            "a dimension would have no single stride"
+        )
+    wanted = is_op(node, *_READ_IN_PLACE) or described.moves() or bool(cast)
+    return ([*views, *cast] if wanted else []), None
+
+
+def _absorb_outputs(clusters: Clusters) -> None:
+    """Move views after a cluster into it where their readers did not take them all."""
+    for cluster in clusters.all:
+        chain = _chain_after(clusters, cluster)
+        if not chain or not _is_needed(clusters, chain[-1].outputs[0]):
+            continue
+        described = trace(cluster.output, chain)
+        if described is None or not described.moves():
+            continue
+        if not described.writes_strided():
+            clusters.refuse(
+                chain[0],
+                f"'{chain[-1].outputs[0].name}' cannot be written in place: "
+                "a dimension would have no single stride",
+            )
+            continue
+        clusters.extend(cluster, chain)
+
+
+def _chain_after(clusters: Clusters, cluster: Cluster) -> list[gs.Node]:
+    """Return the views after a cluster, each the only reader of the one before."""
+    chain: list[gs.Node] = []
+    tensor = cluster.output
+    while len(tensor.outputs) == 1 and not is_graph_output(clusters.graph, tensor):
+        reader = tensor.outputs[0]
+        if not is_op(reader, *VIEWS) or reader.inputs[0] is not tensor:
+            break
+        chain.append(reader)
+        tensor = reader.outputs[0]
+    return chain
+
+
+def _is_needed(clusters: Clusters, tensor: gs.Tensor) -> bool:
+    """Whether somebody reads ``tensor`` who did not copy what makes it."""
+    if is_graph_output(clusters.graph, tensor):
+        return True
+    for reader in tensor.outputs:
+        owner = clusters.owner.get(id(reader))
+        if owner is not None and tensor.name in owner.chains:
+            continue
+        if owner is not None or not is_op(reader, *VIEWS, "Cast"):
+            return True
+        if _is_needed(clusters, reader.outputs[0]):
+            return True
+    return False
+
+
+def waits_for_readers(clusters: Clusters, node: gs.Node) -> bool:
+    """Whether ``node`` is a cast that all its readers will copy, so that it needs no operator."""
+    if not is_op(node, "Cast") or is_graph_output(clusters.graph, node.outputs[0]):
+        return False
+    maker = producer(node.inputs[0])
+    if not is_widening(node) and maker is not None and is_elementwise(maker):
+        return False
+    readers = node.outputs[0].outputs
+    return all(id(reader) in clusters.owner for reader in readers)

@@ -1,0 +1,98 @@
+"""Move element-wise nodes with scalar operands before the views that they follow.
+
+    Mul(Transpose(Reshape(x)), s)  ->  Transpose(Reshape(Mul(x, s)))
+
+Exact: a view does not change elements. The node then follows what computes ``x`` and can join its
+epilogue, and the views reach the operator that reads them (attention scales its split heads).
+"""
+
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core.functions import outside_inputs
+from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
+from wpk.graph_passes.core.query import dims, producer, same_dims, why_shared
+from wpk.graph_passes.movement.views import views_before
+
+_UNARY_WITH_SCALARS = [
+    "Abs",
+    "Add",
+    "Cast",
+    "Clip",
+    "Div",
+    "Elu",
+    "Erf",
+    "Exp",
+    "Gelu",
+    "HardSigmoid",
+    "HardSwish",
+    "LeakyRelu",
+    "Log",
+    "Mish",
+    "Mul",
+    "Neg",
+    "Pow",
+    "Relu",
+    "Selu",
+    "Sigmoid",
+    "Softplus",
+    "Sqrt",
+    "Sub",
+    "Tanh",
+]
+
+
+class HoistOverViews(Rule[tuple[gs.Node, list[gs.Node]]]):
+    """Swap an element-wise node of one tensor with the chain of views that makes this tensor.
+
+    Nodes that follow each other are hoisted one after the other, over whole chains.
+    """
+
+    name = "hoist-over-views"
+    ops = tuple(_UNARY_WITH_SCALARS)
+
+    def match(
+        self, graph: gs.Graph, node: gs.Node
+    ) -> tuple[gs.Node, list[gs.Node]] | Refusal | None:
+        """Match a node behind views."""
+        chain = _views_read(node)
+        if not chain:
+            return None
+        reason = _why_not(graph, node, chain)
+        return (node, chain) if reason is None else Refusal(node.name, reason)
+
+    def rewrite(self, editor: GraphEditor, match: tuple[gs.Node, list[gs.Node]]) -> None:
+        """Compute first, then view."""
+        node, chain = match
+        source, last = chain[0].inputs[0], chain[-1].outputs[0]
+        output = node.outputs[0]
+        computed = gs.Variable(
+            editor.new_name(f"{source.name}_{node.op}"), output.dtype, list(source.shape)
+        )
+        node.inputs = [source if tensor is last else tensor for tensor in node.inputs]
+        node.outputs = [computed]
+        chain[0].inputs = [computed, *chain[0].inputs[1:]]
+        chain[-1].outputs = [output]
+        for view in chain[:-1]:
+            editor.rename(view.outputs[0], f"{view.outputs[0].name}_{node.op}")
+            view.outputs[0].dtype = output.dtype
+
+
+def _views_read(node: gs.Node) -> list[gs.Node]:
+    """Return the views that make the only tensor that ``node`` reads, first to last."""
+    tensors = list(outside_inputs(node))
+    if not is_elementwise(node) or len(tensors) != 1:
+        return []
+    return views_before(tensors[0]) if same_dims(dims(tensors[0]), dims(node.outputs[0])) else []
+
+
+def _why_not(graph: gs.Graph, node: gs.Node, chain: list[gs.Node]) -> str | None:
+    source = chain[0].inputs[0]
+    maker = producer(source)
+    if maker is None or not (is_anchor(maker) or is_elementwise(maker)):
+        return f"'{source.name}' is not made by an operator that {node.op} could join"
+    for tensor in [source, *(view.outputs[0] for view in chain)]:
+        shared = why_shared(graph, tensor)
+        if shared is not None:
+            return shared
+    return None

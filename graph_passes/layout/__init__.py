@@ -1,0 +1,1 @@
+"""Feature maps are stored channels last."""

@@ -1,0 +1,131 @@
+"""Decide which values of a graph are stored channels last.
+
+A value is *wanted* channels last when a spatial operator reads it, directly or through operators,
+data movements and shuffles of channels that can pass the order on. It *becomes* channels last when
+it is wanted and its producer can write it so: an operator always can (its body transposes), a data
+movement or a shuffle when what it reads is channels last.
+
+Graph inputs and outputs keep their order: the operators at the edges read and write it.
+"""
+
+from collections.abc import Callable
+
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core.functions import calls, is_call
+from wpk.graph_passes.core.kinds import ANCHORS, SPATIAL, VIEWS, is_elementwise
+from wpk.graph_passes.core.query import is_graph_output, is_op, producer, rank
+from wpk.graph_passes.layout.axes import FOLLOWERS, RANKS, why_not_follow
+from wpk.graph_passes.movement.views import trace, views_before
+
+
+class LayoutPlan:
+    """The values of one graph that shall be channels last."""
+
+    def __init__(self, graph: gs.Graph, refuse: Callable[[gs.Node, str], None]) -> None:
+        """Decide for all values; ``refuse`` is told who could have been asked and cannot."""
+        self._graph = graph
+        self._functions = {id(node): function for node, function in calls(graph)}
+        self._asked: set[int] = set()
+        self._wanted: set[int] = set()
+        self._last: set[int] = set()
+        for node in reversed(graph.nodes):
+            self._want(node, refuse)
+        for node in graph.nodes:
+            if self._becomes_last(node):
+                self._last.update(id(tensor) for tensor in node.outputs)
+
+    def is_last(self, tensor: gs.Tensor) -> bool:
+        """Whether ``tensor`` shall be stored channels last."""
+        return id(tensor) in self._last
+
+    def _want(self, node: gs.Node, refuse: Callable[[gs.Node, str], None]) -> None:
+        """Note the outputs of ``node`` as wanted, if they are and it could write them."""
+        if not any(self._is_asked_for(tensor) for tensor in node.outputs):
+            return
+        if any(rank(tensor) not in RANKS for tensor in node.outputs):
+            return
+        reason = self._why_not(node)
+        if reason is not None:
+            refuse(node, reason)
+            return
+        self._wanted.update(id(tensor) for tensor in node.outputs)
+        if is_op(node, *VIEWS):
+            self._asked.add(id(views_before(node.outputs[0])[0].inputs[0]))
+
+    def _is_asked_for(self, tensor: gs.Tensor) -> bool:
+        if id(tensor) in self._asked:
+            return True
+        for reader in tensor.outputs:
+            function = self._functions.get(id(reader))
+            if function is not None and _reads_spatially(function, _index(reader, tensor)):
+                return True
+            if function is None and not is_op(reader, *FOLLOWERS):
+                continue
+            if any(
+                id(output) in self._wanted and rank(output) == rank(tensor)
+                for output in reader.outputs
+            ):
+                return True
+        return False
+
+    def _why_not(self, node: gs.Node) -> str | None:
+        for tensor in node.outputs:
+            if is_graph_output(self._graph, tensor):
+                return f"'{tensor.name}' is a graph output and keeps its order"
+        if is_call(node):
+            return None
+        if is_op(node, *VIEWS):
+            return None if _changes_channels_only(node) else f"{node.op} changes more than channels"
+        return why_not_follow(node)
+
+    def _becomes_last(self, node: gs.Node) -> bool:
+        if not any(id(tensor) in self._wanted for tensor in node.outputs):
+            return False
+        if is_call(node):
+            return True
+        if is_op(node, *VIEWS):
+            return _changes_channels_only(node) and self.is_last(
+                views_before(node.outputs[0])[0].inputs[0]
+            )
+        return is_op(node, *FOLLOWERS) and any(self.is_last(tensor) for tensor in node.inputs)
+
+
+def _changes_channels_only(node: gs.Node) -> bool:
+    """Whether the views up to ``node`` keep the batch and every spatial dimension in its place."""
+    chain = views_before(node.outputs[0])
+    views = trace(chain[0].inputs[0], chain)
+    if views is None or len(views.source) not in RANKS or len(views.source) != len(views.target):
+        return False
+    for axis, group in enumerate(views.groups):
+        if axis != 1 and any(f.axis != axis or f.step != 1 for f in group):
+            return False
+        if axis != 1 and views.source[axis] != views.target[axis]:
+            return False
+    return True
+
+
+def _index(reader: gs.Node, tensor: gs.Tensor) -> int:
+    return next(i for i, candidate in enumerate(reader.inputs) if candidate is tensor)
+
+
+def body_anchor(function: gs.Function) -> gs.Node | None:
+    """Return the anchor of an operator's body; None for an element-wise graph."""
+    return next((node for node in function.nodes if is_op(node, *ANCHORS)), None)
+
+
+def _reads_spatially(function: gs.Function, index: int) -> bool:
+    """Whether input ``index`` is what a spatial anchor slides over, in channels-first order."""
+    anchor = body_anchor(function)
+    if anchor is None or not is_op(anchor, *SPATIAL):
+        return False
+    dimensions = rank(anchor.inputs[0])
+    waiting = [anchor.inputs[0]]
+    while waiting:
+        tensor = waiting.pop()
+        if tensor is function.inputs[index]:
+            return dimensions in RANKS and rank(tensor) == dimensions
+        maker = producer(tensor)
+        if maker is not None and is_elementwise(maker):  # casts, limits and prologues
+            waiting.extend(maker.inputs)
+    return False

@@ -1,0 +1,1 @@
+"""Reshapes, transposes and other moves of elements meet, merge and go."""

@@ -1,0 +1,226 @@
+"""Remove data movement that a reader can do without.
+
+Slice(Concat(a, b, ...))      ->  a                   the slice is exactly one part
+Split(Concat(a, b, ...))      ->  a, b, ...           cut where it was joined
+Concat(Concat(a, b), c)       ->  Concat(a, b, c)     along one axis
+op(Expand(x), y)              ->  op(x, y)            op broadcasts to the same shape anyway
+op(Expand(c), d)              ->  Expand(op(c, d))    of constants: a mask made for every batch
+Where(constant, a, b)         ->  a or b              the constant is all true or all false
+Transpose(f(Transpose(x)))    ->  f(Transpose(...))   f of one variable, so that the two meet
+"""
+
+from itertools import pairwise
+
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
+from wpk.graph_passes.core.query import (
+    dims,
+    given,
+    integers,
+    live_nodes,
+    made_by,
+    rank,
+    same_dims,
+    values,
+    why_not_replace,
+    why_shared,
+)
+from wpk.graph_passes.movement.reshape_chains import permutation
+
+_BROADCASTING = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Where", "Equal", "Less")
+_UNARY = ("Relu", "Sigmoid", "Tanh", "Gelu", "HardSwish", "HardSigmoid", "Clip", "Neg", "Abs")
+
+
+class RedundantMovement(GraphPass):
+    """Connect readers past joins, cuts, expansions and choices that change nothing.
+
+    The pass has its own loops: the forms come one after the other, and a Concat may keep one part and
+    take another apart.
+    """
+
+    name = "redundant-movement"
+
+    def apply(self, graph: gs.Graph) -> PassResult:
+        """Rewrite each of the forms above."""
+        result = PassResult()
+        editor = GraphEditor(graph)
+        for node in live_nodes(graph, "Slice", "Split", "Concat", "Where", "Transpose"):
+            result.rewritten += int(_REWRITES[node.op](editor, node, result))
+        for node in live_nodes(graph, *_BROADCASTING):
+            result.rewritten += _skip_expand(node)
+        for node in live_nodes(graph, *_BROADCASTING, *_UNARY, "Cast", "Not"):
+            result.rewritten += _compute_before_expand(editor, node)
+        return result
+
+
+def _slice_of_concat(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
+    concat = made_by(node.inputs[0], "Concat")
+    bounds = [integers(given(node, index)) for index in (1, 2, 3)]
+    steps = given(node, 4)
+    if concat is None or any(b is None or len(b) != 1 for b in bounds):
+        return False
+    if steps is not None and integers(steps) != [1]:
+        return False
+    start, end, axis = (b[0] for b in bounds if b is not None)
+    edges = _edges(concat)
+    dimensions = rank(concat.outputs[0]) or 1
+    if edges is None or axis % dimensions != int(concat.attrs["axis"]) % dimensions:
+        return False
+    start, end = (min(e + edges[-1] if e < 0 else e, edges[-1]) for e in (start, end))
+    for index, (low, high) in enumerate(pairwise(edges)):
+        if (low, high) == (start, end):
+            return _replace(editor, node, node.outputs[0], concat.inputs[index], result)
+    return False
+
+
+def _split_of_concat(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
+    concat = made_by(node.inputs[0], "Concat")
+    if concat is None or len(concat.inputs) != len(node.outputs):
+        return False
+    dimensions = rank(concat.outputs[0])
+    axes = [int(n.attrs.get("axis", 0)) for n in (concat, node)]
+    if dimensions is None or axes[0] % dimensions != axes[1] % dimensions:
+        return False
+    pairs = list(zip(node.outputs, concat.inputs, strict=True))
+    if not all(same_dims(dims(cut), dims(part)) for cut, part in pairs):
+        return False
+    reasons = [why_not_replace(editor.graph, cut, part) for cut, part in pairs]
+    reason = next((text for text in reasons if text is not None), None)
+    if reason is not None:
+        result.refuse(node, reason)
+        return False
+    for cut, part in pairs:
+        editor.replace(cut, part)
+    return True
+
+
+def _edges(concat: gs.Node) -> list[int] | None:
+    """Return where the parts of a Concat begin and end along its axis."""
+    edges = [0]
+    for tensor in concat.inputs:
+        shape = dims(tensor)
+        size = None if shape is None else shape[int(concat.attrs["axis"])]
+        if not isinstance(size, int):
+            return None
+        edges.append(edges[-1] + size)
+    return edges
+
+
+def _concat_of_concat(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
+    dimensions = rank(node.outputs[0])
+    parts: list[gs.Tensor] = []
+    for tensor in node.inputs:
+        inner = made_by(tensor, "Concat")
+        mergeable = inner is not None and dimensions is not None
+        if inner is None or not mergeable or not _same_axis(inner, node, dimensions or 1):
+            parts.append(tensor)
+            continue
+        reason = why_shared(editor.graph, tensor)
+        if reason is not None:
+            result.refuse(node, reason)
+            parts.append(tensor)
+            continue
+        parts.extend(inner.inputs)
+    if len(parts) == len(node.inputs):
+        return False
+    node.inputs = parts
+    return True
+
+
+def _same_axis(a: gs.Node, b: gs.Node, dimensions: int) -> bool:
+    return bool(int(a.attrs["axis"]) % dimensions == int(b.attrs["axis"]) % dimensions)
+
+
+def _where(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
+    condition = values(node.inputs[0])
+    if condition is None or condition.size == 0 or bool(condition.any()) != bool(condition.all()):
+        return False
+    chosen = node.inputs[1 if bool(condition.any()) else 2]
+    if not same_dims(dims(chosen), dims(node.outputs[0])):
+        return False
+    return _replace(editor, node, node.outputs[0], chosen, result)
+
+
+def _transpose(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
+    """Move the first Transpose behind f, where it stands beside the second."""
+    del result
+    between = made_by(node.inputs[0], *_UNARY)
+    first = made_by(between.inputs[0], "Transpose") if between is not None else None
+    order = permutation(first) if first is not None else None
+    if between is None or first is None or order is None:
+        return False
+    if why_shared(editor.graph, between.outputs[0]) or why_shared(editor.graph, first.outputs[0]):
+        return False
+    source = first.inputs[0]
+    inputs = [source, *list(between.inputs)[1:]]
+    moved = editor.add(
+        between.op, inputs, like=between.outputs[0], shape=dims(source), attrs=between.attrs
+    )
+    back = editor.add("Transpose", [moved], like=between.outputs[0], attrs={"perm": order})
+    node.inputs = [back]
+    return True
+
+
+def _replace(
+    editor: GraphEditor, node: gs.Node, old: gs.Tensor, new: gs.Tensor, result: PassResult
+) -> bool:
+    reason = why_not_replace(editor.graph, old, new)
+    if reason is not None:
+        result.refuse(node, reason)
+        return False
+    editor.replace(old, new)
+    return True
+
+
+def _skip_expand(node: gs.Node) -> int:
+    """Read x instead of Expand(x) where the other operands give the shape."""
+    for index, tensor in enumerate(node.inputs):
+        expand = made_by(tensor, "Expand")
+        if expand is None:
+            continue
+        inputs = list(node.inputs)
+        inputs[index] = expand.inputs[0]
+        if same_dims(_broadcast([dims(t) for t in inputs]), dims(node.outputs[0])):
+            node.inputs = inputs
+            return 1
+    return 0
+
+
+def _compute_before_expand(editor: GraphEditor, node: gs.Node) -> int:
+    """Compute on the constant that was expanded, so that constant folding can take the node."""
+    output = node.outputs[0]
+    expands = [expand for t in node.inputs if (expand := made_by(t, "Expand")) is not None]
+    if len(expands) != 1 or not same_dims(dims(expands[0].outputs[0]), dims(output)):
+        return 0
+    expanded, source = expands[0].outputs[0], expands[0].inputs[0]
+    others = [t for t in node.inputs if t is not expanded]
+    if not all(isinstance(t, gs.Constant) or t.is_empty() for t in [source, *others]):
+        return 0
+    inputs = [source if t is expanded else t for t in node.inputs]
+    shape = _broadcast([dims(t) for t in inputs if not t.is_empty()])
+    small = editor.add(node.op, inputs, like=output, shape=shape, attrs=node.attrs)
+    editor.replace(output, editor.add("Expand", [small, expands[0].inputs[1]], like=output))
+    return 1
+
+
+def _broadcast(shapes: list[list[int | str | None] | None]) -> list[int | str | None] | None:
+    """Return the shape that operands broadcast to; None in it where two symbols differ."""
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) != len(shapes):
+        return None
+    result: list[int | str | None] = []
+    for back in range(1, max(len(shape) for shape in known) + 1):
+        sizes = [shape[-back] for shape in known if back <= len(shape)]
+        wide = {size for size in sizes if size != 1}
+        result.insert(0, 1 if not wide else wide.pop() if len(wide) == 1 else None)
+    return result
+
+
+_REWRITES = {
+    "Slice": _slice_of_concat,
+    "Split": _split_of_concat,
+    "Concat": _concat_of_concat,
+    "Where": _where,
+    "Transpose": _transpose,
+}

@@ -1,0 +1,1 @@
+"""A precision is written into the types of a graph."""

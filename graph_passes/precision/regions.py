@@ -1,0 +1,118 @@
+"""Which nodes stay in fp32 when a graph is converted to a 16-bit type."""
+
+from collections.abc import Callable
+
+import onnx_graphsurgeon as gs
+
+from wpk.dtypes import DType
+from wpk.graph_passes.core.functions import is_call
+from wpk.graph_passes.core.kinds import MATRIX, POOLS, SOFTMAX, VIEWS, is_elementwise
+from wpk.graph_passes.core.query import dims, is_graph_output, is_op, producer, same_dims
+from wpk.graph_passes.precision.types import SENSITIVE, is_fp32, why_not_held, why_not_typed
+
+_MOVEMENTS = (*VIEWS, "Concat", "Expand", "Gather", "Identity", "Pad", "Slice", "Split", "Tile")
+# How many element-wise nodes to look through for the operator that will compute them.
+_MAX_STEPS = 16
+
+
+def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], None]) -> set[int]:
+    """Return the ids of the nodes that stay in fp32; ``refuse`` is told of types and constants."""
+    wide: set[int] = set()
+    loud: set[int] = set()
+    for node in graph.nodes:
+        if is_call(node) or not _touches_fp32(node):
+            continue
+        reason = why_not_typed(node, graph.opset, dtype)
+        if reason is None and not is_op(node, *SENSITIVE):
+            reason = why_not_held(node, dtype)
+            if reason is not None and is_elementwise(node):
+                loud.add(id(node))
+        if reason is not None:
+            refuse(node, reason)
+        if reason is not None or is_op(node, *SENSITIVE):
+            wide.add(id(node))
+        elif _follows_loud(node, loud):
+            loud.add(id(node))
+            wide.add(id(node))
+        elif _moves_graph_input(node, wide):
+            wide.add(id(node))
+    _pull_before(graph, wide)
+    _pull_after(graph, wide)
+    return wide
+
+
+def _touches_fp32(node: gs.Node) -> bool:
+    return any(is_fp32(tensor) for tensor in [*node.inputs, *node.outputs])
+
+
+def _follows_loud(node: gs.Node, loud: set[int]) -> bool:
+    """Whether values that 16 bits cannot hold may pass through ``node``."""
+    if not is_elementwise(node) and not is_op(node, *_MOVEMENTS):
+        return False
+    return any(id(producer(tensor)) in loud for tensor in node.inputs if producer(tensor))
+
+
+def _moves_graph_input(node: gs.Node, wide: set[int]) -> bool:
+    """Whether ``node`` is a view of a graph input: the cast comes after it, into the reader."""
+    if not is_op(node, *VIEWS):
+        return False
+    maker = producer(node.inputs[0])
+    return maker is None or (is_op(maker, *VIEWS) and id(maker) in wide)
+
+
+def _pull_before(graph: gs.Graph, wide: set[int]) -> None:
+    """Add the element-wise nodes that will be the prologue of a sensitive node."""
+    for node in reversed(graph.nodes):
+        if id(node) in wide or not is_elementwise(node) or not _touches_fp32(node):
+            continue
+        output = node.outputs[0]
+        readers = list(output.outputs)
+        if is_graph_output(graph, output) or not readers:
+            continue
+        if not all(id(reader) in wide for reader in readers):
+            continue
+        if all(_leads_to_softmax(reader) for reader in readers) or not _follows_anchor(node):
+            wide.add(id(node))
+
+
+def _leads_to_softmax(node: gs.Node) -> bool:
+    for _ in range(_MAX_STEPS):
+        if is_op(node, *SOFTMAX):
+            return True
+        if not is_elementwise(node) or len(node.outputs[0].outputs) != 1:
+            return False
+        node = node.outputs[0].outputs[0]
+    return False
+
+
+def _follows_anchor(node: gs.Node, steps: int = _MAX_STEPS) -> bool:
+    """Whether ``node`` will be in the epilogue of a matrix-like operator or a pool."""
+    for tensor in node.inputs:
+        maker = producer(tensor)
+        if maker is None or not same_dims(dims(tensor), dims(node.outputs[0])):
+            continue
+        if is_op(maker, *MATRIX, *POOLS):
+            return True
+        if steps and is_elementwise(maker) and _follows_anchor(maker, steps - 1):
+            return True
+    return False
+
+
+def _pull_after(graph: gs.Graph, wide: set[int]) -> None:
+    """Add the element-wise nodes that will be the epilogue of a node in fp32."""
+    for node in graph.nodes:
+        if id(node) in wide or not is_elementwise(node) or not _touches_fp32(node):
+            continue
+        if is_op(node, "Cast"):
+            continue
+        if any(_continues(graph, tensor, node, wide) for tensor in node.inputs):
+            wide.add(id(node))
+
+
+def _continues(graph: gs.Graph, tensor: gs.Tensor, node: gs.Node, wide: set[int]) -> bool:
+    maker = producer(tensor)
+    if maker is None or id(maker) not in wide or is_graph_output(graph, tensor):
+        return False
+    if not same_dims(dims(tensor), dims(node.outputs[0])):
+        return False
+    return not is_op(maker, *VIEWS) and all(is_elementwise(reader) for reader in tensor.outputs)

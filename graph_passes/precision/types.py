@@ -1,0 +1,149 @@
+"""Which nodes may compute in a 16-bit type, and what stands in the way of the others."""
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
+
+from wpk.dtypes import DType
+from wpk.graph_passes.core.kinds import is_elementwise
+from wpk.graph_passes.core.query import ONNX_DOMAINS, is_op, values
+
+# A scalar that changes by more than this when rounded is a threshold or an epsilon that the type
+# cannot hold: far above the rounding of bf16 (2^-8), far below the loss of a subnormal.
+MAX_SCALAR_ERROR = 2.0**-7
+
+SENSITIVE = frozenset(
+    [
+        "BatchNormalization",
+        "CumSum",
+        "Erf",
+        "Exp",
+        "GlobalAveragePool",
+        "GlobalLpPool",
+        "GroupNormalization",
+        "InstanceNormalization",
+        "LayerNormalization",
+        "Log",
+        "LogSoftmax",
+        "LpNormalization",
+        "LRN",
+        "MeanVarianceNormalization",
+        "Pow",
+        "RMSNormalization",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceMean",
+        "ReduceProd",
+        "ReduceSum",
+        "ReduceSumSquare",
+        "Softmax",
+        "Softplus",
+    ]
+)
+"""Long sums, statistics and steep functions: computed in fp32 whatever the precision."""
+
+_ONNX_TYPES = {DType.FP16: onnx.TensorProto.FLOAT16, DType.BF16: onnx.TensorProto.BFLOAT16}
+# (2 - 2^-10) 2^15 and (2 - 2^-7) 2^127 (IEEE 754 binary16; bfloat16 has the exponent of binary32).
+_LARGEST = {DType.FP16: 65504.0, DType.BF16: (2 - 2.0**-7) * 2.0**127}
+_SCHEMA_TYPES = {DType.FP16: "tensor(float16)", DType.BF16: "tensor(bfloat16)"}
+
+
+def onnx_type(dtype: DType) -> int:
+    """Return the number that ONNX gives a 16-bit type."""
+    return int(_ONNX_TYPES[dtype])
+
+
+def variable_type(dtype: DType) -> object:
+    """Return the type that graphsurgeon keeps for a variable: NumPy's, else ONNX's number."""
+    return np.dtype(np.float16) if dtype is DType.FP16 else onnx_type(dtype)
+
+
+def is_fp32(tensor: gs.Tensor) -> bool:
+    """Whether ``tensor`` holds fp32 numbers."""
+    dtype = tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype
+    return not isinstance(dtype, int) and dtype is not None and np.dtype(dtype) == np.float32
+
+
+def converted(array: NDArray[np.generic], dtype: DType) -> NDArray[np.generic]:
+    """Round to a 16-bit type (to nearest even; too large numbers become infinite)."""
+    with np.errstate(over="ignore"):
+        rounded: NDArray[np.generic] = array.astype(dtype.numpy)
+    return rounded
+
+
+def why_not_typed(node: gs.Node, opset: int, dtype: DType) -> str | None:
+    """Say why ``node`` cannot compute in ``dtype``; None when it can."""
+    if node.domain not in ONNX_DOMAINS:
+        return f"{node.op} is not a standard operator"
+    if any(True for _ in node.subgraphs()):
+        return f"{node.op} holds a subgraph"
+    if is_op(node, "Cast"):
+        return None
+    try:
+        schema = onnx.defs.get_schema(node.op, opset, "")
+    except onnx.defs.SchemaError:
+        return f"{node.op} is not an operator of opset {opset}"
+    read = _formals(schema, node)
+    allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    for name, tensor in zip(read, node.inputs, strict=True):
+        if is_fp32(tensor) and _SCHEMA_TYPES[dtype] not in allowed.get(
+            name, [_SCHEMA_TYPES[dtype]]
+        ):
+            return f"{node.op} has no {dtype} form at opset {opset}"
+    if is_fp32(node.outputs[0]) and str(schema.outputs[0].type_str) not in read:
+        return f"the output of {node.op} has a type of its own"
+    return None
+
+
+def typed_inputs(node: gs.Node, opset: int) -> list[bool]:
+    """Say for each input whether it is fp32 and follows the node's type.
+
+    Scales of Resize do not, and neither does what is only asked for its shape: a cast for that
+    reader alone would keep the cast from becoming part of the others.
+    """
+    if is_op(node, "Cast", "Shape", "Size"):
+        return [False]
+    schema = onnx.defs.get_schema(node.op, opset, "")
+    names = {c.type_param_str for c in schema.type_constraints}
+    formals = _formals(schema, node)
+    return [n in names and is_fp32(t) for n, t in zip(formals, node.inputs, strict=True)]
+
+
+def _formals(schema: onnx.defs.OpSchema, node: gs.Node) -> list[str]:
+    return [_formal(schema, index) for index in range(len(node.inputs))]
+
+
+def _formal(schema: onnx.defs.OpSchema, index: int) -> str:
+    """Return the type parameter of an input; the last one repeats where it is variadic."""
+    return str(schema.inputs[min(index, len(schema.inputs) - 1)].type_str)
+
+
+def why_not_held(node: gs.Node, dtype: DType) -> str | None:
+    """Say which constant of ``node`` a 16-bit type cannot hold."""
+    for tensor in node.inputs:
+        if not isinstance(tensor, gs.Constant) or not is_fp32(tensor):
+            continue
+        array = values(tensor)
+        if array is None or array.size == 0:
+            continue
+        reason = _why_array_not_held(array.astype(np.float32), dtype)
+        if reason is not None and (reason[1] or (is_elementwise(node) and array.size == 1)):
+            return f"'{tensor.name}' {reason[0]}"
+    return None
+
+
+def _why_array_not_held(array: NDArray[np.float32], dtype: DType) -> tuple[str, bool] | None:
+    """Return the reason and whether it holds for weights too, not only for scalars."""
+    finite = array[np.isfinite(array)]
+    largest = float(np.abs(finite).max(initial=0.0))
+    limit = _LARGEST[dtype]
+    rounded = converted(finite, dtype).astype(np.float32)
+    if not bool(np.isfinite(rounded).all()):
+        return f"holds {largest:g}, {dtype} ends at {limit:g}", True
+    scale = np.where(finite == 0, 1, np.abs(finite))
+    if bool((np.abs(rounded - finite) > MAX_SCALAR_ERROR * scale).any()):
+        return f"holds {float(finite.reshape(-1)[0]):g}, which {dtype} rounds away", False
+    return None

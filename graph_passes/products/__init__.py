@@ -1,0 +1,1 @@
+"""Products beside poolings, activations and each other become fewer or cheaper."""

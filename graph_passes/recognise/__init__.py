@@ -1,0 +1,1 @@
+"""Operators that a model spells out in arithmetic become one node."""

@@ -1,0 +1,134 @@
+"""How much to measure: levels of effort, budgets, and the time that is left.
+
+    effort   trials a problem   of a library   patience   finalists   rounds   time unless --budget says
+    0                       8              3          8           2        1      1 min
+    1                      64             10         32           3        3      5 min
+    2                     256             40         96           4        5     30 min
+    3                    1024            all        384           8        7    no limit
+
+Trials known from the store count like fresh ones, since they cost nothing more. Trials of a library's
+implementations, of those that it thinks best, come first and are not counted as trials. Patience is the number of
+trials without an improvement after which a problem is left alone. Finalists are the best
+schedules, which are measured again side by side in so many rounds, on top of the trials.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from math import inf
+
+from wpk.errors import WpkError
+
+
+class BudgetError(WpkError):
+    """A budget or level of effort that cannot be understood."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How thoroughly each problem is searched.
+
+    Attributes:
+        trials: Schedules tried for a problem at most, known ones included.
+        patience: Trials without an improvement after which its search stops.
+        finalists: Schedules that are compared in the end.
+        rounds: How many times each finalist is measured.
+        seconds: For the whole network, where no budget is given; None for no limit.
+        library: Implementations of a library that are tried at most.
+    """
+
+    trials: int
+    patience: int
+    finalists: int
+    rounds: int
+    seconds: float | None
+    library: int
+
+
+EFFORTS = (
+    Effort(trials=8, patience=8, finalists=2, rounds=1, seconds=60.0, library=3),
+    Effort(trials=64, patience=32, finalists=3, rounds=3, seconds=300.0, library=10),
+    Effort(trials=256, patience=96, finalists=4, rounds=5, seconds=1800.0, library=40),
+    Effort(trials=1024, patience=384, finalists=8, rounds=7, seconds=None, library=10_000),
+)
+"""By level, as the table above."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may spend on searching; comparing the finalists comes on top.
+
+    Attributes:
+        seconds: Wall clock; None for no limit.
+        trials: Schedules measured, known ones not counted; None for no limit.
+    """
+
+    seconds: float | None = None
+    trials: int | None = None
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What one problem may spend of the budget.
+
+    Attributes:
+        until: Time of the session's clock at which its search ends, once it has tried the least.
+        end: Time at which the run ends, whatever has been tried.
+        trials: Schedules that it may measure.
+    """
+
+    until: float = inf
+    end: float = inf
+    trials: float = inf
+
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_TIME = re.compile(r"(\d+(?:\.\d*)?)\s*([smh])")
+_TRIALS = re.compile(r"(\d+)\s*trials?")
+
+
+def parse_budget(text: str) -> Budget:
+    """A budget as people write it: ``90s``, ``30m``, ``1.5h`` or ``400 trials``.
+
+    Raises:
+        BudgetError: It is written in another way, or is nothing.
+    """
+    if match := _TIME.fullmatch(text.strip()):
+        budget = Budget(seconds=float(match[1]) * _UNITS[match[2]])
+    elif match := _TRIALS.fullmatch(text.strip()):
+        budget = Budget(trials=int(match[1]))
+    else:
+        budget = Budget(seconds=0.0)
+    if not (budget.seconds or budget.trials):
+        raise BudgetError(
+            f"{text!r} is no budget", fix="write it like 90s, 30m, 1.5h or '400 trials'"
+        )
+    return budget
+
+
+def effort_of(level: int) -> Effort:
+    """The effort of a level.
+
+    Raises:
+        BudgetError: There is no such level.
+    """
+    if level not in range(len(EFFORTS)):
+        raise BudgetError(
+            f"effort {level} is none of 0 to {len(EFFORTS) - 1}",
+            fix="choose 0 for a minute, 1 for minutes, 2 for half an hour, 3 for as long as it takes",
+        )
+    return EFFORTS[level]
+
+
+def limits(effort: Effort, budget: Budget | None) -> Budget:
+    """What a run may spend: the budget where one is given, else the time of its effort."""
+    return Budget(seconds=effort.seconds) if budget is None else budget
+
+
+def split(total: int, share: float) -> int:
+    """Return a share of a number of trials, rounded up so that it is not nothing."""
+    return min(total, math.ceil(total * share))

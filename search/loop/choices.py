@@ -1,0 +1,122 @@
+"""What may compute each problem of a model, and what does: by the models, and after measuring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from wpk.assembly.implementation import Implementation, generated
+from wpk.bench.bench import Bench
+from wpk.build import CompiledKernel
+from wpk.candidate import GENERATED, Candidate
+from wpk.device import noise_band
+from wpk.problems import Problem
+from wpk.search.loop.result import TuningResult
+from wpk.search.models.model_search import StaticChoices
+from wpk.search.models.static_search import KernelChoice
+from wpk.trial import Regime, Status, Trial, fastest
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What may compute each problem of a model.
+
+    Attributes:
+        options: Of each problem the best implementation of every family that has a correct one.
+        families: The family whose best computes the problem.
+        schedules: Of each problem what the models say of the best generated kernel.
+        kernels: Compiled kernels by source digest, those of all options among them.
+        results: What measuring found, for the problems that were tuned.
+        regime: What the caches held when they were measured; None without measuring.
+    """
+
+    options: dict[Problem, dict[str, Implementation]]
+    families: dict[Problem, str]
+    schedules: dict[Problem, KernelChoice]
+    kernels: dict[str, CompiledKernel]
+    results: dict[Problem, TuningResult] = field(default_factory=dict)
+    regime: Regime | None = None
+
+    @property
+    def implementations(self) -> dict[Problem, Implementation]:
+        """What computes each problem."""
+        return {problem: self.options[problem][name] for problem, name in self.families.items()}
+
+    @property
+    def candidates(self) -> dict[Problem, Candidate]:
+        """The same, by name."""
+        return {problem: each.candidate for problem, each in self.implementations.items()}
+
+    @property
+    def libraries(self) -> dict[Problem, str]:
+        """The fastest library of each problem that one computes correctly."""
+        return {
+            problem: best.candidate.family
+            for problem, result in self.results.items()
+            if (best := best_library(result)) is not None
+        }
+
+    def by(self, families: Mapping[Problem, str]) -> Choices:
+        """The same with other families for some problems."""
+        return replace(self, families={**self.families, **families})
+
+
+def of_models(static: StaticChoices) -> Choices:
+    """What the models choose."""
+    options = {
+        problem: {GENERATED: generated(problem, choice.finalist)}
+        for problem, choice in static.kernels.items()
+    }
+    families = dict.fromkeys(options, GENERATED)
+    return Choices(options, families, dict(static.kernels), static.compiled)
+
+
+def after_tuning(
+    static: StaticChoices, results: dict[Problem, TuningResult], bench: Bench, regime: Regime
+) -> Choices:
+    """The fastest correct implementation of every problem that was tuned; the others as they were.
+
+    A problem of which no generated kernel ran correctly keeps its static choice among the options.
+    """
+    choices = of_models(static)
+    for problem, result in results.items():
+        shortlists, options = static.shortlists[problem], choices.options[problem]
+        for family, best in result.best_of_each.items():
+            if family == GENERATED:
+                schedule = _with_compiled(bench.choice(shortlists, best), result)
+                choices.schedules[problem] = schedule
+                options[family] = generated(problem, schedule.finalist)
+            else:
+                options[family] = bench.library(best, shortlists)
+        choices.families[problem] = fastest_family(result)
+    return replace(
+        choices, kernels={**choices.kernels, **bench.kernels()}, results=results, regime=regime
+    )
+
+
+def fastest_family(result: TuningResult) -> str:
+    """A library where it is faster beyond noise; else the kernel that anyone can check."""
+    generated, library = result.best_of(GENERATED), best_library(result)
+    if library is None:
+        return GENERATED
+    if generated is not None:
+        _, high = noise_band(library.seconds)
+        low, _ = noise_band(generated.seconds)
+        if high >= low:
+            return GENERATED
+    return library.candidate.family
+
+
+def best_library(result: TuningResult) -> Trial | None:
+    """The fastest finalist of any library; None where none ran."""
+    return fastest(each for each in result.finalists if each.candidate.family != GENERATED)
+
+
+def _with_compiled(choice: KernelChoice, result: TuningResult) -> KernelChoice:
+    """The choice, whose record says how many schedules of each template were compiled."""
+    compiled = tuple(
+        each.candidate.maker.name
+        for each in result.tried
+        if each.status is not Status.COMPILE_FAILED
+    )
+    return replace(choice, record=replace(choice.record, finalists=compiled))

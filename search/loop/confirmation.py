@@ -1,0 +1,164 @@
+"""Confirm on whole engines what was chosen on single operators; substitutions that do not pay go."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from wpk.assembly.assemble import Setting, assemble
+from wpk.assembly.evidence import EvidenceBook
+from wpk.backends import GpuProcess
+from wpk.candidate import GENERATED
+from wpk.device import Patience, noise_band, quantile
+from wpk.engine import Engine, random_inputs
+from wpk.lowering.program import Program
+from wpk.plan.binding import library_images
+from wpk.plan.measurement import EngineMeasurement, EngineVariant
+from wpk.plan.plan import PlanBundle
+from wpk.problems import Problem
+from wpk.progress import Progress
+from wpk.search.loop.choices import Choices, best_library
+from wpk.search.loop.evidence import evidence_of
+from wpk.trial import Regime
+
+ROUNDS = 3
+"""Turns that the engines take."""
+
+HOPELESS = 1.05
+"""Times of the best, beyond which an engine takes no further turn: placing them anew moves a time by
+1 to 2 %."""
+
+_PATIENCE = Patience(least=5, most=21, noise=0.005, seconds=0.5)
+_LIMIT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """A whole engine that is compared, and what it was assembled from."""
+
+    choices: Choices
+    bundle: PlanBundle
+
+
+def confirmed(
+    program: Program,
+    static: Choices,
+    tuned: Choices,
+    setting: Setting,
+    gpu: GpuProcess,
+    tell: Progress,
+) -> tuple[PlanBundle, EvidenceBook]:
+    """The fastest whole engine, and why it is what it is: it says what it was compared with.
+
+    Engines take turns, one inference after another: what the models chose (``models``), generated
+    kernels only (``generated``), a library wherever one can (``library``), of each operator the
+    fastest alone (``mixed``), and that with the weakest substitutions undone, a quarter at a time
+    (``undone 1/4``, …): a kernel that is faster alone need not be so among its neighbours.
+
+    Args:
+        program: The model.
+        static: What the models chose.
+        tuned: The outcome of tuning.
+        setting: What plans are written for.
+        gpu: Executes all of them.
+        tell: Told of the progress.
+
+    Raises:
+        LaunchError: A kernel failed.
+        EngineError: There is not enough memory for all.
+    """
+    stage = "comparing engines"
+    tell(stage, 0, 1)
+    substituted = _weakest_first(tuned)
+    undone = {name: substituted[:count] for name, count in _undoing(substituted)}
+    libraries = tuned.libraries
+    wanted = {
+        "models": replace(static, results=tuned.results, regime=tuned.regime),
+        "generated": tuned.by(dict.fromkeys(tuned.families, GENERATED)),
+        "library": tuned.by(libraries),
+        "mixed": tuned,
+        **{
+            name: tuned.by({p: libraries[p] for p in problems}) for name, problems in undone.items()
+        },
+    }
+    variants: dict[str, _Variant] = {}
+    for name, choices in wanted.items():
+        if all(each.choices.candidates != choices.candidates for each in variants.values()):
+            bundle = assemble(program, choices.implementations, choices.kernels, setting)
+            variants[name] = _Variant(choices, bundle)
+    gpu.limit_seconds = _LIMIT_SECONDS
+    plans = {name: variant.bundle for name, variant in variants.items()}
+    samples = _side_by_side(gpu, plans)
+    best = min(samples, key=lambda name: quantile(samples[name], 0.5))
+    measurement = EngineMeasurement(
+        variants=tuple(_measured(name, plans[name], samples[name]) for name in plans),
+        chosen=best,
+        undone=_names(program, undone.get(best, ())),
+    )
+    times = _step_seconds(gpu, plans[best], quantile(samples[best], 0.5))
+    tell(stage, 1, 1)
+    evidence = evidence_of(plans[best].plan, variants[best].choices, times)
+    return plans[best], EvidenceBook(evidence, measurement=measurement)
+
+
+def _weakest_first(tuned: Choices) -> list[Problem]:
+    """Problems of which generated kernels took a library's place, least gain first."""
+
+    def gain(problem: Problem) -> float:
+        result = tuned.results[problem]
+        generated, library = result.best_of(GENERATED), best_library(result)
+        if generated is None or library is None:
+            raise ValueError("a substitution has both")
+        return library.cost / generated.cost
+
+    return sorted((p for p in tuned.libraries if tuned.families[p] == GENERATED), key=gain)
+
+
+def _undoing(substituted: Sequence[Problem]) -> list[tuple[str, int]]:
+    """Names of plans, and how many substitutions are undone for each."""
+    return [(f"undone {part}/4", len(substituted) * part // 4) for part in (1, 2, 3)]
+
+
+def _names(program: Program, problems: Sequence[Problem]) -> tuple[str, ...]:
+    """Operators of problems, in the problems' order."""
+    return tuple(o.name for each in problems for o in program.operators if o.problem == each)
+
+
+def _side_by_side(gpu: GpuProcess, plans: Mapping[str, PlanBundle]) -> dict[str, tuple[float, ...]]:
+    """Samples of every engine. Each round places them anew: where memory lies moves times, too.
+
+    Those far behind the best have no part in the next one.
+    """
+    samples: dict[str, tuple[float, ...]] = dict.fromkeys(plans, ())
+    names = list(plans)
+    for turn in range(ROUNDS):
+        order = names[turn % len(names) :] + names[: turn % len(names)]
+        with ExitStack() as stack:
+            engines = {n: stack.enter_context(_ready(plans[n], gpu)) for n in order}
+            for name, engine in engines.items():
+                works = [work for step in engine.bind().steps for work in step]
+                samples[name] += gpu.measure(works, (), Regime.WARM, _PATIENCE).seconds
+        medians = {name: quantile(samples[name], 0.5) for name in names}
+        names = [name for name in names if medians[name] <= HOPELESS * min(medians.values())]
+    return samples
+
+
+def _ready(bundle: PlanBundle, gpu: GpuProcess) -> Engine:
+    """An engine that has run once: its memory holds numbers as they come."""
+    engine = Engine(bundle, gpu)
+    engine.run(random_inputs(engine.plan, 0))
+    return engine
+
+
+def _measured(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
+    low, high = noise_band(seconds)
+    library = len(list(library_images(bundle.plan)))
+    generated = len(bundle.plan.steps) - library
+    return EngineVariant(name, quantile(seconds, 0.5), low, high, library, generated)
+
+
+def _step_seconds(gpu: GpuProcess, bundle: PlanBundle, whole: float) -> list[float]:
+    """Each step's time in the engine; the marks between steps are taken out evenly."""
+    with _ready(bundle, gpu) as engine:
+        times = gpu.step_seconds(engine.bind().steps)
+    mark = max(0.0, sum(times) - whole) / len(times)
+    return [max(0.0, seconds - mark) for seconds in times]

@@ -1,0 +1,130 @@
+"""What a plan keeps of how its steps were chosen: small, and enough to understand."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from wpk.assembly.evidence import of_models
+from wpk.candidate import GENERATED, Candidate
+from wpk.device import noise_band
+from wpk.plan.measurement import Contestant, Curve, Measurement, Tally
+from wpk.plan.plan import Evidence, Plan, Step
+from wpk.search.loop.choices import Choices
+from wpk.search.loop.result import TuningResult
+from wpk.trial import Regime, Trial, fastest
+
+
+def evidence_of(
+    plan: Plan, choices: Choices, in_engine: Sequence[float] | None = None
+) -> tuple[Evidence, ...]:
+    """Why each step of a plan is what it is.
+
+    Args:
+        plan: The plan.
+        choices: That it was assembled from.
+        in_engine: Seconds of each step among its neighbours; None where nothing was measured.
+    """
+    times: Sequence[float | None] = in_engine or [None] * len(plan.steps)
+    return tuple(_of(step, choices, time) for step, time in zip(plan.steps, times, strict=True))
+
+
+def _of(step: Step, choices: Choices, in_engine: float | None) -> Evidence:
+    problem, candidate = step.operator.problem, step.candidate
+    evidence = of_models(choices.schedules[problem])
+    if candidate.family != GENERATED:
+        evidence = replace(evidence, estimate_seconds=None, score=None)
+    result = choices.results.get(problem)
+    if result is None or choices.regime is None:
+        return evidence
+    measured = measurement_of(result, choices.regime, candidate)
+    if measured is not None:
+        measured = replace(measured, in_engine_seconds=in_engine)
+    return replace(evidence, measurement=measured)
+
+
+def measurement_of(
+    result: TuningResult, regime: Regime, candidate: Candidate
+) -> Measurement | None:
+    """What was measured of a problem whose operators execute one of its candidates.
+
+    Args:
+        result: The outcome of tuning.
+        regime: What the caches held.
+        candidate: The one that is executed.
+
+    Returns:
+        The evidence; None where that candidate has no time.
+    """
+    contestants = _contestants(result)
+    named = {each.candidate: each for each in contestants}
+    chosen = named.get(candidate) or _searched(result, candidate)
+    if chosen is None:
+        return None
+    return Measurement(
+        chosen=chosen,
+        others=tuple(each for each in contestants if each is not chosen),
+        regime=regime.value,
+        tallies=_tallies((*result.tried, *result.library)),
+        known=result.known,
+        stop=result.stop.value,
+        refusals=result.refusals,
+        lookups=result.lookups,
+        curves=_curves(result.tried),
+    )
+
+
+def _searched(result: TuningResult, candidate: Candidate) -> Contestant | None:
+    """A candidate that was no finalist, as the search saw it; None where it did not run."""
+    for trial in (*result.tried, *result.library):
+        if trial.ran and trial.candidate == candidate:
+            return _contestant(trial, side_by_side=False)
+    return None
+
+
+def _contestants(result: TuningResult) -> list[Contestant]:
+    """The finalists, and the best of a family that has none among them; the fastest first."""
+    elsewhere = {e.candidate: e.cost for e in result.elsewhere if e.seconds}
+    contestants = [
+        replace(
+            _contestant(each, side_by_side=result.compared),
+            elsewhere_seconds=elsewhere.get(each.candidate),
+        )
+        for each in result.finalists
+        if each.ran
+    ]
+    present = {each.candidate.family for each in contestants}
+    for tried in (result.tried, result.library):
+        best = fastest(tried)
+        if best is not None and best.ran and best.candidate.family not in present:
+            contestants.append(_contestant(best, side_by_side=False))
+    return sorted(contestants, key=lambda each: each.median_seconds)
+
+
+def _contestant(trial: Trial, *, side_by_side: bool) -> Contestant:
+    low, high = noise_band(trial.seconds)
+    return Contestant(
+        candidate=trial.candidate,
+        median_seconds=trial.cost,
+        low_seconds=low,
+        high_seconds=high,
+        samples=len(trial.seconds),
+        side_by_side=side_by_side,
+    )
+
+
+def _tallies(trials: Sequence[Trial]) -> tuple[Tally, ...]:
+    families: dict[str, Counter[str]] = {}
+    for each in trials:
+        families.setdefault(each.candidate.family, Counter())[each.status.value] += 1
+    return tuple(Tally(name, dict(counts)) for name, counts in families.items())
+
+
+def _curves(trials: Sequence[Trial]) -> tuple[Curve, ...]:
+    points: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for number, each in enumerate(trials, start=1):
+        curve = points.setdefault((each.candidate.maker.name, each.proposer), [])
+        if each.ran and (not curve or each.cost < curve[-1][1]):
+            curve.append((number, each.cost))
+    return tuple(
+        Curve(maker, proposer, tuple(curve)) for (maker, proposer), curve in points.items() if curve
+    )

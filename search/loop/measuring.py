@@ -1,0 +1,102 @@
+"""Decide whether to measure, and on what."""
+
+import logging
+from pathlib import Path
+
+from wpk.backends import read_gpu
+from wpk.device import GpuFacts, differences
+from wpk.errors import EngineError, LaunchError, TargetError
+from wpk.options import SearchOptions
+from wpk.search.loop.budget import effort_of, parse_budget
+from wpk.search.loop.tuning import Tuning
+from wpk.search.searchers.registry import find_searcher
+from wpk.targets.registry import find_target
+from wpk.targets.table import TARGETS
+from wpk.targets.target import Target
+
+STATIC, AUTO = "static", "auto"
+
+_log = logging.getLogger(__name__)
+
+
+def target_here() -> Target:
+    """The target that the GPU of this machine is.
+
+    Raises:
+        TargetError: There is no GPU, or none that is known.
+    """
+    try:
+        gpu = read_gpu()
+    except EngineError as error:
+        raise TargetError(
+            f"target 'auto' is the GPU of this machine, and there is none: {error.what}",
+            fix="name the GPU to compile for, e.g. --target h200 (see wpk targets)",
+        ) from error
+    return _target_of(gpu)
+
+
+def plan_tuning(target: Target, options: SearchOptions, store: Path) -> Tuning | None:
+    """How to tune, or None to choose by models alone.
+
+    Args:
+        target: The GPU compiled for.
+        options: How candidates are to be found.
+        store: The file of trials.
+
+    Raises:
+        WpkError: There is no such searcher, effort or budget.
+        EngineError: A searcher is asked for by name, and the target cannot be measured here.
+    """
+    effort = effort_of(options.effort)
+    budget = None if options.budget is None else parse_budget(options.budget)
+    gpu = None if options.search == STATIC else _gpu_of(target, options.search)
+    if gpu is None:
+        return None
+    for difference in () if gpu.facts is None else differences(gpu.facts, target):
+        _log.warning("%s has %s as %s is known to have", gpu.name, difference, target.name)
+    return Tuning(options.search, effort, budget, options.seed, store, gpu, options.operators)
+
+
+def _gpu_of(target: Target, search: str) -> GpuFacts | None:
+    """The GPU of this machine, if it is the target; None where it need not be."""
+    find_searcher(search)
+    try:
+        gpu = read_gpu()
+    except (EngineError, LaunchError):
+        if search == AUTO:
+            return None
+        raise
+    if _is(gpu, target):
+        return gpu
+    if search == AUTO:
+        return None
+    raise EngineError(
+        f"the GPU of this machine is {gpu.name}, and the plan is for {target.name}",
+        fix="choose --target auto to measure here, or --search static",
+    )
+
+
+def setup_here() -> tuple[str, str] | None:
+    """Name and architecture of the target that this machine measures on; None without a GPU."""
+    try:
+        target = target_here()
+    except TargetError:
+        return None
+    return target.name, target.arch
+
+
+def _is(gpu: GpuFacts, target: Target) -> bool:
+    return gpu.capability == target.capability and _target_of(gpu).name == target.name
+
+
+def _target_of(gpu: GpuFacts) -> Target:
+    """The known target of this name, else the one that stands for its architecture.
+
+    Raises:
+        TargetError: Its architecture is unknown.
+    """
+    words = gpu.name.lower().replace("-", " ").split()
+    same = [target for target in TARGETS if target.capability == gpu.capability]
+    named = [target for target in same if target.name in words]
+    major, minor = gpu.capability
+    return named[0] if named else find_target(f"sm_{major}{minor}")

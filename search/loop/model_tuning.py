@@ -1,0 +1,134 @@
+"""Choose every problem's schedule by measuring: searchers propose, the GPU decides, the store remembers."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from wpk.bench.bench import Bench
+from wpk.bench.cases import Case, Cases, make_cases
+from wpk.bench.compile_ahead import CompileAhead
+from wpk.bench.host_memory import require_memory
+from wpk.bench.odd_shapes import OddShapes
+from wpk.bench.request import Request
+from wpk.bench.trials import TrialRunner
+from wpk.build import load_nvrtc
+from wpk.lowering.model import LoweredModel
+from wpk.plan.plan import Plan
+from wpk.problems import Problem
+from wpk.progress import Progress
+from wpk.search.loop.choices import Choices, after_tuning
+from wpk.search.loop.selection import selected_problems
+from wpk.search.loop.session import RunProgress, Session
+from wpk.search.loop.tasks import make_tasks
+from wpk.search.loop.tune import tune
+from wpk.search.loop.tuning import Equipment, Tuning
+from wpk.search.models.model_search import StaticChoices
+from wpk.search.searchers.registry import find_searcher
+from wpk.search.store.key import Setup, StoreKey
+from wpk.search.store.lookup import look_up
+from wpk.search.store.records import Run
+from wpk.search.store.store import MODELS, TuningStore
+from wpk.targets.target import Target
+from wpk.trial import Regime
+
+
+def tune_model(
+    lowered: LoweredModel,
+    plan: Plan,
+    static: StaticChoices,
+    target: Target,
+    equipment: Equipment,
+    tuning: Tuning,
+    run: Run,
+    tell: Progress,
+) -> Choices:
+    """The choices with the fastest correct schedule of each problem.
+
+    The static choices are candidates like all others. A problem of which nothing ran correctly keeps
+    its static choice, which the check of the whole plan then judges.
+
+    Args:
+        lowered: The model.
+        plan: Its plan by the static search.
+        static: The static search's choices, and what the templates have to offer.
+        target: The GPU.
+        equipment: What measuring takes.
+        tuning: How to tune.
+        run: The run in the store that trials are entered under.
+        tell: Told of the progress.
+
+    Raises:
+        KeyboardInterrupt: All trials up to then are in the store; the same command goes on from there.
+        StoreError: The store cannot be used.
+        EngineError: The GPU cannot be used, or references do not fit into the machine's memory.
+    """
+    require_memory(lowered.program)
+    regime = deciding_regime(plan, target)
+    named = selected_problems(lowered.program.operators, tuning.operators)
+
+    def cases(seed: int) -> dict[Problem, Case]:
+        tell("computing references", 0, 1)
+        made = make_cases(lowered, plan, seed)
+        tell("computing references", 1, 1)
+        return made
+
+    first, second = (Cases(partial(cases, tuning.seed + number)) for number in (0, 1))
+    searcher = find_searcher(tuning.searcher)
+    tasks = make_tasks(lowered.program, named, static, target, searcher, equipment.offers, tell)
+    setup = Setup(target.name, target.arch, load_nvrtc().identity, tuning.gpu.driver)
+    runner = TrialRunner(equipment.lease, first, regime, second)
+    with TuningStore(tuning.store) as store, CompileAhead(target, equipment.submit) as ahead:
+        bench = Bench(ahead, runner, OddShapes(target, equipment.lease, ahead))
+        session = Session(
+            store=store,
+            run=run,
+            setup=setup,
+            regime=regime,
+            effort=tuning.effort,
+            budget=tuning.budget,
+            bench=bench,
+            clock=clock_without(first, second),
+        )
+        _measure_static(static, [task.problem for task in tasks], session, tell)
+        results = tune(tasks, session, _Reporter(tell))
+        return after_tuning(static, results, bench, regime)
+
+
+def clock_without(*cases: Cases) -> Callable[[], float]:
+    """Seconds, of which those spent on references are no part: a budget is for searching."""
+    return lambda: time.monotonic() - sum(each.seconds for each in cases)
+
+
+def deciding_regime(plan: Plan, target: Target) -> Regime:
+    """What the caches hold in a deployed engine: warm if all that it touches fits in L2."""
+    touched = plan.memory.weight_bytes + plan.memory.arena_bytes
+    return Regime.WARM if touched <= target.l2_bytes else Regime.COLD
+
+
+def _measure_static(
+    static: StaticChoices, problems: list[Problem], session: Session, tell: Progress
+) -> None:
+    """Try the static choices first: tuning can then only improve on them."""
+    stage = "measuring static choices"
+    for done, problem in enumerate(problems):
+        tell(stage, done, len(problems))
+        candidate = static.kernels[problem].finalist.candidate
+        key = StoreKey(problem, candidate.maker, session.setup)
+        known = look_up(session.store, key, session.regime).histories
+        if any(each.trial.candidate == candidate for each in known):
+            continue
+        for trial in session.bench.measure([Request(problem, candidate)]):
+            own = replace(trial, proposer=MODELS)
+            session.store.record(session.run.id, key, own, session.regime)
+    tell(stage, len(problems), len(problems))
+
+
+class _Reporter:
+    """Tells of every trial: how many problems are finished, and how long the others will take."""
+
+    def __init__(self, tell: Progress) -> None:
+        self._tell = tell
+
+    def __call__(self, progress: RunProgress) -> None:
+        self._tell("tuning problems", progress.finished, progress.problems, progress.eta)

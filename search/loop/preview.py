@@ -1,0 +1,156 @@
+"""What ``wpk optimize`` would do, found without compiling or measuring anything."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from wpk.build import load_nvrtc
+from wpk.libraries import why_not
+from wpk.lowering.program import Operator
+from wpk.problems import Problem
+from wpk.progress import Progress
+from wpk.schedules.registry import TEMPLATES
+from wpk.search.loop.budget import limits
+from wpk.search.loop.selection import selected_problems
+from wpk.search.loop.tuning import Tuning
+from wpk.search.models.static_search import Shortlists, shortlist_all
+from wpk.search.store.key import Setup, StoreKey
+from wpk.search.store.store import TuningStore
+from wpk.targets.target import Target
+
+STAGE = "scoring schedules"
+
+
+@dataclass(frozen=True)
+class ProblemPreview:
+    """A distinct problem.
+
+    Attributes:
+        problem: What to compute.
+        operators: Names of its operators.
+        shortlists: What the models have to say of it.
+        measured: Whether it would be measured.
+        known: Schedules of it that the tuning store has trials of.
+        fresh: Schedules that would be measured at most, without comparing the best in the end.
+        library: Whether cuDNN has operators like it; what it offers is known on the GPU only.
+    """
+
+    problem: Problem
+    operators: tuple[str, ...]
+    shortlists: Shortlists
+    measured: bool
+    known: int
+    fresh: int
+    library: bool
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What would be done.
+
+    Attributes:
+        target: The GPU.
+        problems: In order of their first operator.
+        tuning: How it would be tuned; None where the models alone choose.
+        pace: Seconds that a trial took on average in the tuning store; None where it has none.
+        seconds: Estimated time of measuring generated kernels; None where there is no pace to estimate it with.
+        limit: What tuning may take at most; None for no limit.
+    """
+
+    target: Target
+    problems: tuple[ProblemPreview, ...]
+    tuning: Tuning | None
+    pace: float | None
+    seconds: float | None
+    limit: float | None
+
+
+def preview_of(
+    operators: Sequence[Operator],
+    target: Target,
+    tuning: Tuning | None,
+    patterns: Sequence[str],
+    tell: Progress,
+    *,
+    skip: Collection[str],
+) -> Preview:
+    """Score every distinct problem and count what would be measured.
+
+    Args:
+        operators: Of the program.
+        target: The GPU.
+        tuning: How to tune; None to choose by models.
+        patterns: Of the operators to measure; empty for all.
+        tell: Told of the progress.
+        skip: Names of templates not to use.
+
+    Raises:
+        ScheduleError: A problem has no legal schedule.
+        EngineError: A pattern matches no operator.
+        StoreError: The store cannot be read.
+    """
+    named = selected_problems(operators, patterns) if tuning is not None else set()
+    names: dict[Problem, list[str]] = {}
+    for operator in operators:
+        names.setdefault(operator.problem, []).append(operator.name)
+    found = []
+    for done, problem in enumerate(names):
+        tell(STAGE, done, len(names))
+        found.append((problem, shortlist_all(problem, TEMPLATES, target, skip)))
+    tell(STAGE, len(names), len(names))
+    known = _known([each for problem, each in found if problem in named], target, tuning)
+    problems = tuple(
+        ProblemPreview(
+            problem=problem,
+            operators=tuple(names[problem]),
+            shortlists=shortlists,
+            measured=problem in named,
+            known=known.get(problem, 0),
+            fresh=_fresh(shortlists, known.get(problem, 0), tuning) if problem in named else 0,
+            library=problem in named and why_not(problem) is None,
+        )
+        for problem, shortlists in found
+    )
+    return _timed(problems, target, tuning)
+
+
+def _known(
+    problems: Sequence[Shortlists], target: Target, tuning: Tuning | None
+) -> dict[Problem, int]:
+    """How many schedules of each problem the store knows; it is not made where there is none."""
+    if tuning is None or not tuning.store.is_file():
+        return {}
+    setup = Setup(target.name, target.arch, load_nvrtc().identity, tuning.gpu.driver)
+    counts: dict[Problem, int] = {}
+    with TuningStore(tuning.store) as store:
+        for each in problems:
+            makers = [shortlist.template.maker for shortlist in each.templates]
+            keys = [StoreKey(each.problem, maker, setup) for maker in makers]
+            candidates = {(key.maker, r.schedule) for key in keys for r in store.trials(key)}
+            counts[each.problem] = len(candidates)
+    return counts
+
+
+def _fresh(shortlists: Shortlists, known: int, tuning: Tuning | None) -> int:
+    if tuning is None:
+        return 0
+    kept = sum(each.counts.kept for each in shortlists.templates)
+    return max(0, min(tuning.effort.trials, kept) - known)
+
+
+def _timed(problems: tuple[ProblemPreview, ...], target: Target, tuning: Tuning | None) -> Preview:
+    if tuning is None:
+        return Preview(target, problems, None, None, None, None)
+    pace = None
+    if tuning.store.is_file():
+        with TuningStore(tuning.store) as store:
+            pace = store.pace(target.name)
+    allowed = limits(tuning.effort, tuning.budget)
+    count = sum(each.fresh for each in problems)
+    if allowed.trials is not None:
+        count = min(count, allowed.trials)
+    compared = sum(each.fresh > 0 for each in problems)
+    count += compared * tuning.effort.finalists * tuning.effort.rounds
+    seconds = None if pace is None else pace * count
+    if seconds is not None and allowed.seconds is not None:
+        seconds = min(seconds, allowed.seconds)
+    return Preview(target, problems, tuning, pace, seconds, allowed.seconds)

@@ -1,0 +1,242 @@
+"""Tune one problem: what to ask for and to try, when to stop, and what to compare at the end.
+
+Schedules are asked for before the outcomes of those that they follow are known, so that they compile
+while others are measured. How many before is fixed: how long a compile takes changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from math import inf
+
+from wpk.candidate import GENERATED, Candidate, Maker
+from wpk.errors import ScheduleError
+from wpk.search.loop.budget import Slice
+from wpk.search.loop.competition import Competition
+from wpk.search.loop.problem_trials import ProblemTrials
+from wpk.search.loop.result import Stop, TuningResult
+from wpk.search.loop.session import Session
+from wpk.search.loop.task import Rival, Task
+from wpk.search.store.key import problem_digest
+from wpk.search.store.records import Stage
+from wpk.trial import Status, Trial
+
+NEAR_BOUND = 1.05
+"""A best schedule that is so near to the bound and the floor of a launch is not improved further."""
+
+IMPROVEMENT = 0.99
+"""What counts as an improvement: beyond the noise that medians of one kernel show."""
+
+WINDOW = 16
+"""Schedules asked for whose outcomes are not known: enough to keep a dozen cores compiling, and no more
+than searchers can do without (docs/decisions/0024-compiling-ahead.md)."""
+
+LEAST_TRIALS = 8
+"""Schedules that each problem tries as long as the run has time, however little is to be won there:
+what a searcher begins with, the models' first choices."""
+
+LIBRARY_FINALISTS = 2
+"""How many of the library's implementations are compared with the best schedules."""
+
+
+class ProblemTuning:
+    """The tuning of one problem.
+
+    Attributes:
+        tried: One a schedule, in the order of trying, known ones first.
+        library: One a library's implementation, likewise.
+        known: How many of the schedules the store knew.
+        lookups: What the store said, one a template or library.
+        best: Seconds of the best so far, infinite before the first that ran.
+    """
+
+    def __init__(self, task: Task, session: Session) -> None:
+        """Look up what is known; nothing is asked for or measured yet."""
+        self._task, self._session, self._limits = task, session, Slice()
+        self._trials = ProblemTrials(task, session)
+        self.lookups = self._trials.lookups
+        self.tried: list[Trial] = []
+        self.library: list[Trial] = []
+        self.best = inf
+        self._generated = self._reference = inf
+        self._stale = 0
+        for history in self._trials.known.values():
+            self._count(history.trial)
+        self.known = len(self.tried)
+        self._asked: deque[Candidate] = deque()  # to be measured, in this order
+        self._hopeful: set[Candidate] = set()  # that were finalists when they had been tried
+        self._exhausted = False
+
+    @property
+    def measured(self) -> int:
+        """Schedules measured afresh."""
+        return len(self.tried) - self.known
+
+    def expect(self, limits: Slice) -> None:
+        """Have the first schedules compiled, if any will be tried within what may now be spent."""
+        self._limits = limits
+        if self._why_stop() is None:
+            self._ask()
+        self._expect_finalists()
+
+    def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
+        """Try the libraries, then schedules until there is a reason to stop."""
+        self.expect(limits)
+        for rival in self._task.rivals:
+            self._try_library(rival)
+            after_trial()
+        while (stop := self._why_stop()) is None:
+            self._ask()
+            if self._asked:
+                self._try_next()
+                self._expect_finalists()
+                after_trial()
+        self._session.bench.drop(self._trials.requests(self._asked))
+        self._asked.clear()
+        return stop
+
+    def finish(self, stop: Stop) -> TuningResult:
+        """Compare the best side by side, unless the store knows how that ends, and choose.
+
+        When the run's time is over, a problem of which nothing was measured now is not compared.
+        """
+        in_time = self._trials.fresh > 0 or self._session.clock() < self._limits.end
+        finalists = self._finalists()
+        while in_time and finalists and not self._trials.are_compared(finalists):
+            self._trials.compare(finalists)
+            finalists = self._finalists()  # without those that failed now
+        self._session.bench.drop(self._trials.requests(self._hopeful, Stage.FINAL))
+        result = self._result(stop, finalists)
+        bests = result.best_of_each.values() if in_time else ()
+        return replace(result, elsewhere=tuple(map(self._trials.elsewhere, bests)))
+
+    def _result(self, stop: Stop, finalists: Sequence[Candidate]) -> TuningResult:
+        return TuningResult(
+            problem=self._task.problem,
+            compared=bool(finalists) and self._trials.are_compared(finalists),
+            finalists=tuple(map(self._trials.final, finalists)),
+            tried=tuple(self.tried),
+            known=self.known,
+            stop=stop,
+            lookups=self.lookups,
+            library=tuple(self.library),
+            refusals=tuple(reason for rival in self._task.rivals for reason in rival.refusals),
+        )
+
+    @cached_property
+    def _competition(self) -> Competition:
+        """The searchers, begun when they are first asked, and told what is known."""
+        contenders = self._task.contenders
+        competition = Competition(
+            {each.template: each.searcher(self._seed(each.template)) for each in contenders},
+            {each.template: each.promise for each in contenders},
+        )
+        templates = {each.template for each in contenders}
+        for candidate, history in self._trials.known.items():
+            if candidate.maker not in templates:
+                continue
+            try:
+                competition.tell(candidate.maker, [history.trial])
+            except ScheduleError:
+                continue  # found in a larger space: it counts, but teaches nothing here
+        return competition
+
+    def _seed(self, template: Maker) -> int:
+        """A seed of 32 bits for each problem and template, whatever the order of tuning."""
+        text = f"{self._session.run.seed}/{problem_digest(self._task.problem)}/{template.name}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
+
+    def _why_stop(self) -> Stop | None:
+        effort, limits, now = self._session.effort, self._limits, self._session.clock()
+        if self.best <= NEAR_BOUND * (self._task.bound + self._task.floor):
+            return Stop.AT_BOUND
+        if len(self.tried) >= effort.trials:
+            return Stop.TRIALS_SPENT
+        if self._stale >= effort.patience:
+            return Stop.NO_IMPROVEMENT
+        if self._exhausted:
+            return Stop.EXHAUSTED
+        late = now >= limits.end or (now >= limits.until and len(self.tried) >= LEAST_TRIALS)
+        spent = late or self.measured >= limits.trials
+        return Stop.OUT_OF_BUDGET if spent and not self._has_only_failed else None
+
+    @property
+    def _has_only_failed(self) -> bool:
+        """Whether nothing ran correctly yet; the budget does not end the search then."""
+        return bool(self.tried) and self.best == inf
+
+    def _try_library(self, rival: Rival) -> None:
+        """Try the implementations that the library thinks best, without those that it never makes ready.
+
+        When the problem's time is over, only as many are tried as are compared; when the run's time is over, only
+        one. So no problem is decided without the library.
+        """
+        tried = 0
+        for candidate in rival.candidates:
+            if tried >= self._library_trials():
+                return
+            if candidate not in self._trials.known:
+                self._count(self._trials.search(candidate))
+            tried += self._trials.known[candidate].trial.status is not Status.REJECTED
+
+    def _library_trials(self) -> int:
+        """Return how many of the library's implementations may still be tried in the time that is left."""
+        most, now = self._session.effort.library, self._session.clock()
+        if now < self._limits.until:
+            return most
+        return min(most, LIBRARY_FINALISTS if now < self._limits.end else 1)
+
+    def _ask(self) -> None:
+        """Ask for as many schedules as may be outstanding, and have them compiled."""
+        left = min(self._session.effort.trials - len(self.tried), WINDOW)
+        allowed = inf if self._has_only_failed else self._limits.trials - self.measured
+        most = int(min(left, allowed))
+        asked = self._competition.ask(most - len(self._asked))
+        self._asked += asked
+        self._session.bench.expect(self._trials.requests(asked))
+        self._exhausted = not self._asked
+
+    def _expect_finalists(self) -> None:
+        """Have the schedules made ready that would be compared if nothing better came."""
+        finalists = self._finalists()
+        fresh = [candidate for candidate in finalists if candidate not in self._hopeful]
+        if fresh and not self._trials.are_compared(finalists):
+            self._session.bench.expect(self._trials.requests(fresh, Stage.FINAL))
+            self._hopeful.update(fresh)
+
+    def _try_next(self) -> None:
+        """Measure what was asked for first, and tell the searcher that asked for it."""
+        candidate = self._asked.popleft()
+        trial = self._trials.search(candidate, self._competition.proposer(candidate))
+        self._count(trial)
+        self._competition.tell(candidate.maker, [trial])
+
+    def _count(self, trial: Trial) -> None:
+        """Count a trial towards patience, which begins with the first trial that runs."""
+        self.best = min(self.best, trial.cost)
+        if trial.candidate.family != GENERATED:
+            self.library.append(trial)
+            return
+        self.tried.append(trial)
+        self._generated = min(self._generated, trial.cost)
+        if self._generated < IMPROVEMENT * self._reference:
+            self._reference, self._stale = self._generated, 0
+        elif self._generated < inf:
+            self._stale += 1
+
+    def _finalists(self) -> list[Candidate]:
+        """The best of all that ran, as the search measured them; of each library the best few."""
+        families: dict[str, list[Trial]] = {GENERATED: []}
+        for history in self._trials.known.values():
+            if history.trial.ran:
+                families.setdefault(history.trial.candidate.family, []).append(history.trial)
+        finalists: list[Candidate] = []
+        for family, ran in families.items():
+            count = self._session.effort.finalists if family == GENERATED else LIBRARY_FINALISTS
+            best = sorted(ran, key=lambda trial: trial.cost)[:count]
+            finalists += [trial.candidate for trial in best]
+        return finalists

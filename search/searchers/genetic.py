@@ -1,0 +1,182 @@
+"""Genetic search as Woodpecker-DL 2.3 describes it, on the indices of parameter values.
+
+    verified random population -> fitness -> probabilities (eq. 1) -> k elites pass
+    -> parents by roulette over the cumulative probabilities (eq. 2) -> crossover -> mutation -> ...
+
+The operators are DEAP's; its roulette is equations 1 and 2: it sorts by falling fitness and finds
+the individual whose cumulative share first exceeds a uniform number.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isfinite
+from typing import TypeVar
+
+import numpy as np
+from deap import base, tools
+
+from wpk.schedules.template import Schedule
+from wpk.search.searchers.ledger import Ledger
+from wpk.search.searchers.space import ABSENT, SearchSpace
+from wpk.search.searchers.space_searcher import SpaceSearcher
+
+S = TypeVar("S", bound=Schedule)
+
+_ATTEMPTS = 32
+"""Children bred for one that is legal and new, before a neighbour of an elite is taken instead."""
+
+
+@dataclass(frozen=True)
+class GeneticOptions:
+    """How to breed. The defaults are tuned for some dozens of trials.
+
+    Attributes:
+        population: Individuals of the first generation, and of every later one with its elites.
+        elites: Fastest individuals that pass to the next generation (k).
+        pressure: Fitness is ``(fastest / seconds) ** pressure``; the paper leaves the function of
+            run time open. With 1, an individual twice as slow breeds half as often.
+        crossover: Probability that a child has two parents, not one.
+        mixing: Probability of each gene to come from the second of two parents.
+        mutation: Probability of each gene of a child to be drawn anew.
+        closeness: The search has converged when the slowest individual of a generation is slower
+            than the fastest by at most this share.
+    """
+
+    population: int = 8
+    elites: int = 3
+    pressure: float = 16.0
+    crossover: float = 0.8
+    mixing: float = 0.5
+    mutation: float = 0.1
+    closeness: float = 0.03
+
+
+class _Fitness(base.Fitness):  # type: ignore[misc]  # DEAP ships no types
+    """One number, larger is better."""
+
+    weights = (1.0,)
+
+
+class _Genome(list[int]):
+    """An individual as DEAP's operators expect it: a list with a fitness."""
+
+    def __init__(self, genes: Sequence[int], fitness: float) -> None:
+        super().__init__(genes)
+        self.fitness = _Fitness((fitness,))
+
+
+class GeneticSearch(SpaceSearcher[S]):
+    """Elites, roulette, crossover, mutation; fed by whatever trials it is told.
+
+    A generation is bred when all of the one before has been asked for, and outcomes for a whole population
+    are known; individuals whose outcomes are outstanding then live in the next one. Whoever asks for more
+    before that gets further children of the known individuals, and the generation grows.
+    """
+
+    method = "genetic"
+
+    def __init__(
+        self,
+        space: SearchSpace[S],
+        seed: int,
+        options: GeneticOptions | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        """Begin without individuals; the first generation is drawn at random as it is asked for."""
+        super().__init__(space, ledger)
+        self.options = GeneticOptions() if options is None else options
+        self._generator = np.random.default_rng(seed)
+        self._state = random.Random(seed).getstate()
+        self._members: set[int] = set()  # the generation, elites included
+        self._parents: tuple[int, ...] = ()  # who may breed
+        self._left = self.options.population  # still to be proposed of this generation
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run times of the generation's individuals are all known and close enough."""
+        if self._left > 0 or len(self._known()) < len(self._members):
+            return False
+        return self._are_close()
+
+    def propose(self) -> int:
+        """Return a random individual of the first generation, or a child in later ones."""
+        if self._left <= 0 and len(self._known()) >= self._enough():
+            self._next_generation()
+        self._left -= 1
+        row = self._child() if self._parents else self.ledger.draw(1, self._generator)[0]
+        self._members.add(row)
+        return row
+
+    def learn(self, rows: Sequence[int]) -> None:
+        """Let schedules that others tried live in this generation, too."""
+        self._members.update(rows)
+
+    def _known(self) -> list[int]:
+        """The individuals whose outcomes are known."""
+        return [row for row in self._members if not np.isnan(self.ledger.costs[row])]
+
+    def _enough(self) -> int:
+        """How many outcomes have to be known before a generation is bred."""
+        return min(self.options.population, len(self._members))
+
+    def _are_close(self) -> bool:
+        """Whether the known run times are so close that those of their children would be, too."""
+        costs = self.ledger.costs[self._known()]
+        ran = costs[np.isfinite(costs)]
+        return len(ran) >= 2 and bool(ran.max() <= (1 + self.options.closeness) * ran.min())
+
+    def _next_generation(self) -> None:
+        outstanding = self._members.difference(self._known())
+        ran = [row for row in self._members if isfinite(self.ledger.costs[row])]
+        ran.sort(key=lambda row: (self.ledger.costs[row], row))
+        # Who goes on after convergence lets strangers in: close individuals breed their like.
+        self._parents = () if self._are_close() else tuple(ran[: self.options.population])
+        elites = ran[: self.options.elites]
+        self._members = outstanding.union(elites)
+        self._left = max(1, self.options.population - len(elites))
+
+    def _child(self) -> int:
+        """A legal child not tried yet; a neighbour of an elite where breeding finds none."""
+        with self._own_random():
+            for _ in range(_ATTEMPTS):
+                row = int(self.space.rows([self._breed()])[0])
+                if row != ABSENT and not self.ledger.taken[row]:
+                    return row
+        for elite in self._parents[: self.options.elites]:
+            near = self.space.neighbours(elite)
+            free = near[~self.ledger.taken[near]]
+            if len(free):
+                return int(self._generator.choice(free))
+        return self.ledger.draw(1, self._generator)[0]
+
+    def _breed(self) -> _Genome:
+        options = self.options
+        first, second = tools.selRoulette(self._individuals(), 2)
+        child = _Genome(first, 0.0)
+        if random.random() < options.crossover:
+            tools.cxUniform(child, _Genome(second, 0.0), options.mixing)
+        highest = [size - 1 for size in self.space.shape]
+        tools.mutUniformInt(child, 0, highest, options.mutation)
+        return child
+
+    def _individuals(self) -> list[_Genome]:
+        costs = self.ledger.costs[list(self._parents)]
+        tiny = np.finfo(float).tiny  # a clock too coarse for a kernel gives zeros
+        fitness = ((costs.min() + tiny) / (costs + tiny)) ** self.options.pressure
+        genomes = self.space.genomes[list(self._parents)].tolist()
+        return [_Genome(g, f) for g, f in zip(genomes, fitness.tolist(), strict=True)]
+
+    @contextmanager
+    def _own_random(self) -> Iterator[None]:
+        """Let this searcher's random state stand in for the global `random`, from which DEAP draws."""
+        others = random.getstate()
+        random.setstate(self._state)
+        try:
+            yield
+        finally:
+            self._state = random.getstate()
+            random.setstate(others)

@@ -1,0 +1,286 @@
+"""Reinforcement learning as Woodpecker-DL 2.4: proximal policy optimisation over schedule parameters.
+
+    observation of problem, schedule and average run time (eq. 3) -> network -> multinomial draw of
+    an action that sets one parameter -> run time -> reward (eq. 4) -> advantages (eq. 5, 6)
+    -> clipped surrogate + value + entropy (eq. 7)
+
+Several walkers step through the space, so that a batch of schedules can be measured together; all
+share one network. Actions that lead to an illegal schedule, or to one already taken, are masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.schedules.template import Schedule
+from wpk.search.searchers.ledger import Ledger
+from wpk.search.searchers.ppo_loss import (
+    Batch,
+    Coefficients,
+    advantages,
+    clamped,
+    log_probabilities,
+    loss,
+    moving_average,
+    paper_average,
+    reward,
+)
+from wpk.search.searchers.ppo_network import ActivationName, Adam, Layers, Network, dropout
+from wpk.search.searchers.space import ABSENT, SearchSpace
+from wpk.search.searchers.space_searcher import SpaceSearcher
+
+S = TypeVar("S", bound=Schedule)
+
+
+@dataclass(frozen=True)
+class PpoOptions:
+    """How to learn. The defaults are tuned for some dozens of trials; `PAPER_SETTINGS` is the paper.
+
+    Attributes:
+        hidden: Width and activation of each hidden layer.
+        keep: Probability that dropout keeps an activation of the last hidden layer in an update.
+        clip: How far a ratio of probabilities counts in the surrogate (epsilon).
+        value: c_1 of equation 7, of the value function's squared error.
+        entropy: c_2 of equation 7, of the entropy bonus.
+        discount: gamma of equations 5 and 6.
+        decay: mu of equation 5.
+        learning_rate: Adam's.
+        batch: Transitions of an update.
+        epochs: Gradient steps on each batch.
+        start: Schedules tried, at random, before the first action.
+        fastest: An episode starts at one of so many fastest schedules.
+        horizon: Actions of an episode at most.
+        ends_when_worse: Whether an episode ends with the first action that gains nothing.
+        scaled: Observe logarithms and shares, and rewards relative to the average; the paper's raw
+            numbers differ by nine orders of magnitude.
+        printed_average: Take equation 3 as printed (`paper_average`), not as an exponential average.
+    """
+
+    hidden: tuple[tuple[int, ActivationName], ...] = (
+        (64, "tanh"),
+        (128, "tanh"),
+        (128, "selu"),
+        (64, "selu"),
+    )
+    keep: float = 1.0
+    clip: float = 0.5
+    value: float = 0.15
+    entropy: float = 0.01
+    discount: float = 0.5
+    decay: float = 0.95
+    learning_rate: float = 3e-3
+    batch: int = 8
+    epochs: int = 8
+    start: int = 16
+    fastest: int = 2
+    horizon: int = 8
+    ends_when_worse: bool = True
+    scaled: bool = True
+    printed_average: bool = False
+
+
+PAPER_SETTINGS = PpoOptions(
+    hidden=((512, "tanh"), (1024, "tanh"), (1024, "selu"), (512, "selu")),
+    keep=0.15,
+    clip=0.3,
+    value=0.15,
+    entropy=20.0,
+    discount=0.99,
+    decay=1.0,
+    learning_rate=5e-5,
+    batch=32,
+    epochs=30,
+    start=8,
+    fastest=8,
+    horizon=64,
+    ends_when_worse=False,
+    scaled=False,
+    printed_average=True,
+)
+"""What Woodpecker-DL 2.4 states, and RLlib's defaults of its time where it refers to them (clip range,
+gamma, mu, learning rate, epochs). Batch, start and episodes are in neither.
+
+An entropy bonus of 20 outweighs any advantage of order one, so the policy stays uniform; keeping 15 %
+of the activations drowns what remains. The defaults of `PpoOptions` learn within the budget."""
+
+
+@dataclass
+class _Step:
+    """A transition; its reward is known when the outcome is."""
+
+    row: int
+    observation: NDArray[np.float32]
+    allowed: NDArray[np.bool_]
+    action: int
+    log_probability: float
+    reward: float = 0.0
+    after: int = ABSENT  # the row where the walker stands then
+    last: bool = False  # the episode ended with it
+
+
+@dataclass
+class _Walker:
+    """A place in the space and how it was reached."""
+
+    row: int | None = None
+    waiting: _Step | None = None  # its outcome is outstanding
+    steps: list[_Step] = field(default_factory=list)  # since the last update
+    left: int = 0  # actions until the episode ends
+
+
+class PpoSearch(SpaceSearcher[S]):
+    """Walkers that share a policy, which learns after every batch of outcomes."""
+
+    method = "ppo"
+
+    def __init__(
+        self,
+        space: SearchSpace[S],
+        seed: int,
+        options: PpoOptions | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        """Begin with a policy that is nearly uniform."""
+        super().__init__(space, ledger)
+        self.options = PpoOptions() if options is None else options
+        self._generator = np.random.default_rng(seed)
+        self._problem = np.asarray(list(space.features.values()), np.float64)
+        inputs = len(self._problem) + len(space.shape) + 1
+        layers = Layers(inputs, self.options.hidden, space.moves + 1)
+        self._network = Network(layers, self._generator)
+        self._adam = Adam(len(self._network.parameters), self.options.learning_rate)
+        self._walkers: list[_Walker] = []
+        self._waiting: dict[int, _Walker] = {}  # by the row that a walker waits for
+        self._fresh = 0  # transitions since the last update
+        self._average, self._first_average, self._outcomes = 0.0, 0.0, 0
+
+    def propose(self) -> int:
+        """Return a random schedule at first, then the one to which a walker's action leads."""
+        if self.ledger.taken.sum() >= self.options.start:
+            walker = self._free_walker()
+            row = self._act(walker)
+            if row is not None:
+                self._waiting[row] = walker
+                return row
+        return self.ledger.draw(1, self._generator)[0]
+
+    def learn(self, rows: Sequence[int]) -> None:
+        """Reward the walkers' actions, and update the policy when a batch of them is complete."""
+        for row in rows:
+            self._outcome(row, float(self.ledger.costs[row]))
+        if self._fresh >= self.options.batch:
+            self._fresh = 0
+            self._update()
+
+    def observe(self, row: int) -> NDArray[np.float32]:
+        """The observation O: the problem, the schedule's parameters, the average run time."""
+        if not self.options.scaled:
+            parameters = self.space.parameters(np.asarray([row]))[0]
+            return np.concatenate([self._problem, parameters, [self._average]]).astype(np.float32)
+        problem = np.log2(1 + self._problem) / 8  # extents up to some thousands: about one
+        change = np.log2(self._average / self._first_average) if self._average else 0.0
+        point = 2 * self.space.point(row) - 1
+        return np.concatenate([problem, point, [change]]).astype(np.float32)
+
+    def _free_walker(self) -> _Walker:
+        for walker in self._walkers:
+            if walker.waiting is None:
+                return walker
+        self._walkers.append(_Walker())
+        return self._walkers[-1]
+
+    def _act(self, walker: _Walker) -> int | None:
+        """Return the row to which an action of the policy leads; None where there is nothing to start from."""
+        fastest = self.ledger.best(self.options.fastest)
+        starts: list[int] = self._generator.permutation(fastest).astype(int).tolist()
+        if walker.row is None or walker.left <= 0:
+            walker.row, walker.left = None, self.options.horizon
+        for row in [*([] if walker.row is None else [walker.row]), *starts]:
+            after = self.space.after_moves(np.asarray([row]))[0]
+            allowed = (after != ABSENT) & ~self.ledger.taken[after]
+            if allowed.any():
+                if walker.steps and walker.steps[-1].after != row:
+                    walker.steps[-1].last = True  # there was no way on from where it stood
+                walker.row = row
+                walker.waiting = self._decide(row, allowed)
+                walker.left -= 1
+                return int(after[walker.waiting.action])
+        return None
+
+    def _decide(self, row: int, allowed: NDArray[np.bool_]) -> _Step:
+        observation = self.observe(row)
+        outputs = self._network.forward(observation[None]).outputs
+        logs = log_probabilities(outputs[:, :-1], allowed[None])[0]
+        # The largest of the logarithms with Gumbel noise is a draw of the multinomial distribution.
+        action = int(np.argmax(logs + self._generator.gumbel(size=len(logs))))
+        return _Step(row, observation, allowed, action, float(logs[action]))
+
+    def _outcome(self, row: int, seconds: float) -> None:
+        walker = self._waiting.pop(row, None)
+        if walker is not None:
+            self._arrive(walker, row, seconds)
+        if self._outcomes or isfinite(seconds):  # failures before any run time say nothing
+            self._outcomes += 1
+            seconds = clamped(seconds, self._average) if self._outcomes > 1 else seconds
+            average = paper_average if self.options.printed_average else moving_average
+            self._average = average(self._average, seconds, self._outcomes)
+            self._first_average = self._first_average or self._average
+
+    def _arrive(self, walker: _Walker, row: int, seconds: float) -> None:
+        """Complete a walker's step; the walker stays where it was if the schedule failed."""
+        step, walker.waiting = walker.waiting, None
+        if step is None:
+            return
+        if self.options.ends_when_worse and not seconds < self.ledger.costs[step.row]:
+            walker.left = 0
+        walker.row = row if isfinite(seconds) else step.row
+        step.reward, step.after, step.last = self._reward(seconds), walker.row, walker.left <= 0
+        walker.steps.append(step)
+        self._fresh += 1
+
+    def _reward(self, seconds: float) -> float:
+        given = reward(seconds, self._average)
+        return given / self._average if self.options.scaled and self._average else given
+
+    def _update(self) -> None:
+        options = self.options
+        coefficients = Coefficients(options.clip, options.value, options.entropy)
+        walked = [walker for walker in self._walkers if walker.steps]
+        for walker in walked:
+            walker.steps[-1].last = True  # the next batch knows nothing of this one
+        steps = [step for walker in walked for step in walker.steps]
+        observations = np.stack([step.observation for step in steps])
+        batch = self._batch(steps, observations)
+        for _ in range(options.epochs):
+            keep = dropout((len(steps), options.hidden[-1][0]), options.keep, self._generator)
+            done = self._network.forward(observations, keep)
+            _, gradient = loss(done.outputs, batch, coefficients)
+            self._adam.step(self._network.parameters, self._network.backward(done, gradient))
+        for walker in walked:
+            walker.steps.clear()
+
+    def _batch(self, steps: Sequence[_Step], observations: NDArray[np.float32]) -> Batch:
+        options = self.options
+        arrived = np.stack([self.observe(step.after) for step in steps])
+        values = self._network.forward(observations).outputs[:, -1]
+        gains = advantages(
+            rewards=np.asarray([step.reward for step in steps]),
+            values=values,
+            following=self._network.forward(arrived).outputs[:, -1],
+            ends=np.asarray([step.last for step in steps]),
+            discount=options.discount,
+            decay=options.decay,
+        )
+        return Batch(
+            allowed=np.stack([step.allowed for step in steps]),
+            actions=np.asarray([step.action for step in steps]),
+            log_probabilities=np.asarray([s.log_probability for s in steps], np.float32),
+            advantages=((gains - gains.mean()) / (gains.std() + 1e-12)).astype(np.float32),
+            returns=(gains + values).astype(np.float32),
+        )

@@ -1,0 +1,43 @@
+"""All searchers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from wpk.errors import WpkError
+from wpk.search.searchers.auto import AutoSearch
+from wpk.search.searchers.base import Searcher
+from wpk.search.searchers.evolution import EvolutionSearch
+from wpk.search.searchers.exhaustive import ExhaustiveSearch
+from wpk.search.searchers.genetic import GeneticSearch
+from wpk.search.searchers.ppo import PpoSearch
+from wpk.search.searchers.random_search import RandomSearch
+from wpk.search.searchers.space import SearchSpace
+
+MakeSearcher = Callable[[SearchSpace[Any], int], Searcher[Any]]
+"""Begins a search of a space with a seed."""
+
+SEARCHERS: dict[str, MakeSearcher] = {
+    "auto": AutoSearch,
+    "genetic": GeneticSearch,
+    "ppo": PpoSearch,
+    "evolution": EvolutionSearch,
+    "random": RandomSearch,
+    "exhaustive": lambda space, seed: ExhaustiveSearch(space),  # nothing is drawn
+}
+"""Every searcher with its default options. To add one, write a file with a `SpaceSearcher` and a line
+here; the tests of the contract then include it."""
+
+
+def find_searcher(name: str) -> MakeSearcher:
+    """The searcher of a name.
+
+    Raises:
+        WpkError: There is none; names those that exist.
+    """
+    if name not in SEARCHERS:
+        raise WpkError(
+            f"there is no searcher '{name}'", fix=f"choose one of {', '.join(SEARCHERS)}"
+        )
+    return SEARCHERS[name]

@@ -1,0 +1,178 @@
+"""A problem's legal schedules as searchers see them: rows of a table, and genes of small integers.
+
+A *row* numbers a legal schedule. Its *genome* holds, for each parameter, the index of its value
+among the values that legal schedules use. A dense index over all genomes tells the row of a genome
+or that it is illegal, so legality costs one look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.errors import ScheduleError
+from wpk.performance.work import Columns
+from wpk.problems import Problem
+from wpk.schedules.template import Schedule, ScheduleTemplate
+from wpk.search.searchers.features import problem_features
+from wpk.targets.target import Target
+
+S = TypeVar("S", bound=Schedule)
+Rows = NDArray[np.int64]
+
+ABSENT = -1
+"""The row of a genome that is no legal schedule."""
+
+
+class SearchSpace(Generic[S]):
+    """The schedules of one template to search, for one problem.
+
+    Attributes:
+        names: The parameters, in the order of the schedule's fields.
+        values: For each parameter, the values that the schedules use, rising.
+        genomes: For each row its genome: (rows, parameters) of indices into ``values``.
+        features: What is searched for, as named numbers (see `problem_features`).
+        promising: So many first rows are worth trying before a searcher proposes its own.
+    """
+
+    def __init__(
+        self,
+        schedule_type: type[S],
+        columns: Columns,
+        features: Mapping[str, float],
+        promising: int = 0,
+    ) -> None:
+        """Index the schedules.
+
+        Args:
+            schedule_type: What the rows are instances of.
+            columns: The legal schedules, each once.
+            features: The problem in numbers.
+            promising: How many of the first a model thinks best.
+
+        Raises:
+            ScheduleError: There are no schedules.
+        """
+        self._schedule_type = schedule_type
+        self.names = tuple(field.name for field in fields(schedule_type))
+        self.features = dict(features)
+        self.promising = promising
+        table = np.stack([columns[name] for name in self.names], axis=1)
+        if not len(table):
+            raise ScheduleError(
+                f"there is no {schedule_type.__name__} to search",
+                fix="search only templates that have legal schedules for the problem",
+            )
+        split = [np.unique(column, return_inverse=True) for column in table.T]
+        self.values: tuple[Rows, ...] = tuple(values for values, _ in split)
+        self.genomes: Rows = np.stack([inverse.reshape(-1) for _, inverse in split], axis=1)
+        self._index = np.full(self.shape, ABSENT, np.int32)
+        self._index[tuple(self.genomes.T)] = np.arange(len(table))
+        axes = [np.full(size, axis) for axis, size in enumerate(self.shape)]
+        self._move_axes = np.concatenate(axes)
+        self._move_genes = np.concatenate([np.arange(size) for size in self.shape])
+        spans = np.maximum(1, np.asarray(self.shape) - 1)
+        self._points = (self.genomes / spans).astype(np.float32)
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        template: ScheduleTemplate[Any, S],
+        target: Target,
+        rows: Rows | None = None,
+    ) -> SearchSpace[S]:
+        """Return the space of a template's legal schedules, or of those of its rows that a model left.
+
+        Args:
+            problem: A problem that the template carries.
+            template: Where the schedules come from.
+            target: The GPU.
+            rows: Which of the legal schedules, as `ScheduleTemplate.space` numbers them; all if None.
+
+        Raises:
+            ScheduleError: No schedule is legal.
+        """
+        _, columns = template.space(problem, target)
+        if rows is not None:
+            columns = {name: values[rows] for name, values in columns.items()}
+        return cls(template.schedule_type, columns, problem_features(problem))
+
+    @property
+    def size(self) -> int:
+        """Legal schedules."""
+        return len(self.genomes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Values of each parameter."""
+        return tuple(len(values) for values in self.values)
+
+    @property
+    def moves(self) -> int:
+        """Ways to set one parameter to one of its values: the sum of `shape`."""
+        return len(self._move_axes)
+
+    def rows(self, genomes: Rows | Sequence[Sequence[int]]) -> Rows:
+        """The row of each genome; `ABSENT` where it is illegal. Genes must lie within `shape`."""
+        rows: Rows = self._index[tuple(np.asarray(genomes).T)].astype(np.int64)
+        return rows
+
+    def row(self, parameters: Sequence[tuple[str, int]]) -> int | None:
+        """The row of a schedule given as names and values; None if it is not in the space."""
+        given = dict(parameters)
+        if set(given) != set(self.names):
+            return None
+        genome = []
+        for name, values in zip(self.names, self.values, strict=True):
+            gene = int(np.searchsorted(values, given[name]))
+            if gene == len(values) or values[gene] != given[name]:
+                return None
+            genome.append(gene)
+        row = int(self._index[tuple(genome)])
+        return None if row == ABSENT else row
+
+    def schedule(self, row: int) -> S:
+        """The schedule of a row."""
+        genes = zip(self.names, self.values, self.genomes[row], strict=True)
+        return self._schedule_type(**{name: int(values[gene]) for name, values, gene in genes})
+
+    def parameters(self, rows: Rows) -> NDArray[np.float64]:
+        """The parameters' values of some rows: (rows, parameters)."""
+        columns = [v[g] for v, g in zip(self.values, self.genomes[rows].T, strict=True)]
+        return np.stack(columns, axis=1).astype(np.float64)
+
+    def after_moves(self, rows: Rows) -> Rows:
+        """Return the row to which each move leads from each row: (rows, moves); `ABSENT` where it is illegal.
+
+        A move sets one parameter to one value; setting what is set already leads to the same row.
+        """
+        genomes = np.repeat(self.genomes[rows][:, None, :], self.moves, axis=1)
+        genomes[:, np.arange(self.moves), self._move_axes] = self._move_genes
+        after: Rows = self._index[tuple(np.moveaxis(genomes, -1, 0))].astype(np.int64)
+        return after
+
+    def neighbours(self, row: int) -> Rows:
+        """The legal schedules that differ from a row's in exactly one parameter."""
+        after = self.after_moves(np.asarray([row]))[0]
+        others: Rows = after[(after != ABSENT) & (after != row)]
+        return others
+
+    def point(self, row: int) -> NDArray[np.float32]:
+        """The genome scaled to between 0 and 1, for searchers in continuous spaces."""
+        point: NDArray[np.float32] = self._points[row]
+        return point
+
+    def nearest(self, point: NDArray[np.float32], among: Rows) -> int:
+        """Of some rows, the one whose point is nearest; ties go to the first.
+
+        Args:
+            point: One number a parameter, as `point` scales it.
+            among: At least one row.
+        """
+        distances = np.square(self._points[among] - point).sum(axis=1)
+        return int(among[int(np.argmin(distances))])

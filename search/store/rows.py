@@ -1,0 +1,92 @@
+"""Runs and trials to rows of the tuning store's tables, and back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import asdict, fields
+from typing import Any
+
+from wpk.codec import decode, encode
+from wpk.search.store.key import canonical_json
+from wpk.search.store.records import Run, RunRequest, RunState, Stage, TrialRecord
+from wpk.trial import Regime, Status
+
+_RUN = ", ".join(field.name for field in fields(Run))
+_TRIAL = ", ".join(field.name for field in fields(TrialRecord))
+_RUN_VALUES = ", ".join(f":{field.name}" for field in fields(Run))
+_TRIAL_VALUES = ", ".join(f":{field.name}" for field in fields(TrialRecord))
+
+
+def insert_run(connection: sqlite3.Connection, run: Run) -> bool:
+    """Enter a run; return False, and change nothing, where a run of its name is there already."""
+    row = asdict(run) | {
+        "state": run.state.value,
+        "request": run.request and canonical_json(encode(run.request, RunRequest)),
+    }
+    query = f"INSERT INTO runs ({_RUN}) VALUES ({_RUN_VALUES}) ON CONFLICT (id) DO NOTHING"
+    return connection.execute(query, row).rowcount == 1
+
+
+def insert_problem(connection: sqlite3.Connection, digest: str, text: str) -> None:
+    """Keep a problem's canonical JSON under its digest."""
+    connection.execute(
+        "INSERT INTO problems VALUES (?, ?) ON CONFLICT (digest) DO NOTHING", (digest, text)
+    )
+
+
+def insert_trial(connection: sqlite3.Connection, record: TrialRecord) -> bool:
+    """Store a trial; return False where it is there already."""
+    row = asdict(record) | {
+        "schedule": canonical_json(record.schedule),
+        "status": record.status.value,
+        "regime": None if record.regime is None else record.regime.value,
+        "stage": record.stage.value,
+        "seconds": canonical_json(record.seconds),
+    }
+    query = f"INSERT INTO trials ({_TRIAL}) VALUES ({_TRIAL_VALUES}) ON CONFLICT (uid) DO NOTHING"
+    return connection.execute(query, row).rowcount == 1
+
+
+def read_runs(connection: sqlite3.Connection) -> tuple[Run, ...]:
+    """All runs, the latest last.
+
+    Raises:
+        ValueError: A row is none that `insert_run` writes.
+    """
+    rows = connection.execute(f"SELECT {_RUN} FROM runs ORDER BY started, id")
+    return tuple(_run(row) for row in rows)
+
+
+def read_trials(connection: sqlite3.Connection, **equal: str) -> tuple[TrialRecord, ...]:
+    """The trials whose columns have these values, in the order in which they were stored.
+
+    Raises:
+        ValueError: A row is none that `insert_trial` writes.
+    """
+    condition = " AND ".join(f"{name} = :{name}" for name in equal) or "TRUE"
+    query = f"SELECT {_TRIAL} FROM trials WHERE {condition} ORDER BY number"
+    return tuple(_trial(row) for row in connection.execute(query, equal))
+
+
+def _run(row: tuple[Any, ...]) -> Run:
+    values = dict(zip((field.name for field in fields(Run)), row, strict=True))
+    request = values["request"]
+    changed = {
+        "state": RunState(values["state"]),
+        "request": request and decode(json.loads(request), RunRequest, "runs.request"),
+    }
+    return Run(**values | changed)
+
+
+def _trial(row: tuple[Any, ...]) -> TrialRecord:
+    values = dict(zip((field.name for field in fields(TrialRecord)), row, strict=True))
+    regime = values["regime"]
+    changed = {
+        "schedule": tuple((name, value) for name, value in json.loads(values["schedule"])),
+        "status": Status(values["status"]),
+        "regime": None if regime is None else Regime(regime),
+        "stage": Stage(values["stage"]),
+        "seconds": tuple(json.loads(values["seconds"])),
+    }
+    return TrialRecord(**values | changed)

@@ -1,0 +1,189 @@
+"""Tuning a model: what is measured decides, and nothing is measured twice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import onnx
+import pytest
+from support.devices.dummy_gpu import DummyGpu
+
+from wpk.assembly.assemble import Setting, assemble
+from wpk.assembly.evidence import EvidenceBook, with_evidence
+from wpk.bench.cases import Case, Cases
+from wpk.bench.gpu_lease import GpuLease
+from wpk.bench.offers import Offers
+from wpk.build import CompilePool, KernelCache
+from wpk.device import GpuFacts, Region
+from wpk.dtypes import Precision
+from wpk.errors import EngineError
+from wpk.execution import BoundLaunch, Work
+from wpk.lowering.model import LoweredModel, lower_model
+from wpk.options import BuildOptions, SearchOptions
+from wpk.plan.plan import PlanBundle
+from wpk.plan.plan_file import read_plan, write_plan
+from wpk.plan.provenance import Provenance
+from wpk.problems import Problem
+from wpk.progress import Progress, silent
+from wpk.schedules.registry import TEMPLATES
+from wpk.search.loop.budget import Effort
+from wpk.search.loop.choices import Choices, of_models
+from wpk.search.loop.evidence import evidence_of
+from wpk.search.loop.model_tuning import (
+    clock_without,
+    deciding_regime,
+    tune_model,
+)
+from wpk.search.loop.runs import entered
+from wpk.search.loop.tuning import Equipment, Tuning
+from wpk.search.models.model_search import search_model
+from wpk.search.store.records import RunRequest
+from wpk.targets.registry import find_target
+from wpk.trial import Regime
+
+TARGET = find_target("h200")
+EFFORT = Effort(trials=3, patience=10, finalists=2, rounds=1, seconds=None, library=2)
+MODEL = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[3, 40] x) => (float[3, 1] y)
+{ a = Softmax<axis = 1>(x)  b = Sigmoid(a)  y = ReduceMax<axes = [1]>(b) }
+"""
+
+
+measured: list[int] = []
+
+
+def _clock(works: Sequence[Work], regions: Sequence[Region]) -> tuple[float, ...]:
+    """A block takes as long as it has threads, so large blocks lose."""
+    del regions
+    measured.append(len(works))
+    seconds = 1e-3 * sum(work.block[0] for work in works if isinstance(work, BoundLaunch))
+    return seconds, 1.5 * seconds, 2 * seconds
+
+
+class Bench:
+    """A model with its static plan, to tune again and again."""
+
+    def __init__(self, folder: Path) -> None:
+        model = folder / "model.onnx"
+        onnx.save(onnx.parser.parse_model(MODEL), model)
+        self.folder = folder
+        self.lowered: LoweredModel = lower_model(model, {}, Precision.FP32)
+        self.pool = CompilePool(TARGET.arch, cache=KernelCache(folder), workers=1)
+        self.setting = Setting(TARGET, Precision.FP32, Provenance("model.onnx", "", 17, {}, ()))
+        problems = [operator.problem for operator in self.lowered.program.operators]
+        with self.pool:
+            self.found = search_model(problems, TEMPLATES, TARGET, self.pool.compile, silent)
+        self.static = self.plan(of_models(self.found))
+
+    def plan(self, choices: Choices) -> PlanBundle:
+        program, made = self.lowered.program, choices.implementations
+        bundle = assemble(program, made, choices.kernels, self.setting)
+        return with_evidence(bundle, EvidenceBook(evidence_of(bundle.plan, choices)))
+
+    def tune(self, tell: Progress = silent, **changes: object) -> tuple[Choices, PlanBundle]:
+        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
+        tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
+        measured.clear()
+        problems = [step.operator.problem for step in self.static.plan.steps]
+        how = replace(tuning, **changes)  # type: ignore[arg-type]
+        request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
+        with (
+            self.pool,
+            GpuLease(lambda: DummyGpu(_clock)) as lease,  # type: ignore[arg-type,return-value]
+            Offers(lease, problems) as offers,
+            entered(how, request) as (limited, run),
+        ):
+            equipment = Equipment(self.pool.submit, lease, offers)
+            given = self.lowered, self.static.plan, self.found, TARGET
+            choices = tune_model(*given, equipment, limited, run, tell)
+        return choices, self.plan(choices)
+
+
+def test_only_the_operators_that_are_named_are_measured(bench: Bench, tmp_path: Path) -> None:
+    first, other = bench.lowered.program.operators
+    found, bundle = bench.tune(operators=(f"{first.name[:-1]}?",), store=tmp_path / "t.sqlite")
+    assert set(found.results) == {first.problem}
+    named, left = bundle.plan.steps
+    assert named.evidence.measurement is not None
+    assert left.evidence.measurement is None
+    assert left.candidate == bench.static.plan.steps[1].candidate
+    assert found.schedules[other.problem] is bench.found.kernels[other.problem]
+
+
+def test_a_pattern_that_matches_no_operator_is_refused_naming_them(bench: Bench) -> None:
+    with pytest.raises(EngineError, match=r"no operator matches 'conv_\*'; there are ") as error:
+        bench.tune(operators=("conv_*",))
+    assert bench.static.plan.steps[0].operator.name in error.value.what
+
+
+def test_tuning_tells_how_long_it_will_take(bench: Bench, tmp_path: Path) -> None:
+    told: list[tuple[int, int, float | None]] = []
+
+    def tell(stage: str, done: int, total: int, left: float | None = None) -> None:
+        if stage == "tuning problems":
+            told.append((done, total, left))
+
+    bench.tune(tell, store=tmp_path / "t.sqlite")
+    assert told[-1][:2] == (2, 2)
+    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
+    assert any(left is not None and left > 0 for _, _, left in told)
+
+
+def test_a_budget_is_not_spent_on_references() -> None:
+    def make() -> dict[Problem, Case]:
+        time.sleep(0.5)
+        return {}
+
+    first, second = Cases(make), Cases(make)
+    clock = clock_without(first, second)
+    begun, really = clock(), time.monotonic()
+    assert not first
+    assert not second
+    time.sleep(0.1)
+    assert time.monotonic() - really >= 1.1
+    assert 0.09 <= clock() - begun <= 0.9
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return Bench(tmp_path_factory.mktemp("tuning"))
+
+
+@pytest.mark.slow
+def test_the_fastest_that_was_measured_is_chosen_and_the_plan_says_so(
+    bench: Bench, tmp_path: Path
+) -> None:
+    found, bundle = bench.tune()
+    assert set(found.results) == {step.operator.problem for step in bundle.plan.steps}
+    for step in bundle.plan.steps:
+        tuned, measured = found.results[step.operator.problem], step.evidence.measurement
+        assert measured is not None
+        assert measured.trials == EFFORT.trials
+        assert measured.failed == 0
+        costs = [each.cost for each in tuned.tried]
+        assert measured.median_seconds == min(costs)
+        static = bench.found.kernels[step.operator.problem].finalist
+        assert any(trial.candidate == static.candidate for trial in tuned.tried)
+        assert measured.regime == "warm"
+    write_plan(tmp_path / "tuned.plan", bundle)
+    assert read_plan(tmp_path / "tuned.plan").plan == bundle.plan
+
+
+@pytest.mark.slow
+def test_the_same_again_measures_nothing_and_chooses_the_same(bench: Bench) -> None:
+    _, first = bench.tune()
+    _, second = bench.tune()
+    assert not measured
+    assert [s.candidate for s in second.plan.steps] == [s.candidate for s in first.plan.steps]
+    assert [s.evidence for s in second.plan.steps] == [s.evidence for s in first.plan.steps]
+
+
+def test_what_fits_in_l2_is_measured_warm(bench: Bench) -> None:
+    plan = bench.static.plan
+    assert deciding_regime(plan, TARGET) is Regime.WARM
+    large = replace(plan.memory, weight_bytes=TARGET.l2_bytes + 1)
+    assert deciding_regime(replace(plan, memory=large), TARGET) is Regime.COLD

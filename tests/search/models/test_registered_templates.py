@@ -1,0 +1,215 @@
+"""Every registered template through the models: honest work, sound estimates, in time."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from subjects.problems import channels_last, convolution, matmul
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.performance.bound import bound
+from wpk.performance.estimate import estimate
+from wpk.performance.traffic import traffic
+from wpk.problems import (
+    Attention,
+    Convolution,
+    Elementwise,
+    Epilogue,
+    Matmul,
+    Normalisation,
+    Pooling,
+    Problem,
+    Reduction,
+    Tensor,
+)
+from wpk.problems.normalisation import NormKind
+from wpk.problems.pooling import PoolKind
+from wpk.problems.reduction import ReduceKind
+from wpk.schedules.registry import TEMPLATES
+from wpk.search.models.static_search import shortlist_all
+from wpk.targets.registry import find_target
+
+H200 = find_target("h200")
+RELU = apply("Relu", Acc())
+
+
+def _convolution(
+    precision: Precision, n: int, shape: tuple[int, int, int], k: int, size: int, groups: int = 1
+) -> Convolution:
+    given: dict[str, Any] = {"n": n, "groups": groups, "precision": precision}
+    return convolution(shape[0], k, shape[1:], size, relu=True, **given)
+
+
+def _matmul(precision: Precision, m: int, n: int, k: int) -> Matmul:
+    return matmul(m, n, k, precision=precision, relu=True)
+
+
+def _pooling(n: int, c: int, size: int) -> Pooling:
+    return Pooling(
+        kind=PoolKind.MAX,
+        n=Extent(n),
+        c=c,
+        h=size,
+        w=size,
+        p=size // 2,
+        q=size // 2,
+        window=(3, 3),
+        stride=(2, 2),
+        dilation=(1, 1),
+        pad=(1, 1),
+        pad_end=(1, 1),
+        count_include_pad=False,
+        x=channels_last(DType.FP16, c, size, size),
+        y=channels_last(DType.FP16, c, size // 2, size // 2),
+        epilogue=Epilogue(),
+    )
+
+
+_ROWS = Tensor(DType.FP16, (768, 1))
+_LAYER_NORM = Normalisation(
+    kind=NormKind.LAYER,
+    leading=Extent(128),
+    outer=(128,),
+    cols=768,
+    epsilon=1e-5,
+    prologue=Operand(0),
+    inputs=(_ROWS,),
+    y=_ROWS,
+    epilogue=Epilogue(),
+)
+_MEAN = Reduction(
+    kind=ReduceKind.MEAN,
+    leading=Extent(1),
+    outer=(1, 512),
+    inner=(49,),
+    prologue=Operand(0),
+    inputs=(Tensor(DType.FP16, (49 * 512, 1, 512)),),
+    y=Tensor(DType.FP16, (512, 1)),
+    epilogue=Epilogue(),
+)
+_ADD = Elementwise(
+    leading=Extent(128),
+    shape=(128, 768),
+    expression=apply("Add", Operand(0), Operand(1)),
+    inputs=(_ROWS, _ROWS),
+    y=_ROWS,
+)
+_TRANSPOSE = Elementwise(
+    leading=Extent(8),
+    shape=(8, 128, 64),
+    expression=Operand(0),
+    inputs=(Tensor(DType.FP16, (64, 512, 1)),),
+    y=Tensor(DType.FP16, (8192, 1, 128)),
+)
+
+
+def _attention(precision: Precision) -> Attention:
+    rows = Tensor(precision.storage, (128 * 768, 64, 768, 1))
+    return Attention(
+        precision=precision,
+        batch=(Extent(8), 12),
+        queries=128,
+        keys=128,
+        depth=64,
+        width=64,
+        q=rows,
+        k=rows,
+        v=rows,
+        scores=Epilogue(),
+        empty_rows_are_zero=False,
+        y=rows,
+    )
+
+
+PROBLEMS: dict[str, Problem] = {
+    f"{name}_{precision}": problem
+    for precision in Precision
+    for name, problem in {
+        "conv3x3_56": _convolution(precision, 1, (64, 56, 56), 64, 3),
+        "conv3x3_7": _convolution(precision, 1, (512, 7, 7), 512, 3),
+        "conv1x1_batch": _convolution(precision, 32, (256, 14, 14), 1024, 1),
+        "depthwise": _convolution(precision, 1, (96, 56, 56), 96, 3, groups=96),
+        "grouped": _convolution(precision, 1, (64, 28, 28), 64, 3, groups=8),
+        "gemm": _matmul(precision, 128, 768, 3072),
+        "gemv": _matmul(precision, 1, 1000, 512),
+        "attention": _attention(precision),
+    }.items()
+} | {
+    "pooling": _pooling(1, 64, 112),
+    "pooling_batch": _pooling(32, 64, 112),
+    "layer_norm": _LAYER_NORM,
+    "softmax": replace(_LAYER_NORM, kind=NormKind.SOFTMAX),
+    "mean": _MEAN,
+    "add": _ADD,
+    "transpose": _TRANSPOSE,
+}
+PAIRS = [
+    pytest.param(problem, template, id=f"{name}-{template.name}")
+    for name, problem in PROBLEMS.items()
+    for template in TEMPLATES
+    if isinstance(problem, template.problem_type) and template.why_not(problem, H200) is None
+]
+
+
+@pytest.mark.parametrize(("problem", "template"), PAIRS)
+def test_work_is_at_least_what_the_problem_needs(problem: Any, template: Any) -> None:
+    space, columns = template.space(problem, H200)
+    assert 0 < len(next(iter(columns.values()))) <= min(space, 100_000)
+    work = template.work(problem, columns, H200)
+    for name, values in vars(work).items():
+        if isinstance(values, np.ndarray):
+            assert np.isfinite(values).all(), name
+            assert (values >= 0).all(), name
+    for name in ("blocks", "threads", "registers", "steps", "stages"):
+        assert (getattr(work, name) >= 1).all(), name
+    needs = traffic(problem)
+    assert (work.blocks * work.block_flops >= needs.products * (1 - 1e-9)).all()
+    assert (work.threads <= H200.max_threads_block).all()
+    assert (work.shared_bytes <= H200.max_shared_block).all()
+
+
+@pytest.mark.parametrize(("problem", "template"), PAIRS)
+def test_no_estimate_of_a_legal_schedule_lies_under_the_bound(problem: Any, template: Any) -> None:
+    _, columns = template.space(problem, H200)
+    limit = bound(problem, H200)
+    seconds = estimate(template.work(problem, columns, H200), limit, H200)
+    assert (seconds >= limit.seconds).all()
+    assert np.isfinite(seconds).any()
+
+
+CARRIED = [
+    pytest.param(problem, id=name)
+    for name, problem in PROBLEMS.items()
+    if any(isinstance(problem, t.problem_type) and not t.why_not(problem, H200) for t in TEMPLATES)
+]
+
+
+@pytest.mark.parametrize("problem", CARRIED)
+def test_a_problem_is_prepared_in_time_with_scores_between_0_and_1(problem: Any) -> None:
+    start = time.perf_counter()
+    prepared = shortlist_all(problem, TEMPLATES, H200)
+    seconds = time.perf_counter() - start
+    for each in prepared.templates:
+        assert all(0 < scored.score <= 1 for scored in each.ranked)
+    assert seconds < 3  # 0.3 s is the goal on an idle machine; this one may be busy
+
+
+@pytest.mark.parametrize(("problem", "template"), PAIRS)
+def test_the_score_keeps_a_schedule_near_the_best_estimate(problem: Any, template: Any) -> None:
+    # The score prunes without knowing the estimate; where the two models disagree by more than a
+    # third, one of them misses something that the other sees.
+    _, columns = template.space(problem, H200)
+    limit = bound(problem, H200)
+    best = estimate(template.work(problem, columns, H200), limit, H200).min()
+    (mine,) = (s for s in shortlist_all(problem, [template], H200).templates)
+    assert mine.ranked[0].estimate <= 4 / 3 * best * _wide_loads(mine)
+
+
+def _wide_loads(shortlist: Any) -> float:
+    """How much the counted passes of loads may add to an estimate that counts one for each."""
+    first = shortlist.ranked[0]
+    return max(1.0, first.shared.passes / 2)

@@ -1,0 +1,198 @@
+"""The static search: what is compiled, what is refused, what is chosen."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from wpk.build import KernelResources
+from wpk.errors import ScheduleError
+from wpk.problems import Matmul
+from wpk.progress import silent
+from wpk.search.models.model_search import search_model
+from wpk.search.models.static_search import FINALISTS, KernelChoice, check_skips, shortlist_all
+from wpk.targets.registry import find_target
+from wpk.targets.target import Target
+
+H200 = find_target("h200")
+Make = Callable[[int, int, int], Matmul]
+
+
+def static_search(
+    problem: Matmul, templates: Sequence[Any], target: Target, compiler: Any
+) -> KernelChoice:
+    """What the models choose for one problem."""
+    static = search_model([problem], templates, target, compiler.compile, silent)
+    return static.kernels[problem]
+
+
+def _resources(registers: int = 96, spilled: int = 0) -> KernelResources:
+    return KernelResources(registers, 0, 0, spilled, spilled)
+
+
+def test_the_best_eight_are_compiled_and_the_best_of_them_chosen(
+    tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    compiler = make_compiler(lambda text: _resources())
+    problem = make_product(512, 512, 256)
+    choice = static_search(problem, [tiled], H200, compiler)
+    assert [len(sources) for sources in compiler.rounds] == [FINALISTS]
+    best = shortlist_all(problem, [tiled], H200).finalists()[0]
+    assert choice.finalist.prediction.schedule == best.prediction.schedule
+    assert choice.finalist.launches == best.launches
+    assert choice.finalist.prediction.estimate >= choice.bound.seconds
+    record = choice.record
+    (counts,) = record.spaces
+    assert (counts.space, counts.kept, len(record.finalists)) == (216, 24, 8)
+    assert 0 < counts.kept <= counts.legal < counts.space
+    assert record.refusals == ()
+    assert record.warning == ""
+
+
+def test_a_spilling_kernel_is_passed_over_and_recorded(
+    tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    problem = make_product(512, 512, 256)
+    best, second = shortlist_all(problem, [tiled], H200).finalists(count=2)
+    compiler = make_compiler(
+        lambda text: _resources(255, 64) if text == best.sources[0].text else _resources()
+    )
+    choice = static_search(problem, [tiled], H200, compiler)
+    assert choice.finalist.prediction.schedule == second.prediction.schedule
+    (refusal,) = choice.record.refusals
+    assert refusal.schedule == str(best.prediction.schedule)
+    assert "spills registers: 64 bytes" in refusal.reason
+
+
+def test_compile_failures_are_refusals_with_their_words(
+    tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    problem = make_product(512, 512, 256)
+    best = shortlist_all(problem, [tiled], H200).finalists(count=1)[0]
+    compiler = make_compiler(
+        lambda text: "too many cooks" if text == best.sources[0].text else _resources()
+    )
+    choice = static_search(problem, [tiled], H200, compiler)
+    assert choice.finalist.prediction.schedule != best.prediction.schedule
+    assert "wpk_tiled failed to compile: too many cooks" in choice.record.refusals[0].reason
+
+
+def test_the_compilers_registers_decide_whether_a_block_fits(
+    make_tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    # 256 x 256 tiles: 1024 threads, which 65536 registers serve with 64 each. The template
+    # guesses 100; the compiler's word counts.
+    problem, template = make_product(4096, 4096, 256), make_tiled(sizes=(256,))
+    choice = static_search(problem, [template], H200, make_compiler(lambda text: _resources(64)))
+    assert choice.finalist.prediction.estimate < 1
+    with pytest.raises(ScheduleError, match="not one of its blocks fits an SM"):
+        static_search(problem, [template], H200, make_compiler(lambda text: _resources(80)))
+
+
+def test_more_are_compiled_only_when_the_first_eight_are_refused(
+    make_tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    problem = make_product(512, 512, 256)
+    templates = [make_tiled(name="first"), make_tiled(name="second")]
+    doomed = {f.sources[0].text for f in shortlist_all(problem, templates, H200).finalists()}
+    compiler = make_compiler(lambda text: _resources(spilled=8 if text in doomed else 0))
+    choice = static_search(problem, templates, H200, compiler)
+    assert len(compiler.rounds) == 2
+    assert len(choice.record.finalists) == 16
+    assert choice.record.warning == ""
+
+
+def test_a_spilling_kernel_is_chosen_only_with_a_warning(
+    tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    compiler = make_compiler(lambda text: _resources(spilled=16))
+    choice = static_search(make_product(512, 512, 256), [tiled], H200, compiler)
+    assert "spills registers: 16 bytes a thread stored" in choice.record.warning
+
+
+def test_nothing_that_compiles_is_an_error_with_the_reasons(
+    tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    compiler = make_compiler(lambda text: "no such unit")
+    with pytest.raises(ScheduleError, match="no such unit") as caught:
+        static_search(make_product(512, 512, 256), [tiled], H200, compiler)
+    assert "none of 24 schedules" in caught.value.what
+    assert "limits" in caught.value.fix
+
+
+def test_templates_compete_and_ties_go_to_the_first(
+    make_tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    problem = make_product(512, 512, 256)
+    coarse, fine = make_tiled(sizes=(256,), name="coarse"), make_tiled(name="fine")
+    compiler = make_compiler(lambda text: _resources())
+    choice = static_search(problem, [coarse, fine], H200, compiler)
+    assert choice.finalist.template.name == "fine"
+    assert [each.template for each in choice.record.spaces] == ["coarse", "fine"]
+    twins = [make_tiled(name="one"), make_tiled(name="two")]
+    tied = static_search(problem, twins, H200, make_compiler(lambda text: _resources()))
+    assert tied.finalist.template.name == "one"
+
+
+def test_templates_that_refuse_are_recorded_and_others_go_on(
+    tiled: Any, make_tiled: Any, make_product: Make, make_compiler: Any
+) -> None:
+    problem = make_product(512, 512, 256)
+    none_legal = make_tiled(sizes=(1,), name="tiny")
+    choice = static_search(
+        problem, [none_legal, tiled], H200, make_compiler(lambda text: _resources())
+    )
+    (refusal,) = choice.record.refusals
+    assert (refusal.template, refusal.reason) == ("tiny", "none of its 6 schedules is legal")
+
+
+def test_a_problem_nobody_carries_is_refused_in_words(tiled: Any, make_product: Make) -> None:
+    with pytest.raises(ScheduleError, match="tiled: k must be even"):
+        shortlist_all(make_product(64, 64, 63), [tiled], H200)
+    with pytest.raises(ScheduleError, match="none is of its kind"):
+        shortlist_all(make_product(64, 64, 64), [], H200)
+
+
+def test_a_template_that_is_left_out_is_not_asked_and_says_why(
+    tiled: Any, make_tiled: Any, make_product: Make
+) -> None:
+    class Broken(type(tiled)):  # type: ignore[misc]
+        def why_not(self, problem: Matmul, target: Any) -> str | None:
+            raise AssertionError("it was left out")
+
+    problem, broken = make_product(64, 64, 64), Broken(name="broken")
+    prepared = shortlist_all(problem, [broken, tiled], H200, skip=("broken",))
+    assert [each.template.name for each in prepared.templates] == ["tiled"]
+    assert [(r.template, r.reason) for r in prepared.refusals] == [
+        ("broken", "left out on request")
+    ]
+    with pytest.raises(AssertionError, match="it was left out"):
+        shortlist_all(problem, [broken, tiled], H200, skip=("other",))
+
+
+def test_with_all_templates_left_out_the_error_says_what_to_do(
+    tiled: Any, make_tiled: Any, make_product: Make
+) -> None:
+    templates = [tiled, make_tiled(name="other")]
+    with pytest.raises(ScheduleError, match="tiled: left out on request; other: left") as caught:
+        shortlist_all(make_product(64, 64, 64), templates, H200, skip=("tiled", "other"))
+    assert caught.value.fix.startswith("leave fewer templates out (--skip-template)")
+    with pytest.raises(ScheduleError, match="tiled: k must be even") as caught:
+        shortlist_all(make_product(64, 64, 63), [tiled], H200)
+    assert "leave fewer" not in caught.value.fix
+
+
+def test_unknown_templates_cannot_be_left_out(tiled: Any, make_tiled: Any) -> None:
+    templates = [tiled, make_tiled(name="other")]
+    check_skips(("other", "tiled"), templates)
+    with pytest.raises(ScheduleError, match="no schedule template is called 'a', 'b'") as caught:
+        check_skips(("b", "tiled", "a"), templates)
+    assert caught.value.fix == "the schedule templates are other, tiled"
+
+
+def test_the_search_is_reproducible(tiled: Any, make_product: Make, make_compiler: Any) -> None:
+    problem = make_product(300, 200, 100)
+    compiler = make_compiler(lambda text: _resources())
+    first = static_search(problem, [tiled], H200, compiler)
+    assert static_search(problem, [tiled], H200, compiler).record == first.record
+    assert compiler.rounds[0] == compiler.rounds[1]

@@ -1,0 +1,62 @@
+"""Why a plan is what it is, collected while it is made and written into it once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from wpk.plan.measurement import EngineMeasurement
+from wpk.plan.plan import Check, CheckMode, Evidence, Funnel, PlanBundle
+from wpk.search.models.static_search import KernelChoice
+
+
+@dataclass(frozen=True)
+class EvidenceBook:
+    """All that a plan says beside what an engine needs.
+
+    Attributes:
+        steps: Why each step is what it is, in their order.
+        checks: Checks of the whole engine.
+        check_mode: How thoroughly everything was checked.
+        checked_on: Device that executed everything that was checked; empty where nothing was.
+        measurement: Of the whole engine; None where nothing was measured.
+    """
+
+    steps: tuple[Evidence, ...]
+    checks: tuple[Check, ...] = ()
+    check_mode: CheckMode = CheckMode.OFF
+    checked_on: str = ""
+    measurement: EngineMeasurement | None = None
+
+
+def with_evidence(bundle: PlanBundle, book: EvidenceBook) -> PlanBundle:
+    """The plan with its evidence."""
+    steps = tuple(
+        replace(step, evidence=evidence)
+        for step, evidence in zip(bundle.plan.steps, book.steps, strict=True)
+    )
+    plan = replace(
+        bundle.plan,
+        steps=steps,
+        checks=book.checks,
+        check_mode=book.check_mode,
+        checked_on=book.checked_on,
+        measurement=book.measurement,
+    )
+    return replace(bundle, plan=plan)
+
+
+def of_models(choice: KernelChoice) -> Evidence:
+    """What the models say of a problem, and of the schedule that is chosen for it."""
+    record, prediction = choice.record, choice.finalist.prediction
+    refused = {r.template: r.reason for r in record.refusals if not r.schedule}
+    asked = tuple(
+        Funnel(s.template, "", s.space, s.legal, s.kept, record.finalists.count(s.template))
+        for s in record.spaces
+    )
+    return Evidence(
+        bound_seconds=choice.bound.seconds,
+        bound_by=choice.bound.limiter,
+        estimate_seconds=prediction.estimate,
+        score=prediction.score,
+        funnels=(*asked, *(Funnel(name, why, 0, 0, 0, 0) for name, why in refused.items())),
+    )

@@ -1,0 +1,57 @@
+"""Where a plan comes from: the model, what was asked, and what the passes did."""
+
+import hashlib
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from wpk.errors import GraphError
+from wpk.lowering.model import LoweredModel
+from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
+
+
+def model_digest(path: Path) -> str:
+    """SHA-256 of the model file, without external data.
+
+    Raises:
+        GraphError: It cannot be read.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise GraphError(
+            f"{path} cannot be read: {error.strerror or error}", fix="give the path of an ONNX file"
+        ) from error
+
+
+def provenance(
+    path: Path,
+    lowered: LoweredModel,
+    shapes: Mapping[str, Sequence[int]],
+    skipped: Collection[str],
+) -> Provenance:
+    """What a plan says of its origin.
+
+    Args:
+        path: The model.
+        lowered: What became of it.
+        shapes: Shapes given, by input.
+        skipped: Passes skipped on request.
+    """
+    return Provenance(
+        model=path.name,
+        model_digest=model_digest(path),
+        opset=lowered.opset,
+        shapes={name: tuple(shape) for name, shape in shapes.items()},
+        skipped_passes=tuple(sorted(skipped)),
+        passes=tuple(
+            PassSummary(
+                record.name,
+                record.rewritten,
+                tuple(RefusalSummary(r.node, r.reason) for r in record.refusals),
+                record.skipped,
+            )
+            for record in lowered.passes
+        ),
+        before=lowered.before,
+        after=lowered.after,
+    )

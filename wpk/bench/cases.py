@@ -1,0 +1,127 @@
+"""What the candidates of each problem are checked and timed on: an operator with the reference's values."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from wpk.assembly.assemble import step_of
+from wpk.assembly.implementation import Implementation
+from wpk.assembly.weight_store import WeightStore
+from wpk.checks.float64_nodes import Array
+from wpk.checks.operator_reference import GraphReference, Reference
+from wpk.engine import random_inputs
+from wpk.lowering.model import LoweredModel
+from wpk.lowering.program import Operator, Program
+from wpk.plan.plan import Plan, Step
+from wpk.plan.tensors import Tensors
+from wpk.problems import Problem
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operator of a problem.
+
+    Attributes:
+        program: The model's program with this operator alone.
+        memory: Tensors in the buffers that the operator works on, as they lie in memory.
+        result: What it should give; None for a copy, which should give its input's bytes.
+    """
+
+    program: Program
+    memory: dict[str, Array]
+    result: Reference | None
+
+    def step(self, implementation: Implementation) -> tuple[Step, Tensors]:
+        """The operator's step by an implementation, and what it works on."""
+        program, store = self.program, WeightStore(self.program.constants)
+        (operator,) = program.operators
+        step = step_of(operator, implementation, store)
+        return step, Tensors(program.values, program.buffers, store.weights, store.arrays)
+
+
+class Cases(Mapping[Problem, Case]):
+    """The cases of a model at one seed, computed when the first of them is asked for.
+
+    Attributes:
+        seconds: How long that took; 0 before.
+    """
+
+    def __init__(self, make: Callable[[], dict[Problem, Case]]) -> None:
+        """Take what makes them."""
+        self._make = make
+        self.seconds = 0.0
+
+    @cached_property
+    def _made(self) -> dict[Problem, Case]:
+        begun = time.monotonic()
+        try:
+            return self._make()
+        finally:
+            self.seconds = time.monotonic() - begun
+
+    def __getitem__(self, problem: Problem) -> Case:
+        """The case of a problem."""
+        return self._made[problem]
+
+    def __iter__(self) -> Iterator[Problem]:
+        """All problems."""
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        """Number of problems."""
+        return len(self._made)
+
+
+def first_operators(program: Program) -> dict[Problem, Operator]:
+    """Of each distinct problem the operator that stands for it."""
+    first: dict[Problem, Operator] = {}
+    for operator in program.operators:
+        first.setdefault(operator.problem, operator)
+    return first
+
+
+def make_cases(lowered: LoweredModel, plan: Plan, seed: int) -> dict[Problem, Case]:
+    """A case for each distinct problem, by the first operator that is of it.
+
+    The reference is the engine's own, float64 on the CPU, computed once for the whole model: every
+    candidate then sees the values that the operator sees inside the model, and what a schedule is
+    measured against depends on no other schedule.
+
+    Args:
+        lowered: The model.
+        plan: Any plan of it: its inputs and free dimensions.
+        seed: Of the model's random inputs.
+    """
+    first = first_operators(lowered.program)
+    by_call = {operator.call: operator for operator in first.values() if operator.call}
+    cases: dict[Problem, Case] = {}
+    memory: dict[str, Array] = {}
+    reference = GraphReference(lowered.graph, plan.precision)
+    for result in reference.run(random_inputs(plan, seed), memory):
+        known = by_call.get(result.node)
+        if known is not None:
+            cases[known.problem] = _case(lowered.program, known, memory, result)
+    for operator in first.values():
+        if not operator.call:
+            cases[operator.problem] = _case(lowered.program, operator, memory, None)
+    return cases
+
+
+def _case(
+    program: Program,
+    operator: Operator,
+    memory: Mapping[str, Array],
+    result: Reference | None,
+) -> Case:
+    touched = {
+        program.values[name].buffer
+        for name in (*operator.inputs, *operator.outputs)
+        if name in program.values
+    }
+    held = {
+        name: memory[name]
+        for name, value in program.values.items()
+        if value.buffer in touched and name in memory
+    }
+    return Case(replace(program, operators=(operator,)), held, result)

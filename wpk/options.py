@@ -1,0 +1,124 @@
+"""What ``wpk optimize`` can be asked: each option once, as a field whose words are its help text.
+
+A run in the tuning store remembers these options, a plan the most of them; the command line declares its
+flags from them, and `wpk.optimize` takes them as keywords. Nothing here imports what help need not load.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any
+
+from wpk.errors import WpkError
+
+_ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+"""An attribute of a docstring, as `inspect.cleandoc` leaves it."""
+
+
+class OptionError(WpkError):
+    """An option that does not exist."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class BuildOptions:
+    """What a plan is to be, and to be made of; equal requests are equal, however they are written.
+
+    Attributes:
+        target: GPU to compile for (see `wpk targets`), its sm_XY, or a target file; auto (default):
+            the GPU of this machine
+        precision: what multiplications may use; fp32 is strict (default)
+        shapes: shapes of inputs that the model leaves free; -1 keeps a batch free
+        skip_passes: a graph pass not to run; repeatable
+        skip_templates: a schedule template not to use; repeatable
+    """
+
+    target: str = "auto"
+    precision: str = field(default="fp32", metadata={"choices": ("fp32", "tf32", "fp16", "bf16")})
+    shapes: dict[str, tuple[int, ...]] = field(
+        default_factory=dict, metadata={"metavar": "NAME:1x3x224x224[,…]"}
+    )
+    skip_passes: tuple[str, ...] = field(
+        default=(), metadata={"flag": "--skip-pass", "metavar": "NAME", "action": "append"}
+    )
+    skip_templates: tuple[str, ...] = field(
+        default=(), metadata={"flag": "--skip-template", "metavar": "NAME", "action": "append"}
+    )
+
+    def __post_init__(self) -> None:
+        """Bring sequences into one form: tuples, those without an order of their own sorted."""
+        object.__setattr__(self, "precision", str(self.precision))
+        object.__setattr__(self, "shapes", {n: tuple(s) for n, s in self.shapes.items()})
+        object.__setattr__(self, "skip_passes", tuple(sorted(self.skip_passes)))
+        object.__setattr__(self, "skip_templates", tuple(sorted(self.skip_templates)))
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How the candidates are found.
+
+    Attributes:
+        search: static: models choose; a searcher's name: it proposes and the GPU of this machine
+            decides; auto (default): genetic and PPO where the target's GPU is here, else static
+        effort: how thoroughly to measure: 0 a minute, 1 minutes (default), 2 half an hour, 3 to the
+            end
+        budget: what measuring may cost, e.g. 90s, 2h or '400 trials'
+        seed: fixes the search (default: 0)
+        operators: measure only operators of these names, e.g. 'conv_*'; the models choose for the
+            others; repeatable
+    """
+
+    search: str = field(
+        default="auto",
+        metadata={
+            "choices": ("auto", "static", "genetic", "ppo", "evolution", "random", "exhaustive")
+        },
+    )
+    effort: int = field(default=1, metadata={"type": int, "choices": range(4)})
+    budget: str | None = field(default=None, metadata={"metavar": "30m"})
+    seed: int = field(default=0, metadata={"type": int, "metavar": "N"})
+    operators: tuple[str, ...] = field(
+        default=(), metadata={"flag": "--ops", "metavar": "GLOB", "action": "append"}
+    )
+
+    def __post_init__(self) -> None:
+        """Let any sequence of patterns do."""
+        object.__setattr__(self, "operators", tuple(self.operators))
+
+
+def flag_of(option: Field[Any]) -> str:
+    """The flag of the command line, e.g. ``--skip-pass``."""
+    return str(option.metadata.get("flag", f"--{option.name.replace('_', '-')}"))
+
+
+def help_of(options: type) -> dict[str, str]:
+    """The help text of every option, by the name of its field."""
+    text = inspect.cleandoc(options.__doc__ or "")
+    return {name: " ".join(words.split()) for name, words in _ENTRY.findall(text)}
+
+
+def split_options(given: Mapping[str, Any]) -> tuple[BuildOptions, SearchOptions]:
+    """Keywords, as `wpk.optimize` takes them, as options; sequences become tuples.
+
+    Raises:
+        OptionError: There is no such option; names those that exist.
+    """
+    kinds = BuildOptions, SearchOptions
+    known = [[each.name for each in fields(kind)] for kind in kinds]
+    unknown = sorted(set(given).difference(*known))
+    if unknown:
+        raise OptionError(
+            f"there is no option {', '.join(map(repr, unknown))}",
+            fix=f"choose among {', '.join(known[0] + known[1])}",
+        )
+    build, search = ({n: given[n] for n in names if n in given} for names in known)
+    return BuildOptions(**build), SearchOptions(**search)
+
+
+def keywords(build: BuildOptions, search: SearchOptions) -> dict[str, Any]:
+    """Options as keyword arguments of `wpk.optimize`."""
+    return {**asdict(build), **asdict(search)}

@@ -1,0 +1,57 @@
+"""Whether every byte that a plan's steps read, and its outputs, was written before, and once.
+
+So a value stays what it was from the step that writes it to the last one that reads it. Different
+buffers never meet in memory while both are in use: where they lie is not for the plan to say, the engine
+lays them out itself, from the order that this shows to be right (`wpk.plan.memory`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from wpk.plan.checks.operands import StepTouches, Touched
+from wpk.plan.codec import wrong
+from wpk.plan.plan import Plan, Port
+from wpk.plan.regions import Parts, Region
+
+
+def check_flow(plan: Plan, regions: Mapping[str, Region], steps: Sequence[StepTouches]) -> None:
+    """Follow the steps in their order.
+
+    Args:
+        plan: Whose names refer to something.
+        regions: Of every value, at the sizes at hand.
+        steps: What each step touches.
+
+    Raises:
+        PlanError: A step reads, or an output is, what was not written; or a step writes what was
+            written before.
+    """
+    wholes: dict[str, list[Region]] = {}
+    for name, value in plan.values.items():
+        wholes.setdefault(value.buffer, []).append(regions[name])
+    written = {buffer: Parts(each) for buffer, each in wholes.items()}
+    for port in _ports(plan, plan.inputs, regions, "plan.inputs"):
+        _write(written, port)
+    for step in steps:
+        for read in step.reads:
+            _require(written, read)
+        _write(written, step.writes)
+    for port in _ports(plan, plan.outputs, regions, "plan.outputs"):
+        _require(written, port)
+
+
+def _ports(
+    plan: Plan, ports: Sequence[Port], regions: Mapping[str, Region], path: str
+) -> Iterator[Touched]:
+    for index, port in enumerate(ports):
+        buffer = plan.values[port.name].buffer
+        yield Touched(f"{path}[{index}]", port.name, buffer, regions[port.name])
+
+
+def _write(written: Mapping[str, Parts], touched: Touched) -> None:
+    if not written[touched.buffer].add(touched.region):
+        raise wrong(touched.path, f"'{touched.name}' would overwrite what was written before")
+
+
+def _require(written: Mapping[str, Parts], touched: Touched) -> None:
+    if not written[touched.buffer].cover(touched.region):
+        raise wrong(touched.path, f"'{touched.name}' is used before all of it was written")

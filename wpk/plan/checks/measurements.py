@@ -1,0 +1,63 @@
+"""What must hold within the measurements of a plan: whoever reads them divides by their times."""
+
+from collections.abc import Iterable
+from math import inf
+
+from wpk.plan.codec import wrong
+from wpk.plan.measurement import Contestant, EngineMeasurement, EngineVariant, Measurement
+from wpk.plan.plan import Plan
+
+
+def check_measurements(plan: Plan) -> None:
+    """Check that times are times, that bands hold their medians, and that names refer to something.
+
+    Raises:
+        PlanError: Naming the field.
+    """
+    for index, step in enumerate(plan.steps):
+        if step.evidence.measurement is not None:
+            _check_operator(step.evidence.measurement, f"plan.steps[{index}].evidence.measurement")
+    if plan.measurement is not None:
+        operators = {step.operator.name for step in plan.steps}
+        _check_engine(plan.measurement, operators, "plan.measurement")
+
+
+def _check_operator(measured: Measurement, path: str) -> None:
+    _check_band(measured.chosen, f"{path}.chosen")
+    for index, other in enumerate(measured.others):
+        _check_band(other, f"{path}.others[{index}]")
+    # A time among neighbours is a difference of two clocks' readings, and may be nothing.
+    if measured.in_engine_seconds is not None and not 0 <= measured.in_engine_seconds < inf:
+        raise wrong(f"{path}.in_engine_seconds", f"{measured.in_engine_seconds!r} is no time")
+    for index, tally in enumerate(measured.tallies):
+        if any(count < 0 for count in tally.statuses.values()):
+            raise wrong(f"{path}.tallies[{index}].statuses", "counts less than nothing")
+    for index, curve in enumerate(measured.curves):
+        where = f"{path}.curves[{index}].points"
+        _check_seconds([seconds for _, seconds in curve.points], where)
+        trials = [trial for trial, _ in curve.points]
+        if trials != sorted(set(trials)) or any(trial < 1 for trial in trials):
+            raise wrong(where, "trials do not rise from 1")
+
+
+def _check_engine(measured: EngineMeasurement, operators: set[str], path: str) -> None:
+    for index, variant in enumerate(measured.variants):
+        _check_band(variant, f"{path}.variants[{index}]")
+    if measured.variant(measured.chosen) is None:
+        raise wrong(f"{path}.chosen", f"{measured.chosen!r} is none of the variants")
+    for index, name in enumerate(measured.undone):
+        if name not in operators:
+            raise wrong(f"{path}.undone[{index}]", f"the plan has no operator {name!r}")
+
+
+def _check_band(timed: Contestant | EngineVariant, path: str) -> None:
+    band = (timed.low_seconds, timed.median_seconds, timed.high_seconds)
+    _check_seconds(band, f"{path}.median_seconds")
+    if sorted(band) != [*band]:
+        raise wrong(f"{path}.median_seconds", f"{band[1]!r} lies outside of its band")
+
+
+def _check_seconds(seconds: Iterable[float], path: str) -> None:
+    for each in seconds:
+        if not 0 < each < inf:
+            raise wrong(path, f"{each!r} is no time")

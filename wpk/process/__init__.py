@@ -1,0 +1,6 @@
+"""Child processes that can be given up, and how they are talked to. Tensors go through `wpk.process.shared`."""
+
+from wpk.process.child import ChildLostError, ChildProcess, ChildTimeoutError
+from wpk.process.service import serve
+
+__all__ = ["ChildLostError", "ChildProcess", "ChildTimeoutError", "serve"]

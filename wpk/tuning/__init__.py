@@ -1,1 +1,0 @@
-"""Choosing by measuring: candidates tried on a GPU, whole engines compared."""
