@@ -175,11 +175,11 @@ def test_each_tile_is_computed_once(
 
 
 REFUSALS = [
-    ({"persistent": -1}, "not -1"),
+    ({"persistent": -1}, "a number of blocks, or 0 (persistent=-1)"),
     ({"split": 2, "stages": 2}, "whole reductions"),
     ({"share": ROWS, "block_n": 64}, "whole reductions"),
-    ({"persistent": 6}, "no more tiles"),
-    ({"stages": 8}, "a block has steps"),
+    ({"persistent": 6}, "fewer persistent blocks than tiles"),
+    ({"stages": 8}, "no more stages than a block has steps"),
 ]
 
 
@@ -207,7 +207,7 @@ def test_blocks_that_stay_are_held_at_once_and_no_more_than_tiles() -> None:
     assert CONV.why_illegal(problem, schedule, H200) is None
     reason = CONV.why_illegal(problem, replace(schedule, stages=4), H200)
     assert reason is not None
-    assert "do not hold" in reason
+    assert "hold all persistent blocks" in reason
     (launch,) = CONV.launches(problem, schedule)
     blocks = [tuple(evaluate(size, {"n": n}) for size in launch.grid) for n in (1, 3, 64, 65)]
     assert blocks == [(8, 1, 1), (20, 1, 1), (264, 1, 1), (264, 1, 1)]

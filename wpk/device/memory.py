@@ -74,7 +74,7 @@ class CudaMemory:
         if touched:
             raise TrampledError(
                 f"{touched} bytes around {size} bytes of memory were written to, which belong to no operand",
-                fix="this schedule should have been illegal: see the constraints of its template",
+                fix="this schedule should have been illegal: see the limits of its template",
             )
 
     def clear(self) -> None:

@@ -35,7 +35,7 @@ struct MmaShape
     // Floats between rows of a warp's staging; 8 more than its columns keep its writes free of conflicts.
     static constexpr int stagingStride = warpN + 8;
     static constexpr int stagingBytes = 16 * stagingStride * 4;
-    static constexpr int sharedBytes = maxOf(stages * stageBytes, warpsM* warpsN* stagingBytes);
+    static constexpr int sharedBytes = maxOf(stages * stageBytes, threads / kWarpSize * stagingBytes);
 
     static_assert(threads <= 1024, "a block has at most 1024 threads");
 };

@@ -113,7 +113,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
     def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`."""
         return (
-            *halo_tiles.useful(problem),
+            *halo_tiles.useful_limits(problem),
             *target_limits(target, WHOLE_WARPGROUPS),
             *persistent_limits(target),
         )

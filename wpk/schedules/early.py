@@ -1,12 +1,7 @@
 """Early launch as a parameter of schedules: what templates that have it share (early_launch.cuh)."""
 
-from typing import Any
-
-import numpy as np
-
 from wpk.launch import EARLY_LAUNCH
 from wpk.schedules.limit import Limit
-from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
 EARLY = "early"
@@ -36,21 +31,6 @@ def early_limits(target: Target) -> tuple[Limit, ...]:
     return (Limit("early == 0", f"{target.name} cannot launch kernels early"),)
 
 
-def early_constraint(target: Target) -> Constraint:
-    """``early`` is 0 or 1, and 1 only where the target launches kernels early."""
-    allowed = (0, 1) if target.capability >= _CAPABILITY else (0,)
-    return Constraint(
-        lambda columns: np.isin(columns[EARLY], allowed),
-        lambda schedule: _words(schedule, target),
-    )
-
-
 def launch_attributes(early: int) -> tuple[str, ...]:
     """Attributes of the launch of a schedule with this ``early``."""
     return (EARLY_LAUNCH,) if early else ()
-
-
-def _words(schedule: Any, target: Target) -> str:
-    if schedule.early in (0, 1):
-        return f"launched early, which {target.name} cannot"
-    return f"early is 0 or 1, not {schedule.early}"

@@ -69,7 +69,7 @@ def limits(problem: Convolution) -> Sequence[Limit]:
     )
 
 
-def useful(problem: Convolution) -> Sequence[Limit]:
+def useful_limits(problem: Convolution) -> Sequence[Limit]:
     """No patch stays empty, and persistent blocks are dealt out evenly."""
     across = f"ceil_div({problem.k + problem.y.padding}, block_n)"
     return (

@@ -1,8 +1,7 @@
 """What all matrix-like templates share: the target's limits on tiles, and the work of products by tiles."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from wpk.performance.tables import matmul_flops
 from wpk.performance.work import Columns, Floats, Work
 from wpk.schedules.early import early_limits
 from wpk.schedules.limit import Limit
-from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
 _MAX_REGISTERS = 255
@@ -146,44 +144,11 @@ COLUMN_LIMITS = (
 
 
 def persistent_limits(target: Target) -> tuple[Limit, ...]:
-    """All blocks that stay run at once, and some have two tiles."""
+    """All persistent blocks run at once, and some have two tiles."""
     return (
-        Limit(
-            "persistent == 0 or turns > 1", "there are fewer blocks that stay than they have tiles"
-        ),
+        Limit("persistent == 0 or turns > 1", "there are fewer persistent blocks than tiles"),
         Limit(
             f"persistent == 0 or persistent <= resident * {target.sm_count}",
-            f"the target's {target.sm_count} SMs hold all blocks that stay",
-        ),
-    )
-
-
-def words(text: str) -> Callable[[Any], str]:
-    """A constraint's words from a format over the schedule's parameters, and ``s``, the schedule."""
-    return lambda schedule: text.format(**dict(schedule.parameters()), s=schedule)
-
-
-def target_constraints(
-    threads: Cost, shared_bytes: Cost, registers: Cost, target: Target
-) -> Sequence[Constraint]:
-    """What a block may take on the target."""
-    limit, most_threads = target.max_shared_block, target.max_threads_block
-
-    def fits_registers(columns: Columns) -> Any:
-        room = target.registers_sm // np.maximum(threads(columns), 1)
-        return registers(columns) <= np.minimum(_MAX_REGISTERS, room)
-
-    return (
-        Constraint(
-            lambda c: threads(c) <= most_threads,
-            words(f"{{s.threads}} threads, the target has {most_threads}"),
-        ),
-        Constraint(
-            lambda c: shared_bytes(c) <= limit,
-            words(f"the tiles need more shared memory than the target's {limit} bytes a block"),
-        ),
-        Constraint(
-            fits_registers,
-            words("a thread needs more registers than there are: accumulators would spill"),
+            f"the target's {target.sm_count} SMs hold all persistent blocks at once",
         ),
     )

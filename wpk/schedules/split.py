@@ -1,14 +1,12 @@
 """Reductions split among blocks: what the schedules of all matrix-like templates share (split_k.cuh)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.performance.work import Columns, Floats
 from wpk.schedules.limit import Limit
-from wpk.schedules.matrix_tiles import TiledProduct, words
-from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
 _PARTS = (1, 2, 3, 4, 6, 8, 9, 12, 16)
@@ -64,31 +62,4 @@ def useful_split(target: Target) -> Limit:
     return Limit(
         f"split == 1 or blocks <= {most}",
         f"of a split reduction the target has at most {most} useful blocks",
-    )
-
-
-def split_constraints(
-    product: Callable[[Columns], TiledProduct], groups: int, target: Target
-) -> Sequence[Constraint]:
-    """The static_assert of SplitRange, and what a grid holds and an SM can use.
-
-    Args:
-        product: The problem as blocks, without regard to their parts.
-        groups: What the grid's z axis counts besides parts.
-        target: The GPU.
-    """
-    most = USEFUL_BLOCKS_SM * target.sm_count
-    return (
-        Constraint(
-            lambda c: (c["split"] == 1) | (c["split"] <= product(c).tile_steps),
-            words("every part of the reduction has a step (block_k={block_k}, split={split})"),
-        ),
-        Constraint(
-            lambda c: (c["split"] == 1) | (product(c).tiles * c["split"] <= most),
-            words(f"{{split}} parts a tile are more blocks than the target's {most} useful ones"),
-        ),
-        Constraint(
-            lambda c: np.asarray((c["split"] == 1) | (c["split"] * groups <= _MAX_GRID_Z)),
-            words(f"{{split}} parts of {groups} groups, a grid of the target holds {_MAX_GRID_Z}"),
-        ),
     )

@@ -1,10 +1,10 @@
 """What a schedule template is: a family of kernels for one kind of problem."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar, final
+from typing import ClassVar, Generic, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,19 +39,6 @@ P = TypeVar("P")
 S = TypeVar("S", bound=Schedule)
 
 
-@dataclass(frozen=True)
-class Constraint:
-    """A condition on a schedule, over columns and in words. Mirrors a static_assert of the header.
-
-    Attributes:
-        holds: Columns to a mask: where the condition is met.
-        words: What is wrong where it is not, naming seen and allowed values.
-    """
-
-    holds: Callable[[Columns], NDArray[np.bool_]]
-    words: Callable[[Any], str]
-
-
 class ScheduleTemplate(abc.ABC, Generic[P, S]):
     """A family of kernels for one kind of problem.
 
@@ -75,9 +62,9 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
         """The values to try for each parameter, given the problem (at most about 10^6 combinations)."""
 
+    @abc.abstractmethod
     def limits(self, problem: P) -> Sequence[Limit]:
         """What the kernel can compute, over the parameters; the unit asserts each."""
-        return ()
 
     def target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
         """What the target can hold, and what pays there, over the parameters and `figures`."""
@@ -91,13 +78,10 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
             "shared_bytes": work.shared_bytes,
             "registers": work.registers,
             "blocks": work.blocks,
+            "steps": work.steps,
             "turns": np.broadcast_to(work.turns, work.blocks.shape),
             "resident": resident_blocks(work, target),
         }
-
-    def constraints(self, problem: P, target: Target) -> Sequence[Constraint]:
-        """Further conditions."""
-        return ()
 
     @abc.abstractmethod
     def work(self, problem: P, columns: Columns, target: Target) -> Work:
@@ -142,10 +126,7 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         for limits in self._limits(problem, target):
             met = meeting(limits, self._with_figures(limits, problem, columns, target))
             columns = {name: values[met] for name, values in columns.items()}
-        mask = np.ones(len(next(iter(columns.values()))), bool)
-        for constraint in self.constraints(problem, target):
-            mask &= constraint.holds(columns)
-        return grid[0].size, {name: values[mask] for name, values in columns.items()}
+        return grid[0].size, columns
 
     @final
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
@@ -156,9 +137,6 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
             for limit in limits:
                 if not limit.holds(figures)[0]:
                     return limit.refusal(figures)
-        for constraint in self.constraints(problem, target):
-            if not constraint.holds(columns)[0]:
-                return constraint.words(schedule)
         return None
 
     def _limits(self, problem: P, target: Target) -> tuple[Sequence[Limit], Sequence[Limit]]:

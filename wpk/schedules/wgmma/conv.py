@@ -15,9 +15,9 @@ from wpk.performance.work import Columns, Work
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import convolution_copies
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
+from wpk.schedules.limit import Limit
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma import costs, tiles
 from wpk.schedules.wgmma.multicast import Sharing
@@ -54,12 +54,13 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
         rows = problem.n.value * problem.p * problem.q
         return tiles.axes(rows, problem.k, _view(problem).reduction, problem.precision, target)
 
-    def constraints(self, problem: Convolution, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
-        view = _view(problem)
-        return tiles.constraints(
-            lambda c: view.product(c, target), _sharing(view), problem.precision, target
-        )
+    def limits(self, problem: Convolution) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
+        return tiles.limits(_view(problem).reduction, problem.precision)
+
+    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return tiles.useful_limits(_sharing(_view(problem)), target)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""

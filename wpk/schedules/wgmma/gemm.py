@@ -10,11 +10,10 @@ from wpk.launch import TensorMapArgument
 from wpk.performance.work import Columns, Work
 from wpk.problems import Matmul
 from wpk.schedules import packings
+from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
-from wpk.schedules.matrix_tiles import words
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
-from wpk.schedules.template import Constraint
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma import costs, tiles
 from wpk.schedules.wgmma.multicast import COLUMNS, Sharing
@@ -64,21 +63,21 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
         """See `ScheduleTemplate.axes`."""
         return tiles.axes(problem.m.value, problem.n, problem.k, problem.precision, target)
 
-    def constraints(self, problem: Matmul, target: Target) -> Sequence[Constraint]:
-        """See `ScheduleTemplate.constraints`."""
-        view = MatmulView(problem)
-        shared = tiles.constraints(
-            lambda c: view.product(c, target), _sharing(view), problem.precision, target
+    def limits(self, problem: Matmul) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
+        depth = box_depth(problem.precision)
+        whole = Limit(
+            f"block_n >= {depth}", f"a b that lies across has whole boxes of {depth} columns"
         )
-        if problem.batch != (Extent(1), 1):
-            shared = (*shared, *_ONE_MATRIX)
-        if not _across(problem):
-            return shared
-        whole = Constraint(
-            lambda c: c["block_n"] >= box_depth(problem.precision),
-            words("{block_n} columns: b lies across the reduction, in boxes of 64 columns"),
+        return (
+            *tiles.limits(problem.k, problem.precision),
+            *(_ONE_MATRIX if problem.batch != (Extent(1), 1) else ()),
+            *([whole] if _across(problem) else ()),
         )
-        return (*shared, whole)
+
+    def target_limits(self, problem: Matmul, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return tiles.useful_limits(_sharing(MatmulView(problem)), target)
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
@@ -115,14 +114,8 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
 
 
 _ONE_MATRIX = (
-    Constraint(
-        lambda c: c["share"] != COLUMNS,
-        words("share={share}: blocks one below the other may be of two matrices of the batch"),
-    ),
-    Constraint(
-        lambda c: c["persistent"] == 0,
-        words("{persistent} blocks stay: tiles are counted in one matrix, not in a batch of them"),
-    ),
+    Limit(f"share != {COLUMNS}", "blocks one below the other may be of two matrices of the batch"),
+    Limit("persistent == 0", "persistent blocks count tiles in one matrix, not in a batch of them"),
 )
 
 

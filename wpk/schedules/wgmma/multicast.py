@@ -7,9 +7,9 @@ import numpy as np
 
 from wpk.dims import ceil_div, product
 from wpk.performance.work import Columns, Floats
-from wpk.schedules.matrix_tiles import TiledProduct, block_tile, words
+from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_tiles import TiledProduct, block_tile
 from wpk.schedules.single_kernel import Grid
-from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
 PAIR = 2
@@ -18,7 +18,9 @@ PAIR = 2
 NOTHING, ROWS, COLUMNS = 0, 1, 2
 """What they share: nothing; A's rows, side by side; B's columns, one below the other."""
 
-_LEAST_COLUMNS = 64  # of a tile: halves are whole patterns of the swizzle, and worth a cluster
+LEAST_COLUMNS = 64
+"""Of a shared tile: halves are whole patterns of the swizzle, and worth a cluster."""
+
 _USEFUL_STEPS = 4  # of one box: what has fewer waits for memory and its stores, not for L2
 
 
@@ -43,30 +45,17 @@ class Sharing:
             boxes: Of the reduction.
             target: The GPU.
         """
-        tiles = self.rows * self.columns / _LEAST_COLUMNS**2
+        tiles = self.rows * self.columns / LEAST_COLUMNS**2
         pays = boxes >= _USEFUL_STEPS and PAIR * tiles >= target.sm_count
         return (NOTHING, ROWS, COLUMNS) if pays else (NOTHING,)
 
-    def constraints(self) -> Sequence[Constraint]:
-        """The limits of WgmmaShape, and that there are two to share."""
+    def limits(self) -> Sequence[Limit]:
+        """There are two tiles along the axis on which pairs lie."""
         return (
-            Constraint(
-                lambda c: np.isin(c["share"], (NOTHING, ROWS, COLUMNS)),
-                words("share is 0 (nothing), 1 (rows) or 2 (columns), not {share}"),
-            ),
-            Constraint(
-                lambda c: (c["share"] == NOTHING) | (c["split"] == 1),
-                words("share={share} in {split} parts: blocks that share have whole reductions"),
-            ),
-            Constraint(
-                lambda c: (c["share"] == NOTHING) | (c["block_n"] >= _LEAST_COLUMNS),
-                words(
-                    f"share={{share}} of {{block_n}} columns, shared are {_LEAST_COLUMNS} or more"
-                ),
-            ),
-            Constraint(
-                lambda c: (c["share"] == NOTHING) | (self._tiles(c) >= PAIR),
-                words("share={share} along an axis of one tile: nobody is there to share"),
+            Limit(
+                f"(share != {ROWS} or block_n < {self.columns}) and "
+                f"(share != {COLUMNS} or block_m < {self.rows})",
+                "tiles are shared along an axis of two at least",
             ),
         )
 

@@ -1,16 +1,12 @@
 """Blocks that stay: each computes tiles one after another, and its ring goes on (wgmma_persistent.cuh)."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from wpk.dims import minimum, product
 from wpk.performance.work import Columns, Floats, Work
-from wpk.schedules.matrix_tiles import words
 from wpk.schedules.single_kernel import Grid
-from wpk.schedules.template import Constraint
 from wpk.targets.target import Target
 
 STAGED_COLUMNS = 64
@@ -31,41 +27,6 @@ def persistent_axis(rows: int, columns: int, target: Target) -> tuple[int, ...]:
     blocks = tuple(count * target.sm_count for count in _OF_SM)
     tiles = -(-rows // _TILE) * -(-columns // _TILE)
     return (0, *blocks) if tiles > blocks[-1] else (0,)
-
-
-WHOLE_REDUCTIONS = Constraint(
-    lambda c: (c["persistent"] <= 0) | ((c["split"] == 1) & (c["share"] == 0)),
-    words("{persistent} blocks stay, split={split} share={share}: they have whole reductions"),
-)
-"""Of blocks that stay, as WgmmaShape has it."""
-
-
-def persistent_constraints(
-    tiles: Callable[[Columns], Any], resident: Callable[[Columns], Floats], target: Target
-) -> Sequence[Constraint]:
-    """That all blocks that stay run at once, and some have two tiles.
-
-    Args:
-        tiles: What blocks compute at once, in all.
-        resident: Blocks that an SM holds at once.
-        target: The GPU.
-    """
-    return (
-        Constraint(
-            lambda c: c["persistent"] >= 0,
-            words("persistent is a number of blocks, not {persistent}"),
-        ),
-        Constraint(
-            lambda c: (c["persistent"] <= 0) | (tiles(c) > c["persistent"]),
-            words("{persistent} blocks stay, there are no more tiles"),
-        ),
-        Constraint(
-            lambda c: (c["persistent"] <= 0) | (c["persistent"] <= resident(c) * target.sm_count),
-            words(
-                f"{{persistent}} blocks stay, the target's {target.sm_count} SMs do not hold them"
-            ),
-        ),
-    )
 
 
 def turns(tiles: Floats, columns: Columns) -> Floats:

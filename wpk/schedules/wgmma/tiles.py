@@ -1,36 +1,42 @@
 """What the templates of warpgroups share: their schedule, its limits, its cost (see tile_wgmma.cuh)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
-from wpk.performance.occupancy import resident_blocks
-from wpk.performance.work import Columns, Floats
-from wpk.schedules.early import early_axis, early_constraint, launch_attributes
-from wpk.schedules.matrix_tiles import TiledProduct, target_constraints, up_to, words
+from wpk.performance.work import Columns
+from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
+from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_tiles import (
+    COLUMN_LIMITS,
+    WHOLE_WARPGROUPS,
+    persistent_limits,
+    target_limits,
+    up_to,
+)
 from wpk.schedules.single_kernel import Grid, Partials
-from wpk.schedules.split import SplitReductions, split_axis, split_constraints
-from wpk.schedules.template import Constraint, Schedule
+from wpk.schedules.split import SplitReductions, split_axis, split_limits, useful_split
+from wpk.schedules.template import Schedule
 from wpk.schedules.wgmma.costs import (
     GROUP_ROWS,
     GROUP_THREADS,
     WARP,
-    registers,
-    shared_bytes,
-    threads,
-    whole_groups,
-    work,
 )
-from wpk.schedules.wgmma.multicast import COLUMNS, PAIR, ROWS, Sharing, paired_grid
+from wpk.schedules.wgmma.multicast import (
+    COLUMNS,
+    LEAST_COLUMNS,
+    NOTHING,
+    PAIR,
+    ROWS,
+    Sharing,
+    paired_grid,
+)
 from wpk.schedules.wgmma.persistent import (
-    WHOLE_REDUCTIONS,
     persistent_axis,
-    persistent_constraints,
     persistent_grid,
-    turns,
 )
 from wpk.targets.target import Target
 
@@ -143,104 +149,88 @@ def axes(
     }
 
 
-def constraints(
-    product: Callable[[Columns], TiledProduct],
-    sharing: Sharing,
-    precision: Precision,
-    target: Target,
-) -> Sequence[Constraint]:
-    """The limits of tile_wgmma.cuh, of the target, and of split reductions.
+def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
+    """What the kernel of warpgroups can compute.
 
     Args:
-        product: The problem as blocks, without regard to their parts.
-        sharing: Its rows and columns, of which blocks may share.
-        precision: Of the problem.
-        target: The GPU.
+        reduction: Elements of it as it is walked.
+        precision: Of the product.
     """
-
-    def steps(columns: Columns) -> Floats:
-        tiles = product(columns)
-        return tiles.tile_steps * turns(tiles.tiles, columns)
-
-    def resident(columns: Columns) -> Floats:
-        return resident_blocks(work(product(columns), sharing, precision, columns, target), target)
-
-    no_longer = Constraint(
-        lambda c: (
-            (c["stages"] == 2) | (c["stages"] <= np.ceil(steps(c) / np.maximum(c["split"], 1)))
-        ),
-        words("{stages} stages are more than a block has steps of {block_k}"),
+    depth = box_depth(precision)
+    steps = f"ceil_div(ceil_div({reduction}, block_k), split)"
+    narrow = Limit(
+        f"block_n <= {_MOST_FP32_COLUMNS}",
+        f"sums of fp32 are kept twice, of {_MOST_FP32_COLUMNS} columns at most",
     )
     return (
         *_SHAPES,
-        *_boxes(box_depth(precision)),
-        *([_NARROW] if precision is Precision.FP32 else ()),
-        WHOLE_REDUCTIONS,
-        *persistent_constraints(lambda c: product(c).tiles, resident, target),
-        no_longer,
-        early_constraint(target),
-        *target_constraints(
-            lambda c: whole_groups(threads(c)),
-            lambda c: shared_bytes(c, precision),
-            lambda c: registers(c, precision),
-            target,
+        Limit(
+            f"block_k in {tuple(boxes * depth for boxes in _BOXES)}",
+            f"a tile is one to four boxes of {depth} elements a row",
         ),
-        *split_constraints(product, 1, target),
-        *sharing.constraints(),
+        Limit(
+            f"stages * block_k <= {_MOST_BOXES * depth}",
+            f"the pipeline has at most {_MOST_BOXES} boxes",
+        ),
+        *([narrow] if precision is Precision.FP32 else ()),
+        *split_limits(reduction),
+        Limit(
+            f"stages == 2 or persistent != 0 or stages <= {steps}",
+            "the pipeline has no more stages than a block has steps",
+        ),
     )
 
 
-COLUMNS_OF_PRODUCTS = (
-    Constraint(
-        lambda c: (c["block_n"] & (c["block_n"] - 1)) == 0,
-        words("{block_n} columns are no power of two"),
-    ),
-    Constraint(
-        lambda c: (c["block_n"] >= 16) & (c["block_n"] <= 256),
-        words("{block_n} columns, a block has 16 to 256"),
-    ),
-)
-"""What every template of warpgroups asks of ``block_n``."""
+def useful_limits(sharing: Sharing, target: Target) -> Sequence[Limit]:
+    """What the target holds, and what pays there.
+
+    Args:
+        sharing: Rows and columns, of which blocks may share.
+        target: The GPU.
+    """
+    return (
+        *persistent_limits(target),
+        Limit(
+            "stages == 2 or stages <= steps",
+            "the pipeline has no more stages than a block has steps",
+        ),
+        *target_limits(target, WHOLE_WARPGROUPS),
+        useful_split(target),
+        *sharing.limits(),
+    )
+
 
 _SHAPES = (
-    Constraint(
-        lambda c: np.isin(c["block_m"], (GROUP_ROWS, 2 * GROUP_ROWS)),
-        words("{block_m} rows are not those of one or two warpgroups, 64 each"),
+    Limit(
+        f"block_m in ({GROUP_ROWS}, {2 * GROUP_ROWS})",
+        "one or two warpgroups have 64 rows each",
     ),
-    *COLUMNS_OF_PRODUCTS,
-    Constraint(lambda c: c["stages"] >= 2, words("{stages} stages: the ring needs two")),
-    Constraint(
-        lambda c: (c["split"] == 1) | (c["block_n"] <= _MOST_SPLIT_COLUMNS),
-        words(f"{{block_n}} columns in {{split}} parts: sums of over {_MOST_SPLIT_COLUMNS} spill"),
+    *COLUMN_LIMITS,
+    Limit("stages >= 2", "the pipeline has at least two stages"),
+    Limit(
+        f"split == 1 or block_n <= {_MOST_SPLIT_COLUMNS}",
+        f"tiles of split-K have at most {_MOST_SPLIT_COLUMNS} columns: sums of more would spill",
     ),
-    Constraint(lambda c: np.isin(c["cluster"], (0, 1)), words("cluster is 0 or 1, not {cluster}")),
-    Constraint(
-        lambda c: (c["cluster"] == 0) | ((c["split"] > 1) & (c["split"] <= _MOST_SHARERS)),
-        words(f"a cluster of {{split}} blocks; it has two to {_MOST_SHARERS}"),
+    Limit("cluster in (0, 1)", "cluster is 0 or 1"),
+    Limit(
+        f"cluster == 0 or 2 <= split <= {_MOST_SHARERS}",
+        f"a cluster has two to {_MOST_SHARERS} blocks",
     ),
+    Limit(
+        f"share in ({NOTHING}, {ROWS}, {COLUMNS})", "share is 0 (nothing), 1 (rows) or 2 (columns)"
+    ),
+    Limit("share == 0 or split == 1", "blocks that share tiles have whole reductions"),
+    Limit(
+        f"share == 0 or block_n >= {LEAST_COLUMNS}",
+        f"tiles that are shared have at least {LEAST_COLUMNS} columns",
+    ),
+    Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
+    Limit(
+        "persistent == 0 or (split == 1 and share == 0)",
+        "persistent blocks have whole reductions of their own",
+    ),
+    EARLY_LIMIT,
 )
-
-
-_NARROW = Constraint(
-    lambda c: c["block_n"] <= _MOST_FP32_COLUMNS,
-    words(f"{{block_n}} columns: sums of fp32 are kept twice, of {_MOST_FP32_COLUMNS} at most"),
-)
-
-
-def _boxes(depth: int) -> Sequence[Constraint]:
-    """Of a step, and of the ring."""
-    return (
-        Constraint(
-            lambda c: np.isin(c["block_k"], [boxes * depth for boxes in _BOXES]),
-            words(f"{{block_k}} elements are not one to four boxes of {depth}"),
-        ),
-        Constraint(
-            lambda c: c["stages"] * c["block_k"] <= _MOST_BOXES * depth,
-            words(
-                f"{{stages}} stages of {{block_k}} elements: a ring has {_MOST_BOXES} boxes at most"
-            ),
-        ),
-    )
 
 
 class Warpgroups(SplitReductions):
