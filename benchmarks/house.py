@@ -84,8 +84,9 @@ class Module:
     @property
     def room(self) -> str:
         """The package directly below wpk, empty for modules of wpk itself."""
-        parts = self.name.split(".")
-        return parts[1] if len(parts) > 2 else ""
+        _, *parts = self.name.split(".")
+        is_package = self.path.endswith("__init__.py")
+        return parts[0] if parts and (is_package or parts[1:]) else ""
 
 
 @dataclass(frozen=True)
@@ -156,10 +157,11 @@ def doors(modules: Sequence[Module]) -> Count:
     rooms, opened = defaultdict(set), defaultdict(set)
     for each in modules:
         rooms[each.room].add(each.name)
+    for each in modules:
         for imported in _imports(each):
             target = imported if imported in names else imported.rpartition(".")[0]
-            other = target.split(".")[1] if target.count(".") > 1 else ""
-            if target in names and other and other != each.room:
+            other = target.split(".")[1] if target in names and target != "wpk" else ""
+            if other and other in rooms and other != each.room:
                 opened[other].add(target)
     told = [
         f"{room}: {len(opened[room])} of {len(rooms[room])}"

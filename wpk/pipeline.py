@@ -10,47 +10,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.assembly.assemble import Setting, assemble
-from wpk.assembly.evidence import EvidenceBook, with_evidence
-from wpk.assembly.from_lock import (
+from wpk.assembly import (
+    EvidenceBook,
+    Setting,
+    assemble,
     compile_locked,
     implementations_of,
+    input_ports,
+    model_digest,
+    provenance,
+    read_lock,
     require_fit,
     require_locked_plan,
     require_target,
+    with_evidence,
 )
-from wpk.assembly.lock import read_lock
-from wpk.assembly.origin import model_digest, provenance
-from wpk.assembly.ports import input_ports
 from wpk.backends import open_device
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.offers import Offers
+from wpk.bench import GpuLease, Offers
 from wpk.build import CompilePool
-from wpk.checks.pass_proof import proven
-from wpk.checks.scope import require_inputs, scope_of
-from wpk.checks.verification import require_passed, verify, with_checks
+from wpk.checks import proven, require_inputs, require_passed, scope_of, verify, with_checks
 from wpk.dtypes import Precision
 from wpk.execution import Device
 from wpk.lowering.model import lower_model
 from wpk.options import split_options
-from wpk.plan.plan import CheckMode, PlanBundle
-from wpk.plan.plan_file import write_plan
+from wpk.plan import CheckMode, PlanBundle, write_plan
 from wpk.progress import Progress, silent
-from wpk.schedules.registry import TEMPLATES
-from wpk.search.loop import runs
-from wpk.search.loop.cache_folder import CacheFolder
-from wpk.search.loop.choices import of_models
-from wpk.search.loop.confirmation import confirmed
-from wpk.search.loop.evidence import evidence_of
-from wpk.search.loop.measuring import plan_tuning
-from wpk.search.loop.model_tuning import tune_model
-from wpk.search.loop.preview import Preview, preview_of
-from wpk.search.loop.selection import require_measuring, selected_problems
-from wpk.search.loop.target_choice import choose_target
-from wpk.search.loop.tuning import Equipment
-from wpk.search.models.model_search import search_model
-from wpk.search.models.static_search import check_skips
-from wpk.search.store.records import Run
+from wpk.schedules import TEMPLATES
+from wpk.search.loop import (
+    CacheFolder,
+    Equipment,
+    Preview,
+    choose_target,
+    confirmed,
+    evidence_of,
+    plan_tuning,
+    preview_of,
+    require_measuring,
+    runs,
+    selected_problems,
+    static_choices,
+    tune_model,
+)
+from wpk.search.models import check_skips, search_model
+from wpk.search.store import Run
 
 Paths = str | os.PathLike[str]
 
@@ -117,7 +119,7 @@ def optimize(
         static = search_model(
             problems, TEMPLATES, target, pool.compile, progress, skip=build.skip_templates
         )
-        choices = of_models(static)
+        choices = static_choices(static)
         bundle = assemble(program, choices.implementations, choices.kernels, setting)
         if tuning is None:
             book = EvidenceBook(evidence_of(bundle.plan, choices))

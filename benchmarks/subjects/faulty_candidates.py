@@ -18,7 +18,7 @@ from wpk.lowering.model import lower_model
 from wpk.plan.provenance import Provenance
 from wpk.problems import Problem
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.loop.choices import of_models
+from wpk.search.loop.choices import static_choices
 from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
 from wpk.trial import Trial
@@ -120,7 +120,7 @@ def make_kit(folder: Path) -> Kit:
     with CompilePool(target.arch, cache=KernelCache(folder)) as pool:
         problems = [operator.problem for operator in lowered.program.operators]
         static = search_model(problems, TEMPLATES, target, pool.compile, lambda *_: None)
-    choices = of_models(static)
+    choices = static_choices(static)
     setting = Setting(target, Precision.FP32, Provenance("sigmoid.onnx", "", 17, {}, ()))
     plan = assemble(lowered.program, choices.implementations, choices.kernels, setting).plan
     ((problem, implementation),) = choices.implementations.items()

@@ -1,0 +1,29 @@
+"""The tuning loop: from what the models choose to the fastest whole engine that was measured."""
+
+from wpk.search.loop.cache_folder import CacheFolder
+from wpk.search.loop.choices import static_choices
+from wpk.search.loop.confirmation import confirmed
+from wpk.search.loop.evidence import evidence_of
+from wpk.search.loop.measuring import plan_tuning, setup_here
+from wpk.search.loop.model_tuning import tune_model
+from wpk.search.loop.preview import Preview, ProblemPreview, preview_of
+from wpk.search.loop.selection import require_measuring, selected_problems
+from wpk.search.loop.target_choice import choose_target
+from wpk.search.loop.tuning import Equipment
+
+__all__ = [
+    "CacheFolder",
+    "Equipment",
+    "Preview",
+    "ProblemPreview",
+    "choose_target",
+    "confirmed",
+    "evidence_of",
+    "plan_tuning",
+    "preview_of",
+    "require_measuring",
+    "selected_problems",
+    "setup_here",
+    "static_choices",
+    "tune_model",
+]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from wpk.assembly.implementation import Implementation, generated
-from wpk.bench.bench import Bench
+from wpk.assembly import Implementation, generated
+from wpk.bench import Bench
 from wpk.build import CompiledKernel
 from wpk.candidate import GENERATED, Candidate
 from wpk.device import noise_band
 from wpk.problems import Problem
 from wpk.search.loop.result import TuningResult
-from wpk.search.models.model_search import StaticChoices
-from wpk.search.models.static_search import KernelChoice
+from wpk.search.models import KernelChoice, StaticChoices
 from wpk.trial import Regime, Status, Trial, fastest
 
 
@@ -61,7 +60,7 @@ class Choices:
         return replace(self, families={**self.families, **families})
 
 
-def of_models(static: StaticChoices) -> Choices:
+def static_choices(static: StaticChoices) -> Choices:
     """What the models choose."""
     options = {
         problem: {GENERATED: generated(problem, choice.finalist)}
@@ -78,7 +77,7 @@ def after_tuning(
 
     A problem of which no generated kernel ran correctly keeps its static choice among the options.
     """
-    choices = of_models(static)
+    choices = static_choices(static)
     for problem, result in results.items():
         shortlists, options = static.shortlists[problem], choices.options[problem]
         for family, best in result.best_of_each.items():

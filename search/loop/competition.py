@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from wpk.candidate import Candidate, Maker
-from wpk.search.searchers.base import Searcher
+from wpk.search.searchers import Searcher
 from wpk.trial import Trial
 
 PROBE = 16

@@ -4,16 +4,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from wpk.assembly.assemble import Setting, assemble
-from wpk.assembly.evidence import EvidenceBook
+from wpk.assembly import EvidenceBook, Setting, assemble
 from wpk.backends import GpuProcess
 from wpk.candidate import GENERATED
 from wpk.device import Patience, noise_band, quantile
 from wpk.engine import Engine, random_inputs
 from wpk.lowering.program import Program
-from wpk.plan.binding import library_images
-from wpk.plan.measurement import EngineMeasurement, EngineVariant
-from wpk.plan.plan import PlanBundle
+from wpk.plan import EngineMeasurement, EngineVariant, PlanBundle, library_images
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.choices import Choices, best_library

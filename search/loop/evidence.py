@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wpk.assembly.evidence import of_models
+from wpk.assembly import predicted_evidence
 from wpk.candidate import GENERATED, Candidate
 from wpk.device import noise_band
-from wpk.plan.measurement import Contestant, Curve, Measurement, Tally
-from wpk.plan.plan import Evidence, Plan, Step
+from wpk.plan import Contestant, Curve, Evidence, Measurement, Plan, Step, Tally
 from wpk.search.loop.choices import Choices
 from wpk.search.loop.result import TuningResult
 from wpk.trial import Regime, Trial, fastest
@@ -30,7 +29,7 @@ def evidence_of(
 
 def _of(step: Step, choices: Choices, in_engine: float | None) -> Evidence:
     problem, candidate = step.operator.problem, step.candidate
-    evidence = of_models(choices.schedules[problem])
+    evidence = predicted_evidence(choices.schedules[problem])
     if candidate.family != GENERATED:
         evidence = replace(evidence, estimate_seconds=None, score=None)
     result = choices.results.get(problem)

@@ -9,10 +9,8 @@ from wpk.errors import EngineError, LaunchError, TargetError
 from wpk.options import SearchOptions
 from wpk.search.loop.budget import effort_of, parse_budget
 from wpk.search.loop.tuning import Tuning
-from wpk.search.searchers.registry import find_searcher
-from wpk.targets.registry import find_target
-from wpk.targets.table import TARGETS
-from wpk.targets.target import Target
+from wpk.search.searchers import find_searcher
+from wpk.targets import TARGETS, Target, find_target
 
 STATIC, AUTO = "static", "auto"
 

@@ -5,16 +5,20 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from wpk.bench.bench import Bench
-from wpk.bench.cases import Case, Cases, make_cases
-from wpk.bench.compile_ahead import CompileAhead
-from wpk.bench.host_memory import require_memory
-from wpk.bench.odd_shapes import OddShapes
-from wpk.bench.request import Request
-from wpk.bench.trials import TrialRunner
+from wpk.bench import (
+    Bench,
+    Case,
+    Cases,
+    CompileAhead,
+    OddShapes,
+    Request,
+    TrialRunner,
+    make_cases,
+    require_memory,
+)
 from wpk.build import load_nvrtc
 from wpk.lowering.model import LoweredModel
-from wpk.plan.plan import Plan
+from wpk.plan import Plan
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.choices import Choices, after_tuning
@@ -23,13 +27,10 @@ from wpk.search.loop.session import RunProgress, Session
 from wpk.search.loop.tasks import make_tasks
 from wpk.search.loop.tune import tune
 from wpk.search.loop.tuning import Equipment, Tuning
-from wpk.search.models.model_search import StaticChoices
-from wpk.search.searchers.registry import find_searcher
-from wpk.search.store.key import Setup, StoreKey
-from wpk.search.store.lookup import look_up
-from wpk.search.store.records import Run
-from wpk.search.store.store import MODELS, TuningStore
-from wpk.targets.target import Target
+from wpk.search.models import StaticChoices
+from wpk.search.searchers import find_searcher
+from wpk.search.store import MODELS, Run, Setup, StoreKey, TuningStore, look_up
+from wpk.targets import Target
 from wpk.trial import Regime
 
 

@@ -8,14 +8,13 @@ from wpk.libraries import why_not
 from wpk.lowering.program import Operator
 from wpk.problems import Problem
 from wpk.progress import Progress
-from wpk.schedules.registry import TEMPLATES
+from wpk.schedules import TEMPLATES
 from wpk.search.loop.budget import limits
 from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.tuning import Tuning
-from wpk.search.models.static_search import Shortlists, shortlist_all
-from wpk.search.store.key import Setup, StoreKey
-from wpk.search.store.store import TuningStore
-from wpk.targets.target import Target
+from wpk.search.models import Shortlists, shortlist_all
+from wpk.search.store import Setup, StoreKey, TuningStore
+from wpk.targets import Target
 
 STAGE = "scoring schedules"
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from wpk.bench.request import Request
+from wpk.bench import Request
 from wpk.candidate import Candidate
 from wpk.search.loop.session import Session
 from wpk.search.loop.task import Task
-from wpk.search.store.key import StoreKey
-from wpk.search.store.lookup import History, look_up
-from wpk.search.store.records import Stage
+from wpk.search.store import History, Stage, StoreKey, look_up
 from wpk.trial import Regime, Status, Trial
 
 

@@ -6,13 +6,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from wpk.assembly.origin import model_digest
+from wpk.assembly import model_digest
 from wpk.errors import EngineError
 from wpk.options import BuildOptions, SearchOptions, flag_of, keywords
 from wpk.search.loop.budget import Budget, limits
 from wpk.search.loop.tuning import Tuning
-from wpk.search.store.records import Run, RunRequest, RunState
-from wpk.search.store.store import TuningStore
+from wpk.search.store import Run, RunRequest, RunState, TuningStore
 
 _DIGEST = 12
 

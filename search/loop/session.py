@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from wpk.bench.request import Request
+from wpk.bench import Request
 from wpk.problems import Problem
 from wpk.search.loop.budget import Budget, Effort
-from wpk.search.store.key import Setup
-from wpk.search.store.records import Run
-from wpk.search.store.store import TuningStore
+from wpk.search.store import Run, Setup, TuningStore
 from wpk.trial import Regime, Trial
 
 

@@ -5,9 +5,13 @@ from pathlib import Path
 from wpk.dtypes import Precision
 from wpk.errors import TargetError
 from wpk.search.loop.measuring import target_here
-from wpk.targets.registry import find_target, require_compilable, why_precision_unsupported
-from wpk.targets.target import Target
-from wpk.targets.target_file import load_target
+from wpk.targets import (
+    Target,
+    find_target,
+    load_target,
+    require_compilable,
+    why_precision_unsupported,
+)
 
 
 def choose_target(name: str, precision: Precision) -> Target:

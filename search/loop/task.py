@@ -8,7 +8,7 @@ from typing import Any
 
 from wpk.candidate import Candidate, Maker
 from wpk.problems import Problem
-from wpk.search.searchers.base import Searcher
+from wpk.search.searchers import Searcher
 
 
 @dataclass(frozen=True)

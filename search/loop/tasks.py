@@ -6,19 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from wpk.bench.offers import Offers
+from wpk.bench import Offers
 from wpk.candidate import Candidate, Kind, Maker
 from wpk.libraries import ALIGNMENT
 from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.task import Contender, Rival, Task
-from wpk.search.models.model_search import StaticChoices
-from wpk.search.models.shortlist import PROMISING, Shortlist
-from wpk.search.searchers.features import problem_features
-from wpk.search.searchers.registry import MakeSearcher
-from wpk.search.searchers.space import SearchSpace
-from wpk.targets.target import Target
+from wpk.search.models import PROMISING, Shortlist, StaticChoices
+from wpk.search.searchers import MakeSearcher, SearchSpace, problem_features
+from wpk.targets import Target
 
 
 def make_tasks(

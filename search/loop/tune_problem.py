@@ -21,8 +21,7 @@ from wpk.search.loop.problem_trials import ProblemTrials
 from wpk.search.loop.result import Stop, TuningResult
 from wpk.search.loop.session import Session
 from wpk.search.loop.task import Rival, Task
-from wpk.search.store.key import problem_digest
-from wpk.search.store.records import Stage
+from wpk.search.store import Stage, problem_digest
 from wpk.trial import Status, Trial
 
 NEAR_BOUND = 1.05

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from wpk.bench.compile_ahead import Submit
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.offers import Offers
+from wpk.bench import GpuLease, Offers, Submit
 from wpk.device import GpuFacts
 from wpk.search.loop.budget import Budget, Effort
 

@@ -1,0 +1,32 @@
+"""What the models choose without a GPU."""
+
+from wpk.search.models.model_search import Compiler, StaticChoices, search_model
+from wpk.search.models.shortlist import PROMISING, Shortlist
+from wpk.search.models.static_search import (
+    FINALISTS,
+    Finalist,
+    KernelChoice,
+    Shortlists,
+    check_skips,
+    choose_spilling,
+    finalist_of,
+    shortlist_all,
+    spill_words,
+)
+
+__all__ = [
+    "FINALISTS",
+    "PROMISING",
+    "Compiler",
+    "Finalist",
+    "KernelChoice",
+    "Shortlist",
+    "Shortlists",
+    "StaticChoices",
+    "check_skips",
+    "choose_spilling",
+    "finalist_of",
+    "search_model",
+    "shortlist_all",
+    "spill_words",
+]

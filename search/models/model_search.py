@@ -19,7 +19,7 @@ from wpk.search.models.static_search import (
     no_choice,
     shortlist_all,
 )
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 Progress = Callable[[str, int, int], None]
 Compiler = Callable[[Sequence[KernelSource]], Iterable[Compilation]]

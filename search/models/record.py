@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wpk.performance.bank_conflicts import SharedCost
-from wpk.schedules.template import Schedule
+from wpk.performance import SharedCost
+from wpk.schedules import Schedule
 
 
 @dataclass(frozen=True)

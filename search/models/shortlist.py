@@ -15,15 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance.bank_conflicts import SharedCost, shared_cost
-from wpk.performance.bound import Bound
-from wpk.performance.estimate import estimate
-from wpk.performance.extension import extended_pul
-from wpk.performance.work import Columns, Floats, Work
+from wpk.performance import (
+    Bound,
+    Columns,
+    Floats,
+    SharedCost,
+    Work,
+    estimate,
+    extended_pul,
+    shared_cost,
+)
 from wpk.problems import Problem
-from wpk.schedules.template import Schedule, ScheduleTemplate
+from wpk.schedules import Schedule, ScheduleTemplate
 from wpk.search.models.record import Prediction, SpaceCounts
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 MOST_SCORED = 100_000
 """Legal schedules that are scored at most; beyond, as many are drawn with a fixed seed."""

@@ -19,14 +19,13 @@ from wpk.candidate import Candidate
 from wpk.errors import ScheduleError
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
-from wpk.performance.bound import Bound, bound
-from wpk.performance.estimate import estimate
+from wpk.performance import Bound, bound, estimate
 from wpk.problems import Problem
 from wpk.problems.words import problem_words
-from wpk.schedules.registry import TEMPLATE_OF
+from wpk.schedules import TEMPLATE_OF
 from wpk.search.models.record import Prediction, SearchRecord, TemplateRefusal
 from wpk.search.models.shortlist import Shortlist, Template, predict, shortlist
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 FINALISTS = 8
 """Schedules compiled at a time; more only where all of these are refused."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from wpk.schedules.template import Schedule
+from wpk.schedules import Schedule
 from wpk.search.searchers.genetic import GeneticOptions, GeneticSearch
 from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.ppo import PpoOptions, PpoSearch

@@ -6,7 +6,7 @@ import abc
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from wpk.schedules.template import Schedule
+from wpk.schedules import Schedule
 from wpk.trial import Trial
 
 S = TypeVar("S", bound=Schedule)

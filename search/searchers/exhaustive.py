@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from wpk.schedules.template import Schedule
+from wpk.schedules import Schedule
 from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher

@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 from deap import base, tools
 
-from wpk.schedules.template import Schedule
+from wpk.schedules import Schedule
 from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import ABSENT, SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher

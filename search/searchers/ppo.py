@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.schedules.template import Schedule
+from wpk.schedules import Schedule
 from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.ppo_loss import (
     Batch,

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from wpk.schedules.template import Schedule
+from wpk.schedules import Schedule
 from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher

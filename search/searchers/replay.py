@@ -22,7 +22,7 @@ import numpy as np
 
 from wpk.candidate import Candidate, Configuration, Maker
 from wpk.errors import ScheduleError
-from wpk.schedules.template import Schedule
+from wpk.schedules import Schedule
 from wpk.search.searchers.base import Searcher
 from wpk.search.searchers.space import SearchSpace
 from wpk.trial import Status, Trial

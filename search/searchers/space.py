@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.errors import ScheduleError
-from wpk.performance.work import Columns
+from wpk.performance import Columns
 from wpk.problems import Problem
-from wpk.schedules.template import Schedule, ScheduleTemplate
+from wpk.schedules import Schedule, ScheduleTemplate
 from wpk.search.searchers.features import problem_features
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 S = TypeVar("S", bound=Schedule)
 Rows = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import TypeVar, final
 
 import numpy as np
 
-from wpk.schedules.template import Schedule
+from wpk.schedules import Schedule
 from wpk.search.searchers.base import Searcher
 from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import SearchSpace

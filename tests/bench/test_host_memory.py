@@ -18,7 +18,7 @@ from wpk.lowering.model import LoweredModel, lower_model
 from wpk.plan.provenance import Provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.loop.choices import of_models
+from wpk.search.loop.choices import static_choices
 from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
 
@@ -51,7 +51,7 @@ def test_what_references_take_is_known_before_they_are_computed(
 ) -> None:
     problems = [operator.problem for operator in lowered.program.operators]
     with CompilePool(H200.arch, cache=KernelCache(tmp_path), workers=1) as pool:
-        choices = of_models(search_model(problems, TEMPLATES, H200, pool.compile, silent))
+        choices = static_choices(search_model(problems, TEMPLATES, H200, pool.compile, silent))
     setting = Setting(H200, Precision.FP32, Provenance("model.onnx", "", 17, {}, ()))
     plan = assemble(lowered.program, choices.implementations, choices.kernels, setting).plan
     cases = make_cases(lowered, plan, seed=0).values()

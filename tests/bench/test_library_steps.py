@@ -39,7 +39,7 @@ from wpk.plan.provenance import Provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop.budget import Effort
-from wpk.search.loop.choices import Choices, of_models
+from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.confirmation import ROUNDS, confirmed
 from wpk.search.loop.evidence import evidence_of
 from wpk.search.loop.model_tuning import tune_model
@@ -74,7 +74,7 @@ class Bench:
         problems = [operator.problem for operator in self.lowered.program.operators]
         with self.pool:
             self.found = search_model(problems, TEMPLATES, TARGET, self.pool.compile, silent)
-        self.choices = of_models(self.found)
+        self.choices = static_choices(self.found)
         self.static = self.plan(self.choices)
 
     def open(self, times: Times, engines: int = 2) -> Callable[[], Any]:

@@ -19,8 +19,8 @@ from support.plans.forged_plans import members, rewrite
 
 from wpk.errors import PlanError
 from wpk.plan import container
-from wpk.plan.atomic_file import OutputError
 from wpk.plan.container import member_of, write_container
+from wpk.plan.output_file import OutputError
 from wpk.plan.plan import PlanBundle
 from wpk.plan.plan_file import read_plan, write_plan
 from wpk.plan.weights_file import read_weights, write_weights

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from wpk.lowering.program import NodeRecord
-from wpk.plan.atomic_file import OutputError
+from wpk.plan.output_file import OutputError
 from wpk.plan.plan import PlanBundle
 from wpk.report.facts import ReportFacts
 from wpk.report.formats import write_report

@@ -12,12 +12,20 @@ from wpk.build import CompiledKernel, compiler_here, count_tensor_core_instructi
 from wpk.dtypes import Precision
 from wpk.kernel_source import KernelSource
 from wpk.lowering.program import Operator, Program
-from wpk.plan.memory import plan_memory
-from wpk.plan.order import Order
-from wpk.plan.plan import SCHEMA, Evidence, Kernel, Memory, Plan, PlanBundle, Step
-from wpk.plan.provenance import Provenance
+from wpk.plan import (
+    SCHEMA,
+    Evidence,
+    Kernel,
+    Memory,
+    Order,
+    Plan,
+    PlanBundle,
+    Provenance,
+    Step,
+    plan_memory,
+)
 from wpk.problems import Problem
-from wpk.targets.target import Target
+from wpk.targets import Target
 from wpk.version import VERSION
 
 

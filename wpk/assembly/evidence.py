@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from wpk.plan.measurement import EngineMeasurement
-from wpk.plan.plan import Check, CheckMode, Evidence, Funnel, PlanBundle
-from wpk.search.models.static_search import KernelChoice
+from wpk.plan import Check, CheckMode, EngineMeasurement, Evidence, Funnel, PlanBundle
+from wpk.search.models import KernelChoice
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def with_evidence(bundle: PlanBundle, book: EvidenceBook) -> PlanBundle:
     return replace(bundle, plan=plan)
 
 
-def of_models(choice: KernelChoice) -> Evidence:
+def predicted_evidence(choice: KernelChoice) -> Evidence:
     """What the models say of a problem, and of the schedule that is chosen for it."""
     record, prediction = choice.record, choice.finalist.prediction
     refused = {r.template: r.reason for r in record.refusals if not r.schedule}

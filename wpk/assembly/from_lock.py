@@ -10,13 +10,12 @@ from wpk.candidate import Kind
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
 from wpk.options import BuildOptions, flag_of
-from wpk.plan.plan import Plan
+from wpk.plan import Plan
 from wpk.problems import Problem
-from wpk.schedules.registry import TEMPLATE_OF
-from wpk.search.models.model_search import Compiler
-from wpk.search.models.static_search import finalist_of
-from wpk.search.store.key import problem_digest
-from wpk.targets.target import Target
+from wpk.schedules import TEMPLATE_OF
+from wpk.search.models import Compiler, finalist_of
+from wpk.search.store import problem_digest
+from wpk.targets import Target
 from wpk.version import VERSION
 
 _DIGEST = 12

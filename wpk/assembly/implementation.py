@@ -14,8 +14,8 @@ from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.libraries import constant_layout, lay_out
 from wpk.problems import Problem
-from wpk.schedules.packings import pack
-from wpk.search.models.static_search import Finalist
+from wpk.schedules import pack
+from wpk.search.models import Finalist
 
 Pack = Callable[[NDArray[Any]], NDArray[Any]]
 

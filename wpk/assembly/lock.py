@@ -19,11 +19,17 @@ from wpk.codec import FieldError, decode, encode
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.options import BuildOptions
-from wpk.plan.atomic_file import atomic_file
-from wpk.plan.measurement import EngineMeasurement
-from wpk.plan.plan import Check, CheckMode, Evidence, Plan, Step
-from wpk.plan.plan_file import plan_text
-from wpk.search.store.key import problem_digest
+from wpk.plan import (
+    Check,
+    CheckMode,
+    EngineMeasurement,
+    Evidence,
+    Plan,
+    Step,
+    atomic_file,
+    plan_text,
+)
+from wpk.search.store import problem_digest
 from wpk.version import VERSION
 
 _WIDTH = 180

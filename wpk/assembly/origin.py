@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wpk.errors import GraphError
 from wpk.lowering.model import LoweredModel
-from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
+from wpk.plan import PassSummary, Provenance, RefusalSummary
 
 
 def model_digest(path: Path) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from wpk.expression import Apply, Expression, Operand, Round, leaves
 from wpk.lowering.program import Program, Value
-from wpk.plan.plan import Port
+from wpk.plan import Port
 from wpk.problems import Elementwise, Gather
 
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from wpk.assembly.implementation import Pack
 from wpk.dtypes import from_numpy
 from wpk.lowering.program import Operator
-from wpk.plan.plan import Weight
-from wpk.plan.weights_file import array_bytes
+from wpk.plan import Weight, array_bytes
 
 
 class WeightStore:

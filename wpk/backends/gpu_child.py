@@ -23,8 +23,7 @@ from wpk.device import (
 from wpk.execution import Bytes, LibraryImage, Predecessors, Replay, Work
 from wpk.libraries import CudaLibraries, LibraryOffer
 from wpk.problems import Problem
-from wpk.process import serve
-from wpk.process.shared import Segment, SharedSegments
+from wpk.process import Segment, SharedSegments, serve
 from wpk.trial import Regime
 
 

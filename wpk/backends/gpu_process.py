@@ -27,8 +27,7 @@ from wpk.errors import EngineError, LaunchError
 from wpk.execution import Bytes, Image, LibraryImage, Predecessors, Replay, Work
 from wpk.libraries import LibraryOffer
 from wpk.problems import Problem
-from wpk.process import ChildLostError, ChildProcess, ChildTimeoutError
-from wpk.process.shared import SharedMemory
+from wpk.process import ChildLostError, ChildProcess, ChildTimeoutError, SharedMemory
 from wpk.trial import Regime
 
 _START_SECONDS = 60.0

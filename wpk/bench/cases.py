@@ -5,16 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from wpk.assembly.assemble import step_of
-from wpk.assembly.implementation import Implementation
-from wpk.assembly.weight_store import WeightStore
-from wpk.checks.float64_nodes import Array
-from wpk.checks.operator_reference import GraphReference, Reference
+from wpk.assembly import Implementation, WeightStore, step_of
+from wpk.checks import Array, GraphReference, Reference
 from wpk.engine import random_inputs
 from wpk.lowering.model import LoweredModel
 from wpk.lowering.program import Operator, Program
-from wpk.plan.plan import Plan, Step
-from wpk.plan.tensors import Tensors
+from wpk.plan import Plan, Step, Tensors
 from wpk.problems import Problem
 
 

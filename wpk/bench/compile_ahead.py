@@ -15,8 +15,8 @@ from wpk.build import Compilation
 from wpk.candidate import Candidate
 from wpk.kernel_source import KernelSource
 from wpk.problems import Problem
-from wpk.search.models.static_search import Finalist, finalist_of
-from wpk.targets.target import Target
+from wpk.search.models import Finalist, finalist_of
+from wpk.targets import Target
 
 Submit = Callable[[KernelSource], Future[Compilation]]
 """Has a kernel compiled; `wpk.build.pool.CompilePool.submit` is one."""

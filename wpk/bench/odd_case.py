@@ -3,11 +3,11 @@
 import numpy as np
 
 from wpk.bench.cases import Case
-from wpk.checks.operator_reference import Reference
+from wpk.checks import Reference
 from wpk.extent import Extent
 from wpk.libraries import Known, random_case
 from wpk.lowering.program import Buffer, Operator, Program, Value
-from wpk.plan.footprint import Access, accesses
+from wpk.plan import Access, accesses
 
 _OUTPUT = "y"
 _SEED = 0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from wpk.assembly.implementation import generated
+from wpk.assembly import generated
 from wpk.bench.compile_ahead import CompileAhead, Delivery, KernelOrder
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.odd_case import odd_case
@@ -12,8 +12,8 @@ from wpk.bench.trials import TrialRunner, Way
 from wpk.libraries import why_unknown
 from wpk.problems.odd_shape import odd_shapes
 from wpk.problems.words import problem_words
-from wpk.schedules.registry import TEMPLATE_OF
-from wpk.targets.target import Target
+from wpk.schedules import TEMPLATE_OF
+from wpk.targets import Target
 from wpk.trial import Regime
 
 _KEPT = 8

@@ -3,9 +3,8 @@
 from collections import OrderedDict
 
 from wpk.bench.cases import Case
-from wpk.checks.operator_check import StepRunner
-from wpk.checks.prepared import Prepared
-from wpk.plan.plan import Step
+from wpk.checks import Prepared, StepRunner
+from wpk.plan import Step
 
 HELD_BYTES = 2 << 30
 """Of memory, beside the references themselves: several problems of the largest layers."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from wpk.candidate import Candidate
 from wpk.problems import Problem
-from wpk.search.store.records import Stage
+from wpk.search.store import Stage
 from wpk.trial import Regime
 
 

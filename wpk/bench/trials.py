@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wpk.assembly.implementation import Implementation, by_library
+from wpk.assembly import Implementation, by_library
 from wpk.backends import GpuProcess
 from wpk.bench.cases import Case
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.prepared_cases import PreparedCases
 from wpk.build import CompiledKernel
 from wpk.candidate import Candidate
-from wpk.checks.operator_check import StepRunner
+from wpk.checks import StepRunner
 from wpk.device import GpuTimeoutError, Patience, Region, TrampledError
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import KernelImage, LibraryImage

@@ -17,7 +17,7 @@ from wpk.checks.bounded import Floats
 from wpk.checks.disturbed import DisturbedModel, Noise
 from wpk.checks.float64_nodes import Array
 from wpk.checks.limits import BLIND, ROUNDING_FACTOR, Limit
-from wpk.plan.plan import Outcome
+from wpk.plan import Outcome
 
 RUNS = 5
 FACTOR = 6.0

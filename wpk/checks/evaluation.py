@@ -8,7 +8,7 @@ import onnx
 
 from wpk.checks.float64_nodes import Array, NodeEvaluator
 from wpk.checks.second_opinion import Judgement, SecondOpinion, Verdict
-from wpk.plan.plan import Check, Outcome
+from wpk.plan import Check, Outcome
 
 
 class Evaluation:

@@ -16,9 +16,7 @@ from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.checks.scope import Sample
 from wpk.engine import Engine, from_memory
 from wpk.errors import LaunchError
-from wpk.plan.binding import library_images
-from wpk.plan.plan import Check, Outcome, PlanBundle, Step
-from wpk.plan.tensors import tensors_of
+from wpk.plan import Check, Outcome, PlanBundle, Step, library_images, tensors_of
 from wpk.progress import Progress
 
 

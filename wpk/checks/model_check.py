@@ -16,7 +16,7 @@ from wpk.checks.limits import BLIND, LIMITS, OutputError, allowed
 from wpk.checks.scope import Tolerance
 from wpk.dtypes import Precision
 from wpk.errors import LaunchError
-from wpk.plan.plan import Check, Outcome
+from wpk.plan import Check, Outcome
 
 
 def output_error(actual: Array, expected: Array) -> OutputError:

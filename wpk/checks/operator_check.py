@@ -15,16 +15,20 @@ from wpk.checks.operator_reference import GraphReference, Reference
 from wpk.checks.prepared import Prepared, prepare
 from wpk.errors import LaunchError
 from wpk.execution import Bytes, Device, LibraryImage, Work
-from wpk.plan.binding import (
+from wpk.plan import (
+    Check,
+    Outcome,
+    PlanBundle,
+    Step,
     StepAddresses,
+    Tensors,
+    array_bytes,
     bind_step,
     counter_bytes,
     element_bytes,
+    tensors_of,
     workspace_bytes,
 )
-from wpk.plan.plan import Check, Outcome, PlanBundle, Step
-from wpk.plan.tensors import Tensors, tensors_of
-from wpk.plan.weights_file import array_bytes
 
 _POISON = 0xFF  # NaN in every floating type, -1 in integers
 _ALIGNMENT = 256

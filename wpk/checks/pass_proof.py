@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
-from wpk.assembly.ports import input_ports
+from wpk.assembly import input_ports
 from wpk.checks.evaluation import Opinions
 from wpk.checks.float64_nodes import Array
 from wpk.checks.pass_check import Difference, PassComparison, compare_graphs
@@ -18,7 +18,7 @@ from wpk.checks.scope import Round, Sample, Scope, rounds
 from wpk.errors import VerificationError
 from wpk.lowering.flat_graph import flatten
 from wpk.lowering.model import LoweredModel, replay_passes
-from wpk.plan.plan import Check, Outcome, Port
+from wpk.plan import Check, Outcome, Port
 from wpk.progress import Progress
 
 

@@ -16,9 +16,7 @@ from wpk.checks.region import Region
 from wpk.dims import evaluate
 from wpk.engine import view
 from wpk.execution import Bytes
-from wpk.plan.footprint import accesses
-from wpk.plan.plan import Step
-from wpk.plan.tensors import Tensors
+from wpk.plan import Step, Tensors, accesses
 
 
 @dataclass(frozen=True)

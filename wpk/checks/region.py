@@ -11,7 +11,7 @@ from wpk.checks.float64_nodes import Array
 from wpk.dims import DimExpr, evaluate
 from wpk.execution import Bytes
 from wpk.lowering.program import Value
-from wpk.plan.footprint import Access
+from wpk.plan import Access
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wpk.checks.float64_nodes import Array
 from wpk.engine import TakesInputs, bind_inputs, random_inputs, require_values
 from wpk.errors import EngineError
-from wpk.plan.plan import CheckMode, Port
+from wpk.plan import CheckMode, Port
 
 SEEDS, QUICK_SEEDS = 3, 1
 """How many drawn inputs a whole engine is compared on."""

@@ -13,7 +13,7 @@ from wpk.checks.unmoved import INPUTS, moved_with_other_weights, moving_tensors,
 from wpk.checks.witness import ModelReference, WitnessError
 from wpk.engine import random_inputs
 from wpk.lowering.flat_graph import FlatGraph
-from wpk.plan.plan import Plan
+from wpk.plan import Plan
 
 Arrays = Mapping[str, Array]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from wpk.assembly.evidence import EvidenceBook
+from wpk.assembly import EvidenceBook
 from wpk.checks.float64_nodes import Array
 from wpk.checks.in_turn import check_in_turn, executes_all
 from wpk.checks.limits import OutputError
@@ -19,7 +19,7 @@ from wpk.engine import Engine
 from wpk.errors import VerificationError
 from wpk.execution import Device
 from wpk.lowering.program import Program
-from wpk.plan.plan import Check, Outcome, Plan, PlanBundle
+from wpk.plan import Check, Outcome, Plan, PlanBundle
 from wpk.progress import Progress
 
 Arrays = Mapping[str, Array]

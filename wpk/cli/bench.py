@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wpk.device import CudaDevice
     from wpk.engine import EngineTimes
-    from wpk.plan.plan import Plan
+    from wpk.plan import Plan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wpk.backends import open_gpu
     from wpk.cli.progress import Progress
     from wpk.engine import compare_machine_code, require_executable, time_engine
-    from wpk.plan.plan_file import read_plan
+    from wpk.plan import read_plan
 
     bundle = read_plan(arguments.plan)
     with open_gpu() as device:

@@ -18,7 +18,7 @@ from wpk.cli.say import say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wpk.search.loop.cache_folder import CacheFolder
+    from wpk.search.loop import CacheFolder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the action says."""
-    from wpk.search.loop.cache_folder import CacheFolder
+    from wpk.search.loop import CacheFolder
 
     _require_usage(arguments)
     _ACTIONS[arguments.action](CacheFolder(arguments.cache), arguments)
@@ -63,7 +63,7 @@ def _show(places: "CacheFolder", arguments: argparse.Namespace) -> None:
 def _clear(places: "CacheFolder", arguments: argparse.Namespace) -> None:
     from wpk.errors import WpkError
     from wpk.report.cache import clearable
-    from wpk.search.store.store import TuningStore
+    from wpk.search.store import TuningStore
 
     words = clearable(places, arguments.target, arguments.template)
     if words and not arguments.yes:
@@ -80,10 +80,8 @@ def _clear(places: "CacheFolder", arguments: argparse.Namespace) -> None:
 
 
 def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
-    from wpk.plan.atomic_file import atomic_file
-    from wpk.search.store.store import TuningStore
-    from wpk.search.store.summary import summarize
-    from wpk.search.store.transfer import export_lines
+    from wpk.plan import atomic_file
+    from wpk.search.store import TuningStore, export_lines, summarize
 
     _require_store(places)
     with TuningStore(places.store) as store, atomic_file(arguments.file) as stream:
@@ -95,9 +93,8 @@ def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
 
 def _import(places: "CacheFolder", arguments: argparse.Namespace) -> None:
     from wpk.errors import EngineError
-    from wpk.search.loop.measuring import setup_here
-    from wpk.search.store.store import TuningStore
-    from wpk.search.store.transfer import import_lines
+    from wpk.search.loop import setup_here
+    from wpk.search.store import TuningStore, import_lines
 
     here = setup_here()  # None without a GPU: then no trial is more foreign than another
     try:

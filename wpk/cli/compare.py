@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from wpk.codec import encode
-    from wpk.plan.plan_file import read_plan
+    from wpk.plan import read_plan
     from wpk.report.compare import Comparison, compare_plans
     from wpk.report.compare_text import compare_text
 

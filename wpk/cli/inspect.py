@@ -34,8 +34,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     import json
 
     from wpk.codec import encode
-    from wpk.plan.plan import Plan
-    from wpk.plan.plan_file import read_plan
+    from wpk.plan import Plan, read_plan
     from wpk.report.terminal import operator_source, summary
 
     bundle = read_plan(arguments.file)

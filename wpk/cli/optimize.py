@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from wpk.cli.progress import Progress
-    from wpk.plan.plan import PlanBundle
-    from wpk.search.store.records import Run
+    from wpk.plan import PlanBundle
+    from wpk.search.store import Run
 
 _HELP = "see wpk optimize --help"
 _OPTIONS = (*fields(BuildOptions), *fields(SearchOptions))
@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Optimize, and print what was chosen."""
     from wpk.cli.progress import Progress
-    from wpk.plan.atomic_file import require_folder
+    from wpk.plan import require_folder
     from wpk.report.formats import require_format
 
     _require_usage(arguments)
@@ -186,7 +186,7 @@ def _preview(arguments: argparse.Namespace, progress: "Progress") -> int:
 
 
 def _write_others(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
-    from wpk.assembly.lock import write_lock
+    from wpk.assembly import write_lock
     from wpk.report.formats import write_report
     from wpk.report.terminal import summary
 

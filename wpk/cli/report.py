@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the report, and print its path."""
-    from wpk.plan.plan_file import read_plan
+    from wpk.plan import read_plan
     from wpk.report.formats import require_format, write_report
 
     require_format(arguments.output)

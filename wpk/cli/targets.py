@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wpk.cli.say import say
 
 if TYPE_CHECKING:
-    from wpk.targets.target import Target
+    from wpk.targets import Target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from wpk.report.table import format_table
-    from wpk.targets.table import TARGETS
+    from wpk.targets import TARGETS
 
     if arguments.json:
         print(json.dumps([dataclasses.asdict(target) for target in TARGETS], indent=1))
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _precisions(target: "Target") -> str:
     from wpk.dtypes import Precision
     from wpk.errors import TargetError
-    from wpk.targets.registry import require_compilable, why_precision_unsupported
+    from wpk.targets import require_compilable, why_precision_unsupported
 
     try:
         require_compilable(target)

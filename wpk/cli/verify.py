@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from wpk.cli.say import say
 
 if TYPE_CHECKING:
-    from wpk.checks.scope import Scope
+    from wpk.checks import Scope
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,13 +66,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Verify, and print every check."""
     from wpk.backends import open_device
-    from wpk.checks.pass_proof import prove_passes
-    from wpk.checks.scope import require_inputs
-    from wpk.checks.verification import require_passed, verify
+    from wpk.checks import prove_passes, require_inputs, require_passed, verify
     from wpk.cli.progress import Progress
     from wpk.engine import compare_machine_code, require_executable, require_same
     from wpk.lowering.model import lower_model
-    from wpk.plan.plan_file import read_plan
+    from wpk.plan import read_plan
     from wpk.report.check_words import outcome_word, remarks
     from wpk.report.table import format_table
 
@@ -108,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _scope(arguments: argparse.Namespace) -> "Scope":
     """Return the scope of the checks that the options ask for."""
-    from wpk.checks.scope import QUICK_SEEDS, SEEDS, Scope, Tolerance
+    from wpk.checks import QUICK_SEEDS, SEEDS, Scope, Tolerance
     from wpk.engine import read_arrays
 
     quick = arguments.check == "quick"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _CLOCK_TOLERANCE = 0.01
 """Data sheets round boost clocks to tens of MHz."""

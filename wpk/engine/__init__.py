@@ -5,6 +5,7 @@ from wpk.engine.engine import Engine, load
 from wpk.engine.inputs import TakesInputs, bind_inputs, random_inputs, require_values
 from wpk.engine.machine_code import compare_machine_code, require_executable, require_same
 from wpk.engine.placement import from_memory, view
+from wpk.engine.regenerate import regenerate
 from wpk.engine.times import EngineTimes, time_engine
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "load",
     "random_inputs",
     "read_arrays",
+    "regenerate",
     "require_executable",
     "require_same",
     "require_values",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.errors import EngineError
-from wpk.plan.atomic_file import atomic_file
+from wpk.plan import atomic_file
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[np.generic]]:

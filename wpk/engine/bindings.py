@@ -6,20 +6,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.execution import Device, Replay, Work
-from wpk.plan.binding import (
+from wpk.plan import (
+    Layout,
+    MemoryPlan,
+    Order,
+    Plan,
     StepAddresses,
     arena,
     bind_step,
+    check_sizes,
     counter_bytes,
     element_bytes,
     order_of,
     pieces,
     workspace_bytes,
 )
-from wpk.plan.checks.whole_plan import check_sizes
-from wpk.plan.memory import Layout, MemoryPlan
-from wpk.plan.order import Order
-from wpk.plan.plan import Plan
 
 _ALIGNMENT = 256
 _KEPT = 16

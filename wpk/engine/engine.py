@@ -24,10 +24,7 @@ from wpk.engine.turn import Turn
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import Device, KernelImage
 from wpk.kernel_source import KernelSource
-from wpk.plan.binding import library_images
-from wpk.plan.plan import Plan, PlanBundle
-from wpk.plan.plan_file import read_plan
-from wpk.plan.weights_file import array_bytes
+from wpk.plan import Plan, PlanBundle, array_bytes, library_images, read_plan
 
 _ALIGNMENT = 256
 

@@ -26,7 +26,7 @@ from wpk.engine.gpu_array import GpuArray
 from wpk.engine.inputs import bind_shape, require_names
 from wpk.engine.port_memory import replaceable, require_apart
 from wpk.errors import EngineError
-from wpk.plan.plan import Plan, Port
+from wpk.plan import Plan, Port
 
 ALIGNMENT = 16
 """Every address is a multiple of so many bytes: kernels read and write so many at once."""

@@ -11,7 +11,7 @@ from wpk.dims import evaluate
 from wpk.dtypes import DType
 from wpk.emulator import free_bytes
 from wpk.errors import EngineError
-from wpk.plan.plan import Port
+from wpk.plan import Port
 
 Arrays = dict[str, NDArray[np.generic]]
 

@@ -14,7 +14,7 @@ from wpk.build import CompilePool, KernelCache, compiler_here
 from wpk.engine.regenerate import regenerate
 from wpk.errors import CompileError, EngineError, VerificationError
 from wpk.kernel_source import KernelSource
-from wpk.plan.plan import Plan, PlanBundle
+from wpk.plan import Plan, PlanBundle
 from wpk.progress import Progress, silent
 from wpk.trial import Status
 

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from wpk.engine.placement import footprint
 from wpk.errors import EngineError
-from wpk.plan.plan import Plan, Port
+from wpk.plan import Plan, Port
 
 
 def replaceable(plan: Plan, dims: Mapping[str, int]) -> frozenset[str]:

@@ -14,13 +14,9 @@ import numpy as np
 from wpk.errors import PlanError, ScheduleError
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
-from wpk.plan.plan import Plan, Step
-from wpk.schedules.early import EARLY
-from wpk.schedules.packings import packed_shape
-from wpk.schedules.registry import TEMPLATE_OF
-from wpk.schedules.template import Schedule, ScheduleTemplate
-from wpk.targets.largest import largest_target
-from wpk.targets.target import Target
+from wpk.plan import Plan, Step
+from wpk.schedules import EARLY, TEMPLATE_OF, Schedule, ScheduleTemplate, packed_shape
+from wpk.targets import Target, largest_target
 from wpk.version import VERSION
 
 _MAX_PARAMETER = 2**31 - 1

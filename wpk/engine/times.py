@@ -7,7 +7,7 @@ from wpk.device import CudaDevice, Patience, Subject, Timing, time_side_by_side,
 from wpk.engine.engine import Engine
 from wpk.engine.inputs import random_inputs
 from wpk.engine.memory_use import MemoryUse
-from wpk.plan.plan import PlanBundle
+from wpk.plan import PlanBundle
 from wpk.trial import Regime
 
 WHOLE = Patience(least=200, most=1000, noise=0.002, seconds=2.0)

@@ -5,8 +5,7 @@ from math import prod
 
 from wpk.expression import Acc, Expression, Operand, apply
 from wpk.libraries.cudnn_description import Description, GraphTensor, NormNode
-from wpk.problems import Normalisation, Tensor
-from wpk.problems.normalisation import NormKind
+from wpk.problems import Normalisation, NormKind, Tensor
 
 _NORMS = {NormKind.LAYER: "layernorm", NormKind.RMS: "rmsnorm"}
 

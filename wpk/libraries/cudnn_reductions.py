@@ -17,9 +17,7 @@ from wpk.libraries.cudnn_description import (
     with_axes,
 )
 from wpk.libraries.cudnn_pointwise import Step, pointwise_steps, why_no_steps
-from wpk.problems import Elementwise, Normalisation, Reduction, Tensor
-from wpk.problems.normalisation import NormKind
-from wpk.problems.reduction import ReduceKind
+from wpk.problems import Elementwise, Normalisation, NormKind, ReduceKind, Reduction, Tensor
 
 _AXES = 4
 """The least number of axes that tensors are described with; no engine takes fewer than three."""

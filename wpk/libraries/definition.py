@@ -7,9 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.expression import evaluate
-from wpk.problems import Attention, Convolution, Elementwise, Matmul, Normalisation, Reduction
-from wpk.problems.normalisation import NormKind
-from wpk.problems.reduction import ReduceKind
+from wpk.problems import (
+    Attention,
+    Convolution,
+    Elementwise,
+    Matmul,
+    Normalisation,
+    NormKind,
+    ReduceKind,
+    Reduction,
+)
 
 Array = NDArray[Any]
 Computable = Convolution | Matmul | Normalisation

@@ -25,10 +25,10 @@ from wpk.problems import (
     Convolution,
     Matmul,
     Normalisation,
+    NormKind,
     Problem,
     Tensor,
 )
-from wpk.problems.normalisation import NormKind
 
 Array = NDArray[Any]
 _U = 2.0**-24

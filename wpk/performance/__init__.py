@@ -1,1 +1,29 @@
 """Performance models: the bound (roofline), the score (PUL) and the estimate. Three things, three names."""
+
+from wpk.performance.bank_conflicts import SharedCost, shared_cost
+from wpk.performance.bound import Bound, bound
+from wpk.performance.estimate import estimate
+from wpk.performance.extension import extended_pul
+from wpk.performance.occupancy import resident_blocks
+from wpk.performance.tables import input_extent, matmul_flops, pooling_flops, row_transactions
+from wpk.performance.units import tensor_peak
+from wpk.performance.work import Columns, Floats, SharedAccess, Work
+
+__all__ = [
+    "Bound",
+    "Columns",
+    "Floats",
+    "SharedAccess",
+    "SharedCost",
+    "Work",
+    "bound",
+    "estimate",
+    "extended_pul",
+    "input_extent",
+    "matmul_flops",
+    "pooling_flops",
+    "resident_blocks",
+    "row_transactions",
+    "shared_cost",
+    "tensor_peak",
+]

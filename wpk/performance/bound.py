@@ -22,7 +22,7 @@ from wpk.dtypes import Precision
 from wpk.performance.traffic import traffic
 from wpk.performance.units import tensor_peak
 from wpk.problems import Attention, Convolution, Matmul, Problem
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 
 @dataclass(frozen=True)

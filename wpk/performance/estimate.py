@@ -12,7 +12,7 @@ import numpy as np
 from wpk.performance.bound import Bound
 from wpk.performance.waves import grid_limits, overlapped
 from wpk.performance.work import Floats, Work
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 EARLY_SECONDS = 0.65e-6
 """What a kernel saves that begins before the one in front of it has ended: 0.6 to 0.9 us, measured on an

@@ -27,7 +27,7 @@ from wpk.performance.occupancy import resident_blocks
 from wpk.performance.rates import unit_peak
 from wpk.performance.waves import grid_limits, overlapped
 from wpk.performance.work import Floats, Work
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 
 @dataclass(frozen=True)

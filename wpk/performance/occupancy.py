@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wpk.performance.work import Floats, Work
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 WARP = 32
 REGISTERS_A_THREAD = 255

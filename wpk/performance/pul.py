@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.performance.work import Floats, Work
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 from wpk.performance.occupancy import WARP
 from wpk.performance.units import tensor_peak
 from wpk.performance.work import Floats, Work
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 SCHEDULERS = 4
 """Warp schedulers of an SM, each with a quarter of its units (Volta and later, whitepapers)."""

@@ -21,15 +21,15 @@ from wpk.problems import (
     Gather,
     Matmul,
     Normalisation,
+    NormKind,
     Pad,
     Pooling,
     Problem,
     Reduction,
     Resize,
+    ResizeMode,
     Tensor,
 )
-from wpk.problems.movement import ResizeMode
-from wpk.problems.normalisation import NormKind
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What tensor cores reach at a precision."""
 
 from wpk.dtypes import Precision
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 SPLIT_PRODUCTS = 3
 """Products of tf32 that replace one of strict fp32 (``wpk/kernels/split_fp32.cuh``)."""

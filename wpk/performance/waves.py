@@ -22,7 +22,7 @@ import numpy as np
 from wpk.performance.occupancy import resident_blocks
 from wpk.performance.rates import L2_PORT_BYTES, StepRates
 from wpk.performance.work import Floats, Work
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _MEETING_CYCLES, _PART_BYTES = 2950, 45
 """Where parts meet in global memory: cycles until the last block of a tile knows that it is the last

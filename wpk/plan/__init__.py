@@ -1,0 +1,97 @@
+"""What a plan is: its types, its file, memory and order of its steps."""
+
+from wpk.plan.binding import (
+    StepAddresses,
+    arena,
+    bind_step,
+    counter_bytes,
+    element_bytes,
+    library_images,
+    order_of,
+    pieces,
+    workspace_bytes,
+)
+from wpk.plan.checks.whole_plan import check_sizes
+from wpk.plan.footprint import Access, accesses
+from wpk.plan.measurement import (
+    Contestant,
+    Curve,
+    EngineMeasurement,
+    EngineVariant,
+    Measurement,
+    Ratio,
+    Tally,
+)
+from wpk.plan.memory import Layout, MemoryPlan, lifetimes, plan_memory
+from wpk.plan.order import Order
+from wpk.plan.output_file import atomic_file, require_folder
+from wpk.plan.plan import (
+    SCHEMA,
+    Check,
+    CheckMode,
+    Evidence,
+    Funnel,
+    Kernel,
+    Memory,
+    Outcome,
+    Plan,
+    PlanBundle,
+    Port,
+    Step,
+    Weight,
+)
+from wpk.plan.plan_file import plan_text, read_plan, write_plan
+from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
+from wpk.plan.tensors import Tensors, tensors_of
+from wpk.plan.weights_file import array_bytes
+
+__all__ = [
+    "SCHEMA",
+    "Access",
+    "Check",
+    "CheckMode",
+    "Contestant",
+    "Curve",
+    "EngineMeasurement",
+    "EngineVariant",
+    "Evidence",
+    "Funnel",
+    "Kernel",
+    "Layout",
+    "Measurement",
+    "Memory",
+    "MemoryPlan",
+    "Order",
+    "Outcome",
+    "PassSummary",
+    "Plan",
+    "PlanBundle",
+    "Port",
+    "Provenance",
+    "Ratio",
+    "RefusalSummary",
+    "Step",
+    "StepAddresses",
+    "Tally",
+    "Tensors",
+    "Weight",
+    "accesses",
+    "arena",
+    "array_bytes",
+    "atomic_file",
+    "bind_step",
+    "check_sizes",
+    "counter_bytes",
+    "element_bytes",
+    "library_images",
+    "lifetimes",
+    "order_of",
+    "pieces",
+    "plan_memory",
+    "plan_text",
+    "read_plan",
+    "require_folder",
+    "tensors_of",
+    "workspace_bytes",
+    "write_plan",
+]

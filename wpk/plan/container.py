@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wpk.errors import PlanError
-from wpk.plan.atomic_file import atomic_file
 from wpk.plan.container_layout import differs
+from wpk.plan.output_file import atomic_file
 
 PLAN = "plan.json"
 WEIGHTS = "weights.safetensors"

@@ -5,11 +5,19 @@ from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.matmul import Matmul
-from wpk.problems.movement import Gather, Pad, Resize
-from wpk.problems.normalisation import Normalisation
+from wpk.problems.movement import (
+    Gather,
+    NearestMode,
+    Pad,
+    PadMode,
+    Resize,
+    ResizeCoordinates,
+    ResizeMode,
+)
+from wpk.problems.normalisation import Normalisation, NormKind
 from wpk.problems.operand import Epilogue, Tensor
-from wpk.problems.pooling import Pooling
-from wpk.problems.reduction import Reduction
+from wpk.problems.pooling import Pooling, PoolKind
+from wpk.problems.reduction import ReduceKind, Reduction
 
 Problem = (
     Convolution
@@ -33,11 +41,18 @@ __all__ = [
     "Epilogue",
     "Gather",
     "Matmul",
+    "NearestMode",
+    "NormKind",
     "Normalisation",
     "Pad",
+    "PadMode",
+    "PoolKind",
     "Pooling",
     "Problem",
+    "ReduceKind",
     "Reduction",
     "Resize",
+    "ResizeCoordinates",
+    "ResizeMode",
     "Tensor",
 ]

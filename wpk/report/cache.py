@@ -7,10 +7,8 @@ from pathlib import Path
 
 from wpk.report.table import byte_size, format_table
 from wpk.report.visible import visible
-from wpk.search.loop.cache_folder import CacheFolder
-from wpk.search.store.records import Run
-from wpk.search.store.store import TuningStore
-from wpk.search.store.summary import Group, summarize
+from wpk.search.loop import CacheFolder
+from wpk.search.store import Group, Run, TuningStore, summarize
 
 RUNS_SHOWN = 20
 """The latest runs are listed, the others counted."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from wpk.plan.plan import Check, CheckMode, Outcome
+from wpk.plan import Check, CheckMode, Outcome
 
 UNCHECKED = "unchecked"
 """The word for something that no check looked at."""

@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wpk.errors import EngineError
-from wpk.plan.binding import library_images
-from wpk.plan.measurement import EngineMeasurement, Ratio
-from wpk.plan.plan import Plan, Step
+from wpk.plan import EngineMeasurement, Plan, Ratio, Step, library_images
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words
 from wpk.report.words import schedule_words

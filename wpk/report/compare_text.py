@@ -1,6 +1,6 @@
 """A comparison of two plans, in a terminal."""
 
-from wpk.plan.measurement import Ratio
+from wpk.plan import Ratio
 from wpk.problems.signs import TIMES
 from wpk.report.compare import ESTIMATED, MEASURED, Comparison, Pair, Side
 from wpk.report.table import format_table

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from statistics import geometric_mean
 
 from wpk.candidate import GENERATED
-from wpk.plan.measurement import Contestant, Measurement, Ratio
+from wpk.plan import Contestant, Measurement, Ratio
 from wpk.problems.signs import TIMES
 from wpk.report.contest_facts import ContestFacts
 from wpk.report.words import schedule_words

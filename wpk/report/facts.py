@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wpk.candidate import Candidate
-from wpk.plan.measurement import EngineMeasurement, Measurement, Ratio
-from wpk.plan.plan import Check, CheckMode, Outcome
-from wpk.plan.provenance import PassSummary
+from wpk.plan import Check, CheckMode, EngineMeasurement, Measurement, Outcome, PassSummary, Ratio
 from wpk.report.contest_facts import ContestFacts
 from wpk.report.problem_facts import ProblemFacts
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wpk.errors import EngineError
-from wpk.plan.atomic_file import atomic_file
-from wpk.plan.plan import Plan, PlanBundle
+from wpk.plan import Plan, PlanBundle, atomic_file
 from wpk.report.facts import ReportFacts
 from wpk.report.gather import gather
 from wpk.report.html import html_page

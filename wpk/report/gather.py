@@ -5,13 +5,21 @@ from dataclasses import replace
 
 from wpk.dims import DimExpr, DimNode
 from wpk.dtypes import DType
-from wpk.engine.regenerate import regenerate
+from wpk.engine import regenerate
 from wpk.errors import PlanError
 from wpk.launch import Launch
-from wpk.plan.binding import arena, order_of, pieces, workspace_bytes
-from wpk.plan.memory import lifetimes
-from wpk.plan.order import Order
-from wpk.plan.plan import Plan, PlanBundle, Port, Step
+from wpk.plan import (
+    Order,
+    Plan,
+    PlanBundle,
+    Port,
+    Step,
+    arena,
+    lifetimes,
+    order_of,
+    pieces,
+    workspace_bytes,
+)
 from wpk.problems import Attention, Convolution, Matmul, Problem
 from wpk.problems.signs import TIMES
 from wpk.problems.words import problem_words

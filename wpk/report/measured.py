@@ -1,6 +1,6 @@
 """What was measured of a whole plan, in words and in rows that every form of the report shows."""
 
-from wpk.plan.measurement import Curve, EngineMeasurement, EngineVariant, Measurement
+from wpk.plan import Curve, EngineMeasurement, EngineVariant, Measurement
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.contest import (
     candidate_words,

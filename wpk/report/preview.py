@@ -3,8 +3,8 @@
 from wpk.problems.words import problem_words
 from wpk.report.table import format_table
 from wpk.report.visible import visible
-from wpk.search.loop.preview import Preview, ProblemPreview
-from wpk.search.models.static_search import FINALISTS
+from wpk.search.loop import Preview, ProblemPreview
+from wpk.search.models import FINALISTS
 
 _ALL = 1000  # an effort that allows so many of a library's implementations means all
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from wpk.plan.measurement import Measurement
+from wpk.plan import Measurement
 
 
 @dataclass(frozen=True)

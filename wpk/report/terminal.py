@@ -1,7 +1,7 @@
 """A plan in a terminal."""
 
 from wpk.errors import EngineError
-from wpk.plan.plan import Plan, PlanBundle
+from wpk.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
 from wpk.report.check_words import mode_words, outcome_word, remarks
 from wpk.report.facts import OperatorFacts, ReportFacts

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from wpk.plan.plan import Plan
+from wpk.plan import Plan
 from wpk.report.facts import NodeFacts
 from wpk.report.words import kind_of_onnx
 

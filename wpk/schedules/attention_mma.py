@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
 from wpk.expression import flops
-from wpk.performance.work import Columns, Floats, Work
+from wpk.performance import Columns, Floats, Work
 from wpk.problems import Attention, Tensor
 from wpk.schedules import mma_tiles
 from wpk.schedules.attention_view import attention_members, row_blocks, why_not_attention
@@ -19,7 +19,7 @@ from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type, Wide
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _WARP, _TILE_ROWS, _TILE_COLUMNS = 32, 16, 16
 _COPY_BYTES, _MAX_COPIES = 16, 16

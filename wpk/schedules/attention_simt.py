@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from wpk.expression import flops
-from wpk.performance.work import Columns, Work
+from wpk.performance import Columns, Work
 from wpk.problems import Attention
 from wpk.schedules.attention_view import attention_members, why_not_attention
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
@@ -15,7 +15,7 @@ from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
 from wpk.schedules.template import Schedule
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _WARP, _MAX_WARPS = 32, 32
 _MAX_SIZE = 512  # elements of a head

@@ -12,7 +12,7 @@ from typing import ClassVar
 from wpk.dims import DimExpr, ceil_div, minimum, product
 from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
-from wpk.performance.work import Columns, Work
+from wpk.performance import Columns, Work
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import convolution_copies, halo_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
@@ -31,7 +31,7 @@ from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma.costs import GROUP_ROWS
 from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth, map_strides
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
 _OF_SM = (1, 2, 3)  # blocks that stay

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.dtypes import Precision
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Convolution
 from wpk.schedules import mma_banks, mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
@@ -20,7 +20,7 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
 from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.schedules.unit import Type
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _FILTER_COPY_BYTES = 16
 

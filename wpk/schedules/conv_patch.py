@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wpk.dims import ceil_div, product
 from wpk.dtypes import Precision
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
@@ -27,7 +27,7 @@ from wpk.schedules.patch_tiles import PatchTiles, patch_pixels
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _MOST_STEPS = 64
 _MOST_HELD = 64

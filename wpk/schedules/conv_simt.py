@@ -7,7 +7,7 @@ of any floating type; products and sums are fp32.
 from collections.abc import Sequence
 from typing import ClassVar
 
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Convolution
 from wpk.schedules import simt_tiles
 from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_too_large
@@ -18,7 +18,7 @@ from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
 from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.schedules.unit import Type
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _VECTOR = 4
 """Elements that travel together at most; filters always do (kVectorW of the header)."""

@@ -5,7 +5,7 @@ from wpk.launch import TensorMapArgument
 from wpk.problems import Convolution
 from wpk.schedules import packings
 from wpk.schedules.wgmma.tiles import ALIGNMENT, SWIZZLE, box_depth, needs, why_not_copied
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _CUT_BY_THE_UNIT = {Precision.TF32: "_tf32", Precision.FP32: "_nearest"}
 """How constants lie that the unit reads where copies put them, and cuts to tf32."""

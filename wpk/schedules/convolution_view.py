@@ -6,14 +6,14 @@ import numpy as np
 
 from wpk.dims import ceil_div
 from wpk.extent import Extent
-from wpk.performance.work import Columns, Floats
+from wpk.performance import Columns, Floats
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
 from wpk.schedules.matrix_tiles import TiledProduct, block_tile
 from wpk.schedules.single_kernel import Grid
 from wpk.schedules.unit import Member, Type, Wide
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _MAX_INT32 = 2**31 - 1
 _MAX_GRID_Z = 65535

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import DType
 from wpk.expression import cpp_type, flops
-from wpk.performance.work import Columns, Work
+from wpk.performance import Columns, Work
 from wpk.problems import Convolution, Tensor
 from wpk.schedules.depthwise_tile import TILE_LOADS, TILE_PRODUCTS, TILE_WORDS, DepthwiseTile
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
@@ -22,7 +22,7 @@ from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 MAX_HELD = 160
 """Floats that a thread may hold in sums and a row of weights; depthwise.cuh asserts the same."""

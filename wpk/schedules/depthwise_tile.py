@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance.work import Columns, Floats
+from wpk.performance import Columns, Floats
 from wpk.problems import Convolution
 
 TILE_WORDS, TILE_PRODUCTS, TILE_LOADS = 120, 1152, 160

@@ -2,7 +2,7 @@
 
 from wpk.launch import EARLY_LAUNCH
 from wpk.schedules.limit import Limit
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 EARLY = "early"
 """The parameter's name. Both of its values are legal where kernels can be launched early."""

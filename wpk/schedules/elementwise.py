@@ -8,7 +8,7 @@ import numpy as np
 
 from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
-from wpk.performance.work import Columns, Work
+from wpk.performance import Columns, Work
 from wpk.problems import Elementwise
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
@@ -27,7 +27,7 @@ from wpk.schedules.strided import (
 )
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 MAX_HELD = 64
 """Elements that a thread may hold between loads and stores."""

@@ -6,7 +6,7 @@ from math import prod
 from typing import ClassVar
 
 from wpk.expression import cpp_type, flops
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Elementwise, Tensor
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
@@ -17,7 +17,7 @@ from wpk.schedules.streaming import Stream, ceil_divide
 from wpk.schedules.strided import SECTOR_BYTES, cpp_tensor, is_wide, moved_bytes
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 STATIC_SHARED_BYTES = 48 * 1024
 """Shared memory that a kernel may declare; more would have to be asked for at the launch."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.dtypes import DType
-from wpk.performance.work import Columns, Work
+from wpk.performance import Columns, Work
 from wpk.problems import Gather
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
@@ -19,7 +19,7 @@ from wpk.schedules.strided import (
     why_unpaddable,
 )
 from wpk.schedules.unit import Type
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _OUTER, _COUNT, _INNER = 0, 1, 2
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Matmul
 from wpk.schedules import simt_tiles
 from wpk.schedules.early import launch_attributes
@@ -13,7 +13,7 @@ from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
 from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
 from wpk.schedules.split import SplitReductions, split_limits, useful_split
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _VECTOR = 4
 """Elements that travel together at most."""

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance.work import Columns, Floats, Work
+from wpk.performance import Columns, Floats, Work
 from wpk.problems import Convolution
 from wpk.schedules.early import EARLY_LIMIT
 from wpk.schedules.limit import Limit, value_of
@@ -15,7 +15,7 @@ from wpk.schedules.matrix_tiles import COLUMN_LIMITS, TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _MOST_PIXELS = 256  # of a tile: those of four warpgroups
 _MOST_SIDE = 256  # pixels of a tensor copy along a side

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wpk.performance.tables import input_extent
-from wpk.performance.work import Floats
+from wpk.performance import Floats, input_extent
 from wpk.problems import Tensor
 from wpk.schedules.limit import Limit
 from wpk.schedules.strided import vector_widths, why_unaddressable, why_unpaddable

@@ -6,15 +6,14 @@ import numpy as np
 
 from wpk.dims import ceil_div, product
 from wpk.dtypes import DType, Precision
-from wpk.performance.tables import row_transactions
-from wpk.performance.work import Columns, Floats
+from wpk.performance import Columns, Floats, row_transactions
 from wpk.problems import Matmul, Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
 from wpk.schedules.matrix_tiles import TiledProduct, block_tile
 from wpk.schedules.single_kernel import Grid
 from wpk.schedules.unit import Member, Type, Wide
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _MAX_INT32 = 2**31 - 1
 _VECTOR_BYTES = 16

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.dtypes import Precision
-from wpk.performance.tables import matmul_flops
-from wpk.performance.work import Columns, Floats, Work
+from wpk.performance import Columns, Floats, Work, matmul_flops
 from wpk.schedules.early import early_limits
 from wpk.schedules.limit import Limit
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _MAX_REGISTERS = 255
 _PARTIAL_BYTES = 4.0  # of a sum that is not complete: fp32

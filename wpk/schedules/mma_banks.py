@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from wpk.performance.work import SharedAccess
+from wpk.performance import SharedAccess
 from wpk.schedules.mma_tiles import MmaSchedule
 
 _WARP = 32

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from wpk.dtypes import DType, Precision
-from wpk.performance.units import tensor_peak
-from wpk.performance.work import Columns, Floats
+from wpk.performance import Columns, Floats, tensor_peak
 from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_tiles import TileCosts, up_to
 from wpk.schedules.split import split_axis, sum_registers
 from wpk.schedules.template import Schedule
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _WARP = 32
 _THREADS = f"({_WARP} * warps_m * warps_n)"

@@ -8,9 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from wpk.expression import cpp_type, flops
-from wpk.performance.work import Columns, Work
-from wpk.problems import Normalisation
-from wpk.problems.normalisation import NormKind
+from wpk.performance import Columns, Work
+from wpk.problems import Normalisation, NormKind
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
@@ -27,7 +26,7 @@ from wpk.schedules.strided import (
 )
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Enumerator, Type, fp32_bits
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 MAX_CACHED = 64
 """Values of a row that a thread may keep; normalisation.cuh asserts the same."""

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from wpk.performance.work import Columns, Work
-from wpk.problems import Pad
-from wpk.problems.movement import PadMode
+from wpk.performance import Columns, Work
+from wpk.problems import Pad, PadMode
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
@@ -19,7 +18,7 @@ from wpk.schedules.strided import (
     why_unpaddable,
 )
 from wpk.schedules.unit import Enumerator, Type, fp32_bits
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _AXES = 3  # of the kernel, besides the leading one
 

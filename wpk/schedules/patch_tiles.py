@@ -6,8 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from wpk.dtypes import Precision
-from wpk.performance.tables import row_transactions
-from wpk.performance.work import Columns, Floats
+from wpk.performance import Columns, Floats, row_transactions
 from wpk.problems import Convolution
 from wpk.schedules.limit import value_of
 from wpk.schedules.packing_patch import (

@@ -5,10 +5,8 @@ from math import prod
 from typing import ClassVar
 
 from wpk.expression import cpp_type, flops
-from wpk.performance.tables import pooling_flops
-from wpk.performance.work import Columns, Work
-from wpk.problems import Pooling
-from wpk.problems.pooling import PoolKind
+from wpk.performance import Columns, Work, pooling_flops
+from wpk.problems import Pooling, PoolKind
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit
@@ -16,7 +14,7 @@ from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_gri
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
 from wpk.schedules.unit import Type
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 
 class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from wpk.expression import cpp_type, flops
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Reduction
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
@@ -26,7 +26,7 @@ from wpk.schedules.strided import (
 )
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Enumerator, Type
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 STATIC_SHARED_BYTES = 48 * 1024
 """Shared memory that a kernel may declare; reduction.cuh asserts the same."""

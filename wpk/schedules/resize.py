@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from wpk.performance.work import Columns, Work
-from wpk.problems import Resize
-from wpk.problems.movement import NearestMode, ResizeCoordinates, ResizeMode
+from wpk.performance import Columns, Work
+from wpk.problems import NearestMode, Resize, ResizeCoordinates, ResizeMode
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit
@@ -13,7 +12,7 @@ from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_gri
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, is_wide, moved_bytes
 from wpk.schedules.unit import Enumerator, Member, Type, fp32_bits
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _COORDINATES = {
     ResizeCoordinates.HALF_PIXEL: "halfPixel",

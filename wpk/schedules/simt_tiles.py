@@ -6,13 +6,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from wpk.performance.work import Columns, Floats, SharedAccess
+from wpk.performance import Columns, Floats, SharedAccess
 from wpk.schedules.early import EARLY_LIMIT, early_axis
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_tiles import TileCosts, up_to
 from wpk.schedules.split import split_axis, sum_registers
 from wpk.schedules.template import Schedule
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _WARP = 32
 _MAX_ACCUMULATORS = 64

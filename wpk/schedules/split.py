@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance.work import Columns, Floats
+from wpk.performance import Columns, Floats
 from wpk.schedules.limit import Limit
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _PARTS = (1, 2, 3, 4, 6, 8, 9, 12, 16)
 _MAX_GRID_Z = 65535

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.performance.work import Floats, Work
+from wpk.performance import Floats, Work
 from wpk.schedules.strided import SECTOR_BYTES
 from wpk.schedules.template import Schedule
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _BANK_BYTES = 4
 

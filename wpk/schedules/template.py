@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from wpk.candidate import Configuration, Maker
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
-from wpk.performance.occupancy import resident_blocks
-from wpk.performance.work import Columns, SharedAccess, Work
+from wpk.performance import Columns, SharedAccess, Work, resident_blocks
 from wpk.schedules.limit import Figures, Limit, meeting
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from wpk.problems import Problem
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop.budget import Effort
-from wpk.search.loop.choices import Choices, of_models
+from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.evidence import evidence_of
 from wpk.search.loop.model_tuning import (
     clock_without,
@@ -77,7 +77,7 @@ class Bench:
         problems = [operator.problem for operator in self.lowered.program.operators]
         with self.pool:
             self.found = search_model(problems, TEMPLATES, TARGET, self.pool.compile, silent)
-        self.static = self.plan(of_models(self.found))
+        self.static = self.plan(static_choices(self.found))
 
     def plan(self, choices: Choices) -> PlanBundle:
         program, made = self.lowered.program, choices.implementations

@@ -16,8 +16,7 @@ from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computed, Symbol
 from wpk.lowering.views import View
-from wpk.problems import Gather, Pad, Resize
-from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
+from wpk.problems import Gather, NearestMode, Pad, PadMode, Resize, ResizeCoordinates, ResizeMode
 
 Inputs = Sequence[Symbol | None]
 E = TypeVar("E", PadMode, ResizeMode, ResizeCoordinates, NearestMode)

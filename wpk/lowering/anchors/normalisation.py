@@ -14,8 +14,7 @@ from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computed, Symbol, of_view
 from wpk.lowering.views import View
-from wpk.problems import Epilogue, Normalisation
-from wpk.problems.normalisation import NormKind
+from wpk.problems import Epilogue, Normalisation, NormKind
 
 _KINDS = {
     "Softmax": NormKind.SOFTMAX,

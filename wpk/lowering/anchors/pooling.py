@@ -13,8 +13,7 @@ from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computed, Symbol
 from wpk.lowering.views import View
-from wpk.problems import Pooling
-from wpk.problems.pooling import PoolKind
+from wpk.problems import Pooling, PoolKind
 
 
 class PoolingRule(AnchorRule):

@@ -14,8 +14,7 @@ from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computed, Symbol, of_view
 from wpk.lowering.views import View
-from wpk.problems import Epilogue, Reduction
-from wpk.problems.reduction import ReduceKind
+from wpk.problems import Epilogue, ReduceKind, Reduction
 
 _KINDS: dict[str, tuple[ReduceKind, str | None, str | None]] = {
     "ReduceSum": (ReduceKind.SUM, None, None),

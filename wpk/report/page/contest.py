@@ -1,7 +1,7 @@
 """Inside an operator: the candidates side by side, and why the choice won or lost."""
 
 from wpk.candidate import GENERATED
-from wpk.plan.measurement import Contestant, Measurement
+from wpk.plan import Contestant, Measurement
 from wpk.problems.signs import DASH
 from wpk.report.contest import candidate_words, ratio_words, roles, tally_words, time_words
 from wpk.report.facts import OperatorFacts

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log10
 
 from wpk.candidate import GENERATED
-from wpk.plan.measurement import Curve, Measurement
+from wpk.plan import Curve, Measurement
 from wpk.report.contest import candidate_words, tally_words
 from wpk.report.measured import curve_name
 from wpk.report.page.markup import Html, joined, tag

@@ -1,6 +1,6 @@
 """The whole engine beside its variants, and generated kernels beside the library's."""
 
-from wpk.plan.measurement import EngineMeasurement, EngineVariant
+from wpk.plan import EngineMeasurement, EngineVariant
 from wpk.report.contest import contest_sentences
 from wpk.report.facts import ReportFacts
 from wpk.report.measured import VARIANTS, any_measured, undone_sentences, variant_rows

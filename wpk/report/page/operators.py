@@ -2,7 +2,7 @@
 
 import html
 
-from wpk.plan.plan import Check
+from wpk.plan import Check
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.check_words import outcome_word
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts

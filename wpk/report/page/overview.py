@@ -1,6 +1,6 @@
 """The top of the page: what the plan is, its numbers, where its time goes, what was checked."""
 
-from wpk.plan.plan import Outcome
+from wpk.plan import Outcome
 from wpk.problems.signs import DASH
 from wpk.report.check_words import remarks
 from wpk.report.facts import ReportFacts

@@ -1,6 +1,6 @@
 """What each graph pass did, and what it left alone and why."""
 
-from wpk.plan.provenance import PassSummary, RefusalSummary
+from wpk.plan import PassSummary, RefusalSummary
 from wpk.report.facts import ReportFacts
 from wpk.report.page.markup import Html, tag
 

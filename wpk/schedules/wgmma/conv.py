@@ -11,7 +11,7 @@ from typing import ClassVar
 from wpk.dims import product
 from wpk.dtypes import Precision
 from wpk.launch import Im2col, TensorMapArgument
-from wpk.performance.work import Columns, Work
+from wpk.performance import Columns, Work
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import convolution_copies
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
@@ -28,7 +28,7 @@ from wpk.schedules.wgmma.tiles import (
     box_depth,
     map_strides,
 )
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 _CORNERS = range(-128, 128)  # of a window, in pixels (wpk.tensor_maps)
 _MOST_TAP = 255

@@ -3,13 +3,13 @@
 import numpy as np
 
 from wpk.dtypes import Precision
-from wpk.performance.work import Columns, Floats, Work
+from wpk.performance import Columns, Floats, Work
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
 from wpk.schedules.template import Schedule
 from wpk.schedules.wgmma.multicast import Sharing
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
 """Of a warpgroup; and threads of a warp."""

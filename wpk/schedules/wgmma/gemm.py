@@ -7,7 +7,7 @@ from wpk.dims import DimExpr
 from wpk.dtypes import Precision
 from wpk.extent import Extent
 from wpk.launch import TensorMapArgument
-from wpk.performance.work import Columns, Work
+from wpk.performance import Columns, Work
 from wpk.problems import Matmul
 from wpk.schedules import packings
 from wpk.schedules.limit import Limit
@@ -26,7 +26,7 @@ from wpk.schedules.wgmma.tiles import (
     needs,
     why_not_copied,
 )
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 
 class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule]):

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wpk.dims import ceil_div, product
-from wpk.performance.work import Columns, Floats
+from wpk.performance import Columns, Floats
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import TiledProduct, block_tile
 from wpk.schedules.single_kernel import Grid
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 PAIR = 2
 """Blocks that share a tile."""

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 
 from wpk.dims import minimum, product
-from wpk.performance.work import Columns, Floats, Work
+from wpk.performance import Columns, Floats, Work
 from wpk.schedules.single_kernel import Grid
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 STAGED_COLUMNS = 64
 """That a warp takes through its staging at once (Warpgroups::Staged)."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType, Precision
-from wpk.performance.work import Columns
+from wpk.performance import Columns
 from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import (
@@ -38,7 +38,7 @@ from wpk.schedules.wgmma.persistent import (
     persistent_axis,
     persistent_grid,
 )
-from wpk.targets.target import Target
+from wpk.targets import Target
 
 SWIZZLE = 128
 """Bytes of the swizzle of boxes, and of their rows."""

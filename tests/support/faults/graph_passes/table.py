@@ -28,7 +28,7 @@ from wpk.emulator import EmulatorProcess
 from wpk.lowering.model import lower_model
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.loop.choices import of_models
+from wpk.search.loop.choices import static_choices
 from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
 
@@ -42,7 +42,7 @@ def found_by(fault: BrokenPass, folder: Path) -> tuple[bool, bool, bool]:
         lowered = lower_model(path, {}, fault.precision)
         proof = prove_passes(lowered, Scope(), silent)
         problems = [operator.problem for operator in lowered.program.operators]
-        choices = of_models(search_model(problems, TEMPLATES, target, pool.compile, silent))
+        choices = static_choices(search_model(problems, TEMPLATES, target, pool.compile, silent))
         setting = Setting(target, fault.precision, provenance(path, lowered, {}, ()))
         kernels = choices.implementations, choices.kernels
         outcome = verify(assemble(lowered.program, *kernels, setting), proof, device, silent)
