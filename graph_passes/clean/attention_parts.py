@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import Dims, given, rank
 
 _MASK, _FIRST_CACHE = 3, 4
@@ -29,7 +29,7 @@ class AttentionParts(Rule[gs.Node]):
     def match(self, graph: gs.Graph, node: gs.Node) -> gs.Node | Refusal:
         """Match what the operators of older opsets can say."""
         reason = _why_not(node)
-        return node if reason is None else Refusal(node.name, reason)
+        return refusal(node, reason) or node
 
     def rewrite(self, editor: GraphEditor, match: gs.Node) -> None:
         """Write the products and the softmax."""

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import Refusal, Replacement, ReplacementRule
+from wpk.graph_passes.core import Refusal, Replacement, ReplacementRule, refusal
 from wpk.graph_passes.core.query import (
     dims,
     given,
@@ -181,4 +181,4 @@ class IdentityElimination(ReplacementRule):
         others = [tensor for tensor in used_outputs(graph, node) if tensor is not output]
         if reason is None and others:
             reason = f"'{others[0].name}' is read too"
-        return Replacement(output, None, [source]) if reason is None else Refusal(node.name, reason)
+        return refusal(node, reason) or Replacement(output, None, [source])

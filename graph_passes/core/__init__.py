@@ -4,7 +4,7 @@ Questions about a graph are in `query`, operators as functions in `functions`, w
 where in one in `kinds`.
 """
 
-from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal
+from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal, refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.rule import NewConstant, Replacement, ReplacementRule, Rule
 
@@ -17,4 +17,5 @@ __all__ = [
     "Replacement",
     "ReplacementRule",
     "Rule",
+    "refusal",
 ]

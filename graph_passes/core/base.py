@@ -31,6 +31,11 @@ class Refusal:
     reason: str
 
 
+def refusal(node: gs.Node, reason: str | None) -> Refusal | None:
+    """Return the refusal of a node that is left alone for a reason; None where there is no reason."""
+    return None if reason is None else Refusal(node.name, reason)
+
+
 @dataclass
 class PassResult:
     """What one run of a pass did.

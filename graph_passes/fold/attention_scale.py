@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import (
     floats,
     given,
@@ -58,9 +58,7 @@ class ScaleIntoProjection(Rule[_ScaledChain]):
         shared.append(why_shared(graph, chain[-1].inputs[0]))
         reason = next((text for text in shared if text is not None), None)
         reason = reason or why_not_replace(graph, node.outputs[0], variable)
-        if reason is not None:
-            return Refusal(node.name, reason)
-        return _ScaledChain(node, variable, factor, chain)
+        return refusal(node, reason) or _ScaledChain(node, variable, factor, chain)
 
     def rewrite(self, editor: GraphEditor, match: _ScaledChain) -> None:
         """Multiply what the chain starts from; what it makes on its way is renamed."""

@@ -12,7 +12,7 @@ Needs constant statistics, constant weights, and an inner result that nobody els
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import floats, made_by, rank, why_shared
 from wpk.graph_passes.fold.linear_operator import (
     AbsorbBehind,
@@ -49,9 +49,7 @@ class FoldBatchNormAfter(AbsorbBehind):
             return affine
         reason = why_not_linear(linear) or why_shared(graph, linear.outputs[0])
         reason = reason or _why_channels(affine, output_channels(linear))
-        if reason is not None:
-            return Refusal(node.name, reason)
-        return Neighbours(node, node.inputs[0], linear, affine)
+        return refusal(node, reason) or Neighbours(node, node.inputs[0], linear, affine)
 
 
 class FoldBatchNormBefore(AbsorbInFront):
@@ -72,9 +70,7 @@ class FoldBatchNormBefore(AbsorbInFront):
         reason = reason or why_shared(graph, norm.outputs[0]) or _why_transposed(node)
         reason = reason or _why_channels(affine, input_channels(node))
         reason = reason or why_not_before(node, affine)
-        if reason is not None:
-            return Refusal(norm.name, reason)
-        return Neighbours(norm, norm.inputs[0], node, affine)
+        return refusal(norm, reason) or Neighbours(norm, norm.inputs[0], node, affine)
 
 
 class BatchNormToAffine(Rule[tuple[gs.Node, ChannelAffine]]):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import (
     floats,
     made_by,
@@ -57,9 +57,7 @@ class ConstantsIntoWeights(AbsorbBehind):
         if isinstance(affine, Refusal):
             return affine
         reason = why_not_after(linear, affine)
-        if reason is not None:
-            return Refusal(node.name, reason)
-        return Neighbours(node, sides[0], linear, affine)
+        return refusal(node, reason) or Neighbours(node, sides[0], linear, affine)
 
 
 class ConstantsBeforeWeights(AbsorbInFront):
@@ -83,9 +81,7 @@ class ConstantsBeforeWeights(AbsorbInFront):
         if isinstance(affine, Refusal):
             return affine
         reason = why_not_before(node, affine)
-        if reason is not None:
-            return Refusal(before.name, reason)
-        return Neighbours(before, sides[0], node, affine)
+        return refusal(before, reason) or Neighbours(before, sides[0], node, affine)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import (
     given,
     integers,
@@ -48,7 +48,7 @@ class PadIntoWindow(Rule[_PaddedWindow]):
         if isinstance(padding, Refusal):
             return padding
         reason = _why_not(pad, node, padding)
-        return _PaddedWindow(node, pad, padding) if reason is None else Refusal(node.name, reason)
+        return refusal(node, reason) or _PaddedWindow(node, pad, padding)
 
     def rewrite(self, editor: GraphEditor, match: _PaddedWindow) -> None:
         """Add the padding to that of the window."""

@@ -8,7 +8,7 @@ epilogue, and the views reach the operator that reads them (attention scales its
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
 from wpk.graph_passes.core.query import dims, producer, same_dims, why_shared
@@ -59,7 +59,7 @@ class HoistOverViews(Rule[tuple[gs.Node, list[gs.Node]]]):
         if not chain:
             return None
         reason = _why_not(graph, node, chain)
-        return (node, chain) if reason is None else Refusal(node.name, reason)
+        return refusal(node, reason) or (node, chain)
 
     def rewrite(self, editor: GraphEditor, match: tuple[gs.Node, list[gs.Node]]) -> None:
         """Compute first, then view."""

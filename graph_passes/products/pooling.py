@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import dims, floats, given, made_by, pads, rank, why_shared
 from wpk.graph_passes.fold.linear_operator import (
     float_weight,
@@ -45,7 +45,7 @@ class PoolIntoProduct(Rule[_PooledProduct]):
             return None
         reason = _why_not_channels_only(product) or why_shared(graph, product.outputs[0])
         reason = reason or _why_not_tiles(node)
-        return _PooledProduct(node, product) if reason is None else Refusal(node.name, reason)
+        return refusal(node, reason) or _PooledProduct(node, product)
 
     def rewrite(self, editor: GraphEditor, match: _PooledProduct) -> None:
         """Write the Conv."""
@@ -79,7 +79,7 @@ class PoolBehindProduct(Rule[_PooledProduct]):
             return None
         reason = _why_not_channels_only(node) or why_shared(graph, pool.outputs[0])
         reason = reason or _why_not_cheaper(pool, node)
-        return _PooledProduct(pool, node) if reason is None else Refusal(node.name, reason)
+        return refusal(node, reason) or _PooledProduct(pool, node)
 
     def rewrite(self, editor: GraphEditor, match: _PooledProduct) -> None:
         """Write the pooling behind the product, and the bias behind both."""

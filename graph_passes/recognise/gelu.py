@@ -11,7 +11,7 @@ import math
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import Refusal, Replacement, ReplacementRule
+from wpk.graph_passes.core import Refusal, Replacement, ReplacementRule, refusal
 from wpk.graph_passes.core.query import dims, same_dims
 from wpk.graph_passes.recognise.polynomial import (
     arithmetic_results,
@@ -50,9 +50,9 @@ class RecognizeGelu(ReplacementRule):
         if root is None:
             return Refusal(node.name, f"what reads '{node.outputs[0].name}' is not a GELU")
         reason = _why_not(graph, node, x, root)
-        if reason is not None:
-            return Refusal(node.name, reason)
-        return Replacement(root, "Gelu", [x], {"approximate": _APPROXIMATE[node.op]})
+        return refusal(node, reason) or Replacement(
+            root, "Gelu", [x], {"approximate": _APPROXIMATE[node.op]}
+        )
 
 
 def _argument(node: gs.Node) -> gs.Tensor | None:

@@ -9,7 +9,7 @@ Only for four dimensions and more: with three, the last axis is as often a featu
 
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import dims, is_float, pads
 from wpk.graph_passes.core.reductions import reduced_axes
 
@@ -36,7 +36,7 @@ class GlobalPooling(Rule[gs.Node]):
         if not of_places:
             return None
         reason = _why_not_pool(node) if node.op in _POOLS else _why_not_reduce(node)
-        return node if reason is None else Refusal(node.name, reason)
+        return refusal(node, reason) or node
 
     def rewrite(self, editor: GraphEditor, match: gs.Node) -> None:
         """Write the global operator, and a Flatten where places are dropped."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import (
     dims,
     is_graph_output,
@@ -60,7 +60,7 @@ class RecognizeLayerNorm(Rule[_Normalisation]):
         if found is None:
             return None
         reason = _why_not(graph, found)
-        return found if reason is None else Refusal(found.quotient.name, reason)
+        return refusal(found.quotient, reason) or found
 
     def rewrite(self, editor: GraphEditor, match: _Normalisation) -> None:
         """Write LayerNormalization, which takes the scale and the bias that follow."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import (
     dims,
     floats,
@@ -101,9 +101,7 @@ class GemmBetweenReshapes(Rule[_Sandwich]):
         if isinstance(vector, Refusal):
             return vector
         reason = why_shared(graph, gemm.outputs[0])
-        if reason is not None:
-            return Refusal(gemm.name, reason)
-        return _Sandwich(first, gemm, node, weight, vector)
+        return refusal(gemm, reason) or _Sandwich(first, gemm, node, weight, vector)
 
     def rewrite(self, editor: GraphEditor, match: _Sandwich) -> None:
         """Write the MatMul, and the Add of the bias behind it."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import dims, made_by, same_dims, uniform, why_shared
 from wpk.graph_passes.recognise.polynomial import as_polynomial, matches
 
@@ -46,7 +46,7 @@ class RecognizeSigmoid(Rule[_Logistic]):
         reason = why_shared(graph, exponential.outputs[0])
         reason = reason or why_shared(graph, node.inputs[-1])
         reason = reason or _why_broader(node, x)
-        return _Logistic(node, x, exponential) if reason is None else Refusal(node.name, reason)
+        return refusal(node, reason) or _Logistic(node, x, exponential)
 
     def rewrite(self, editor: GraphEditor, match: _Logistic) -> None:
         """Write Sigmoid, and the numerator's multiplication."""

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build import load_nvrtc
+from wpk.build.nvrtc import NvrtcError
 from wpk.errors import ScheduleError
 from wpk.kernel_source import KernelSource
 from wpk.schedules.limit import Limit, meeting
