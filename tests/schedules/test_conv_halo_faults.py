@@ -28,21 +28,21 @@ CARRYING = HaloSchedule(8, 8, 32, teams=3, patches=2, carry=1, persistent=2, ear
 
 
 FAULTS = [
-    Fault("a slot is filled again before all have left it", drop("slot_claimed")),
+    Fault("a slot is filled again before all have left it", drop("stage_acquired")),
     Fault("rows are loaded before their patch is there", drop("patch_awaited")),
     Fault("products begin before their filters are there", drop("filters_awaited")),
     Fault("a patch is not given back", drop("patch_released")),
     Fault(
         "a patch is given back before its rows are loaded",
-        before("first_rows_loaded", "patches.release(place.slot);"),
+        before("first_rows_loaded", "patches.release(state.stage);"),
     ),
     Fault(
         "a slot is given back by fewer warps than read it",
-        change("warps_counted", "Warps * Fillers", "Warps * Fillers - 1"),
+        change("consumers_counted", "Warps * Blocks", "Warps * Blocks - 1"),
     ),
     Fault(
         "fewer bytes of a patch are announced than arrive",
-        change("bytes_claimed", "bytes", "bytes - 16"),
+        change("bytes_expected", "bytes", "bytes - 16"),
     ),
     Fault(
         "fewer bytes of filters are announced than arrive",

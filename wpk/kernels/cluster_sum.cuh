@@ -1,5 +1,6 @@
-// A matrix product whose reduction is split among the blocks of a cluster (sm_90): each puts its sums into its own
-// shared memory, row by row; each adds all parts of its share of the rows, always in the same order, and stores it.
+// Split-K in a cluster (sm_90): the blocks that split a tile's reduction are a cluster. Each puts its partial sums into
+// its own shared memory, row by row; each adds those of all blocks for its share of the rows, always in the same order,
+// through distributed shared memory, and stores them. split_k.cuh does the same through global memory.
 #pragma once
 
 #include <wpk/kernels/cluster.cuh>
@@ -35,9 +36,9 @@ struct NarrowEpilogue
 
 } // namespace detail
 
-// A warp's 16 rows of the sums, in layout D of mma.cuh, to a matrix of all rows.
+// A warp's 16 rows of the partial sums, in layout D of mma.cuh, to a matrix of all rows.
 template <class Shape>
-WPK_DEVICE void keepPart(const float (&sums)[Shape::accumulators], float* matrix)
+WPK_DEVICE void keepPartialSums(const float (&sums)[Shape::accumulators], float* matrix)
 {
     const int lane = laneIndex();
     float* const at = matrix + (warpIndex() * 16 + lane / 4) * Shape::stagingStride + lane % 4 * 2;
@@ -49,20 +50,20 @@ WPK_DEVICE void keepPart(const float (&sums)[Shape::accumulators], float* matrix
     }
 }
 
-// V neighbouring values at `place`, added over the parts of all blocks.
-template <int Parts, int V>
-WPK_DEVICE void addParts(float (&values)[V], SharedAddress place)
+// V neighbouring values at `place`, added over all blocks of the cluster.
+template <int Blocks, int V>
+WPK_DEVICE void addPartialSums(float (&values)[V], SharedAddress place)
 {
-    Vector<float, 4> loaded[Parts][V / 4];
+    Vector<float, 4> loaded[Blocks][V / 4];
     WPK_UNROLL
-    for (int block = 0; block < Parts; ++block)
+    for (int block = 0; block < Blocks; ++block)
     {
         WPK_UNROLL
         for (int i = 0; i < V / 4; ++i)
             loaded[block][i] = loadCluster<float, 4>(clusterAddress(place, block) + i * 16);
     }
     WPK_UNROLL
-    for (int block = 0; block < Parts; ++block)
+    for (int block = 0; block < Blocks; ++block)
     {
         WPK_UNROLL
         for (int e = 0; e < V; ++e)
@@ -70,16 +71,15 @@ WPK_DEVICE void addParts(float (&values)[V], SharedAddress place)
     }
 }
 
-// Adds the parts of a tile and stores it; block `part` of the cluster does so for the `part`-th share of the rows.
-// Shape names blockM, blockN, sharers (blocks of the cluster), consumers (threads that have sums; others have none),
-// accumulators and stagingStride (floats from row to row of `shared`, which is free for the block to use). From `rows`
-// on as storeTiles. All threads of all blocks of the cluster call it.
+// Adds the partial sums of a tile and stores it; block `part` of the cluster does so for the `part`-th share of the
+// rows. Shape names blockM, blockN, splitCluster (blocks of the cluster), consumers (threads that have sums; others
+// have none), accumulators and stagingStride (floats from row to row of `shared`, which is free for the block to use).
+// All threads of all blocks of the cluster call it.
 template <class Problem, class Shape, class Rows>
-WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsigned char* shared, int part,
-    const Rows& rows, const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid,
-    int stored)
+WPK_DEVICE void storeSumOfCluster(
+    const float (&sums)[Shape::accumulators], unsigned char* shared, int part, const OutputWindow<Rows>& window)
 {
-    constexpr int kShare = ceilDivide(Shape::blockM, Shape::sharers);
+    constexpr int kShare = ceilDivide(Shape::blockM, Shape::splitCluster);
     // Wide stores only where they leave something to do for every thread: what comes from other blocks takes longer.
     constexpr bool isLarge = kShare * Shape::blockN >= 8 * Shape::consumers;
     constexpr int V = isLarge ? maxOf(Problem::Y::width, 4) : 4;
@@ -95,20 +95,20 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
     const auto rowOf = [=](int item) // -1: none
     {
         const int inShare = ofShare + item * kAtOnce, row = part * kShare + inShare;
-        return holds && inShare < kShare && row < Shape::blockM && firstRow + row < rowLimit ? row : -1;
+        return holds && inShare < kShare && row < Shape::blockM && window.firstRow + row < window.rowEnd ? row : -1;
     };
     using Columns = EpilogueColumns<detail::NarrowEpilogue<Problem, V>, Rows, V>;
-    const Columns columns(rows, operands, y, firstColumn + column, valid, stored);
-    typename Columns::Fetched fetched[kItems]; // under way while the parts come
+    const Columns columns(window, column);
+    typename Columns::Fetched fetched[kItems]; // under way while the partial sums come
     WPK_UNROLL
     for (int item = 0; item < kItems; ++item)
     {
         if (rowOf(item) >= 0)
-            columns.fetch(firstRow + rowOf(item), fetched[item]);
+            columns.fetch(window.firstRow + rowOf(item), fetched[item]);
     }
     if (holds)
-        keepPart<Shape>(sums, matrix);
-    syncCluster(); // all parts are there
+        keepPartialSums<Shape>(sums, matrix);
+    syncCluster(); // all partial sums are there
     float values[kItems][V];
     WPK_UNROLL
     for (int item = 0; item < kItems; ++item)
@@ -116,7 +116,7 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
         if (rowOf(item) >= 0)
         {
             float* const at = matrix + rowOf(item) * Shape::stagingStride + column;
-            addParts<Shape::sharers>(values[item], sharedAddress(at));
+            addPartialSums<Shape::splitCluster>(values[item], sharedAddress(at));
         }
     }
     arriveCluster(); // nobody ends while others read
@@ -124,7 +124,7 @@ WPK_DEVICE void storeSumOfCluster(const float (&sums)[Shape::accumulators], unsi
     for (int item = 0; item < kItems; ++item)
     {
         if (rowOf(item) >= 0)
-            columns.store(firstRow + rowOf(item), values[item], fetched[item]);
+            columns.store(window.firstRow + rowOf(item), values[item], fetched[item]);
     }
     waitCluster();
 }

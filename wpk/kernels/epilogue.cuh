@@ -7,6 +7,7 @@
 
 #include <wpk/kernels/expression.cuh>
 #include <wpk/kernels/operands.cuh>
+#include <wpk/kernels/output_window.cuh>
 #include <wpk/kernels/vector.cuh>
 
 namespace wpk
@@ -132,10 +133,9 @@ struct OperandsColumns<PerColumn, V, Tensors<Tensor, Others...>>
 
 } // namespace detail
 
-// V neighbouring columns of the output, for any number of rows. Operands that do not depend on the row
-// are loaded once, here. `valid` is the end of the columns that exist, `stored` the end of those that
-// are written: the columns between are y's padding and become zero. Problem has the types Y, Operands
-// and Epilogue.
+// V neighbouring columns of an output window, from its column `column` on, for any number of its rows. Operands that
+// do not depend on the row are loaded once, here. y's padding becomes zero. Problem has the types Y, Operands and
+// Epilogue.
 //
 // What is fetched of several rows before the first of them is stored is under way at once: a store may change what a
 // load behind it reads, so the compiler cannot ask for it earlier.
@@ -154,9 +154,13 @@ public:
     // The operands' columns of one row.
     using Fetched = detail::OperandsColumns<false, V, List>;
 
-    WPK_DEVICE EpilogueColumns(
-        const Rows& rows, const void* const* operands, void* y, int column, int valid, int stored)
-        : rows_(rows), operands_(operands), y_(static_cast<YType*>(y)), column_(column), valid_(valid), stored_(stored)
+    WPK_DEVICE EpilogueColumns(const OutputWindow<Rows>& window, int column)
+        : rows_(window.rows),
+          operands_(window.operands),
+          y_(static_cast<YType*>(window.y)),
+          column_(window.firstColumn + column),
+          valid_(window.columnEnd),
+          stored_(window.storedColumns)
     {
         if (InLoop || column_ < stored_)
             ofColumns_.load(rows_, 0, operands_, column_, valid_);

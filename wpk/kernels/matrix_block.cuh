@@ -35,6 +35,12 @@ struct MatrixBlock
         a = static_cast<const A*>(inputs.at[0]) + rows.outer * Problem::a_outer + rows.middle * Problem::a_middle;
         b = static_cast<const B*>(inputs.at[1]) + rows.outer * Problem::b_outer + rows.middle * Problem::b_middle;
     }
+
+    // Where the tile is stored.
+    WPK_DEVICE OutputWindow<MatrixRows> window(const void* const* operands, void* y) const
+    {
+        return {rows, operands, y, m, Problem::n, Problem::n + Problem::y_padding, firstRow, firstColumn};
+    }
 };
 
 } // namespace wpk

@@ -5,8 +5,8 @@
 // A block has teams of warpgroups, a warpgroup 64 pixels; each team computes tiles one after another, at its own pace,
 // so that one stores while others multiply. A patch is 128 bytes of channels of its pixels, row by row, as one tensor
 // copy lays it out; what lies outside of the image is zero. Warps load their rows of a tap from the patch into
-// registers, so that a tap may begin at any pixel. Each team has a ring of patches, and a warp whose first lane asks
-// for them.
+// registers, so that a tap may begin at any pixel. Each team has a pipeline of patches, and a warp whose first lane
+// asks for them.
 #pragma once
 
 #include <wpk/kernels/early_launch.cuh>
@@ -41,7 +41,7 @@ struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::
     static constexpr int kTaps = Problem::filter_h * Problem::filter_w, chunks = ceilDivide(Problem::c, kBoxDepth);
     static constexpr int tapBytes = blockN * kBoxRowBytes, chunkBytes = kTaps * tapBytes; // of filters
 
-    static_assert(!isSame<T, SplitFp32>, "products of fp32 take their parts from a ring");
+    static_assert(!isSame<T, SplitFp32>, "products of fp32 take their parts from a pipeline");
     static_assert(kTaps <= 9, "the loop over taps is unrolled");
 };
 
@@ -50,13 +50,13 @@ struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::
 template <class Shape>
 struct HaloMemory
 {
-    using Filters = SlotBarriers<Shape::chunks, 1>;
-    using Patches = SlotBarriers<Shape::patches, Shape::warpsM>;
+    using Filters = PipelineBarriers<Shape::chunks, 1>;
+    using Patches = PipelineBarriers<Shape::patches, Shape::warpsM>;
     SharedAddress shared;
     static constexpr int kPatchesAt = Shape::chunks * Shape::chunkBytes;
     static constexpr int kStagingAt = kPatchesAt + Shape::teams * Shape::patches * Shape::patchPitch;
     static constexpr int kBarriersAt = kStagingAt + Shape::teams * Shape::warpsM * Shape::Staged::stagingBytes;
-    static constexpr int kBytes = kBarriersAt + Filters::kBarrierBytes + Shape::teams * Patches::kBarrierBytes;
+    static constexpr int kBytes = kBarriersAt + Filters::kBytes + Shape::teams * Patches::kBytes;
 
     WPK_DEVICE SharedAddress filter(int chunk, int tap) const
     {
@@ -72,7 +72,7 @@ struct HaloMemory
     }
     WPK_DEVICE Patches patches(int team) const
     {
-        return {shared + kBarriersAt + Filters::kBarrierBytes + team * Patches::kBarrierBytes};
+        return {shared + kBarriersAt + Filters::kBytes + team * Patches::kBytes};
     }
     WPK_DEVICE void init() const
     {
@@ -132,7 +132,7 @@ template <class Problem, class Shape, class Tiles>
 WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, int team, Tiles tiles)
 {
     const auto patches = memory.patches(team);
-    RingPlace<Shape::patches> place;
+    PipelineState<Shape::patches> state;
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
@@ -142,11 +142,11 @@ WPK_DEVICE void feedTeam(const HaloMemory<Shape>& memory, const TensorMap* map, 
         WPK_KEEP_LOOP
         for (int chunk = 0; chunk < Shape::chunks; ++chunk)
         {
-            patches.claim(place, Shape::patchBytes);
+            patches.acquire(state.stage, state.phase ^ 1, Shape::patchBytes);
             // @patch_copied
-            copyTensor(memory.patch(team, place.slot), map, patches.full(place.slot),
+            copyTensor(memory.patch(team, state.stage), map, patches.full(state.stage),
                 {chunk * Shape::kBoxDepth, w, h, tile.image});
-            place.advance();
+            state.advance();
         }
     }
 }
@@ -212,11 +212,11 @@ private:
 };
 
 // acc += the products of all taps and channels of a tile. Those of a tap run while the rows of the next one are loaded;
-// a chunk's end before the next one begins (wgmma/registers.cuh says why). A patch is given back when its last rows are
-// in registers.
+// a chunk's end before the next one begins (wgmma/multiply_registers.cuh says why). A patch is given back when its last
+// rows are in registers.
 template <class T, class Problem, class Shape, class Rows>
 WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMemory<Shape>& memory, int team,
-    const Rows& patchRows, RingPlace<Shape::patches>& place)
+    const Rows& patchRows, PipelineState<Shape::patches>& state)
 {
     const auto patches = memory.patches(team);
     typename Rows::Slices rows[2] = {};
@@ -224,8 +224,8 @@ WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMem
     for (int chunk = 0; chunk < Shape::chunks; ++chunk)
     {
         waitBarrier(memory.filters().full(chunk), 0);        // @filters_awaited: which comes once
-        waitBarrier(patches.full(place.slot), place.parity); // @patch_awaited
-        const SharedAddress patch = memory.patch(team, place.slot);
+        waitBarrier(patches.full(state.stage), state.phase); // @patch_awaited
+        const SharedAddress patch = memory.patch(team, state.stage);
         patchRows.load(rows[0], rows[1], patch, 0); // @first_rows_loaded
         __syncwarp();                               // products are asked for by whole warps
         WPK_UNROLL
@@ -243,8 +243,8 @@ WPK_DEVICE void multiplyPatches(float (&acc)[Shape::accumulators], const HaloMem
             keepUntilHere(rows[(step + 1) % 2]);
             patchRows.load(rows[(step + 1) % 2], rows[step % 2], patch, step + 1);
         }
-        patches.release(place.slot); // @patch_released
-        place.advance();
+        patches.release(state.stage); // @patch_released
+        state.advance();
         waitWgmma<0>(acc); // @products_done
         keepUntilHere(rows[0]);
         keepUntilHere(rows[1]);

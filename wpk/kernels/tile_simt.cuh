@@ -218,34 +218,33 @@ WPK_DEVICE void multiplySimtTiles(float (&acc)[Shape::threadM][Shape::threadN], 
     }
 }
 
-// Writes the thread's accumulators; limits as in storeTiles of tile_mma.cuh.
+// Writes the thread's accumulators to its part of the block's window.
 template <class Problem, class Shape, class Rows>
 WPK_DEVICE void storeSimtTile(const float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
-    const Rows& rows, const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid,
-    int stored)
+    const OutputWindow<Rows>& window)
 {
     constexpr int V = Shape::runN;
     using Columns = EpilogueColumns<Problem, Rows, V>;
     WPK_UNROLL
     for (int j = 0; j < Shape::threadN; j += V)
     {
-        const Columns columns(rows, operands, y, firstColumn + thread.column(j), valid, stored);
+        const Columns columns(window, thread.column(j));
         typename Columns::Fetched fetched[Shape::threadM];
         WPK_UNROLL
         for (int i = 0; i < Shape::threadM; ++i)
         {
-            if (firstRow + thread.row(i) < rowLimit)
-                columns.fetch(firstRow + thread.row(i), fetched[i]);
+            if (window.firstRow + thread.row(i) < window.rowEnd)
+                columns.fetch(window.firstRow + thread.row(i), fetched[i]);
         }
         WPK_UNROLL
         for (int i = 0; i < Shape::threadM; ++i)
         {
-            const int row = firstRow + thread.row(i);
+            const int row = window.firstRow + thread.row(i);
             float values[V];
             WPK_UNROLL
             for (int e = 0; e < V; ++e)
                 values[e] = acc[i][j + e];
-            if (row < rowLimit)
+            if (row < window.rowEnd)
                 columns.store(row, values, fetched[i]);
         }
     }

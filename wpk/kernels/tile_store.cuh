@@ -36,12 +36,11 @@ WPK_DEVICE bool isRowStored(const Rows&, int row, int limit)
     return row < limit;
 }
 
-// Writes 16 rows of a warp's columns from its staging: rows from `firstRow` on that lie below `rowLimit`. InLoop as in
-// EpilogueColumns.
+// Writes 16 rows of a warp's columns from its staging to where the window begins. InLoop as in EpilogueColumns.
 template <class Problem, class Shape, bool InLoop, class Rows>
-WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* const* operands, void* y, int firstRow,
-    int rowLimit, int firstColumn, int valid, int stored)
+WPK_DEVICE void storeStaged(const float* staging, const OutputWindow<Rows>& window)
 {
+    const int firstRow = window.firstRow, rowEnd = window.rowEnd; // here, or ptxas computes them for each vector
     constexpr int V = Problem::Y::width, kRead = minOf(V, 4), kVectors = Shape::warpN / V;
     // Neighbouring lanes take neighbouring vectors of a row, or rows where y's columns are apart.
     constexpr bool kAlongRows = Problem::Y::column != 1;
@@ -55,7 +54,7 @@ WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* 
     {
         const int first = laneIndex() + set * kWarpSize;
         const int column = (kAlongRows ? first / 16 : first % kVectors) * V;
-        const Columns columns(rows, operands, y, firstColumn + column, valid, stored);
+        const Columns columns(window, column);
         WPK_UNROLL
         for (int begin = 0; begin < kOfSet; begin += kAtOnce)
         {
@@ -70,14 +69,14 @@ WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* 
             {
                 if constexpr (InLoop)
                     fetched[item] = {};
-                if (isRowStored(rows, firstRow + rowOf(item), rowLimit))
+                if (isRowStored(window.rows, firstRow + rowOf(item), rowEnd))
                     columns.fetch(firstRow + rowOf(item), fetched[item]);
             }
             WPK_UNROLL
             for (int item = 0; item < kAtOnce; ++item)
             {
                 const int row = rowOf(item);
-                if (!isRowStored(rows, firstRow + row, rowLimit))
+                if (!isRowStored(window.rows, firstRow + row, rowEnd))
                     continue;
                 float values[V];
                 WPK_UNROLL
@@ -95,16 +94,15 @@ WPK_DEVICE void storeStaged(const float* staging, const Rows& rows, const void* 
     }
 }
 
-// Writes a block's accumulators. Rows [firstRow, rowLimit) and, of the tensor's columns, those from
-// `firstColumn` on exist; `valid` and `stored` and InLoop as in EpilogueColumns.
+// Writes a block's accumulators to its window. InLoop as in EpilogueColumns.
 template <class Problem, class Shape, bool InLoop = false, class Rows>
-WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const Rows& rows,
-    const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid, int stored)
+WPK_DEVICE void storeTiles(
+    const float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, const OutputWindow<Rows>& window)
 {
     constexpr int kStride = Shape::stagingStride;
     const int lane = laneIndex();
-    const int warpRow = firstRow + warpIndex() / Shape::warpsN * Shape::warpM;
-    const int warpColumn = firstColumn + warpIndex() % Shape::warpsN * Shape::warpN;
+    const OutputWindow<Rows> ofWarp =
+        window.from(warpIndex() / Shape::warpsN * Shape::warpM, warpIndex() % Shape::warpsN * Shape::warpN);
     constexpr int V = Problem::Y::width;
     float* const staging = reinterpret_cast<float*>(shared + warpIndex() * Shape::stagingBytes);
     float* const own = staging + lane / 4 * kStride + stagedColumn<Shape, V>(lane % 4 * 2);
@@ -120,15 +118,15 @@ WPK_DEVICE void storeTiles(const float (&acc)[Shape::tilesM][Shape::tilesN][4], 
             store<float, 2>(at + 8 * kStride, {acc[i][j][2], acc[i][j][3]});
         }
         __syncwarp();
-        storeStaged<Problem, Shape, InLoop>(
-            staging, rows, operands, y, warpRow + i * 16, rowLimit, warpColumn, valid, stored);
+        storeStaged<Problem, Shape, InLoop>(staging, ofWarp.from(i * 16, 0));
     }
 }
 
-// The same of warpgroups' accumulators in a loop over tiles, as many columns at once as Shape::Staged says.
+// The same of warpgroups' accumulators in the loop of a persistent kernel: Shape::Staged says how many columns are
+// staged at once.
 template <class Problem, class Shape, class Rows>
-WPK_DEVICE void storeInParts(const float (&acc)[Shape::accumulators], unsigned char* shared, const Rows& rows,
-    const void* const* operands, void* y, int firstRow, int rowLimit, int firstColumn, int valid, int stored)
+WPK_DEVICE void storeTilesInLoop(
+    const float (&acc)[Shape::accumulators], unsigned char* shared, const OutputWindow<Rows>& window)
 {
     using Staged = typename Shape::Staged;
     WPK_UNROLL
@@ -136,8 +134,7 @@ WPK_DEVICE void storeInParts(const float (&acc)[Shape::accumulators], unsigned c
     {
         float tiles[1][Staged::tilesN][4];
         memcpy(tiles, acc + column / 2, sizeof tiles);
-        storeTiles<Problem, Staged, true>(
-            tiles, shared, rows, operands, y, firstRow, rowLimit, firstColumn + column, valid, stored);
+        storeTiles<Problem, Staged, true>(tiles, shared, window.from(0, column));
     }
 }
 

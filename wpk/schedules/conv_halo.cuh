@@ -48,16 +48,17 @@ WPK_DEVICE void convHalo(Inputs<2 + Problem::Operands::count> inputs, int n, con
     if (!isConsumer)
         return;
     const PatchRows<Problem, Schedule, Shape> rows;
-    RingPlace<Shape::patches> place;
+    PipelineState<Shape::patches> state;
     WPK_KEEP_LOOP
     for (; !tiles.isDone(); tiles.advance())
     {
         float acc[Shape::accumulators] = {}; // @sums_begun
-        multiplyPatches<T, Problem>(acc, memory, team, rows, place);
+        multiplyPatches<T, Problem>(acc, memory, team, rows, state);
+        const OutputWindow window{tiles.tile(), inputs.at + 2, y, Shape::kPixels, Problem::k, kStored};
         // Rows are counted from the first warp of the block on; the team's first has pixel 0.
         // @sums_staged
-        storeInParts<Problem, Shape>(acc, shared + memory.kStagingAt, tiles.tile(), inputs.at + 2, y,
-            -team * Shape::warpsM * 16, Shape::kPixels, firstFilter, Problem::k, kStored);
+        storeTilesInLoop<Problem, Shape>(
+            acc, shared + memory.kStagingAt, window.from(-team * Shape::warpsM * 16, firstFilter));
     }
 }
 

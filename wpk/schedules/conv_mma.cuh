@@ -71,8 +71,8 @@ WPK_DEVICE void convMma(
 
     const int valid = (group + 1) * Problem::k;
     const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
-    storeTiles<Problem, Shape>(acc, shared, PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, firstRow, rows,
-        group * Problem::k + firstFilter, valid, stored);
+    const OutputWindow window{PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, rows, valid, stored};
+    storeTiles<Problem, Shape>(acc, shared, window.from(firstRow, group * Problem::k + firstFilter));
 }
 
 } // namespace wpk

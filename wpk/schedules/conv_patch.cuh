@@ -202,8 +202,9 @@ WPK_DEVICE void convPatch(Inputs<2 + Problem::Operands::count> inputs, int n, vo
             __syncthreads(); // nobody reads the patch any more
             loader.finish(patch);
         }
-        storeTiles<Problem, Shape>(acc, staging, Tile(index), inputs.at + 2, y, 0, Shape::blockM, firstFilter,
-            Problem::k, Problem::k + Problem::y_padding);
+        const OutputWindow window{
+            Tile(index), inputs.at + 2, y, Shape::blockM, Problem::k, Problem::k + Problem::y_padding};
+        storeTiles<Problem, Shape>(acc, staging, window.from(0, firstFilter));
     }
 }
 

@@ -51,8 +51,8 @@ WPK_DEVICE void convSimt(
 
     const int valid = (group + 1) * Problem::k;
     const int stored = group + 1 == Problem::groups ? valid + Problem::y_padding : valid;
-    storeSimtTile<Problem, Shape>(acc, thread, PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, firstRow, rows,
-        group * Problem::k + firstFilter, valid, stored);
+    const OutputWindow window{PixelRows<Problem::p, Problem::q>{}, inputs.at + 2, y, rows, valid, stored};
+    storeSimtTile<Problem, Shape>(acc, thread, window.from(firstRow, group * Problem::k + firstFilter));
 }
 
 } // namespace wpk

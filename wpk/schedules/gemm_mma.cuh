@@ -90,8 +90,7 @@ WPK_DEVICE void gemmMma(
     multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count); // @constant_b
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
-    storeTiles<Problem, Shape>(acc, shared, block.rows, inputs.at + 2, y, block.firstRow, block.m, block.firstColumn,
-        Problem::n, Problem::n + Problem::y_padding);
+    storeTiles<Problem, Shape>(acc, shared, block.window(inputs.at + 2, y));
 }
 
 } // namespace wpk

@@ -41,8 +41,7 @@ WPK_DEVICE void gemmSimt(
     multiplySimtTiles<Shape, Problem::b_constant>(acc, thread, shared, loaderA, loaderB, range.count); // @constant_b
     if (!range.template sum<Shape::threads>(acc, shared, partials))
         return;
-    storeSimtTile<Problem, Shape>(acc, thread, block.rows, inputs.at + 2, y, block.firstRow, block.m, block.firstColumn,
-        Problem::n, Problem::n + Problem::y_padding);
+    storeSimtTile<Problem, Shape>(acc, thread, block.window(inputs.at + 2, y));
 }
 
 } // namespace wpk

@@ -1,33 +1,33 @@
 // Matrix product by warpgroups, with batch and broadcasting (sm_90a). a lies along the reduction, b along it or
 // across, along its columns.
 //
-// The grid is MatrixBlock's; or, of one matrix, blocks that stay (wgmma_persistent.cuh). Problem and Schedule are named
-// by gemm_wgmma.py; maps: a's and b's, each (k, m or n, middle, outer), of a b that lies across (n, k, middle, outer).
+// The grid is MatrixBlock's; or, of one matrix, persistent blocks. Problem and Schedule are named by gemm.py; maps: a's
+// and b's, each (k, m or n, middle, outer), of a b that lies across (n, k, middle, outer).
 #pragma once
 
 #include <wpk/kernels/matrix_block.cuh>
-#include <wpk/kernels/wgmma/persistent.cuh>
+#include <wpk/kernels/wgmma/kernel.cuh>
 
 namespace wpk
 {
 
+// Where a tile's boxes come from (producer.cuh). What is broadcast has one matrix along that dimension.
 template <class Problem, class Shape>
-class GemmWgmmaTiles
+class GemmLoader
 {
     using P = Problem;
 
 public:
     static constexpr bool kConstantB = P::b_constant;
+    static constexpr int kSteps = ceilDivide(P::k, Shape::blockK);
 
-    WPK_DEVICE GemmWgmmaTiles(const TensorMaps<2>& maps, const MatrixRows& rows, int firstRow, int firstColumn)
+    WPK_DEVICE GemmLoader(const TensorMaps<2>& maps, const OutputWindow<MatrixRows>& tile)
         : a_(maps.at[0]),
           b_(maps.at[1]),
-          partA_(tilePart<Shape::partsA>()),
-          partB_(tilePart<Shape::partsB>()),
-          firstRow_(firstRow + partA_ * Shape::partRowsA),
-          firstColumn_(firstColumn),
-          outer_(rows.outer),
-          middle_(rows.middle)
+          firstRow_(tile.firstRow + boxA_.firstRow()),
+          firstColumn_(tile.firstColumn),
+          outer_(tile.rows.outer),
+          middle_(tile.rows.middle)
     {
     }
 
@@ -37,40 +37,40 @@ public:
         prefetchTensorMap(b_);
     }
 
-    // What is broadcast has one matrix along that dimension.
     WPK_DEVICE void copyA(SharedAddress target, SharedAddress barrier, int step) const
     {
+        const int depth = step * Shape::blockK;
+        const int middle = P::a_middle == 0 ? 0 : middle_, outer = P::a_outer == 0 ? 0 : outer_;
         WPK_UNROLL
         for (int box = 0; box < Shape::boxes; ++box)
-            copyTilePart<Shape::partsA>(target + box * Shape::boxBytesA + partA_ * (Shape::boxBytesA / Shape::partsA),
-                a_, barrier,
-                {step * Shape::blockK + box * Shape::kBoxDepth, firstRow_, P::a_middle == 0 ? 0 : middle_,
-                    P::a_outer == 0 ? 0 : outer_});
+            boxA_.copy(target + box * Shape::boxBytesA, a_, barrier,
+                {depth + box * Shape::kBoxDepth, firstRow_, middle, outer});
     }
 
     WPK_DEVICE void copyB(SharedAddress target, SharedAddress barrier, int step) const
     {
-        const int depth = step * Shape::blockK, part = partB_ * Shape::partRowsB;
+        const int depth = step * Shape::blockK, part = boxB_.firstRow();
         const int middle = P::b_middle == 0 ? 0 : middle_, outer = P::b_outer == 0 ? 0 : outer_;
         WPK_UNROLL
         for (int box = 0; box < Shape::boxesB; ++box)
         {
-            const SharedAddress to = target + box * Shape::boxBytesB + partB_ * (Shape::boxBytesB / Shape::partsB);
+            const SharedAddress to = target + box * Shape::boxBytesB;
             const int further = box * Shape::kBoxDepth;
             if constexpr (Shape::majorB == Major::k)
             {
-                copyTilePart<Shape::partsB>(to, b_, barrier, {depth + further, firstColumn_ + part, middle, outer});
+                boxB_.copy(to, b_, barrier, {depth + further, firstColumn_ + part, middle, outer});
             }
             else
             {
-                copyTilePart<Shape::partsB>(to, b_, barrier, {firstColumn_ + further, depth + part, middle, outer});
+                boxB_.copy(to, b_, barrier, {firstColumn_ + further, depth + part, middle, outer});
             }
         }
     }
 
 private:
     const TensorMap *a_, *b_;
-    int partA_, partB_; // that this block asks for
+    MulticastBox<Shape::multicastA, Shape::boxRowsA> boxA_;
+    MulticastBox<Shape::multicastB, Shape::boxRowsB> boxB_;
     int firstRow_, firstColumn_, outer_, middle_;
 };
 
@@ -82,37 +82,16 @@ WPK_DEVICE void gemmWgmma(Inputs<2 + Problem::Operands::count> inputs, int leadi
         WgmmaShape<typename Problem::Multiply, Schedule, Problem::k, Problem::b_across ? Major::mn : Major::k>;
     WPK_SHARED(unsigned char, shared);
 
-    constexpr int kSteps = ceilDivide(Problem::k, Shape::blockK);
-    using Tiles = GemmWgmmaTiles<Problem, Shape>;
-    constexpr int kStored = Problem::n + Problem::y_padding;
-    static_assert(
-        Shape::stages == 2 || Schedule::persistent != 0 || Shape::stages <= ceilDivide(kSteps, Schedule::split),
-        "no more stages than a part has steps");
-    if constexpr (Schedule::persistent != 0)
+    MatrixBlock<Problem, Shape> block(inputs, leading);
+    if constexpr (Shape::persistent || Shape::multicastB > 1)
     {
-        const MatrixRows rows{0, 0}; // there is one matrix
-        const auto tilesAt = [&](int firstRow, int firstColumn)
-        {
-            return Tiles(maps, rows, firstRow, firstColumn);
-        };
-        const int rowLimit = static_cast<int>(dimension<typename Problem::M>(leading));
-        computeWgmmaTiles<Problem, Shape, kSteps, kStored>(
-            shared, tilesAt, rows, inputs.at + 2, y, rowLimit, Problem::n);
+        // There is one matrix; of two blocks that share a multicast the last one may have none of its rows.
+        block.rows = {0, 0};
+        block.firstRow = Shape::persistent ? 0 : static_cast<int>(blockIdx.x) * Shape::blockM;
+        block.firstColumn = Shape::persistent ? 0 : block.firstColumn;
     }
-    else
-    {
-        MatrixBlock<Problem, Shape> block(inputs, leading);
-        if constexpr (Shape::partsB > 1)
-        {
-            // There is one matrix; the last block may have none of its rows.
-            block.rows = {0, 0};
-            block.firstRow = static_cast<int>(blockIdx.x) * Shape::blockM;
-        }
-        const SplitRange<Schedule::split, kSteps> range;
-        const Tiles tiles(maps, block.rows, block.firstRow, block.firstColumn);
-        computeWgmmaTile<Problem, Shape>(shared, range, tiles, partials, block.rows, inputs.at + 2, y, block.firstRow,
-            block.m, block.firstColumn, Problem::n, kStored);
-    }
+    computeWgmma<Problem, Schedule, Shape, GemmLoader<Problem, Shape>>(
+        shared, maps, block.window(inputs.at + 2, y), partials);
 }
 
 } // namespace wpk

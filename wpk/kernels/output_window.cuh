@@ -1,0 +1,45 @@
+// The part of the output that a block, or one of its warps, stores.
+#pragma once
+
+#include <wpk/kernels/portable.cuh>
+
+namespace wpk
+{
+
+// The window begins at (firstRow, firstColumn) and ends where the output does. Rows turns a row into its place in a
+// tensor (PixelRows, MatrixRows of epilogue.cuh; OutputTile).
+template <class Rows>
+struct OutputWindow
+{
+    Rows rows;
+    const void* const* operands; // of the epilogue
+    void* y;
+    int rowEnd;                   // of the rows that are stored
+    int columnEnd, storedColumns; // of the columns that exist, and of those that are written: y's padding is between
+    int firstRow = 0, firstColumn = 0;
+
+    // The window that begins there.
+    WPK_DEVICE OutputWindow at(int row, int column) const
+    {
+        OutputWindow window = *this;
+        window.firstRow = row;
+        window.firstColumn = column;
+        return window;
+    }
+
+    // The window that begins so many rows and columns further on.
+    WPK_DEVICE OutputWindow from(int row, int column) const
+    {
+        OutputWindow window = *this;
+        window.firstRow += row;
+        window.firstColumn += column;
+        return window;
+    }
+};
+
+template <class Rows>
+OutputWindow(Rows, const void* const*, void*, int, int, int, int, int) -> OutputWindow<Rows>;
+template <class Rows>
+OutputWindow(Rows, const void* const*, void*, int, int, int) -> OutputWindow<Rows>;
+
+} // namespace wpk

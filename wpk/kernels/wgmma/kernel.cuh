@@ -1,0 +1,150 @@
+// A block of a warpgroup kernel (sm_90a): one or two consumer warpgroups, each with 64 rows, and a producer warp, whose
+// first lane feeds the pipeline between them. docs/wgmma_kernel.md shows how they run.
+//
+// A block computes one tile, or the steps of one that split-K leaves it; or it is persistent, and computes tiles one
+// after another, while its pipeline goes on from tile to tile.
+#pragma once
+
+#include <wpk/kernels/cluster_sum.cuh>
+#include <wpk/kernels/split_k.cuh>
+#include <wpk/kernels/wgmma/multiply_fp32.cuh>
+#include <wpk/kernels/wgmma/producer.cuh>
+#include <wpk/kernels/wgmma/scheduler.cuh>
+
+namespace wpk
+{
+
+// acc += A * B over the steps of `range`, by the form of wgmma that the operands need; `state` goes on. ConstantB: no
+// kernel writes B. All consumers call it.
+template <class T, class Shape, bool ConstantB, class Range, class Limits>
+WPK_DEVICE void multiplySteps(float (&acc)[Shape::accumulators], unsigned char* shared,
+    const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state, const Range& range, const Limits& limits)
+{
+    if constexpr (Shape::splitFp32)
+    {
+        multiplySplitFp32<ConstantB>(acc, shared, pipeline, state, range.count, limits, range.first * Shape::boxes);
+    }
+    else if constexpr (!isSame<Limits, NoLimits>)
+    {
+        multiplyFromRegisters<T>(acc, pipeline, state, range.count, limits, range.first * Shape::boxes);
+    }
+    else
+    {
+        multiplyFromShared<T, Shape>(acc, pipeline, state, range.count);
+    }
+}
+
+// acc += A * B over the block's steps of one tile. Behind it `shared` is free. All threads of the block call it.
+template <class T, class Shape, class Range, class Loader, class Limits>
+WPK_DEVICE void multiplyOneTile(float (&acc)[Shape::accumulators], unsigned char* shared, const Range& range,
+    const Loader& loader, const Limits& limits)
+{
+    const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
+    const bool isProducer = threadIdx.x == Shape::consumers;
+    if (isProducer)
+        pipeline.init();
+    if constexpr (Shape::multicast > 1)
+        syncCluster(); // @cluster_ready: no block multicasts tiles before the other one's barriers are there
+    if (isProducer)
+        producePrologue<Shape>(pipeline, loader, range.first, range.count);
+    __syncwarp();    // the producer's lanes took different ways
+    __syncthreads(); // @barriers_ready, for everyone
+    if (warpIndex() < Shape::warpsM)
+    {
+        PipelineState<Shape::stages> state;
+        multiplySteps<T, Shape, Loader::kConstantB>(acc, shared, pipeline, state, range, limits);
+        if (Shape::multicast > 1)
+            pipeline.release(state.lastStage());
+    }
+    else if (isProducer)
+    {
+        produceOneTile<Shape>(pipeline, loader, range.first, range.count);
+    }
+    __syncwarp();
+    if (Shape::early)
+        waitForPrevious(); // from here on memory is touched that kernels in front touch
+    __syncthreads();       // @stages_free, for the epilogue
+}
+
+// One tile, or the steps of one that are this block's part of split-K: then the blocks of a cluster store a share of
+// the rows each; without a cluster the last one to come stores all. The epilogue is staged in the pipeline's stages.
+template <class Problem, class Shape, class Range, class Loader, class Rows, class Limits>
+WPK_DEVICE void computeOneTile(unsigned char* shared, const Range& range, const Loader& loader,
+    const OutputWindow<Rows>& window, const Partials& partials, const Limits& limits)
+{
+    float acc[Shape::accumulators] = {};
+    multiplyOneTile<typename Problem::Multiply, Shape>(acc, shared, range, loader, limits);
+    if constexpr (Shape::splitCluster > 1)
+    {
+        storeSumOfCluster<Problem, Shape>(acc, shared, range.part, window);
+    }
+    // @parts_summed
+    else if (range.template sum<Shape::consumers, true>(acc, shared, partials) && warpIndex() < Shape::warpsM)
+    {
+        float tiles[Shape::tilesM][Shape::tilesN][4];
+        memcpy(tiles, acc, sizeof tiles);
+        storeTiles<Problem, Shape>(tiles, shared, window);
+    }
+}
+
+// The tiles of a persistent block. While the consumers store a tile, the producer asks for steps of the next ones, as
+// many as there are stages. So the first copies are waited for once a block; and the epilogue's staging lies behind the
+// pipeline, not in it.
+template <class Problem, class Shape, class Loader, class Rows, class Limits>
+WPK_DEVICE void computePersistent(
+    unsigned char* shared, const TensorMaps<2>& maps, const OutputWindow<Rows>& output, const Limits& limits)
+{
+    const WgmmaPipeline<Shape> pipeline(sharedAddress(shared));
+    PersistentTileScheduler<Shape> tiles(output);
+    const bool isProducer = threadIdx.x == Shape::consumers;
+    if (isProducer)
+    {
+        pipeline.init();
+        Loader(maps, output).prefetch();
+    }
+    __syncwarp();    // the producer's lanes took different ways
+    __syncthreads(); // @persistent_barriers_ready, for everyone
+    if (isProducer)
+        producePersistent<Shape, Loader>(pipeline, tiles, maps, output);
+    if (Shape::early)
+        waitForPrevious(); // @epilogue_awaits: it touches memory that kernels in front touch
+    if (warpIndex() >= Shape::warpsM)
+        return;
+    const SplitRange<1, Loader::kSteps> whole;
+    PipelineState<Shape::stages> state;
+    // @tiles_in_turn
+    WPK_KEEP_LOOP
+    for (; !tiles.isDone(); tiles.advance())
+    {
+        float acc[Shape::accumulators] = {}; // @sums_zeroed
+        multiplySteps<typename Problem::Multiply, Shape, Loader::kConstantB>(
+            acc, shared, pipeline, state, whole, limits);
+        pipeline.release(state.lastStage()); // @last_stage_released
+        if (Shape::splitFp32)
+            syncThreads(1, Shape::consumers); // nobody reads what is cut off of the last box any more
+        storeTilesInLoop<Problem, Shape>(acc, shared + pipeline.bytes(), tiles.window(output)); // @staged_beside
+    }
+}
+
+// A block's work, whose tiles Loader brings (producer.cuh). `window` is the block's tile, of a persistent block the
+// whole output; `limits` keep A (channel_limits.cuh).
+template <class Problem, class Schedule, class Shape, class Loader, class Rows, class Limits = NoLimits>
+WPK_DEVICE void computeWgmma(unsigned char* shared, const TensorMaps<2>& maps, const OutputWindow<Rows>& window,
+    const Partials& partials, const Limits& limits = Limits())
+{
+    // @bytes_compared
+    static_assert(
+        Schedule::shared_bytes == WgmmaPipeline<Shape>::blockBytes(), "Python and C++ count the same shared memory");
+    if constexpr (Shape::persistent)
+    {
+        computePersistent<Problem, Shape, Loader>(shared, maps, window, limits);
+    }
+    else
+    {
+        const SplitRange<Schedule::split, Loader::kSteps> range;
+        const Loader loader(maps, window);
+        computeOneTile<Problem, Shape>(shared, range, loader, window, partials, limits);
+    }
+}
+
+} // namespace wpk

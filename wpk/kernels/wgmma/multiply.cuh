@@ -1,0 +1,68 @@
+// The consumers' loop over the steps of a tile (sm_90a): a warpgroup multiplies its rows as tiles arrive.
+//
+// D[row][column] += sum over k of A[row][k] * B[column][k]. B is read from shared memory, and A too: the SS form of
+// wgmma in CUTLASS's words. Where A has limits, or fp32 is split into parts of tf32, A goes through registers: the RS
+// form (multiply_registers.cuh, multiply_fp32.cuh).
+#pragma once
+
+#include <wpk/kernels/wgmma/pipeline.cuh>
+
+namespace wpk
+{
+
+// Of B's tile: descriptors count bytes in 16s.
+template <class Shape>
+WPK_DEVICE uint64 describeB(SharedAddress tile)
+{
+    if constexpr (Shape::majorB == Major::k)
+    {
+        return swizzledDescriptor<128>(tile);
+    }
+    else
+    {
+        return matrixDescriptor<128>(tile, Shape::boxBytesB, 8 * Shape::kBoxRowBytes);
+    }
+}
+template <class Shape>
+WPK_DEVICE constexpr int sliceOfB(int box, int slice)
+{
+    if (Shape::majorB == Major::k)
+        return (box * Shape::boxBytesB + slice * 32) / 16;
+    return (box * Shape::kBoxDepth + slice * 16) * Shape::kBoxRowBytes / 16;
+}
+
+// acc += A * B over a warpgroup's rows of `count` steps, from `state` on. The products of a step run while those of the
+// next one are started; then its stage is released, but for the last.
+template <class T, class Shape>
+WPK_DEVICE void multiplyFromShared(float (&acc)[Shape::accumulators], const WgmmaPipeline<Shape>& pipeline,
+    PipelineState<Shape::stages>& state, int count)
+{
+    const int groupRows =
+        warpIndex() / Shape::kGroupWarps * (Shape::kGroupRows * Shape::kBoxRowBytes); // @rows_of_group
+    int previous = 0;
+    WPK_KEEP_LOOP
+    for (int step = 0; step < count; ++step)
+    {
+        pipeline.wait(state);
+        const uint64 a = swizzledDescriptor<128>(pipeline.tileA(state.stage) + groupRows);
+        const uint64 b = describeB<Shape>(pipeline.tileB(state.stage));
+        fenceWgmma(); // @products_fenced
+        WPK_UNROLL
+        for (int box = 0; box < Shape::boxes; ++box)
+        {
+            WPK_UNROLL
+            for (int slice = 0; slice < Shape::slices; ++slice)
+                wgmma<T, Major::k, Shape::majorB>(
+                    acc, a + (box * Shape::boxBytesA / 16 + slice * 2), b + sliceOfB<Shape>(box, slice), 1);
+        }
+        commitWgmma();
+        waitWgmma<1>();
+        if (step > 0)
+            pipeline.release(previous); // @stage_released
+        previous = state.stage;
+        state.advance();
+    }
+    waitWgmma<0>(acc); // @products_awaited
+}
+
+} // namespace wpk

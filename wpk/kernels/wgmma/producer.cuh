@@ -1,0 +1,146 @@
+// The producer (sm_90a): the first lane of the block's last warp asks TMA for the tiles of each step.
+//
+// Where tiles come from is a template's business: its Loader(tensor maps, output window of a tile) has
+//   kSteps                                                       the steps of the reduction
+//   prefetch()                                                   brings the tensor maps near
+//   copyA(target, barrier, step), copyB(target, barrier, step)   ask for the boxes of a step
+//   kConstantB                                                   no kernel writes B
+//
+// With programmatic dependent launch B of the first steps is asked for before the kernels in front have ended, if no
+// kernel writes it; A never is.
+#pragma once
+
+#include <wpk/kernels/early_launch.cuh>
+#include <wpk/kernels/tma.cuh>
+#include <wpk/kernels/wgmma/pipeline.cuh>
+
+namespace wpk
+{
+
+// A box of a tile that is multicast to Blocks blocks of the cluster, each of which asks for one part of its Rows.
+template <int Blocks, int Rows>
+struct MulticastBox
+{
+    static constexpr int kRows = Rows / Blocks;
+    static constexpr uint16 kTargets = (1 << Blocks) - 1;
+    int part = Blocks == 1 ? 0 : clusterRank(); // @part_chosen: the one that this block asks for
+
+    WPK_DEVICE int firstRow() const
+    {
+        return part * kRows;
+    }
+
+    // Where the part lies in a box that begins at `box`.
+    WPK_DEVICE SharedAddress at(SharedAddress box) const
+    {
+        return box + part * (kRows * 128); // @part_placed
+    }
+
+    template <int Rank>
+    WPK_DEVICE void copy(
+        SharedAddress box, const TensorMap* map, SharedAddress barrier, const int (&coordinates)[Rank]) const
+    {
+        if constexpr (Blocks == 1)
+        {
+            copyTensor(at(box), map, barrier, coordinates);
+        }
+        else
+        {
+            copyTensorToBlocks(at(box), map, barrier, coordinates, kTargets); // @multicast
+        }
+    }
+
+    template <int Rank>
+    WPK_DEVICE void copyIm2col(SharedAddress box, const TensorMap* map, SharedAddress barrier,
+        const int (&coordinates)[Rank], const uint16 (&taps)[Rank - 2]) const
+    {
+        if constexpr (Blocks == 1)
+        {
+            copyPixels(at(box), map, barrier, coordinates, taps);
+        }
+        else
+        {
+            copyPixelsToBlocks(at(box), map, barrier, coordinates, taps, kTargets); // @multicast
+        }
+    }
+};
+
+// The prologue: asks for the first steps, as many as there are stages, which are empty.
+template <class Shape, class Loader>
+WPK_DEVICE void producePrologue(const WgmmaPipeline<Shape>& pipeline, const Loader& loader, int first, int count)
+{
+    const int filled = minOf(Shape::stages, count);
+    loader.prefetch();
+    if (Shape::early && !Loader::kConstantB)
+        waitForPrevious();
+    for (int stage = 0; stage < filled; ++stage)
+    {
+        arriveExpectBytes(pipeline.full(stage), Shape::stageBytes); // @bytes_announced
+        loader.copyB(pipeline.tileB(stage), pipeline.full(stage), first + stage);
+    }
+    if (Shape::early && Loader::kConstantB)
+        waitForPrevious();
+    for (int stage = 0; stage < filled; ++stage)
+        loader.copyA(pipeline.tileA(stage), pipeline.full(stage), first + stage);
+}
+
+// Asks for steps from `begin` to `end`, each as soon as its stage is empty. `waits`: before the first A the kernels in
+// front have to end.
+template <class Shape, class Loader>
+WPK_DEVICE void produceSteps(const WgmmaPipeline<Shape>& pipeline, PipelineState<Shape::stages>& state,
+    const Loader& loader, int first, int begin, int end, bool& waits)
+{
+    WPK_KEEP_LOOP
+    for (int step = begin; step < end; ++step)
+    {
+        // Behind a prologue the producer waits for the stages of its first round, else it is a round ahead.
+        pipeline.acquire(state.stage, Shape::persistent ? state.phase ^ 1 : state.phase, Shape::stageBytes);
+        loader.copyB(pipeline.tileB(state.stage), pipeline.full(state.stage), first + step);
+        if (waits) // @first_a_awaits
+            waitForPrevious();
+        waits = false;
+        loader.copyA(pipeline.tileA(state.stage), pipeline.full(state.stage), first + step);
+        state.advance();
+    }
+}
+
+// Asks for the steps behind the prologue's, and ends.
+template <class Shape, class Loader>
+WPK_DEVICE void produceOneTile(const WgmmaPipeline<Shape>& pipeline, const Loader& loader, int first, int count)
+{
+    PipelineState<Shape::stages> state;
+    bool waits = false;
+    produceSteps(pipeline, state, loader, first, Shape::stages, count, waits);
+    if (Shape::early)
+        releaseNext();
+    // With multicast all stages are released first: then no other block arrives here any more, and what this one has
+    // asked for has come.
+    const int end = Shape::multicast == 1 ? count : count + Shape::stages; // @stages_drained
+    WPK_KEEP_LOOP
+    for (int step = maxOf(Shape::stages, count); step < end; ++step)
+    {
+        waitBarrier(pipeline.empty(state.stage), state.phase);
+        state.advance();
+    }
+}
+
+// Asks for all steps of all tiles of a persistent block.
+template <class Shape, class Loader, class Scheduler, class Rows>
+WPK_DEVICE void producePersistent(
+    const WgmmaPipeline<Shape>& pipeline, Scheduler tiles, const TensorMaps<2>& maps, const OutputWindow<Rows>& output)
+{
+    if (Shape::early && !Loader::kConstantB)
+        waitForPrevious();
+    bool waits = Shape::early && Loader::kConstantB;
+    PipelineState<Shape::stages> state;
+    WPK_KEEP_LOOP
+    for (; !tiles.isDone(); tiles.advance())
+    {
+        const Loader loader(maps, tiles.window(output)); // @tile_begun
+        produceSteps(pipeline, state, loader, 0, 0, Loader::kSteps, waits);
+    }
+    if (Shape::early)
+        releaseNext();
+}
+
+} // namespace wpk
