@@ -11,6 +11,7 @@
 
 namespace wpk
 {
+
 // The consumer warpgroups of a block: they multiply Rows x Columns, 64 rows each, from boxes of 128 bytes along k.
 // Depth is the number of elements along k that a box has at most, where it is smaller: what follows them is zero. T is
 // the type of wgmma's operands.
