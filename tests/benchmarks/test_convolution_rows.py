@@ -86,8 +86,8 @@ def test_a_speedup_is_the_librarys_time_over_ours() -> None:
     figures = figures_of(Measurement(ours, (theirs,), "warm", (), 0, "exhausted"))
     assert figures["speedup"]["median"] == pytest.approx(1.5)
     assert figures["speedup"]["low"] == pytest.approx(1.5 * 0.9 / 1.1)
-    assert figures["generated"]["maker"] == "conv_mma"
-    assert figures["cudnn"]["maker"] == "cuDNN"
+    assert figures["generated"]["candidate"]["maker"]["name"] == "conv_mma"
+    assert figures["cudnn"]["candidate"]["maker"]["name"] == "cuDNN"
 
 
 def test_without_a_library_there_is_no_speedup() -> None:

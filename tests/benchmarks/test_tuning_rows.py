@@ -51,7 +51,7 @@ def test_measuring_again_what_the_store_held_is_noticed(tmp_path: Path) -> None:
     assert measured_again(before, all_trials(store)) == []
     write_trials(store, [2.0, 3.0, 4.0])
     again = measured_again(before, all_trials(store))
-    assert [trial.candidate.configuration for trial in again] == [
+    assert [trial.schedule for trial in again] == [
         (("block_m", 0),),
         (("block_m", 1),),
     ]

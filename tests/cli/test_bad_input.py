@@ -1,5 +1,6 @@
 """What bad input gets: one line of what and where, a fix, the right exit code, nothing written."""
 
+import os
 import subprocess
 import sys
 import time

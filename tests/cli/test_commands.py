@@ -45,12 +45,14 @@ def test_a_skipped_pass_is_recorded(wpk: Command, model: Path, tmp_path: Path) -
 def test_a_template_left_out_computes_nothing_and_says_why(
     wpk: Command, model: Path, plan: Path, tmp_path: Path
 ) -> None:
-    template = json.loads(wpk("inspect", plan, "--json").out)["steps"][0]["choice"]["template"]
+    template = json.loads(wpk("inspect", plan, "--json").out)["steps"][0]["candidate"]["maker"][
+        "name"
+    ]
     path = tmp_path / "m.plan"
     command = ["optimize", model, "-o", path, "--target", "h200", "--check", "off"]
     assert wpk(*command, "--skip-template", template).code == 0
     step = json.loads(wpk("inspect", path, "--json").out)["steps"][0]
-    assert step["choice"]["template"] != template
+    assert step["candidate"]["maker"]["name"] != template
     reasons = {each["template"]: each["refusal"] for each in step["evidence"]["funnels"]}
     assert reasons[template] == "left out on request"
     preview = ["optimize", model, "--dry-run", "--target", "h200", "--cache", tmp_path / "cache"]

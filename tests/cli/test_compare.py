@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.plans.candidates import kernel
 
 from wpk.plan.measurement import Contestant, EngineMeasurement, EngineVariant, Measurement
 from wpk.plan.plan import Plan, PlanBundle, Step
@@ -18,9 +19,8 @@ Command = Callable[..., Any]
 
 
 def _measured(step: Step, micros: float, regime: str = "warm") -> Step:
-    chosen = Contestant(
-        "t", "1", (), False, micros * 1e-6, micros * 0.9e-6, micros * 1.1e-6, 5, True
-    )
+    seconds = micros * 1e-6, micros * 0.9e-6, micros * 1.1e-6
+    chosen = Contestant(kernel("t"), *seconds, samples=5, side_by_side=True)
     measurement = Measurement(chosen, (), regime, (), 0, "exhausted")
     return replace(step, evidence=replace(step.evidence, measurement=measurement))
 

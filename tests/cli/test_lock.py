@@ -81,7 +81,7 @@ def test_a_lock_of_another_model_is_refused(
     [
         ("wpk", "0.0.9", "written by wpk 0.0.9 with nvrtc "),
         ("compiler", "nvrtc 12.0-1", "with nvrtc 12.0-1, this is wpk "),
-        ("lock", 3, "has schema 3, this wpk"),
+        ("lock", 2, "has schema 2, this wpk"),
         ("plan", "0" * 64, "locked is 000000000000"),
         ("checks", [], "plan.json would have the digest"),
         ("steps", [], "0 steps, 2 entries of evidence"),
@@ -101,7 +101,7 @@ def test_an_edited_choice_is_refused_naming_the_operator(
     refused: Command, model: Path, lock: Path, tmp_path: Path
 ) -> None:
     steps = json.loads(lock.read_text())["steps"]
-    steps[1]["choice"]["schedule"][1][1] *= 2
+    steps[1]["candidate"]["configuration"][1][1] *= 2
     edited = _edited(lock, tmp_path / "edited.lock", steps=steps)
     message = refused("optimize", model, "-o", tmp_path / "m.plan", "--from-lock", edited)
     assert f"operator '{steps[1]['operator']}' has kernels" in message

@@ -57,17 +57,14 @@ COVERED = (
         ),
     ),
     Covered(
-        "wpk/plans",
-        (
-            *("*checks", "container*", "fields", "footprint"),
-            *("plan_file", "regions", "weights_file"),
-        ),
+        "wpk/plan",
+        ("container*", "fields", "footprint", "memory", "plan_file", "regions", "weights_file"),
         "tests/plan",
         {
-            "*checks": ("hostile_fields", "launch_checks", "measured_evidence"),
             "container*": ("plan_file",),
             "fields": ("hostile_fields",),
             "footprint": ("regions", "hostile_fields"),
+            "memory": ("order",),
             "weights_file": ("plan_file",),
         },
         (
@@ -76,12 +73,19 @@ COVERED = (
             ("tests/engine", "tests/bench", "tests/search/loop"),
         ),
     ),
-    Covered("wpk", ("codec",), "tests/plan", {}, (("tests/plans",), ("tests/fuzz/test_plans.py",))),
+    Covered(
+        "wpk/plan/checks",
+        ("*",),
+        "tests/plan",
+        {"*": ("hostile_fields", "launch_checks", "choice_checks", "problem_checks", "evidence")},
+        (("tests/plan",), ("tests/fuzz/test_plans.py",), ("tests/engine",)),
+    ),
+    Covered("wpk", ("codec",), "tests/plan", {}, (("tests/plan",), ("tests/fuzz/test_plans.py",))),
     Covered(
         "wpk/lowering",
-        ("memory*",),
+        ("memory_map",),
         "tests/lowering",
-        {"memory*": ("order", "lower", "split_placement")},
+        {"memory_map": ("lower", "split_placement")},
         (
             ("tests/lowering",),
             ("tests/plan", "tests/engine"),

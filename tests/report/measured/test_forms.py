@@ -157,7 +157,7 @@ def test_hostile_words_of_a_measurement_stay_text(measured: PlanBundle) -> None:
         refusals=(bad,),
         curves=(replace(found.curves[0], maker=bad, searcher=bad),),
         tallies=(Tally(bad, {bad: 1}),),
-        chosen=replace(found.chosen, maker=bad, version=bad, configuration=((bad, 1),)),
+        chosen=replace(found.chosen, candidate=kernel(bad, ((bad, 1),), bad)),
     )
     step = replace(first, evidence=replace(first.evidence, measurement=hostile))
     plan = replace(measured.plan, steps=(step, *rest))
