@@ -40,7 +40,7 @@ def modules(tmp_path: Path) -> list[house.Module]:
 def test_modules_are_called_as_they_are_installed(modules: list[house.Module]) -> None:
     assert {each.name: each.room for each in modules} == {
         "wpk": "",
-        "wpk.plans": "",
+        "wpk.plans": "plans",
         "wpk.plans.plan": "plans",
         "wpk.plans.checks": "plans",
         "wpk.report.words": "report",
@@ -52,7 +52,7 @@ def test_modules_are_called_as_they_are_installed(modules: list[house.Module]) -
 @pytest.mark.parametrize(
     ("count", "figure", "counted"),
     [
-        (house.doors, "3", ["plans: 2 of 2", "search: 1 of 1"]),
+        (house.doors, "3", ["plans: 2 of 3", "search: 1 of 1"]),
         (house.imports, "3", None),
         (
             house.library_questions,

@@ -41,7 +41,6 @@ WPK_DEVICE void releaseNext()
 template <class Schedule>
 WPK_DEVICE void waitIfEarly()
 {
-    static_assert(Schedule::early == 0 || Schedule::early == 1, "early is 0 or 1");
     if constexpr (Schedule::early)
         waitForPrevious();
 }

@@ -21,8 +21,6 @@ struct Partials
 template <int Split, int Steps>
 struct SplitRange
 {
-    static_assert(Split == 1 || (Split > 1 && Split <= Steps), "every part of the reduction has a step");
-
     int part, outer;  // of blockIdx.z
     int first, count; // steps
 

@@ -19,17 +19,13 @@ from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.early import early_axis, launch_attributes
 from wpk.schedules.halo_tiles import HaloTiles, carries
 from wpk.schedules.limit import Limit
-from wpk.schedules.matrix_tiles import (
-    WHOLE_WARPGROUPS,
-    persistent_limits,
-    target_limits,
-    up_to,
-)
+from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
-from wpk.schedules.wgmma.costs import GROUP_ROWS
+from wpk.schedules.wgmma.costs import GROUP_ROWS, WHOLE_WARPGROUPS
+from wpk.schedules.wgmma.persistent import persistent_limits
 from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth, map_strides
 from wpk.targets import Target
 

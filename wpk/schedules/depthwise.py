@@ -25,7 +25,7 @@ from wpk.schedules.unit import Type
 from wpk.targets import Target
 
 MAX_HELD = 160
-"""Floats that a thread may hold in sums and a row of weights; depthwise.cuh asserts the same."""
+"""Floats that a thread may hold in sums and a row of weights."""
 
 _FULL_THREADS = 256
 """Of an SM, for which several rows a thread pay."""

@@ -11,10 +11,10 @@ from wpk.performance import Columns, Floats, Work
 from wpk.problems import Convolution
 from wpk.schedules.early import EARLY_LIMIT
 from wpk.schedules.limit import Limit, value_of
-from wpk.schedules.matrix_tiles import COLUMN_LIMITS, TileCosts, TiledProduct
+from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
-from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth
+from wpk.schedules.wgmma.tiles import COLUMN_LIMITS, SWIZZLE, box_depth
 from wpk.targets import Target
 
 _MOST_PIXELS = 256  # of a tile: those of four warpgroups

@@ -130,24 +130,3 @@ def target_limits(target: Target, threads: str = "threads") -> tuple[Limit, ...]
         ),
         *early_limits(target),
     )
-
-
-WHOLE_WARPGROUPS = "ceil_div(threads, 128) * 128"
-"""Threads for which registers are set aside where warpgroups multiply."""
-
-COLUMN_LIMITS = (
-    Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two"),
-    Limit("16 <= block_n <= 256", "a block has 16 to 256 columns"),
-)
-"""What every template of warpgroups asks of ``block_n``."""
-
-
-def persistent_limits(target: Target) -> tuple[Limit, ...]:
-    """All persistent blocks run at once, and some have two tiles."""
-    return (
-        Limit("persistent == 0 or turns > 1", "there are fewer persistent blocks than tiles"),
-        Limit(
-            f"persistent == 0 or persistent <= resident * {target.sm_count}",
-            f"the target's {target.sm_count} SMs hold all persistent blocks at once",
-        ),
-    )

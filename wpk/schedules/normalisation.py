@@ -29,7 +29,7 @@ from wpk.schedules.unit import Enumerator, Type, fp32_bits
 from wpk.targets import Target
 
 MAX_CACHED = 64
-"""Values of a row that a thread may keep; normalisation.cuh asserts the same."""
+"""Values of a row that a thread may keep."""
 
 _WARP = 32
 _OUTER_AXES = 3

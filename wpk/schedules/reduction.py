@@ -29,7 +29,7 @@ from wpk.schedules.unit import Enumerator, Type
 from wpk.targets import Target
 
 STATIC_SHARED_BYTES = 48 * 1024
-"""Shared memory that a kernel may declare; reduction.cuh asserts the same."""
+"""Shared memory that a kernel may declare."""
 
 _MOST_LOADS, _MOST_LOADED, _BLOCK_LOADED = 8, 64, 32768
 """Loads that a thread has under way at once, and elements of them, in a thread and in a block;

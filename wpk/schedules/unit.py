@@ -67,8 +67,6 @@ def kernel_source(
         partials: Whether it also takes memory for partial sums and counters of their tiles.
     """
     entry = f"wpk_{template}"
-    head, *tail = template.split("_")
-    function = head + "".join(part.capitalize() for part in tail)
     parameters, arguments = _signature(inputs, tensor_maps, partials)
     text = (
         f"#include <wpk/schedules/{header}.cuh>\n\n"
@@ -77,11 +75,16 @@ def kernel_source(
         f"{_struct('Schedule', schedule, limits)}"
         "}  // namespace\n\n"
         f"WPK_KERNEL({threads}) {entry}({parameters}) {{\n"
-        f"  wpk::{function}<Problem, Schedule>({arguments});\n"
+        f"  wpk::{_camel_case(template)}<Problem, Schedule>({arguments});\n"
         "}\n"
         f"WPK_EXPORT({entry})\n"
     )
     return KernelSource(entry, text)
+
+
+def _camel_case(template: str) -> str:
+    head, *tail = template.split("_")
+    return head + "".join(part.capitalize() for part in tail)
 
 
 def _signature(inputs: int, tensor_maps: int, partials: bool) -> tuple[str, str]:

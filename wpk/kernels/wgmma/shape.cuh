@@ -27,9 +27,6 @@ struct Warpgroups : StackedWarps<ceilDivide(Rows, 64) * 4, Columns>
     using Staged = StackedWarps<Warps::warpsM, minOf(Columns, 64)>;
     // Products of a box, 32 bytes along k each.
     static constexpr int slices = minOf(ceilDivide(Depth, MmaDepth<T>::value), kBoxDepth / MmaDepth<T>::value);
-
-    static_assert(
-        (blockN & (blockN - 1)) == 0 && 16 <= blockN && blockN <= 256, "columns are a power of two from 16 to 256");
 };
 
 // The shape of a block's work. Schedule names block_m, block_n, block_k, stages, split, cluster, early, share and

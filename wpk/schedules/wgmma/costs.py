@@ -28,21 +28,14 @@ _OTHER_REGISTERS = 28  # addresses and descriptors
 _STAYING_REGISTERS, _STAYING_FP32 = 8, 36  # of what goes on from tile to tile; as the others
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
+WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
+"""Threads for which ptxas sets registers aside where warpgroups multiply; read from its reports."""
+
 
 def threads(columns: Columns) -> Floats:
     """Threads of a block."""
     groups = columns["block_m"] // GROUP_ROWS
     return (groups * GROUP_THREADS + WARP).astype(np.float64)
-
-
-def whole_groups(threads: Floats) -> Floats:
-    """Threads for which ptxas keeps registers where warpgroups multiply; read from its reports.
-
-    Args:
-        threads: Of a block.
-    """
-    groups: Floats = np.ceil(threads / GROUP_THREADS) * GROUP_THREADS
-    return groups
 
 
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 
 from wpk.dims import minimum, product
 from wpk.performance import Columns, Floats, Work
+from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import Grid
 from wpk.targets import Target
 
@@ -27,6 +28,17 @@ def persistent_axis(rows: int, columns: int, target: Target) -> tuple[int, ...]:
     blocks = tuple(count * target.sm_count for count in _OF_SM)
     tiles = -(-rows // _TILE) * -(-columns // _TILE)
     return (0, *blocks) if tiles > blocks[-1] else (0,)
+
+
+def persistent_limits(target: Target) -> tuple[Limit, ...]:
+    """All persistent blocks run at once, and some have two tiles."""
+    return (
+        Limit("persistent == 0 or turns > 1", "there are fewer persistent blocks than tiles"),
+        Limit(
+            f"persistent == 0 or persistent <= resident * {target.sm_count}",
+            f"the target's {target.sm_count} SMs hold all persistent blocks at once",
+        ),
+    )
 
 
 def turns(tiles: Floats, columns: Columns) -> Floats:

@@ -10,21 +10,11 @@ from wpk.dtypes import DType, Precision
 from wpk.performance import Columns
 from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
 from wpk.schedules.limit import Limit
-from wpk.schedules.matrix_tiles import (
-    COLUMN_LIMITS,
-    WHOLE_WARPGROUPS,
-    persistent_limits,
-    target_limits,
-    up_to,
-)
+from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.single_kernel import Grid, Partials
 from wpk.schedules.split import SplitReductions, split_axis, split_limits, useful_split
 from wpk.schedules.template import Schedule
-from wpk.schedules.wgmma.costs import (
-    GROUP_ROWS,
-    GROUP_THREADS,
-    WARP,
-)
+from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma.multicast import (
     COLUMNS,
     LEAST_COLUMNS,
@@ -37,6 +27,7 @@ from wpk.schedules.wgmma.multicast import (
 from wpk.schedules.wgmma.persistent import (
     persistent_axis,
     persistent_grid,
+    persistent_limits,
 )
 from wpk.targets import Target
 
@@ -199,6 +190,12 @@ def useful_limits(sharing: Sharing, target: Target) -> Sequence[Limit]:
         *sharing.limits(),
     )
 
+
+COLUMN_LIMITS = (
+    Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two"),
+    Limit("16 <= block_n <= 256", "a block has 16 to 256 columns"),
+)
+"""What every template of warpgroups asks of ``block_n``."""
 
 _SHAPES = (
     Limit(
