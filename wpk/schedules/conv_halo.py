@@ -30,7 +30,7 @@ from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma.costs import GROUP_ROWS
-from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth, map_strides
+from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
 from wpk.targets.target import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
