@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import onnx
@@ -50,6 +51,20 @@ def test_the_example_pass_passes_its_tests(tmp_path: Path) -> None:
     code = "\n\n".join(_blocks(ROOT / "docs" / "adding_a_pass.md", "python"))
     (tmp_path / "test_page.py").write_text(code, encoding="utf-8")
     _run_tests(tmp_path)
+
+
+def test_the_look_at_warpgroups_registers_runs(tmp_path: Path) -> None:
+    (code,) = _blocks(ROOT / "docs" / "wgmma_kernel.md", "python")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONSAFEPATH": "1"},
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "192 is refused: one or two consumer warpgroups have 64 rows each" in done.stdout
 
 
 def test_the_example_searcher_passes_its_test(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ def test_matrices_of_a_batch_share_rows_but_not_columns(
 
 
 REFUSALS = [
-    ({"share": 3}, "2 (columns) (share=3)"),
+    ({"share": 3}, "2 (of B) (share=3)"),
     ({"share": ROWS, "split": 2, "stages": 2}, "whole reductions"),
     ({"share": COLUMNS, "block_n": 32}, "at least 64 columns"),
     ({"share": ROWS, "block_n": 128}, "an axis of two"),

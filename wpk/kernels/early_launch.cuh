@@ -1,5 +1,6 @@
-// Early launch (sm_90): a kernel begins while the one in front of it still runs, and prepares what does not
-// depend on it. It is launched with the attribute "early_launch" (wpk/launch.py).
+// Programmatic dependent launch (sm_90), here "early launch": a kernel begins while the one in front of it still runs,
+// and prepares what does not depend on it. It is launched with the attribute "early_launch" (wpk/launch.py), CUDA's
+// programmatic stream serialization.
 //
 // A kernel waits only for the one in front of it, which has waited in its turn; so all earlier kernels are covered
 // if each keeps the rules:
@@ -16,8 +17,8 @@
 namespace wpk
 {
 
-// Returns when the kernels in front have ended and what they wrote can be read. Returns at once where this
-// kernel was not launched early.
+// CUDA's cudaGridDependencySynchronize. Returns when the kernels in front have ended and what they wrote can be read.
+// Returns at once where this kernel was not launched early.
 WPK_DEVICE void waitForPrevious()
 {
 #if WPK_ON_GPU && __CUDA_ARCH__ >= 900
@@ -27,9 +28,9 @@ WPK_DEVICE void waitForPrevious()
 #endif
 }
 
-// Lets the next kernel begin, if it is launched early, once all blocks of this one have called it or ended. It
-// says nothing about what was written: that is what the next kernel's wait is for. Called too early, the next
-// kernel's blocks take shared memory and registers that blocks of this one still need.
+// CUDA's cudaTriggerProgrammaticLaunchCompletion. Lets the next kernel begin, if it is launched early, once all blocks
+// of this one have called it or ended. It says nothing about what was written: that is what the next kernel's wait is
+// for. Called too early, the next kernel's blocks take shared memory and registers that blocks of this one still need.
 WPK_DEVICE void releaseNext()
 {
 #if WPK_ON_GPU && __CUDA_ARCH__ >= 900

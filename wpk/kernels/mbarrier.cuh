@@ -23,7 +23,7 @@ WPK_DEVICE void initBarrier(SharedAddress barrier, int arrivals)
 #endif
 }
 
-// Makes new barriers visible to the unit that copies tensors, and to the cluster.
+// Makes new barriers visible to TMA, and to the cluster.
 WPK_DEVICE void fenceBarrierInit()
 {
 #if WPK_ON_GPU

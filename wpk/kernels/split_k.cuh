@@ -1,6 +1,6 @@
-// A matrix product whose reduction is split among blocks: each multiplies a range of the steps, writes its sums to
-// memory, and the last block of a tile adds the parts, always in the same order, so that a result does not depend
-// on who was last.
+// Split-K: a matrix product whose reduction is split among blocks. Each multiplies a range of the steps, writes its
+// partial sums to memory, and the last block of a tile adds the parts, always in the same order, so that a result does
+// not depend on who was last.
 //
 // The parts are counted along the grid's z axis, fastest: blockIdx.z = outer * Split + part.
 #pragma once

@@ -156,8 +156,8 @@ WPK_DEVICE void copyTensor(
 #endif
 }
 
-// The same copy to every block of the cluster whose bit is set in `blocks`, there to the same place, and
-// counted by the barrier at the same place.
+// The same copy as a multicast: to every block of the cluster whose bit is set in `blocks`, there to the same place,
+// and counted by the barrier at the same place.
 template <int Rank>
 WPK_DEVICE void copyTensorToBlocks(
     SharedAddress target, const TensorMap* map, SharedAddress barrier, const int (&coordinates)[Rank], uint16 blocks)

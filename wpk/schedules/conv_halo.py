@@ -26,7 +26,7 @@ from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma.costs import GROUP_ROWS, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma.persistent import persistent_limits
-from wpk.schedules.wgmma.tiles import SWIZZLE, box_depth, map_strides
+from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
 from wpk.targets import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled

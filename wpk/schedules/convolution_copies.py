@@ -4,7 +4,13 @@ from wpk.dtypes import Precision
 from wpk.launch import TensorMapArgument
 from wpk.problems import Convolution
 from wpk.schedules import packings
-from wpk.schedules.wgmma.tiles import ALIGNMENT, SWIZZLE, box_depth, needs, why_not_copied
+from wpk.schedules.wgmma.tensor_copies import (
+    ALIGNMENT,
+    SWIZZLE,
+    box_depth,
+    why_no_warpgroups,
+    why_not_copied,
+)
 from wpk.targets import Target
 
 _CUT_BY_THE_UNIT = {Precision.TF32: "_tf32", Precision.FP32: "_nearest"}
@@ -13,7 +19,7 @@ _CUT_BY_THE_UNIT = {Precision.TF32: "_tf32", Precision.FP32: "_nearest"}
 
 def why_not(problem: Convolution, target: Target) -> str | None:
     """Why warpgroups cannot multiply what tensor copies bring of this problem; None if they can."""
-    if (reason := needs(target)) is not None:
+    if (reason := why_no_warpgroups(target)) is not None:
         return reason
     if problem.groups > 1:
         return f"{problem.groups} groups: a tile would have the channels of several"

@@ -1,4 +1,4 @@
-"""Early launch as a parameter of schedules: what templates that have it share (early_launch.cuh)."""
+"""Programmatic dependent launch as a parameter of schedules, ``early`` (early_launch.cuh)."""
 
 from wpk.launch import EARLY_LAUNCH
 from wpk.schedules.limit import Limit

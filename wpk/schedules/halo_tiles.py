@@ -14,7 +14,8 @@ from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
-from wpk.schedules.wgmma.tiles import COLUMN_LIMITS, SWIZZLE, box_depth
+from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth
+from wpk.schedules.wgmma.tiles import COLUMN_LIMITS
 from wpk.targets import Target
 
 _MOST_PIXELS = 256  # of a tile: those of four warpgroups

@@ -34,16 +34,16 @@ struct Schedule {
   static constexpr int persistent = 0;
   static constexpr int shared_bytes = 65600;
 
-  static_assert(block_m == 64 || block_m == 128, "one or two warpgroups have 64 rows each");
+  static_assert(block_m == 64 || block_m == 128, "one or two consumer warpgroups have 64 rows each");
   static_assert((block_n & (block_n - 1)) == 0, "columns are a power of two");
   static_assert(16 <= block_n && block_n <= 256, "a block has 16 to 256 columns");
   static_assert(stages >= 2, "the pipeline has at least two stages");
   static_assert(split == 1 || block_n <= 128, "tiles of split-K have at most 128 columns: sums of more would spill");
   static_assert(cluster == 0 || cluster == 1, "cluster is 0 or 1");
   static_assert(cluster == 0 || (2 <= split && split <= 8), "a cluster has two to 8 blocks");
-  static_assert(share == 0 || share == 1 || share == 2, "share is 0 (nothing), 1 (rows) or 2 (columns)");
-  static_assert(share == 0 || split == 1, "blocks that share tiles have whole reductions");
-  static_assert(share == 0 || block_n >= 64, "tiles that are shared have at least 64 columns");
+  static_assert(share == 0 || share == 1 || share == 2, "share is 0 (no multicast), 1 (of A) or 2 (of B)");
+  static_assert(share == 0 || split == 1, "blocks that multicast have whole reductions");
+  static_assert(share == 0 || block_n >= 64, "tiles that are multicast have at least 64 columns");
   static_assert(persistent >= 0, "persistent is a number of blocks, or 0");
   static_assert(persistent == 0 || (split == 1 && share == 0), "persistent blocks have whole reductions of their own");
   static_assert(early == 0 || early == 1, "early is 0 or 1");

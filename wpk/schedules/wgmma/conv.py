@@ -1,7 +1,7 @@
-"""Convolution by warpgroups as an implicit matrix product (conv_wgmma.cuh), on sm_90a.
+"""Convolution by warpgroups as an implicit matrix product (conv.cuh), on sm_90a.
 
-Rows are output pixels (n, p, q), columns filters, the reduction runs over (r, s, c). The unit that
-copies tensors finds the pixels of a tap by itself (im2col mode), so a step costs the threads nothing
+Rows are output pixels (n, p, q), columns filters, the reduction runs over (r, s, c). TMA
+finds the pixels of a tap by itself (im2col mode), so a step costs the threads nothing
 but the wait for it.
 """
 
@@ -20,14 +20,9 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma import costs, tiles
-from wpk.schedules.wgmma.multicast import Sharing
-from wpk.schedules.wgmma.tiles import (
-    SWIZZLE,
-    Warpgroups,
-    WgmmaSchedule,
-    box_depth,
-    map_strides,
-)
+from wpk.schedules.wgmma.multicast import Multicast
+from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
+from wpk.schedules.wgmma.tiles import Warpgroups, WgmmaSchedule
 from wpk.targets import Target
 
 _CORNERS = range(-128, 128)  # of a window, in pixels (wpk.tensor_maps)
@@ -60,14 +55,14 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
 
     def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`."""
-        return tiles.useful_limits(_sharing(_view(problem)), target)
+        return tiles.useful_limits(_multicast(_view(problem)), target)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         view = _view(problem)
         return costs.work(
             view.product(columns, target),
-            _sharing(view),
+            _multicast(view),
             problem.precision,
             columns,
             target,
@@ -99,7 +94,7 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
             cluster=schedule.cluster_shape,
             tensor_maps=(
                 _input_map(problem, schedule),
-                convolution_copies.filter_map(problem, schedule.block_n // schedule.parts_b),
+                convolution_copies.filter_map(problem, schedule.block_n // schedule.multicast_b),
             ),
             attributes=schedule.attributes,
         )
@@ -109,8 +104,8 @@ def _view(problem: Convolution) -> ConvolutionView:
     return ConvolutionView(problem, box_depth(problem.precision), store_width=8)
 
 
-def _sharing(view: ConvolutionView) -> Sharing:
-    return Sharing(view.rows.value, view.stored_columns)
+def _multicast(view: ConvolutionView) -> Multicast:
+    return Multicast(view.rows.value, view.stored_columns)
 
 
 def _is_matrix(problem: Convolution) -> bool:
@@ -159,7 +154,7 @@ def _why_no_windows(problem: Convolution) -> str | None:
 def _input_map(problem: Convolution, schedule: WgmmaSchedule) -> TensorMapArgument:
     size = problem.x.dtype.bytes
     n, _, h, w = map_strides(problem.x.strides, size)
-    box = (box_depth(problem.precision), schedule.block_m // schedule.parts_a)
+    box = (box_depth(problem.precision), schedule.block_m // schedule.multicast_a)
     rounds = problem.precision is Precision.TF32
     if _is_matrix(problem):
         pixels = product(problem.n.expression, problem.h * problem.w)

@@ -1,4 +1,4 @@
-"""What schedules of warpgroups take: threads, shared memory, registers, and what they make the GPU do."""
+"""What schedules take: threads, shared memory, registers, and what they make the GPU do."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from wpk.performance import Columns, Floats, Work
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
 from wpk.schedules.template import Schedule
-from wpk.schedules.wgmma.multicast import Sharing
+from wpk.schedules.wgmma.multicast import Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.targets import Target
 
@@ -15,17 +15,17 @@ GROUP_ROWS, GROUP_THREADS, WARP = 64, 128, 32
 """Of a warpgroup; and threads of a warp."""
 
 BARRIER_BYTES = 16
-"""Of a slot's barriers."""
+"""Of a stage's two barriers."""
 
 PORT_BYTES = 128.0
-"""That shared memory gives in a cycle."""
+"""Bytes that an SM's shared memory reads in a cycle."""
 
 _BOX_ROW_BYTES = 128
 _FP32_ROWS = (
     40  # of A, with what of their parts lives at once; read, as the next one, from ptxas reports
 )
 _OTHER_REGISTERS = 28  # addresses and descriptors
-_STAYING_REGISTERS, _STAYING_FP32 = 8, 36  # of what goes on from tile to tile; as the others
+_PERSISTENT_REGISTERS, _PERSISTENT_FP32 = 8, 36  # of what goes on from tile to tile; as the others
 _LIMIT_SLOTS = 165.0  # of a warp, for its rows of a box between limits; from nvdisasm's listings
 
 WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
@@ -39,20 +39,20 @@ def threads(columns: Columns) -> Floats:
 
 
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:
-    """The ring, or the epilogue's staging (16 rows a warp) where larger, and barriers behind it.
+    """The stages, or the epilogue's staging (16 rows a warp) where larger, and barriers behind it.
 
-    Blocks that stay have both, and stage fewer columns at once. Of fp32 two boxes of B are beside the
-    ring, for what is cut off its numbers.
+    Persistent blocks have both, and stage fewer columns at once. In fp32 two boxes of B are beside the
+    stages, for what is cut off its numbers. The header compares them (WgmmaPipeline::blockBytes).
     """
     size = float(precision.storage.bytes)
     stage = (columns["block_m"] + columns["block_n"]) * columns["block_k"] * size
     beside = 2 * columns["block_n"] * _BOX_ROW_BYTES if precision is Precision.FP32 else 0
-    ring = columns["stages"] * stage + beside
+    tiles = columns["stages"] * stage + beside
     barriers = columns["stages"] * BARRIER_BYTES
     staging = columns["block_m"] * (columns["block_n"] + 8) * 4.0
     staged = np.minimum(columns["block_n"], STAGED_COLUMNS)
-    both = ring + columns["block_m"] * (staged + 8) * 4.0
-    needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(ring, staging))
+    both = tiles + columns["block_m"] * (staged + 8) * 4.0
+    needed: Floats = np.where(columns["persistent"] > 0, both, np.maximum(tiles, staging))
     return needed + barriers
 
 
@@ -62,7 +62,7 @@ def block_bytes(schedule: Schedule, precision: Precision) -> int:
 
 
 def registers(columns: Columns, precision: Precision) -> Floats:
-    """Accumulators and the rest; or the sum of a split that meets in global memory.
+    """Accumulators and the rest; or the sum of split-K that meets in global memory.
 
     Of fp32 accumulators twice, a warp's rows of a box with both of their parts, and up to four
     vectors of B under way to where what is cut off it lies.
@@ -72,8 +72,8 @@ def registers(columns: Columns, precision: Precision) -> Floats:
     vectors = np.ceil(columns["block_n"] * _BOX_ROW_BYTES / 16 / consumers)
     split = accumulators + _FP32_ROWS + 4 * np.minimum(vectors, 4)
     more = split if precision is Precision.FP32 else 0.0
-    staying = _STAYING_FP32 if precision is Precision.FP32 else _STAYING_REGISTERS
-    others = _OTHER_REGISTERS + np.where(columns["persistent"] > 0, staying, 0)
+    persistent = _PERSISTENT_FP32 if precision is Precision.FP32 else _PERSISTENT_REGISTERS
+    others = _OTHER_REGISTERS + np.where(columns["persistent"] > 0, persistent, 0)
     through_memory = np.where(columns["cluster"] == 1, 1, columns["split"])
     summing = sum_registers(accumulators, consumers, {"split": through_memory})
     most: Floats = np.maximum(accumulators + more + others, summing)
@@ -82,7 +82,7 @@ def registers(columns: Columns, precision: Precision) -> Floats:
 
 def work(
     product: TiledProduct,
-    sharing: Sharing,
+    multicast: Multicast,
     precision: Precision,
     columns: Columns,
     target: Target,
@@ -107,4 +107,4 @@ def work(
         slots=_LIMIT_SLOTS * columns["block_k"] * size / _BOX_ROW_BYTES if keeps_limits else 0.0,
         by_warpgroups=True,
     )
-    return in_turn(sharing.product(product, columns, target).work(columns, costs), columns)
+    return in_turn(multicast.product(product, columns, target).work(columns, costs), columns)

@@ -1,4 +1,4 @@
-"""Matrix product by warpgroups, with batch and broadcasting (gemm_wgmma.cuh), on sm_90a."""
+"""Matrix product by warpgroups, with batch and broadcasting (gemm.cuh), on sm_90a."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -16,16 +16,15 @@ from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma import costs, tiles
-from wpk.schedules.wgmma.multicast import COLUMNS, Sharing
-from wpk.schedules.wgmma.tiles import (
+from wpk.schedules.wgmma.multicast import COLUMNS, Multicast
+from wpk.schedules.wgmma.tensor_copies import (
     SWIZZLE,
-    Warpgroups,
-    WgmmaSchedule,
     box_depth,
     map_strides,
-    needs,
+    why_no_warpgroups,
     why_not_copied,
 )
+from wpk.schedules.wgmma.tiles import Warpgroups, WgmmaSchedule
 from wpk.targets import Target
 
 
@@ -40,7 +39,7 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
 
     def why_not(self, problem: Matmul, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        if (reason := needs(target)) is not None:
+        if (reason := why_no_warpgroups(target)) is not None:
             return reason
         if not problem.y.dtype.is_float:
             return f"the output is {problem.y.dtype.value}; products are stored as floating point"
@@ -77,16 +76,16 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
 
     def target_limits(self, problem: Matmul, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`."""
-        return tiles.useful_limits(_sharing(MatmulView(problem)), target)
+        return tiles.useful_limits(_multicast(MatmulView(problem)), target)
 
     def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         view = MatmulView(problem)
         product = view.product(columns, target)
-        return costs.work(product, _sharing(view), problem.precision, columns, target)
+        return costs.work(product, _multicast(view), problem.precision, columns, target)
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
-        """See `MatmulView.packing`; in fp32 the unit cuts ``b`` where it lies, so that lies rounded."""
+        """See `MatmulView.packing`; in fp32 tensor cores cut ``b`` where it lies, so that lies rounded."""
         del schedule  # every schedule reads the same rows
         split = problem.b_constant and problem.precision is Precision.FP32
         return "nk_pad_nearest" if split else MatmulView(problem).packing
@@ -119,8 +118,8 @@ _ONE_MATRIX = (
 )
 
 
-def _sharing(view: MatmulView) -> Sharing:
-    return Sharing(view.problem.m.value, view.stored_columns)
+def _multicast(view: MatmulView) -> Multicast:
+    return Multicast(view.problem.m.value, view.stored_columns)
 
 
 def _across(problem: Matmul) -> bool:
@@ -131,11 +130,13 @@ def _across(problem: Matmul) -> bool:
 def _a_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
     outer, middle, row, _ = problem.a.strides
     rows = ((problem.m.expression, row), *_batch(problem, outer, middle))
-    return _map(0, problem, problem.k, rows, schedule.block_m // schedule.parts_a)
+    return _map(0, problem, problem.k, rows, schedule.block_m // schedule.multicast_a)
 
 
 def _b_map(problem: Matmul, schedule: WgmmaSchedule) -> TensorMapArgument:
-    block_n, block_k = (size // schedule.parts_b for size in (schedule.block_n, schedule.block_k))
+    block_n, block_k = (
+        size // schedule.multicast_b for size in (schedule.block_n, schedule.block_k)
+    )
     if problem.b_constant:
         row = packings.matrix_row(problem, problem.precision.storage.bytes)
         columns = ((problem.n, row), (1, 0), (1, 0))

@@ -1,4 +1,4 @@
-"""Tiles that two blocks of a cluster share, each asking for one half of them, for both (wgmma_ring.cuh)."""
+"""Multicast: two blocks of a cluster need the same tiles, and each copies one half of them, to both."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,20 +13,20 @@ from wpk.schedules.single_kernel import Grid
 from wpk.targets import Target
 
 PAIR = 2
-"""Blocks that share a tile."""
+"""Blocks that a tile is multicast to."""
 
 NOTHING, ROWS, COLUMNS = 0, 1, 2
-"""What they share: nothing; A's rows, side by side; B's columns, one below the other."""
+"""What is multicast: nothing; A's rows, to blocks side by side; B's columns, to blocks one below the other."""
 
 LEAST_COLUMNS = 64
-"""Of a shared tile: halves are whole patterns of the swizzle, and worth a cluster."""
+"""Of a tile that is multicast: halves are whole patterns of the swizzle, and worth a cluster."""
 
 _USEFUL_STEPS = 4  # of one box: what has fewer waits for memory and its stores, not for L2
 
 
 @dataclass(frozen=True)
-class Sharing:
-    """Who shares in a product of ``rows`` x ``columns``.
+class Multicast:
+    """Multicast in a product of ``rows`` x ``columns``.
 
     Attributes:
         rows: Of a matrix.
@@ -39,7 +39,7 @@ class Sharing:
     def axis(self, boxes: int, target: Target) -> tuple[int, ...]:
         """Values to try: nothing alone where tiles of 64 x 64 are too few for half of the SMs.
 
-        There reductions are split, and each block's part is brought to it once.
+        There split-K is used, and each block's part of a tile is copied to it once.
 
         Args:
             boxes: Of the reduction.
@@ -55,22 +55,22 @@ class Sharing:
             Limit(
                 f"(share != {ROWS} or block_n < {self.columns}) and "
                 f"(share != {COLUMNS} or block_m < {self.rows})",
-                "tiles are shared along an axis of two at least",
+                "tiles are multicast along an axis of two at least",
             ),
         )
 
     def product(self, tiles: TiledProduct, columns: Columns, target: Target) -> TiledProduct:
-        """What blocks then load from L2: half of what is shared; and blocks that fill up a pair."""
+        """What blocks then load from L2: half of what is multicast; and blocks that fill up a pair."""
         block_m, block_n, block_k = block_tile(columns)
         along = self._tiles(columns)
         paired = tiles.tiles * (PAIR * np.ceil(along / PAIR) / along)
         lines = np.where(columns["share"] == ROWS, block_m, block_n)
         spared = lines * block_k * tiles.element_bytes / target.transaction_bytes / PAIR
-        shares = columns["share"] != NOTHING
+        multicast = columns["share"] != NOTHING
         return replace(
             tiles,
-            tiles=np.where(shares, paired, tiles.tiles),
-            transactions=tiles.transactions - np.where(shares, spared, 0.0),
+            tiles=np.where(multicast, paired, tiles.tiles),
+            transactions=tiles.transactions - np.where(multicast, spared, 0.0),
         )
 
     def _tiles(self, columns: Columns) -> Floats:

@@ -1,4 +1,4 @@
-"""Blocks that stay: each computes tiles one after another, and its ring goes on (wgmma_persistent.cuh)."""
+"""Persistent blocks: each computes tiles one after another, and its pipeline goes on (scheduler.cuh)."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ _TILE = 64  # rows and columns of the smallest tiles that are worth it
 
 
 def persistent_axis(rows: int, columns: int, target: Target) -> tuple[int, ...]:
-    """Values to try: none that stay unless tiles of 64 x 64 are more than fit all SMs at once.
+    """Values to try: no persistent blocks unless tiles of 64 x 64 are more than fit all SMs at once.
 
     Args:
         rows: Of the product.
@@ -47,7 +47,7 @@ def turns(tiles: Floats, columns: Columns) -> Floats:
 
 
 def in_turn(work: Work, columns: Columns) -> Work:
-    """The work of tiles, done by blocks that stay.
+    """The work of tiles, done by persistent blocks.
 
     Steps and operations are those of the block that has most tiles, since all wait for it; what is
     moved is that of an average block.
@@ -69,11 +69,11 @@ def in_turn(work: Work, columns: Columns) -> Work:
 
 
 def _blocks(tiles: Floats, columns: Columns) -> Floats:
-    stay = columns["persistent"]
-    return np.where(stay > 0, np.minimum(tiles, np.maximum(stay, 1)), tiles)
+    persistent = columns["persistent"]
+    return np.where(persistent > 0, np.minimum(tiles, np.maximum(persistent, 1)), tiles)
 
 
 def persistent_grid(grid: Grid, persistent: int) -> Grid:
-    """The blocks that stay, no more than there are tiles; the grid as it is where none do."""
+    """The persistent blocks, no more than there are tiles; the grid as it is where there are none."""
     x, y, z = grid
     return (minimum(product(x, y), persistent), 1, z) if persistent else grid
