@@ -13,6 +13,9 @@ from wpk.graph_passes.editor import GraphEditor
 from wpk.graph_passes.functions import outside_inputs
 from wpk.graph_passes.fusion_rules import VIEWS, is_anchor, is_elementwise
 from wpk.graph_passes.query import dims, is_op, live_nodes, producer, same_dims, why_shared
+from wpk.operators import Rewrite, names
+
+_HOISTED = names(lambda row: Rewrite.BEFORE_VIEWS in row.rewrites)
 
 
 class HoistOverViews(GraphPass):
@@ -24,7 +27,7 @@ class HoistOverViews(GraphPass):
         """Hoist over whole chains; nodes that follow each other are hoisted one after the other."""
         result = PassResult()
         editor = GraphEditor(graph)
-        for node in live_nodes(graph, *_UNARY_WITH_SCALARS):
+        for node in live_nodes(graph, *_HOISTED):
             chain = _views_before(node)
             if not chain:
                 continue
@@ -35,34 +38,6 @@ class HoistOverViews(GraphPass):
             _hoist(editor, node, chain)
             result.rewritten += 1
         return result
-
-
-_UNARY_WITH_SCALARS = [
-    "Abs",
-    "Add",
-    "Cast",
-    "Clip",
-    "Div",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "LeakyRelu",
-    "Log",
-    "Mish",
-    "Mul",
-    "Neg",
-    "Pow",
-    "Relu",
-    "Selu",
-    "Sigmoid",
-    "Softplus",
-    "Sqrt",
-    "Sub",
-    "Tanh",
-]
 
 
 def _views_before(node: gs.Node) -> list[gs.Node]:

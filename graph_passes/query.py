@@ -8,20 +8,10 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.exact import exact_values
+from wpk.operators import Kind, of_kind
 
 ONNX_DOMAINS = (None, "", "ai.onnx")
-REDUCTIONS = (
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-)
+REDUCTIONS = of_kind(Kind.REDUCTION)
 
 Dims = list[int | str | None]
 

@@ -34,12 +34,10 @@ from wpk.graph_passes.query import (
     values,
 )
 from wpk.graph_passes.tidy import read_tensors
+from wpk.operators import Rewrite, names
 
 _PRODUCTS = ("Conv", "Gemm", "MatMul")
-_ACTIVATIONS = (
-    *("Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Relu", "Selu"),
-    *("Sigmoid", "Softplus", "Swish", "Tanh"),
-)
+_ACTIVATIONS = names(lambda row: Rewrite.ACTIVATION in row.rewrites)
 
 Refuse = Callable[[gs.Node, str], None]
 

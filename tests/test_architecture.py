@@ -28,6 +28,7 @@ FLOORS = [
         "model_checks",
         "kernel_source",
         "launch",
+        "operators",
         "problems",
         "progress",
         "tensor_maps",
