@@ -36,10 +36,10 @@ class Step:
 
 METHODS = frozenset(
     (
-        *("add", "sub", "mul", "div", "max", "min", "pow", "mod", "neg", "abs", "exp", "log", "sqrt"),
-        *("reciprocal", "tanh", "sigmoid", "erf", "sin", "cos", "floor", "ceil", "relu", "softplus"),
+        "abs", "add", "ceil", "cos", "div", "erf", "exp", "floor", "log", "max", "min", "mod", "mul",
+        "neg", "pow", "reciprocal", "relu", "sigmoid", "sin", "softplus", "sqrt", "sub", "tanh",
     )
-)
+)  # fmt: skip
 """Methods that compute one operation of the same name."""
 
 Parts = tuple[str, tuple[Expression, ...], tuple[tuple[str, float], ...]]
