@@ -29,6 +29,7 @@ FLOORS = [
         "kernel_source",
         "launch",
         "model_checks",
+        "operators",
         "options",
         "problems",
         "progress",

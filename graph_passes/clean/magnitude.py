@@ -14,6 +14,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.graph_passes.core.query import ONNX_DOMAINS, dims, floats, given, rank, uniform
 from wpk.graph_passes.core.reductions import reduced_axes
+from wpk.operators import OPERATORS, Magnitude, Row
 
 Bounds = dict[str, float]
 
@@ -41,12 +42,12 @@ def magnitude_bounds(graph: gs.Graph, storage: DType = DType.FP32) -> Bounds:
     widened = 1.0 + 2.0 * storage.unit_roundoff if narrow else 1.0
     limit = _LARGEST_STORED[storage] if narrow else _ROUNDS_TO_LARGEST
     for node in graph.nodes:
-        rule = _RULES.get(node.op) if node.domain in ONNX_DOMAINS else None
-        if rule is None or not all(_is_float32(tensor) for tensor in node.outputs):
+        row = OPERATORS.get(node.op) if node.domain in ONNX_DOMAINS else None
+        if row is None or not all(_is_float32(tensor) for tensor in node.outputs):
             continue
         if any(_overflows(tensor, limit / widened) for tensor in node.inputs):
             continue
-        bound = rule(node, bounds)
+        bound = _result(row, node, bounds)
         if bound is not None and bound * widened <= limit:
             for tensor in node.outputs:
                 bounds[tensor.name] = min(bound * widened, _LARGEST)
@@ -72,6 +73,16 @@ def _bound(tensor: gs.Tensor | None, bounds: Bounds) -> float | None:
     return largest if np.isfinite(largest) else None
 
 
+def _result(row: Row, node: gs.Node, bounds: Bounds) -> float | None:
+    """By the rule of the operator, else by what all its results lie between; NaN gives NaN."""
+    if row.magnitude is not None:
+        return _RULES[row.magnitude](node, bounds)
+    if row.between is None or _first(node, bounds) is None:
+        return None
+    bound = max(map(abs, row.between))
+    return bound if np.isfinite(bound) else None
+
+
 def _first(node: gs.Node, bounds: Bounds) -> float | None:
     return _bound(node.inputs[0], bounds)
 
@@ -84,10 +95,6 @@ def _largest(node: gs.Node, bounds: Bounds) -> float | None:
 def _where(node: gs.Node, bounds: Bounds) -> float | None:
     found = [_bound(tensor, bounds) for tensor in node.inputs[1:]]
     return None if None in found else max(bound for bound in found if bound is not None)
-
-
-def _one(node: gs.Node, bounds: Bounds) -> float | None:
-    return 1.0 if _first(node, bounds) is not None else None
 
 
 def _sum(node: gs.Node, bounds: Bounds) -> float | None:
@@ -180,20 +187,15 @@ def _clip(node: gs.Node, bounds: Bounds) -> float | None:
     return x if low is None or high is None else max(abs(low), abs(high))
 
 
-_SAME = (
-    "Identity Reshape Transpose Squeeze Unsqueeze Flatten Slice Split Expand Gather Relu Gelu Neg "
-    "Abs Dropout MaxPool GlobalMaxPool ReduceMax ReduceMin"
-)
-_RULES: dict[str, Callable[[gs.Node, Bounds], float | None]] = {
-    **dict.fromkeys(_SAME.split(), _first),
-    **dict.fromkeys(("Softmax", "Sigmoid", "Tanh", "Erf"), _one),
-    **dict.fromkeys(("Add", "Sub"), _sum),
-    **dict.fromkeys(("Concat", "Max", "Min"), _largest),
-    **dict.fromkeys(("ReduceMean", "GlobalAveragePool"), _mean),
-    **dict.fromkeys(("MatMul", "Gemm"), _matmul),
-    "Mul": _product,
-    "Div": _quotient,
-    "Where": _where,
-    "LayerNormalization": _layer_norm,
-    "Clip": _clip,
+_RULES: dict[Magnitude, Callable[[gs.Node, Bounds], float | None]] = {
+    Magnitude.FIRST: _first,
+    Magnitude.LARGEST: _largest,
+    Magnitude.BRANCHES: _where,
+    Magnitude.CLIPPED: _clip,
+    Magnitude.SUM: _sum,
+    Magnitude.FACTORS: _product,
+    Magnitude.QUOTIENT: _quotient,
+    Magnitude.MEAN: _mean,
+    Magnitude.PRODUCTS: _matmul,
+    Magnitude.LAYER_NORM: _layer_norm,
 }

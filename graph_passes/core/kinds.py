@@ -12,69 +12,17 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.functions import element_type
 from wpk.graph_passes.core.query import REDUCTIONS, is_op, rank
+from wpk.operators import Kind, of_kind
 
-MATRIX = ("Conv", "ConvTranspose", "Gemm", "MatMul")
-POOLS = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
-SOFTMAX = ("LogSoftmax", "Softmax")
-ROWS = ("InstanceNormalization", "LayerNormalization", "RMSNormalization")
+MATRIX = of_kind(Kind.PRODUCT)
+POOLS = of_kind(Kind.POOL)
+SOFTMAX = of_kind(Kind.SOFTMAX)
+ROWS = of_kind(Kind.NORMALISATION)
 ANCHORS = (*MATRIX, *POOLS, *SOFTMAX, *ROWS, *REDUCTIONS)
 WITH_PROLOGUE = (*SOFTMAX, *ROWS, *REDUCTIONS, "GlobalAveragePool", "GlobalMaxPool")
 SPATIAL = ("Conv", "ConvTranspose", *POOLS)
-VIEWS = ("Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
-
-ELEMENTWISE = frozenset(
-    [
-        "Abs",
-        "Add",
-        "And",
-        "Cast",
-        "Ceil",
-        "Clip",
-        "Cos",
-        "Div",
-        "Elu",
-        "Equal",
-        "Erf",
-        "Exp",
-        "Floor",
-        "Gelu",
-        "Greater",
-        "GreaterOrEqual",
-        "HardSigmoid",
-        "HardSwish",
-        "IsNaN",
-        "LeakyRelu",
-        "Less",
-        "LessOrEqual",
-        "Log",
-        "Max",
-        "Min",
-        "Mish",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Not",
-        "Or",
-        "PRelu",
-        "Pow",
-        "Reciprocal",
-        "Relu",
-        "Round",
-        "Selu",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Softplus",
-        "Softsign",
-        "Sqrt",
-        "Sub",
-        "Sum",
-        "Swish",
-        "Tanh",
-        "Where",
-    ]
-)
-"""Operators that compute each output element from the operands' elements at the same place."""
+VIEWS = of_kind(Kind.VIEW)
+ELEMENTWISE = frozenset(of_kind(Kind.ELEMENTWISE))
 
 # Operands of one element-wise graph: the most that its kernel takes as tensors.
 MAX_INPUTS = 8

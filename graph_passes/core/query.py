@@ -8,6 +8,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.core.exact import exact_values
+from wpk.operators import Kind, of_kind
 
 ONNX_DOMAINS = (None, "", "ai.onnx")
 RANDOM_OPS = (
@@ -18,18 +19,7 @@ RANDOM_OPS = (
     "RandomUniform",
     "RandomUniformLike",
 )
-REDUCTIONS = (
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-    "ReduceMax",
-    "ReduceMean",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceSum",
-    "ReduceSumSquare",
-)
+REDUCTIONS = of_kind(Kind.REDUCTION)
 
 Dims = list[int | str | None]
 

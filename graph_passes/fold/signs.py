@@ -3,9 +3,10 @@
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.query import floats, is_op, producer
+from wpk.operators import names
 
-_ALWAYS = ("Abs", "Exp", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Sigmoid")
-_WHERE_INPUTS_ARE = ("Add", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "Sqrt")
+_ALWAYS = names(lambda row: row.between is not None and row.between[0] >= 0.0)
+_WHERE_INPUTS_ARE = ("Add", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum")
 _DEEPEST = 8
 """Nodes looked back at: the variance that a root is taken of is five nodes away from its square."""
 

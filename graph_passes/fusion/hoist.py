@@ -13,33 +13,7 @@ from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
 from wpk.graph_passes.core.query import dims, producer, same_dims, why_shared
 from wpk.graph_passes.movement.views import views_before
-
-_UNARY_WITH_SCALARS = [
-    "Abs",
-    "Add",
-    "Cast",
-    "Clip",
-    "Div",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "LeakyRelu",
-    "Log",
-    "Mish",
-    "Mul",
-    "Neg",
-    "Pow",
-    "Relu",
-    "Selu",
-    "Sigmoid",
-    "Softplus",
-    "Sqrt",
-    "Sub",
-    "Tanh",
-]
+from wpk.operators import Rewrite, names
 
 
 class HoistOverViews(Rule[tuple[gs.Node, list[gs.Node]]]):
@@ -49,7 +23,7 @@ class HoistOverViews(Rule[tuple[gs.Node, list[gs.Node]]]):
     """
 
     name = "hoist-over-views"
-    ops = tuple(_UNARY_WITH_SCALARS)
+    ops = names(lambda row: Rewrite.BEFORE_VIEWS in row.rewrites)
 
     def match(
         self, graph: gs.Graph, node: gs.Node

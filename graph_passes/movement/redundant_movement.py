@@ -27,9 +27,10 @@ from wpk.graph_passes.core.query import (
     why_shared,
 )
 from wpk.graph_passes.movement.reshape_chains import permutation
+from wpk.operators import Rewrite, names
 
-_BROADCASTING = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Where", "Equal", "Less")
-_UNARY = ("Relu", "Sigmoid", "Tanh", "Gelu", "HardSwish", "HardSigmoid", "Clip", "Neg", "Abs")
+_BROADCASTING = names(lambda row: Rewrite.WITHOUT_EXPAND in row.rewrites)
+_UNARY = names(lambda row: Rewrite.BEFORE_TRANSPOSE in row.rewrites)
 
 
 class RedundantMovement(GraphPass):

@@ -8,41 +8,13 @@ from numpy.typing import NDArray
 from wpk.dtypes import DType
 from wpk.graph_passes.core.kinds import is_elementwise
 from wpk.graph_passes.core.query import ONNX_DOMAINS, is_op, values
+from wpk.operators import names
 
 # A scalar that changes by more than this when rounded is a threshold or an epsilon that the type
 # cannot hold: far above the rounding of bf16 (2^-8), far below the loss of a subnormal.
 MAX_SCALAR_ERROR = 2.0**-7
 
-SENSITIVE = frozenset(
-    [
-        "BatchNormalization",
-        "CumSum",
-        "Erf",
-        "Exp",
-        "GlobalAveragePool",
-        "GlobalLpPool",
-        "GroupNormalization",
-        "InstanceNormalization",
-        "LayerNormalization",
-        "Log",
-        "LogSoftmax",
-        "LpNormalization",
-        "LRN",
-        "MeanVarianceNormalization",
-        "Pow",
-        "RMSNormalization",
-        "ReduceL1",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-        "ReduceMean",
-        "ReduceProd",
-        "ReduceSum",
-        "ReduceSumSquare",
-        "Softmax",
-        "Softplus",
-    ]
-)
+SENSITIVE = names(lambda row: row.is_sensitive)
 """Long sums, statistics and steep functions: computed in fp32 whatever the precision."""
 
 _ONNX_TYPES = {DType.FP16: onnx.TensorProto.FLOAT16, DType.BF16: onnx.TensorProto.BFLOAT16}

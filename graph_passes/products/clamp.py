@@ -43,16 +43,9 @@ from wpk.graph_passes.fold.linear_operator import (
     input_channels,
     why_not_linear,
 )
+from wpk.operators import OPERATORS
 
 Vector = NDArray[np.float64]
-
-_RANGES = {
-    **dict.fromkeys(("Abs", "Exp", "Relu", "Softplus", "Sqrt"), (0.0, np.inf)),
-    **dict.fromkeys(("HardSigmoid", "Sigmoid", "Softmax"), (0.0, 1.0)),
-    **dict.fromkeys(("Cos", "Erf", "Sin", "Softsign", "Tanh"), (-1.0, 1.0)),
-    "LogSoftmax": (-np.inf, 0.0),
-}
-"""What an operator gives lies between these, in any type."""
 
 
 @dataclass(frozen=True)
@@ -250,7 +243,8 @@ def _limits(found: _Activation, rounded: Callable[[Vector], Vector]) -> _Limits:
 def _range(source: gs.Tensor) -> tuple[float, float]:
     """Between which numbers a tensor lies whatever the model is given."""
     maker = producer(source)
-    return _RANGES.get("" if maker is None else maker.op, (-np.inf, np.inf))
+    row = OPERATORS.get(maker.op) if maker is not None else None
+    return (-np.inf, np.inf) if row is None or row.between is None else row.between
 
 
 def _rounding(precision: Precision) -> Callable[[Vector], Vector]:

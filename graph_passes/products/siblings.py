@@ -35,12 +35,10 @@ from wpk.graph_passes.fold.linear_operator import (
     why_not_linear,
 )
 from wpk.graph_passes.movement.views import trace
+from wpk.operators import Rewrite, names
 
 _PRODUCTS = ("Conv", "Gemm", "MatMul")
-_ACTIVATIONS = (
-    *("Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "Relu", "Selu"),
-    *("Sigmoid", "Softplus", "Swish", "Tanh"),
-)
+_ACTIVATIONS = names(lambda row: Rewrite.ACTIVATION in row.rewrites)
 
 Refuse = Callable[[gs.Node, str], None]
 

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
 from support.networks import graph_text
 
-from wpk.checks.disturbed import DisturbedModel, Noise
+from wpk.checks.disturbed import DisturbedModel, Noise, parameters
 from wpk.dtypes import Precision
+from wpk.lowering.flat_graph import FlatGraph, FlatNode
 
 X = np.random.default_rng(0).standard_normal((16, 64)).astype(np.float32)
 W = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
@@ -234,3 +236,27 @@ def test_a_mean_and_what_it_is_subtracted_from_round_apart(body: str) -> None:
     size = np.abs(x[:, :, 0] * scale / np.sqrt(1e-5)) * 2.0**-24
     assert (made[:, :, 0] <= 3 * size).all()
     assert np.median(made[:, :2, 0] / size[:, :2]) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "found"),
+    [
+        ("Range", "start limit step", "start limit step"),
+        ("Resize", "x roi scales sizes", "roi scales sizes"),
+        ("Upsample", "x scales", "scales"),
+        ("Add", "x z", ""),
+    ],
+)
+def test_the_inputs_that_say_how_an_operator_computes(
+    operator: str, inputs: str, found: str
+) -> None:
+    """They are found with all that they are computed from."""
+    names = inputs.split()
+    nodes = [
+        onnx.helper.make_node("Neg", [f"of_{names[-1]}"], [names[-1]]),
+        onnx.helper.make_node(operator, names, ["y"]),
+        onnx.helper.make_node("Exp", ["y"], ["z"]),
+    ]
+    flat = tuple(FlatNode(each, each.op_type, tuple(each.output)) for each in nodes)
+    expected = {*found.split(), f"of_{names[-1]}"} if found else set()
+    assert parameters(FlatGraph(flat, {}, (), ("z",), 17)) == expected

@@ -17,6 +17,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
+_COMPILED = shutil.ignore_patterns("__pycache__")
+
+
 def _blocks(page: Path, language: str) -> list[str]:
     text = page.read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
@@ -77,13 +80,40 @@ def test_the_example_searcher_passes_its_test(tmp_path: Path) -> None:
 def test_the_example_template_passes_its_tests(tmp_path: Path) -> None:
     page = ROOT / "docs" / "adding_a_template.md"
     package = tmp_path / "path" / "wpk"
-    shutil.copytree(ROOT / "wpk", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "wpk", package, ignore=_COMPILED)
     (header,), (template, tests) = _blocks(page, "cpp"), _blocks(page, "python")
     (package / "schedules" / "negate.cuh").write_text(header, encoding="utf-8")
     (package / "schedules" / "negate.py").write_text(template, encoding="utf-8")
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_negate.py").write_text(tests, encoding="utf-8")
     _run_tests(tmp_path / "tests", tmp_path / "path")
+
+
+def test_the_example_operators_pass_their_tests(tmp_path: Path) -> None:
+    page, package = ROOT / "docs" / "adding_an_operator.md", tmp_path / "path" / "wpk"
+    for folder, place in (("wpk", "."), ("graph_passes", "graph_passes"), ("search", "search")):
+        shutil.copytree(ROOT / folder, package / place, dirs_exist_ok=True, ignore=_COMPILED)
+    for change in _blocks(page, "diff"):
+        _apply(change, package.parent)
+    tests = package.parent / "tests"
+    for name in ("operators/test_rows.py", "schedules/test_expression_header.py"):
+        (tests / name).parent.mkdir(parents=True)
+        shutil.copy(ROOT / "tests" / name, tests / name)
+    (code,) = _blocks(page, "python")
+    (tests / "test_page.py").write_text(code, encoding="utf-8")
+    _run_tests(tests, package.parent)
+
+
+def _apply(change: str, root: Path) -> None:
+    """Make a change of one file: lines that stay, go (-) and come (+); what stays and goes stands there once."""
+    title, *lines = change.splitlines()
+    path = root / title.removeprefix("--- ")
+    before, after = (
+        "".join(f"{line[1:]}\n" for line in lines if line[0] in f" {sign}") for sign in "-+"
+    )
+    text = path.read_text(encoding="utf-8")
+    assert text.count(before) == 1, f"{path}: {before}"
+    path.write_text(text.replace(before, after), encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

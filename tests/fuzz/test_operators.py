@@ -2,7 +2,6 @@
 
 from random import Random
 
-import onnx
 import pytest
 from fuzzing.builder import Builder, Rejected
 from fuzzing.graphs import NEWEST_OPSET, draw
@@ -11,8 +10,8 @@ from fuzzing.operators.registry import MOVES, Entry, feature_map
 from wpk.graph_passes.clean.modern_forms import NEWEST_CHECKED_OPSET
 from wpk.lowering.anchors.registry import RULES
 from wpk.lowering.bare_nodes import ALIASES
-from wpk.lowering.elementwise_ops import is_elementwise
 from wpk.lowering.view_ops import OPERATORS
+from wpk.operators import names
 
 BARE = {"Concat", "Split", "Expand", "Gather", "Cast"}
 """Lowered by name in `wpk.lowering.bare_nodes` and `wpk.lowering.body`."""
@@ -26,8 +25,7 @@ OLD = {"Upsample"}
 
 def carried() -> set[str]:
     """Every operator that becomes a part of a plan."""
-    known = {schema.name for schema in onnx.defs.get_all_schemas_with_history()}
-    simple = {name for name in known if is_elementwise(name)}
+    simple = set(names(lambda row: row.formula is not None))
     return (simple | set(RULES) | set(OPERATORS) | set(ALIASES) | BARE | REWRITTEN) - OLD
 
 

@@ -17,7 +17,7 @@ from wpk.libraries.cudnn import Cudnn, CudnnCandidate
 from wpk.libraries.definition import Computable
 from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.reference import Case, worst_error
-from wpk.lowering.elementwise_ops import express
+from wpk.operators import express
 from wpk.problems import Epilogue, Matmul, Normalisation, Problem, Tensor
 from wpk.problems.normalisation import NormKind
 

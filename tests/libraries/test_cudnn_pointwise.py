@@ -28,7 +28,7 @@ from wpk.libraries.cudnn_pointwise import (
     tensor_first,
     why_no_steps,
 )
-from wpk.lowering.elementwise_ops import express
+from wpk.operators import express
 
 BIAS = apply("Add", Acc(), Operand(0))
 
@@ -49,7 +49,8 @@ ACTIVATIONS: dict[str, Callable[..., Any]] = {
 
 
 def _compute(steps: tuple[Step, ...], acc: Any, operands: list[Any]) -> Any:
-    meanings = {METHODS[name]: OPERATIONS[name].numpy for name in METHODS} | ACTIVATIONS
+    named = {name.lower(): each.numpy for name, each in OPERATIONS.items()}
+    meanings = {name: named[name] for name in METHODS} | ACTIVATIONS
     values = [acc, *operands]
     for step in steps:
         arguments = [values[a.index] if isinstance(a, Value) else a for a in step.arguments]

@@ -14,6 +14,7 @@ from wpk.checks.by_sample import for_parts, in_parts, samples
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
 from wpk.dtypes import DType, from_numpy
+from wpk.operators import Kind, of_kind
 
 
 @dataclass(frozen=True)
@@ -102,12 +103,7 @@ class Body:
         return [known[name] for name in self._outputs if name]
 
 
-_KEEPS = frozenset(
-    (
-        *("Abs", "Cast", "Concat", "Constant", "Expand", "Flatten", "Gather", "Identity", "Neg"),
-        *("Pad", "Relu", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"),
-    )
-)
+_KEEPS = {*of_kind(Kind.VIEW, Kind.MOVEMENT), "Abs", "Cast", "Constant", "Neg", "Relu"}
 """Operators whose results have no more digits than their inputs."""
 
 

@@ -20,10 +20,14 @@ from wpk.checks.bounded import Floats, float_type
 from wpk.checks.centred import size_before_the_difference
 from wpk.checks.evaluation import Evaluation
 from wpk.checks.float64_nodes import Array, widened
-from wpk.checks.rounding_operators import AROUND_ONE, EXACT, PARAMETERS, SHAPES, SUMS
 from wpk.dtypes import DType, Precision
 from wpk.lowering.flat_graph import FlatGraph, read_names
+from wpk.operators import OPERATORS, Kind, Roundoff, names, of_kind
 
+_SUMS = names(lambda row: Roundoff.TERMS in row.roundoff)
+_AROUND_ONE = names(lambda row: Roundoff.ONE in row.roundoff)
+_EXACT = names(lambda row: row.roundoff is Roundoff.NONE)
+_SHAPES = of_kind(Kind.SHAPE)
 _FP32 = DType.FP32.unit_roundoff
 _SMALLEST = {DType.FP16: 2.0**-24, DType.BF16: 2.0**-133}
 _IN_A_ROW = 2.0
@@ -86,7 +90,7 @@ class DisturbedModel:
     ) -> dict[str, Array]:
         names = read_names(node)
         given = [known[name] if name else None for name in names]
-        if draw is not None and node.op_type in SUMS:
+        if draw is not None and node.op_type in _SUMS:
             given = [
                 array if array is None or name in self._kept else draw.factor(array)
                 for name, array in zip(names, given, strict=True)
@@ -130,8 +134,8 @@ class _Draw:
     def result(self, value: Array, op: str, dtype: DType) -> Array:
         """Disturb what a node gave."""
         size = max(self._in_a_row(self._stored), dtype.unit_roundoff)
-        floor = size if op in AROUND_ONE else 0.0
-        if op in EXACT and size <= _IN_A_ROW * _FP32:
+        floor = size if op in _AROUND_ONE else 0.0
+        if op in _EXACT and size <= _IN_A_ROW * _FP32:
             return value
         smallest = _SMALLEST.get(dtype, self._smallest)
         kept = max(self._type, dtype, key=lambda each: each.unit_roundoff)
@@ -163,8 +167,10 @@ def parameters(graph: FlatGraph) -> frozenset[str]:
     """Tensors that say how nodes compute, and all that they are computed from: engines have them as they are."""
     found = set[str]()
     for node in (each.proto for each in reversed(graph.nodes)):
-        found.update(node.input[PARAMETERS.get(node.op_type, len(node.input)) :])
-        if node.op_type not in SHAPES and not found.isdisjoint(node.output):
+        row = OPERATORS.get(node.op_type)
+        if row is not None and row.parameters is not None:
+            found.update(node.input[row.parameters :])
+        if node.op_type not in _SHAPES and not found.isdisjoint(node.output):
             found.update(read_names(node))
     return frozenset(found)
 

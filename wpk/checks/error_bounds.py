@@ -33,9 +33,7 @@ from wpk.checks import bounds_of_sums as sums
 from wpk.checks.bounded import Call, Floats
 from wpk.checks.float64_nodes import Array
 from wpk.checks.undecided import RULES as UNDECIDED
-
-_SPECIAL = 8.0
-"""expf, logf, tanhf, erff and powf err by 4 ulp at most (CUDA C++ guide, mathematical functions)."""
+from wpk.operators import CHOOSES, OPERATORS, SPECIAL_ROUNDINGS, ErrorRule, OwnError
 
 _TRIES = 4
 
@@ -45,7 +43,7 @@ Rule = Callable[[Call], "Floats | None"]
 def bound_error(call: Call) -> Floats | None:
     """The error bound of a node's output; None where it is exact."""
     known = call.place == 0 or call.node.op_type in _ALIKE
-    rule = RULES.get(call.node.op_type, _unknown) if known else _unknown
+    rule = _RULES.get(call.node.op_type, _unknown) if known else _unknown
     with np.errstate(all="ignore"):
         error = rule(call)
     return error if error is not None and bool(np.any(error)) else None
@@ -97,30 +95,35 @@ def _unknown(call: Call) -> Floats:
         for index, given in enumerate(call.inputs):
             if given is None or given.value.dtype.kind != "f":
                 continue
-            own = 0.0 if whole else _SPECIAL * call.roundoff * np.abs(given.value)
+            own = 0.0 if whole else SPECIAL_ROUNDINGS * call.roundoff * np.abs(given.value)
             signs = rng.choice((-1.0, 1.0), given.value.shape)
             changed[index] = np.asarray(given.value, np.float64) + signs * (call.error(index) + own)
         largest = max(largest, float(np.nanmax(np.abs(call.again(changed) - y), initial=0.0)))
     error: Floats = np.full(y.shape, sums.SAFETY * largest)
-    return error if whole else error + _SPECIAL * call.roundoff * _magnitude(call)
+    return error if whole else error + SPECIAL_ROUNDINGS * call.roundoff * _finite(call.y)
 
 
-def _elementwise(own: Callable[[Call], Floats]) -> Rule:
+def _elementwise(own: OwnError) -> Rule:
     def rule(call: Call) -> Floats | None:
         error = call.moved(i for i in range(len(call.inputs)) if call.errs(i))
         if call.y.dtype.kind == "f":  # integers do not round
-            error += own(call)
+            error += call.roundoff * _roundings(own, call)
         return error
 
     return rule
 
 
-def _magnitude(call: Call) -> Floats:
-    return _finite(call.y)
-
-
-def _argument(call: Call) -> Floats:
-    return _finite(call.x)
+def _roundings(own: OwnError, call: Call) -> Floats:
+    """How many times the roundoff a function's own arithmetic is off."""
+    size: Floats = np.asarray(own.one)
+    if own.result:
+        size = size + own.result * _finite(call.y)
+    if own.argument:
+        size = size + own.argument * _finite(call.x)
+    if own.terms:
+        values = (np.abs(given.value) for given in call.inputs if given is not None)
+        size = size + own.terms * sum(values, np.zeros(call.y.shape))
+    return size
 
 
 def _finite(values: Array) -> Floats:
@@ -128,6 +131,9 @@ def _finite(values: Array) -> Floats:
     size: Floats = np.asarray(np.abs(values), np.float64)
     size[~np.isfinite(size)] = 0.0
     return size
+
+
+_selection = _elementwise(CHOOSES)
 
 
 def _limited(call: Call) -> Floats | None:
@@ -140,62 +146,32 @@ def _limited(call: Call) -> Floats | None:
     return largest
 
 
-_selection = _elementwise(lambda call: np.zeros(()))
-_single = _elementwise(lambda call: call.roundoff * _magnitude(call))
-_special = _elementwise(lambda call: _SPECIAL * call.roundoff * _magnitude(call))
-# x times a bounded function that is computed with cancellation: its error is of the size of x.
-_gated = _elementwise(lambda call: _SPECIAL * call.roundoff * (_magnitude(call) + _argument(call)))
-# Functions with a term of 1 that may cancel: their error is of the size of 1.
-_saturating = _elementwise(lambda call: _SPECIAL * call.roundoff * (_magnitude(call) + 1.0))
-
-RULES: dict[str, Rule] = {
-    **dict.fromkeys(
-        (
-            *("Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Slice"),
-            *("Identity", "Split", "DepthToSpace", "SpaceToDepth", "Tile"),
-        ),
-        _data(0),
-    ),
-    "Pad": _data(0, 2),
-    "Concat": _data(),
-    "Dropout": _dropout,
-    **dict.fromkeys(("Constant", "Shape", "Size"), _exact),
+_NAMED: dict[ErrorRule, Rule] = {
     **UNDECIDED,
-    **dict.fromkeys(("Conv", "ConvTranspose", "MatMul", "Gemm"), sums.products),
-    **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceL1", "GlobalAveragePool"), sums.mean),
-    **dict.fromkeys(("ReduceMax", "ReduceMin", "GlobalMaxPool", "MaxPool"), sums.largest),
-    **dict.fromkeys(("ReduceSumSquare", "ReduceL2"), sums.squares),
-    "ReduceProd": sums.product,
-    "ReduceLogSum": sums.log_sum,
-    "AveragePool": sums.average_pool,
-    **dict.fromkeys(("Resize", "Upsample"), sums.resize),
-    "Softmax": sums.softmax,
-    "LogSoftmax": sums.log_softmax,
-    **dict.fromkeys(
-        ("LayerNormalization", "RMSNormalization", "InstanceNormalization"), sums.normalised
-    ),
-    **dict.fromkeys(
-        (
-            *("Abs", "Neg", "Sign", "Not", "IsNaN"),
-            *("Floor", "Ceil", "Round"),
-        ),
-        _selection,
-    ),
-    **dict.fromkeys(("Relu", "Max", "Min", "Clip"), _limited),
-    **dict.fromkeys(("Add", "Sub", "Mul", "LeakyRelu", "PRelu"), _single),
-    "Sum": _elementwise(
-        lambda call: call.roundoff * sum(map(np.abs, _values(call)), np.zeros(call.y.shape))
-    ),
-    **dict.fromkeys(
-        ("Div", "Reciprocal", "Sqrt", "Exp", "Log", "Erf", "Tanh", "Pow", "Mod"), _special
-    ),
-    **dict.fromkeys(("Gelu", "Mish", "Swish", "HardSwish", "Softsign"), _gated),
-    **dict.fromkeys(
-        ("Elu", "Selu", "Sigmoid", "HardSigmoid", "Softplus", "Sin", "Cos"), _saturating
-    ),
+    ErrorRule.EXACT: _exact,
+    ErrorRule.DATA: _data(0),
+    ErrorRule.ALL_DATA: _data(),
+    ErrorRule.PADDED: _data(0, 2),
+    ErrorRule.DROPOUT: _dropout,
+    ErrorRule.LIMITED: _limited,
+    ErrorRule.PRODUCTS: sums.products,
+    ErrorRule.MEAN: sums.mean,
+    ErrorRule.AVERAGE_POOL: sums.average_pool,
+    ErrorRule.LARGEST: sums.largest,
+    ErrorRule.SQUARES: sums.squares,
+    ErrorRule.FACTORS: sums.product,
+    ErrorRule.LOG_SUM: sums.log_sum,
+    ErrorRule.RESAMPLED: sums.resize,
+    ErrorRule.SOFTMAX: sums.softmax,
+    ErrorRule.LOG_SOFTMAX: sums.log_softmax,
+    ErrorRule.NORMALISED: sums.normalised,
 }
-"""A rule for every operator that lowering carries (a test compares the lists)."""
 
 
-def _values(call: Call) -> list[Array]:
-    return [given.value for given in call.inputs if given is not None]
+def _rule(error: OwnError | ErrorRule | None) -> Rule:
+    if error is None:
+        return _unknown
+    return _NAMED[error] if isinstance(error, ErrorRule) else _elementwise(error)
+
+
+_RULES = {name: _rule(row.error) for name, row in OPERATORS.items()}

@@ -23,6 +23,7 @@ from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
 from wpk.checks.witness import import_onnxruntime
 from wpk.dtypes import DType
 from wpk.lowering.flat_graph import read_names
+from wpk.operators import OPERATORS, ErrorRule
 
 RUNTIME = Arithmetic(2.0**-20, 2.0**-126, narrows=True)
 """What ONNX Runtime's CPU kernels are held to: fp32 with four bits less. They sum in one chain per
@@ -181,17 +182,9 @@ def _divides_integers_by_zero(node: onnx.NodeProto, inputs: Sequence[Array | Non
 
 
 def _largest_of_nan(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> bool:
-    pools = node.op_type in (
-        "MaxPool",
-        "GlobalMaxPool",
-        "ReduceMax",
-        "ReduceMin",
-        "Max",
-        "Min",
-        "Clip",
-        "Relu",
-    )
-    return pools and any(
+    row = OPERATORS.get(node.op_type)
+    selects = row is not None and row.error in (ErrorRule.LARGEST, ErrorRule.LIMITED)
+    return selects and any(
         bool(np.isnan(each).any()) for each in inputs if each is not None and each.dtype.kind == "f"
     )
 

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.checks.bounded import Call, Floats, rounding
+from wpk.operators import ErrorRule
 
 _MOST_INDICES = 16
 """How many neighbours of an index are looked at one by one; with more of them anything may be chosen."""
@@ -111,13 +112,10 @@ def _gather(call: Call) -> Floats | None:
     return far + worst
 
 
-RULES: dict[str, Callable[[Call], Floats | None]] = {
-    **dict.fromkeys(
-        ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"),
-        _compared,
-    ),
-    **dict.fromkeys(("And", "Or"), _both_ends),
-    "Where": _where,
-    "Cast": _cast,
-    "Gather": _gather,
+RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
+    ErrorRule.COMPARED: _compared,
+    ErrorRule.LOGIC: _both_ends,
+    ErrorRule.CHOICE: _where,
+    ErrorRule.CAST: _cast,
+    ErrorRule.GATHERED: _gather,
 }

@@ -8,9 +8,9 @@ import numpy as np
 
 from wpk.checks.disturbed import DisturbedModel, parameters
 from wpk.checks.float64_nodes import Array, widened
-from wpk.checks.rounding_operators import SHAPES
 from wpk.dtypes import Precision
 from wpk.lowering.flat_graph import FlatGraph, read_names
+from wpk.operators import Kind, of_kind
 
 Arrays = Mapping[str, Array]
 
@@ -18,6 +18,7 @@ INPUTS = 4
 """For how many inputs an output must be the same before it is said to be the same for all."""
 
 _REDRAWS = 2
+_SHAPES = of_kind(Kind.SHAPE)
 _SPREAD = 2.0  # of the logarithm: half of the numbers change fourfold, or more
 
 
@@ -44,7 +45,7 @@ def moving_tensors(model: FlatGraph) -> frozenset[str]:
     moving = set(model.inputs)
     for node in model.nodes:
         reads = not moving.isdisjoint(read_names(node.proto))
-        if reads and node.proto.op_type not in SHAPES:
+        if reads and node.proto.op_type not in _SHAPES:
             moving.update(node.proto.output)
     return frozenset(moving)
 

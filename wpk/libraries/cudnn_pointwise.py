@@ -6,11 +6,10 @@ Activations that cuDNN names are recognised in the form in which lowering writes
 engines know those names, while only its run-time compiler takes any mixture of arithmetic.
 """
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar, apply
+from wpk.operators import express
 
 
 @dataclass(frozen=True)
@@ -35,32 +34,13 @@ class Step:
     options: tuple[tuple[str, float], ...] = ()
 
 
-METHODS: dict[str, str] = {
-    "Add": "add",
-    "Sub": "sub",
-    "Mul": "mul",
-    "Div": "div",
-    "Max": "max",
-    "Min": "min",
-    "Pow": "pow",
-    "Mod": "mod",
-    "Neg": "neg",
-    "Abs": "abs",
-    "Exp": "exp",
-    "Log": "log",
-    "Sqrt": "sqrt",
-    "Reciprocal": "reciprocal",
-    "Tanh": "tanh",
-    "Sigmoid": "sigmoid",
-    "Erf": "erf",
-    "Sin": "sin",
-    "Cos": "cos",
-    "Floor": "floor",
-    "Ceil": "ceil",
-    "Relu": "relu",
-    "Softplus": "softplus",
-}
-"""Operations that are one of cuDNN's."""
+METHODS = frozenset(
+    (
+        "abs", "add", "ceil", "cos", "div", "erf", "exp", "floor", "log", "max", "min", "mod", "mul",
+        "neg", "pow", "reciprocal", "relu", "sigmoid", "sin", "softplus", "sqrt", "sub", "tanh",
+    )
+)  # fmt: skip
+"""Methods that compute one operation of the same name."""
 
 Parts = tuple[str, tuple[Expression, ...], tuple[tuple[str, float], ...]]
 
@@ -147,8 +127,8 @@ def _named(expression: Apply) -> Parts | None:
         parts = recognise(expression)
         if parts is not None:
             return parts
-    method = METHODS.get(expression.operation)
-    return None if method is None else (method, expression.arguments, ())
+    method = expression.operation.lower()
+    return (method, expression.arguments, ()) if method in METHODS else None
 
 
 def _clip(expression: Apply) -> Parts | None:
@@ -178,25 +158,11 @@ def _swish(expression: Apply) -> Parts | None:
 def _gelu(expression: Apply) -> Parts | None:
     """The form ``(x / 2) (1 + erf(x / sqrt 2))`` and its approximation by tanh."""
     match expression:
-        case Apply("Mul", (Apply("Mul", (Scalar(0.5), x)), Apply("Add", (Scalar(1.0), bell)))):
-            forms: dict[str, Callable[[Expression], Expression]] = {
-                "gelu": _erf_bell,
-                "gelu_approx_tanh": _tanh_bell,
-            }
-            for method, form in forms.items():
-                if bell == form(x):
+        case Apply("Mul", (Apply("Mul", (_, x)), _)):
+            for method, approximate in (("gelu", "none"), ("gelu_approx_tanh", "tanh")):
+                if expression == express("Gelu", (x,), {"approximate": approximate}):
                     return method, (x,), ()
     return None
-
-
-def _erf_bell(x: Expression) -> Expression:
-    return apply("Erf", apply("Mul", x, Scalar(math.sqrt(0.5))))
-
-
-def _tanh_bell(x: Expression) -> Expression:
-    cube = apply("Mul", x, apply("Mul", x, x))
-    inner = apply("Add", x, apply("Mul", Scalar(0.044715), cube))
-    return apply("Tanh", apply("Mul", Scalar(math.sqrt(2.0 / math.pi)), inner))
 
 
 def _branch(expression: Apply) -> Parts | None:

@@ -19,13 +19,7 @@ from wpk.extent import Extent
 from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering import view_ops
 from wpk.lowering.context import Context
-from wpk.lowering.elementwise_ops import cast, express, is_elementwise
-from wpk.lowering.integers import (
-    COMPARISONS,
-    require_exact,
-    require_plain_narrowing,
-    wrapped,
-)
+from wpk.lowering.integers import require_exact, require_plain_narrowing, wrapped
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import (
     Anchor,
@@ -38,10 +32,10 @@ from wpk.lowering.symbols import (
     of_view,
 )
 from wpk.lowering.views import NotAViewError, View, contiguous_strides
+from wpk.operators import OPERATORS, Integers, cast, express, has_formula
 
 AnchorShape = Callable[[gs.Node, Sequence[Symbol | None], Context], tuple[tuple[int, ...], Extent]]
 
-_LOGIC = {"And", "Or", "Not"}
 _OTHERS = {"Cast", "Constant", *view_ops.OPERATORS}
 _OMITTED_LIMITS = {1: -math.inf, 2: math.inf}
 
@@ -100,7 +94,7 @@ def require_supported(body: Body, anchors: Collection[str]) -> None:
         RefusedError: At the first one that is not.
     """
     for node in body.nodes:
-        known = node.op in anchors or is_elementwise(node.op) or node.op in _OTHERS
+        known = node.op in anchors or has_formula(node.op) or node.op in _OTHERS
         if not known or node.domain not in ONNX_DOMAINS:
             raise RefusedError(f"operator {node.op} is not supported", node)
 
@@ -134,7 +128,7 @@ class _Reader:
             return self.viewed(node)
         if node.op == "Cast":
             return self.cast(node)
-        if is_elementwise(node.op):
+        if has_formula(node.op):
             return self.elementwise(node)
         if node.op in self.anchor_shapes:
             return self.anchored(node)
@@ -242,7 +236,7 @@ def _stepped(node: gs.Node, symbol: Computed, apply: Callable[[View], View]) -> 
 
 
 def _result_type(op: str, parts: Sequence[Computed]) -> DType:
-    if op in COMPARISONS or op in _LOGIC:
+    if OPERATORS[op].integers in (Integers.COMPARE, Integers.TRUTH):
         return DType.BOOL
     chosen = parts[1:] if op == "Where" else parts
     tensors = [p for p in chosen if p.operands or p.anchor is not None] or list(chosen)

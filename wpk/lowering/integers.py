@@ -11,15 +11,12 @@ from wpk.dtypes import DType
 from wpk.expression import Expression, Operand, Round, Scalar, apply
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computed
-
-COMPARISONS = {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN"}
-"""Operators that give truth values."""
+from wpk.operators import OPERATORS, Integers
 
 _WIDE = (DType.INT32, DType.INT64)
 _NARROW = (DType.INT8, DType.UINT8)
 _EXACT = 2**24  # fp32 holds every integer up to here
-_STAYS = {"Clip", "Max", "Min", "Relu", "Sign", "Where", "Identity", "Dropout"}
-_WRAPS = {"Add", "Sub", "Mul", "Sum", "Neg", "Abs", "Div"}
+_NARROW_FORMS = (Integers.STAY, Integers.WRAP, Integers.COMPARE)
 _BITS = {DType.INT8: 7, DType.UINT8: 8, DType.BOOL: 8, DType.INT32: 31, DType.INT64: 63}
 
 
@@ -36,11 +33,12 @@ def require_exact(op: str, parts: Sequence[Computed], fmod: bool) -> None:
     """
     if op == "Mod" and not fmod and any(part.dtype is not DType.UINT8 for part in parts):
         raise RefusedError("Mod with fmod=0 of numbers that may be negative")
+    form = OPERATORS[op].integers
     kinds = {part.dtype for part in parts if not part.dtype.is_float}
     if kinds & set(_WIDE):
-        if op != "Identity" and not (op in COMPARISONS and _against_small(parts)):
+        if op != "Identity" and not (form is Integers.COMPARE and _against_small(parts)):
             raise RefusedError(f"{op} on integer tensors that are not constant")
-    elif kinds & set(_NARROW) and op not in {*_STAYS, *_WRAPS, *COMPARISONS, "Mod"}:
+    elif kinds & set(_NARROW) and form not in _NARROW_FORMS:
         raise RefusedError(f"{op} on {' and '.join(sorted(kinds))} tensors")
 
 
@@ -57,7 +55,7 @@ def wrapped(op: str, expression: Expression, dtype: DType) -> Expression:
 
     Exact in fp32: operands have 8 bits, so that sums and products have 17 at most.
     """
-    if dtype not in _NARROW or op not in _WRAPS:
+    if dtype not in _NARROW or OPERATORS[op].integers is not Integers.WRAP:
         return expression
     if op == "Div":
         expression = Round(DType.INT32, expression)

@@ -1,0 +1,100 @@
+"""Rows of arithmetic, comparisons, logic and choice, element by element."""
+
+import math
+from collections.abc import Sequence
+
+from wpk.dtypes import DType
+from wpk.expression import Expression, Round, Scalar, apply
+from wpk.operators.formulas import ANY_ACTIVATION, CHOOSES, SINGLE, SPECIAL, direct, fold, swapped
+from wpk.operators.row import (
+    Attributes,
+    ErrorRule,
+    Integers,
+    Kind,
+    Magnitude,
+    OwnError,
+    Rewrite,
+    Roundoff,
+    Row,
+)
+
+_E, _RESULT, _NONE = Kind.ELEMENTWISE, Roundoff.RESULT, Roundoff.NONE
+_SUM, _FACTORS, _QUOTIENT = Magnitude.SUM, Magnitude.FACTORS, Magnitude.QUOTIENT
+_FIRST, _LARGEST, _BRANCHES = Magnitude.FIRST, Magnitude.LARGEST, Magnitude.BRANCHES
+_STAY, _WRAP, _COMPARE, _TRUTH = Integers.STAY, Integers.WRAP, Integers.COMPARE, Integers.TRUTH
+_LIMITED, _COMPARED = ErrorRule.LIMITED, ErrorRule.COMPARED
+_NO_EXPAND, _VIEWS = Rewrite.WITHOUT_EXPAND, Rewrite.BEFORE_VIEWS
+_OPERATION = _NO_EXPAND | _VIEWS
+_SIGN = _VIEWS | Rewrite.BEFORE_TRANSPOSE
+_POSITIVE = (0.0, math.inf)
+
+
+def cast(argument: Expression, source: DType, target: DType) -> Expression:
+    """A Cast: rounding to a 16-bit type, truncation to an integer, a test for bool, else nothing."""
+    if target is DType.BOOL and source is not DType.BOOL:
+        return apply("Not", apply("Equal", argument, Scalar(0.0)))
+    if target in (DType.FP16, DType.BF16) and source is not target:
+        return Round(target, argument)
+    if not target.is_float and source.is_float:
+        return Round(target, argument)
+    return argument
+
+
+def _pow(inputs: Sequence[Expression], _: Attributes) -> Expression:
+    base, exponent = inputs
+    match exponent:
+        case Scalar(2.0):
+            return apply("Mul", base, base)
+        case Scalar(3.0):
+            return apply("Mul", base, apply("Mul", base, base))
+    return apply("Pow", base, exponent)
+
+
+def _clip(inputs: Sequence[Expression], attributes: Attributes) -> Expression:
+    low = inputs[1] if len(inputs) > 1 else None
+    high = inputs[2] if len(inputs) > 2 else None
+    if "min" in attributes:
+        low = Scalar(attributes["min"])
+    if "max" in attributes:
+        high = Scalar(attributes["max"])
+    value = inputs[0]
+    if low == Scalar(0.0):
+        value = apply("Relu", value)
+    elif low is not None and low != Scalar(-math.inf):
+        value = apply("Max", value, low)
+    return apply("Min", value, high) if high not in (None, Scalar(math.inf)) else value
+
+
+# name, kind, formula, error, roundoff, magnitude, integers, between
+ROWS = (
+    Row("Add", _E, direct("Add"), SINGLE, _RESULT, _SUM, _WRAP, rewrites=_OPERATION),
+    Row("Sub", _E, direct("Sub"), SINGLE, _RESULT, _SUM, _WRAP, rewrites=_OPERATION),
+    Row("Mul", _E, direct("Mul"), SINGLE, _RESULT, _FACTORS, _WRAP, rewrites=_OPERATION),
+    Row("Div", _E, direct("Div"), SPECIAL, _RESULT, _QUOTIENT, _WRAP, rewrites=_OPERATION),
+    Row("Mod", _E, direct("Mod"), SPECIAL, _RESULT, None, _STAY),
+    Row("Pow", _E, _pow, SPECIAL, is_sensitive=True, rewrites=_OPERATION),
+    Row("Sum", _E, fold("Add"), OwnError(terms=1.0), _RESULT, None, _WRAP),
+    Row("Reciprocal", _E, direct("Reciprocal"), SPECIAL),
+    Row("Sqrt", _E, direct("Sqrt"), SPECIAL, between=_POSITIVE, rewrites=_VIEWS),
+    Row("Neg", _E, direct("Neg"), CHOOSES, _NONE, _FIRST, _WRAP, rewrites=_SIGN),
+    Row("Abs", _E, direct("Abs"), CHOOSES, _NONE, _FIRST, _WRAP, _POSITIVE, rewrites=_SIGN),
+    Row("Sign", _E, direct("Sign"), CHOOSES, _NONE, None, _STAY),
+    Row("Floor", _E, direct("Floor"), CHOOSES, _NONE),
+    Row("Ceil", _E, direct("Ceil"), CHOOSES, _NONE),
+    Row("Round", _E, direct("RoundEven"), CHOOSES, _NONE),
+    Row("Max", _E, fold("Max"), _LIMITED, _NONE, _LARGEST, _STAY, rewrites=_NO_EXPAND),
+    Row("Min", _E, fold("Min"), _LIMITED, _NONE, _LARGEST, _STAY, rewrites=_NO_EXPAND),
+    Row("Clip", _E, _clip, _LIMITED, _NONE, Magnitude.CLIPPED, _STAY, rewrites=ANY_ACTIVATION),
+    Row("Equal", _E, direct("Equal"), _COMPARED, _NONE, None, _COMPARE, rewrites=_NO_EXPAND),
+    Row("Less", _E, direct("Less"), _COMPARED, _NONE, None, _COMPARE, rewrites=_NO_EXPAND),
+    Row("LessOrEqual", _E, direct("LessOrEqual"), _COMPARED, _NONE, None, _COMPARE),
+    Row("Greater", _E, swapped("Less"), _COMPARED, _NONE, None, _COMPARE),
+    Row("GreaterOrEqual", _E, swapped("LessOrEqual"), _COMPARED, _NONE, None, _COMPARE),
+    Row("IsNaN", _E, direct("IsNan"), CHOOSES, _NONE, None, _COMPARE),
+    Row("And", _E, direct("And"), ErrorRule.LOGIC, _NONE, None, _TRUTH),
+    Row("Or", _E, direct("Or"), ErrorRule.LOGIC, _NONE, None, _TRUTH),
+    Row("Not", _E, direct("Not"), CHOOSES, _NONE, None, _TRUTH),
+    Row("Where", _E, direct("Where"), ErrorRule.CHOICE, _NONE, _BRANCHES, _STAY, rewrites=_NO_EXPAND),
+    Row("Cast", _E, None, ErrorRule.CAST, _NONE, rewrites=_VIEWS),
+)  # fmt: skip
+"""A Cast has no formula: its expression depends on types, see `cast`."""
