@@ -16,23 +16,3 @@ from wpk.graph_passes.core.query import (
 )
 from wpk.graph_passes.core.shapes import infer_shapes
 from wpk.graph_passes.core.tidy import read_tensors
-
-__all__ = [
-    "ONNX_DOMAINS",
-    "Dims",
-    "PassRecord",
-    "called",
-    "check_skips",
-    "dims",
-    "exact_values",
-    "given",
-    "infer_shapes",
-    "integers",
-    "is_call",
-    "is_op",
-    "made_by",
-    "pass_groups",
-    "producer",
-    "read_tensors",
-    "run_passes",
-]

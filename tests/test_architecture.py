@@ -64,6 +64,18 @@ GROUND = FLOORS[1]
 NARROW = {"graph_passes": {"errors", *GROUND}}
 """Rooms that may import less than everything below them."""
 
+OPEN = {
+    "cli": {"main"},
+    "lowering": {"flat_graph", "model", "program"},
+    "problems": {"odd_shape", "padding", "signs", "words"},
+    "report": {
+        *("cache", "check_words", "compare", "compare_text", "formats", "model", "preview"),
+        *("table", "terminal", "visible"),
+    },
+}
+"""Modules that other rooms import by name: importing the room's door, its ``__init__``, would load more
+than they need, or than a command needs that prints a table. All other rooms have doors only."""
+
 FACADE = "wpk"
 """`wpk/__init__.py` offers `wpk.optimize` and `wpk.load`, imported on first use: the one arrow up. No
 module imports it."""
@@ -134,6 +146,23 @@ def _wrong_arrows(root: Path) -> list[str]:
     ]
 
 
+def _past_the_door(root: Path) -> list[str]:
+    """Imports of what stands in a room from outside of it, and not through its door."""
+    modules = _modules(root)
+    doors = {name for name, path in modules.items() if path.name == "__init__.py"}
+    found = []
+    for importer, path in modules.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or node.module not in modules:
+                continue
+            room, name = _room(node.module), node.module.rpartition(".")[2]
+            inside = _room(importer) == room or importer == FACADE
+            is_ground = node.module.count(".") == 1
+            if not (inside or is_ground or node.module in doors or name in OPEN.get(room, ())):
+                found.append(f"{path.relative_to(root)}:{node.lineno}: imports {node.module}")
+    return found
+
+
 def _circles(root: Path) -> list[list[str]]:
     """Circles among modules, by a depth-first walk; one circle for each arrow that closes one."""
     modules = _modules(root)
@@ -167,6 +196,21 @@ def _plant(root: Path, files: dict[str, str]) -> Path:
 
 def test_no_arrow_points_up() -> None:
     assert not _wrong_arrows(ROOT)
+
+
+def test_rooms_are_entered_by_their_doors() -> None:
+    assert _past_the_door(ROOT) == []
+
+
+def test_who_does_not_use_the_door_is_found(tmp_path: Path) -> None:
+    files = {
+        "wpk/plan/__init__.py": "from wpk.plan.plan import Plan",
+        "wpk/plan/plan.py": "class Plan: ...",
+        "wpk/engine/engine.py": "from wpk.plan.plan import Plan",
+        "wpk/bench/bench.py": "from wpk.plan import Plan",
+    }
+    (found,) = _past_the_door(_plant(tmp_path, files))
+    assert found == "wpk/engine/engine.py:1: imports wpk.plan.plan"
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

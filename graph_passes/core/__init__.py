@@ -7,15 +7,3 @@ where in one in `kinds`.
 from wpk.graph_passes.core.base import GraphPass, PassResult, Refusal, refusal
 from wpk.graph_passes.core.editor import GraphEditor
 from wpk.graph_passes.core.rule import NewConstant, Replacement, ReplacementRule, Rule
-
-__all__ = [
-    "GraphEditor",
-    "GraphPass",
-    "NewConstant",
-    "PassResult",
-    "Refusal",
-    "Replacement",
-    "ReplacementRule",
-    "Rule",
-    "refusal",
-]

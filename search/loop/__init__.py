@@ -10,20 +10,3 @@ from wpk.search.loop.preview import Preview, ProblemPreview, preview_of
 from wpk.search.loop.selection import require_measuring, selected_problems
 from wpk.search.loop.target_choice import choose_target
 from wpk.search.loop.tuning import Equipment
-
-__all__ = [
-    "CacheFolder",
-    "Equipment",
-    "Preview",
-    "ProblemPreview",
-    "choose_target",
-    "confirmed",
-    "evidence_of",
-    "plan_tuning",
-    "preview_of",
-    "require_measuring",
-    "selected_problems",
-    "setup_here",
-    "static_choices",
-    "tune_model",
-]

@@ -13,20 +13,3 @@ from wpk.search.models.static_search import (
     shortlist_all,
     spill_words,
 )
-
-__all__ = [
-    "FINALISTS",
-    "PROMISING",
-    "Compiler",
-    "Finalist",
-    "KernelChoice",
-    "Shortlist",
-    "Shortlists",
-    "StaticChoices",
-    "check_skips",
-    "choose_spilling",
-    "finalist_of",
-    "search_model",
-    "shortlist_all",
-    "spill_words",
-]

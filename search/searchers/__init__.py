@@ -4,11 +4,3 @@ from wpk.search.searchers.base import Searcher
 from wpk.search.searchers.features import problem_features
 from wpk.search.searchers.registry import MakeSearcher, find_searcher
 from wpk.search.searchers.space import SearchSpace
-
-__all__ = [
-    "MakeSearcher",
-    "SearchSpace",
-    "Searcher",
-    "find_searcher",
-    "problem_features",
-]

@@ -6,21 +6,3 @@ from wpk.search.store.records import Run, RunRequest, RunState, Stage
 from wpk.search.store.store import MODELS, TuningStore
 from wpk.search.store.summary import Group, summarize
 from wpk.search.store.transfer import export_lines, import_lines
-
-__all__ = [
-    "MODELS",
-    "Group",
-    "History",
-    "Run",
-    "RunRequest",
-    "RunState",
-    "Setup",
-    "Stage",
-    "StoreKey",
-    "TuningStore",
-    "export_lines",
-    "import_lines",
-    "look_up",
-    "problem_digest",
-    "summarize",
-]

@@ -14,26 +14,3 @@ from wpk.assembly.lock import read_lock, write_lock
 from wpk.assembly.origin import model_digest, provenance
 from wpk.assembly.ports import input_ports
 from wpk.assembly.weight_store import WeightStore
-
-__all__ = [
-    "EvidenceBook",
-    "Implementation",
-    "Setting",
-    "WeightStore",
-    "assemble",
-    "by_library",
-    "compile_locked",
-    "generated",
-    "implementations_of",
-    "input_ports",
-    "model_digest",
-    "predicted_evidence",
-    "provenance",
-    "read_lock",
-    "require_fit",
-    "require_locked_plan",
-    "require_target",
-    "step_of",
-    "with_evidence",
-    "write_lock",
-]

@@ -7,11 +7,3 @@ A device is put together of parts: what executes kernels (`wpk.emulator`, `wpk.d
 from wpk.backends.gpu_process import GpuProcess
 from wpk.backends.opening import open_cpu, open_device, open_gpu
 from wpk.backends.presence import read_gpu
-
-__all__ = [
-    "GpuProcess",
-    "open_cpu",
-    "open_device",
-    "open_gpu",
-    "read_gpu",
-]

@@ -9,18 +9,3 @@ from wpk.bench.odd_shapes import OddShapes
 from wpk.bench.offers import Offers
 from wpk.bench.request import Request
 from wpk.bench.trials import TrialRunner
-
-__all__ = [
-    "Bench",
-    "Case",
-    "Cases",
-    "CompileAhead",
-    "GpuLease",
-    "OddShapes",
-    "Offers",
-    "Request",
-    "Submit",
-    "TrialRunner",
-    "make_cases",
-    "require_memory",
-]

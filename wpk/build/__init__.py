@@ -6,15 +6,3 @@ from wpk.build.nvrtc import compiler_here, load_nvrtc
 from wpk.build.pool import Compilation, CompilePool
 from wpk.build.resources import KernelResources
 from wpk.build.tensor_cores import count_tensor_core_instructions
-
-__all__ = [
-    "Compilation",
-    "CompilePool",
-    "CompiledKernel",
-    "KernelCache",
-    "KernelResources",
-    "compiler_here",
-    "count_tensor_core_instructions",
-    "default_cache_folder",
-    "load_nvrtc",
-]

@@ -7,22 +7,3 @@ from wpk.checks.pass_proof import prove_passes, proven
 from wpk.checks.prepared import Prepared
 from wpk.checks.scope import QUICK_SEEDS, SEEDS, Scope, Tolerance, require_inputs, scope_of
 from wpk.checks.verification import require_passed, verify, with_checks
-
-__all__ = [
-    "QUICK_SEEDS",
-    "SEEDS",
-    "Array",
-    "GraphReference",
-    "Prepared",
-    "Reference",
-    "Scope",
-    "StepRunner",
-    "Tolerance",
-    "prove_passes",
-    "proven",
-    "require_inputs",
-    "require_passed",
-    "scope_of",
-    "verify",
-    "with_checks",
-]

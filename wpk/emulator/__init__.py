@@ -5,16 +5,3 @@ from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
 from wpk.emulator.free_memory import free_bytes
 from wpk.emulator.mode import CHECKING, FAST, GUARDED, SANITIZED, Mode
-
-__all__ = [
-    "CHECKING",
-    "FAST",
-    "GUARDED",
-    "SANITIZED",
-    "Emulator",
-    "EmulatorError",
-    "EmulatorProcess",
-    "EmulatorTimeoutError",
-    "Mode",
-    "free_bytes",
-]

@@ -7,22 +7,3 @@ from wpk.engine.machine_code import compare_machine_code, require_executable, re
 from wpk.engine.placement import from_memory, view
 from wpk.engine.regenerate import regenerate
 from wpk.engine.times import EngineTimes, time_engine
-
-__all__ = [
-    "Engine",
-    "EngineTimes",
-    "TakesInputs",
-    "bind_inputs",
-    "compare_machine_code",
-    "from_memory",
-    "load",
-    "random_inputs",
-    "read_arrays",
-    "regenerate",
-    "require_executable",
-    "require_same",
-    "require_values",
-    "time_engine",
-    "view",
-    "write_arrays",
-]

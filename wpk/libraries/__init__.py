@@ -12,19 +12,3 @@ from wpk.libraries.offer import (
     constant_tensor,
 )
 from wpk.libraries.reference import Known, random_case, why_unknown
-
-__all__ = [
-    "ALIGNMENT",
-    "CUDNN",
-    "CudaLibraries",
-    "Known",
-    "LibraryOffer",
-    "NumpyLibraries",
-    "constant_layout",
-    "constant_shape",
-    "constant_tensor",
-    "lay_out",
-    "random_case",
-    "why_not",
-    "why_unknown",
-]

@@ -18,25 +18,6 @@ from wpk.operators.row import (
     Row,
 )
 
-__all__ = [
-    "CHOOSES",
-    "OPERATORS",
-    "SPECIAL_ROUNDINGS",
-    "ErrorRule",
-    "Integers",
-    "Kind",
-    "Magnitude",
-    "OwnError",
-    "Rewrite",
-    "Roundoff",
-    "Row",
-    "cast",
-    "express",
-    "has_formula",
-    "names",
-    "of_kind",
-]
-
 OPERATORS: dict[str, Row] = {
     row.name: row for room in (arithmetic, functions, anchors, movement) for row in room.ROWS
 }

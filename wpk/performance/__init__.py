@@ -8,22 +8,3 @@ from wpk.performance.occupancy import resident_blocks
 from wpk.performance.tables import input_extent, matmul_flops, pooling_flops, row_transactions
 from wpk.performance.units import tensor_peak
 from wpk.performance.work import Columns, Floats, SharedAccess, Work
-
-__all__ = [
-    "Bound",
-    "Columns",
-    "Floats",
-    "SharedAccess",
-    "SharedCost",
-    "Work",
-    "bound",
-    "estimate",
-    "extended_pul",
-    "input_extent",
-    "matmul_flops",
-    "pooling_flops",
-    "resident_blocks",
-    "row_transactions",
-    "shared_cost",
-    "tensor_peak",
-]

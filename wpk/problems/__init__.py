@@ -32,27 +32,3 @@ Problem = (
     | Pad
     | Resize
 )
-
-__all__ = [
-    "Attention",
-    "ClampedConvolution",
-    "Convolution",
-    "Elementwise",
-    "Epilogue",
-    "Gather",
-    "Matmul",
-    "NearestMode",
-    "NormKind",
-    "Normalisation",
-    "Pad",
-    "PadMode",
-    "PoolKind",
-    "Pooling",
-    "Problem",
-    "ReduceKind",
-    "Reduction",
-    "Resize",
-    "ResizeCoordinates",
-    "ResizeMode",
-    "Tensor",
-]

@@ -3,13 +3,3 @@
 from wpk.process.child import ChildLostError, ChildProcess, ChildTimeoutError
 from wpk.process.service import serve
 from wpk.process.shared import Segment, SharedMemory, SharedSegments
-
-__all__ = [
-    "ChildLostError",
-    "ChildProcess",
-    "ChildTimeoutError",
-    "Segment",
-    "SharedMemory",
-    "SharedSegments",
-    "serve",
-]

@@ -4,13 +4,3 @@ from wpk.schedules.early import EARLY
 from wpk.schedules.packings import pack, packed_shape
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.schedules.template import Schedule, ScheduleTemplate
-
-__all__ = [
-    "EARLY",
-    "TEMPLATES",
-    "TEMPLATE_OF",
-    "Schedule",
-    "ScheduleTemplate",
-    "pack",
-    "packed_shape",
-]

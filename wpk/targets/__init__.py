@@ -5,13 +5,3 @@ from wpk.targets.registry import find_target, require_compilable, why_precision_
 from wpk.targets.table import TARGETS
 from wpk.targets.target import Target
 from wpk.targets.target_file import load_target
-
-__all__ = [
-    "TARGETS",
-    "Target",
-    "find_target",
-    "largest_target",
-    "load_target",
-    "require_compilable",
-    "why_precision_unsupported",
-]

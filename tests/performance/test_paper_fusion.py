@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-
-from wpk.performance.fusion import (
+from papers.fusion import (
     FusionLevel,
     OperationClass,
     fuse_through_registers,
@@ -13,6 +12,7 @@ from wpk.performance.fusion import (
     fusion_level,
     why_not_through_shared,
 )
+
 from wpk.performance.pul import gm_ratio
 from wpk.performance.work import Work
 from wpk.targets.registry import find_target

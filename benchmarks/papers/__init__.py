@@ -1,0 +1,1 @@
+"""What the papers say and wpk does not use, to compare with."""
