@@ -9,7 +9,7 @@ import numpy as np
 from study_problems import Row, Template
 
 from wpk.backends import GpuProcess
-from wpk.device import CudaDevice, GpuTimeoutError, Patience, Region, TrampledError
+from wpk.device import CudaDevice, GpuTimeoutError, MemoryRange, Patience, TrampledError
 from wpk.dims import evaluate
 from wpk.errors import LaunchError
 from wpk.execution import KernelImage
@@ -109,7 +109,7 @@ class Bench:
             if not error <= 1.0:
                 what = f"error {error:.3g} of what is allowed"
                 return Trial(candidate.parameters, Status.WRONG_RESULT, (), what)
-            regions: tuple[Region, ...] = ()  # operands stay where they are: warm
+            regions: tuple[MemoryRange, ...] = ()  # operands stay where they are: warm
             timing = gpu.measure([launch], regions, Regime.WARM, patience)
         return Trial(candidate.parameters, Status.OK, timing.seconds)
 

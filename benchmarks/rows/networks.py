@@ -30,7 +30,7 @@ from rows.torch_baselines import (
 )
 from rows.tuned import Case, measure_tuned
 from wpk.backends import open_gpu
-from wpk.checks.limits import LIMITS, OutputError
+from wpk.checks.limits import LIMITS, OutputDistance
 from wpk.checks.model_check import output_error
 from wpk.device import noise_band, quantile
 from wpk.dtypes import Precision
@@ -130,7 +130,7 @@ def _measure(case: Case, ways: Sequence[str], plan: Path, context: Context) -> O
     return judge(case, samples, errors)
 
 
-def judge(case: Case, samples: Samples, errors: Mapping[str, OutputError]) -> Outcome:
+def judge(case: Case, samples: Samples, errors: Mapping[str, OutputDistance]) -> Outcome:
     """Whether the engine is as fast as its goal asks, and as right as the baselines are.
 
     Args:
@@ -142,7 +142,7 @@ def judge(case: Case, samples: Samples, errors: Mapping[str, OutputError]) -> Ou
     best = min(times.keys() - {OURS}, key=lambda name: times[name].median_seconds)
     goal = goal_of(case).judged_ratio(times[OURS].speedup_over(times[best]))
     theirs = [error for name, error in errors.items() if name != OURS]
-    rounding = OutputError(max(e.median for e in theirs), max(e.worst for e in theirs))
+    rounding = OutputDistance(max(e.median for e in theirs), max(e.worst for e in theirs))
     limit = LIMITS[case.precision].widened(rounding, BASELINE_FACTOR)
     right = errors[OURS].median <= limit.median and errors[OURS].worst <= limit.worst
     told = ", ".join(f"{name} {microseconds(t.median_seconds)}" for name, t in times.items())

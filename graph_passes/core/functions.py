@@ -15,7 +15,7 @@ import onnx_graphsurgeon as gs
 from wpk.errors import GraphError
 from wpk.graph_passes.core.exact import moved_constant
 from wpk.graph_passes.core.query import ONNX_DOMAINS, REDUCTIONS
-from wpk.operators import Kind, of_kind
+from wpk.operators import OperatorKind, of_kind
 
 DOMAIN = "wpk"
 # The first IR version with local functions (onnx/onnx.proto, IR_VERSION_2021_7_30).
@@ -33,7 +33,7 @@ _PARAMETERS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(REDUCTIONS, (1,)),
 }
 # Inputs that are weights of an operator whatever their size: always inputs of the function.
-_WEIGHTED = of_kind(Kind.PRODUCT, Kind.NORMALISATION)
+_WEIGHTED = of_kind(OperatorKind.PRODUCT, OperatorKind.NORMALISATION)
 
 Chain = Sequence[gs.Node]
 

@@ -12,17 +12,17 @@ import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.functions import element_type
 from wpk.graph_passes.core.query import REDUCTIONS, is_op, rank
-from wpk.operators import Kind, of_kind
+from wpk.operators import OperatorKind, of_kind
 
-MATRIX = of_kind(Kind.PRODUCT)
-POOLS = of_kind(Kind.POOL)
-SOFTMAX = of_kind(Kind.SOFTMAX)
-ROWS = of_kind(Kind.NORMALISATION)
+MATRIX = of_kind(OperatorKind.PRODUCT)
+POOLS = of_kind(OperatorKind.POOL)
+SOFTMAX = of_kind(OperatorKind.SOFTMAX)
+ROWS = of_kind(OperatorKind.NORMALISATION)
 ANCHORS = (*MATRIX, *POOLS, *SOFTMAX, *ROWS, *REDUCTIONS)
 WITH_PROLOGUE = (*SOFTMAX, *ROWS, *REDUCTIONS, "GlobalAveragePool", "GlobalMaxPool")
 SPATIAL = ("Conv", "ConvTranspose", *POOLS)
-VIEWS = of_kind(Kind.VIEW)
-ELEMENTWISE = frozenset(of_kind(Kind.ELEMENTWISE))
+VIEWS = of_kind(OperatorKind.VIEW)
+ELEMENTWISE = frozenset(of_kind(OperatorKind.ELEMENTWISE))
 
 # Operands of one element-wise graph: the most that its kernel takes as tensors.
 MAX_INPUTS = 8

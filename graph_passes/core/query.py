@@ -8,7 +8,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.core.exact import exact_values
-from wpk.operators import Kind, of_kind
+from wpk.operators import OperatorKind, of_kind
 
 ONNX_DOMAINS = (None, "", "ai.onnx")
 RANDOM_OPS = (
@@ -19,7 +19,7 @@ RANDOM_OPS = (
     "RandomUniform",
     "RandomUniformLike",
 )
-REDUCTIONS = of_kind(Kind.REDUCTION)
+REDUCTIONS = of_kind(OperatorKind.REDUCTION)
 
 Dims = list[int | str | None]
 

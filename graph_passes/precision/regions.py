@@ -9,9 +9,9 @@ from wpk.graph_passes.core.functions import is_call
 from wpk.graph_passes.core.kinds import MATRIX, POOLS, SOFTMAX, VIEWS, is_elementwise
 from wpk.graph_passes.core.query import dims, is_graph_output, is_op, producer, same_dims
 from wpk.graph_passes.precision.types import SENSITIVE, is_fp32, why_not_held, why_not_typed
-from wpk.operators import Kind, of_kind
+from wpk.operators import OperatorKind, of_kind
 
-_MOVEMENTS = of_kind(Kind.VIEW, Kind.MOVEMENT)
+_MOVEMENTS = of_kind(OperatorKind.VIEW, OperatorKind.MOVEMENT)
 # How many element-wise nodes to look through for the operator that will compute them.
 _MAX_STEPS = 16
 

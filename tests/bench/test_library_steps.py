@@ -24,7 +24,7 @@ from wpk.candidate import GENERATED, Kind, Maker
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
-from wpk.device import GpuFacts, Region
+from wpk.device import GpuFacts, MemoryRange
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
@@ -78,7 +78,7 @@ class Bench:
         self.static = self.plan(self.choices)
 
     def open(self, times: Times, engines: int = 2) -> Callable[[], Any]:
-        def clock(works: Sequence[Work], regions: Sequence[Region]) -> tuple[float, ...]:
+        def clock(works: Sequence[Work], regions: Sequence[MemoryRange]) -> tuple[float, ...]:
             del regions
             seconds = times(works)
             return 0.99 * seconds, seconds, 1.01 * seconds

@@ -14,7 +14,7 @@ from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.trials import TrialRunner, Way
 from wpk.checks.operator_check import OperatorCheck, StepRunner
 from wpk.checks.prepared import Prepared
-from wpk.device import Region
+from wpk.device import MemoryRange
 from wpk.emulator import CHECKING
 from wpk.execution import BoundCall, Pointer, Work
 from wpk.plan.plan import Step
@@ -23,7 +23,7 @@ from wpk.trial import Regime, Status
 opened: list[DummyGpu] = []
 
 
-def _clock(works: Sequence[Work], regions: Sequence[Region]) -> tuple[float, ...]:
+def _clock(works: Sequence[Work], regions: Sequence[MemoryRange]) -> tuple[float, ...]:
     addresses: list[int] = []
     for work in works:
         if isinstance(work, BoundCall):

@@ -15,12 +15,12 @@ from rows.side_by_side import MOST_STARTS, SAMPLE_SECONDS, Repeated, time_starts
 from rows.torch_baselines import AUTOTUNED, EAGER, MODES, USUAL, in_float64
 from rows.tuned import Case, plans_folder, sources_digest, tuned_plan
 
-from wpk.checks.limits import LIMITS, OutputError
+from wpk.checks.limits import LIMITS, OutputDistance
 from wpk.dtypes import Precision
 from wpk.execution import Replay
 
 CASE = Case("resnet50", Precision.FP16, 1)
-SMALL = OutputError(1e-4, 1e-3)
+SMALL = OutputDistance(1e-4, 1e-3)
 COMPILED = "torch.compile"
 
 
@@ -43,16 +43,20 @@ def test_the_best_baseline_is_what_counts(ours: float, *, reached: bool) -> None
 @pytest.mark.parametrize(
     ("ours", "theirs", "right"),
     [
-        (OutputError(1e-3, 1e-2), SMALL, True),
-        (OutputError(1e-3, 2 * LIMITS[Precision.FP16].worst), SMALL, False),
-        (OutputError(2 * LIMITS[Precision.FP16].median, 1e-2), SMALL, False),
-        (OutputError(0.019, 0.19), OutputError(0.01, 0.1), True),  # rounding alone does half of it
-        (OutputError(0.019, 0.21), OutputError(0.01, 0.1), False),
-        (OutputError(float("inf"), float("inf")), SMALL, False),
+        (OutputDistance(1e-3, 1e-2), SMALL, True),
+        (OutputDistance(1e-3, 2 * LIMITS[Precision.FP16].worst), SMALL, False),
+        (OutputDistance(2 * LIMITS[Precision.FP16].median, 1e-2), SMALL, False),
+        (
+            OutputDistance(0.019, 0.19),
+            OutputDistance(0.01, 0.1),
+            True,
+        ),  # rounding alone does half of it
+        (OutputDistance(0.019, 0.21), OutputDistance(0.01, 0.1), False),
+        (OutputDistance(float("inf"), float("inf")), SMALL, False),
     ],
 )
 def test_a_fast_engine_that_is_wrong_does_not_pass(
-    ours: OutputError, theirs: OutputError, *, right: bool
+    ours: OutputDistance, theirs: OutputDistance, *, right: bool
 ) -> None:
     samples = {OURS: around(1e-6), EAGER: around(300e-6), COMPILED: around(100e-6)}
     outcome = judge(CASE, samples, {OURS: ours, EAGER: theirs, COMPILED: theirs})

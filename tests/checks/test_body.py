@@ -4,7 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
-from wpk.checks.body import Body
+from wpk.checks.body import NodeBody
 from wpk.dtypes import DType
 
 OPSETS = {"": 24}
@@ -15,7 +15,7 @@ def relative(text: str, dtype: type = np.float16) -> float:
     function = onnx.parser.parse_function(
         f'<opset_import: ["" : 24], domain: "wpk"> f (x, w) => (y) {{ {text} }}'
     )
-    body = Body(onnx.helper.make_node("f", ["x", "w"], ["y"], domain="wpk"), function, OPSETS)
+    body = NodeBody(onnx.helper.make_node("f", ["x", "w"], ["y"], domain="wpk"), function, OPSETS)
     ones = [np.ones((4, 4), dtype), np.ones((4, 4), dtype)]
     (result,) = body(ones, [1], 0.0 if dtype is np.float16 else 2.0**-24, [DType.FP32])
     return float(((result.tolerance - 2.0**-150) / np.abs(result.value))[0, 0] - 2.0**-24)

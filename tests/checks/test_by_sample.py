@@ -7,7 +7,7 @@ from onnx.helper import make_node
 from threadpoolctl import threadpool_info
 
 from wpk.checks import body as body_module
-from wpk.checks.body import Body
+from wpk.checks.body import NodeBody
 from wpk.checks.by_sample import in_parts, samples
 from wpk.checks.float64_nodes import Array
 from wpk.dtypes import DType
@@ -296,7 +296,7 @@ def _stored(nodes: list[onnx.NodeProto], batched: dict[str, Array], fixed: dict[
     call = make_node("f", names, ["y"], domain="wpk")
     arrays = [*batched.values(), *fixed.values()]
     weights = range(len(batched), len(names))
-    (stored,) = Body(call, function, {"": 21})(arrays, weights, 0.0, [DType.FP16])
+    (stored,) = NodeBody(call, function, {"": 21})(arrays, weights, 0.0, [DType.FP16])
     return stored
 
 

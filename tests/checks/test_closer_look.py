@@ -7,7 +7,7 @@ from support.networks import graph_text
 
 from wpk.checks.closer_look import CloserLook, distance
 from wpk.checks.disturbed import DisturbedModel, Noise
-from wpk.checks.limits import LIMITS, Limit, OutputError
+from wpk.checks.limits import LIMITS, ErrorLimit, OutputDistance
 from wpk.checks.model_check import check_outputs
 from wpk.dtypes import Precision
 from wpk.plan.plan import Check, Outcome
@@ -133,7 +133,7 @@ def test_limits_are_asked_first_and_the_closer_look_where_they_do_not_do() -> No
 
     def check(y: NDArray[np.generic], worst: float = 0.0) -> Check:
         look = CloserLook(Model())  # type: ignore[arg-type]
-        own = {"y": OutputError(0.0, worst)}
+        own = {"y": OutputDistance(0.0, worst)}
         return check_outputs(
             lambda _: {"y": y}, {"y": X}, {}, Precision.FP16, "test", own, closer=look
         )
@@ -185,7 +185,7 @@ def judged(
     weak: object,
     strong: object = 0.0,
     right: NDArray[np.float64] = MIXED,
-    limit: Limit = Limit(0.0, 0.0),  # noqa: B008 (it cannot be changed)
+    limit: ErrorLimit = ErrorLimit(0.0, 0.0),  # noqa: B008 (it cannot be changed)
 ) -> tuple[Outcome, str]:
     """An output off by so much where disturbances move it by so much, in units of 0.25."""
     model = Moved(right, np.multiply(weak, RMS), np.multiply(strong, RMS))
@@ -246,7 +246,7 @@ def test_how_far_elements_may_be_off(off: object, weak: object, strong: object, 
 def test_limits_hold_where_roundings_do_less(
     off: object, right: NDArray[np.float64], *, fails: bool
 ) -> None:
-    outcome, _ = judged(off, 1 / 1024, right=right, limit=Limit(1 / 16, 1 / 4))
+    outcome, _ = judged(off, 1 / 1024, right=right, limit=ErrorLimit(1 / 16, 1 / 4))
     assert outcome is (Outcome.FAILED if fails else Outcome.OK)
 
 
@@ -264,12 +264,12 @@ def test_limits_hold_where_roundings_do_less(
 def test_no_limit_holds_for_an_output_of_zeros(
     off: object, weak: object, strong: object, said: str
 ) -> None:
-    assert judged(off, weak, strong, right=ZEROS, limit=Limit(1.0, 1.0))[1] == said
+    assert judged(off, weak, strong, right=ZEROS, limit=ErrorLimit(1.0, 1.0))[1] == said
 
 
 def test_what_is_not_finite_has_no_part_in_the_rms() -> None:
     right = np.concatenate([MIXED, [np.inf, -np.inf, np.nan]])
-    limit = Limit(1 / 16, 1 / 4)
+    limit = ErrorLimit(1 / 16, 1 / 4)
     assert judged(1 / 16, 0.0, right=right, limit=limit)[0] is Outcome.OK
     assert judged(1 / 16 + LITTLE, 0.0, right=right, limit=limit)[0] is Outcome.FAILED
     assert judged(0.0, 0.0, right=np.full(3, np.nan))[1] == OK.format(0)

@@ -2,24 +2,24 @@
 
 import pytest
 
-from wpk.checks.limits import BLIND, LIMITS, Limit, OutputError, allowed
+from wpk.checks.limits import BLIND, LIMITS, ErrorLimit, OutputDistance, allowed
 from wpk.dtypes import Precision
 
 
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (None, Limit(1e-5, 5e-5)),
-        (OutputError(0.0, 0.0), Limit(1e-5, 5e-5)),
-        (OutputError(0.4e-5, 2.4e-5), Limit(1e-5, 5e-5)),
-        (OutputError(1e-3, 2e-5), Limit(2e-3, 5e-5)),
-        (OutputError(1e-6, 3e-2), Limit(1e-5, 6e-2)),
-        (OutputError(1e-3, float("inf")), Limit(1e-5, 5e-5)),  # that says nothing
-        (OutputError(1e-3, float("nan")), Limit(1e-5, 5e-5)),
+        (None, ErrorLimit(1e-5, 5e-5)),
+        (OutputDistance(0.0, 0.0), ErrorLimit(1e-5, 5e-5)),
+        (OutputDistance(0.4e-5, 2.4e-5), ErrorLimit(1e-5, 5e-5)),
+        (OutputDistance(1e-3, 2e-5), ErrorLimit(2e-3, 5e-5)),
+        (OutputDistance(1e-6, 3e-2), ErrorLimit(1e-5, 6e-2)),
+        (OutputDistance(1e-3, float("inf")), ErrorLimit(1e-5, 5e-5)),  # that says nothing
+        (OutputDistance(1e-3, float("nan")), ErrorLimit(1e-5, 5e-5)),
     ],
 )
 def test_twice_what_rounding_in_memory_does_is_allowed(
-    error: OutputError | None, expected: Limit
+    error: OutputDistance | None, expected: ErrorLimit
 ) -> None:
     assert allowed(Precision.FP32, error) == expected
 

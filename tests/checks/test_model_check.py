@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from wpk.checks.limits import BLIND, LIMITS, ROUNDING_FACTOR, Limit, OutputError, allowed
+from wpk.checks.limits import BLIND, LIMITS, ROUNDING_FACTOR, ErrorLimit, OutputDistance, allowed
 from wpk.checks.model_check import check_outputs, output_error
 from wpk.checks.scope import Tolerance
 from wpk.dtypes import Precision
@@ -31,8 +31,8 @@ def judged(y: object, right: object = RIGHT, **how: object) -> Check:
     )
 
 
-def rounding(median: float, worst: float) -> dict[str, OutputError]:
-    return {"y": OutputError(median, worst)}
+def rounding(median: float, worst: float) -> dict[str, OutputDistance]:
+    return {"y": OutputDistance(median, worst)}
 
 
 class Closer:
@@ -41,7 +41,9 @@ class Closer:
     def __init__(self) -> None:
         self.asked: list[tuple[str, object]] = []
 
-    def floats(self, name: str, actual: object, right: object, limit: Limit) -> tuple[Outcome, str]:
+    def floats(
+        self, name: str, actual: object, right: object, limit: ErrorLimit
+    ) -> tuple[Outcome, str]:
         self.asked.append((name, limit))
         return Outcome.INCONCLUSIVE, "looked at"
 
@@ -76,7 +78,7 @@ def test_errors_are_relative_to_the_root_mean_square_of_what_is_finite(
     right: object, y: object, median: float, worst: float
 ) -> None:
     found = output_error(np.array(y), np.array(right))
-    assert found == OutputError(pytest.approx(median), pytest.approx(worst))
+    assert found == OutputDistance(pytest.approx(median), pytest.approx(worst))
 
 
 def test_an_error_as_large_as_the_limit_is_allowed() -> None:
@@ -139,10 +141,10 @@ def test_limits_of_a_precision_are_far_from_blind(precision: Precision) -> None:
 @pytest.mark.parametrize("precision", list(Precision))
 def test_what_rounding_alone_changes_widens_the_limits_by_its_factor(precision: Precision) -> None:
     factor, limit = ROUNDING_FACTOR, LIMITS[precision]
-    wide = allowed(precision, OutputError(limit.median, limit.worst))
-    assert wide == Limit(limit.median * factor, limit.worst * factor)
-    assert allowed(precision, OutputError(0.0, 0.0)) == limit
-    assert allowed(precision, OutputError(np.inf, np.inf)) == limit
+    wide = allowed(precision, OutputDistance(limit.median, limit.worst))
+    assert wide == ErrorLimit(limit.median * factor, limit.worst * factor)
+    assert allowed(precision, OutputDistance(0.0, 0.0)) == limit
+    assert allowed(precision, OutputDistance(np.inf, np.inf)) == limit
     assert allowed(precision, None) == limit
 
 
@@ -169,7 +171,7 @@ def test_where_rounding_is_amplified_beyond_sight_nothing_is_said(
 
 def test_an_unrelated_output_passes_no_limit_that_says_something() -> None:
     rng = np.random.default_rng(1)
-    sight = OutputError(0.99 * BLIND.median / 2, 0.99 * BLIND.worst / 2)
+    sight = OutputDistance(0.99 * BLIND.median / 2, 0.99 * BLIND.worst / 2)
     passed = 0
     for _ in range(1000):
         right, y = rng.standard_normal((2, 11)).astype(np.float32)

@@ -13,7 +13,7 @@ from wpk.blocks import BLOCK, by_blocks
 from wpk.checks.allowed import allow, same
 from wpk.checks.operator_reference import Reference
 from wpk.checks.prepared import Prepared, prepare
-from wpk.checks.region import Region
+from wpk.checks.region import OutputRegion
 from wpk.dtypes import DType
 from wpk.execution import Bytes
 from wpk.extent import Extent
@@ -52,7 +52,7 @@ def prepared(
     )
     size = OFFSET + (dtype.bytes - 1) * N * H * W * (C + PADDING) + SIZE
     image = rng.integers(0, 256, size, dtype=np.uint8)
-    output = Region(image, value, (Tensor(dtype, STRIDES, PADDING), (N, C, H, W)), {})
+    output = OutputRegion(image, value, (Tensor(dtype, STRIDES, PADDING), (N, C, H, W)), {})
     output.poison()
     images = {"b": image, "x": rng.integers(0, 256, 203, dtype=np.uint8)}
     allowed = None if tolerance is None else np.full((N, C, H, W), tolerance)
@@ -62,7 +62,7 @@ def prepared(
 def after(given: Prepared, error: float = 0.0) -> dict[str, Bytes]:
     """What a step leaves that is right but for an error of all elements."""
     left = {name: image.copy() for name, image in given.images.items()}
-    region = Region(left["b"], given.output.value, given.output.access, {})
+    region = OutputRegion(left["b"], given.output.value, given.output.access, {})
     region.elements()[...] = (given.expected + error).astype(given.output.value.dtype.numpy)
     padding = region.padding()
     assert padding is not None
@@ -91,7 +91,7 @@ def test_every_block_must_fit(place: tuple[int, ...], monkeypatch: pytest.Monkey
     given = prepared(DType.FP32, 0.1)
     left = after(given)
     assert given.fits(left)
-    region = Region(left["b"], given.output.value, given.output.access, {})
+    region = OutputRegion(left["b"], given.output.value, given.output.access, {})
     region.elements()[place] += 10
     assert not given.fits(left)
 
@@ -155,7 +155,9 @@ def test_what_was_not_written_does_not_fit(dtype: DType) -> None:
     assert given.fits(after(given))
     assert not given.fits(given.images)
     left = after(given)
-    Region(left["b"], given.output.value, given.output.access, {}).elements()[1, 2, 1, 3] = np.nan
+    OutputRegion(left["b"], given.output.value, given.output.access, {}).elements()[1, 2, 1, 3] = (
+        np.nan
+    )
     assert not given.fits(left)
 
 
@@ -170,7 +172,9 @@ def test_nan_is_right_where_nan_is_expected() -> None:
     given = prepared(DType.FP16, 0.1, first=np.nan)
     assert given.fits(after(given))
     left = after(given, 0.0)
-    Region(left["b"], given.output.value, given.output.access, {}).elements()[0, 0, 2, 0] = 1.0
+    OutputRegion(left["b"], given.output.value, given.output.access, {}).elements()[0, 0, 2, 0] = (
+        1.0
+    )
     assert not given.fits(left)
     assert not passes_thoroughly(given, left)
 
@@ -182,10 +186,10 @@ def test_a_copy_of_a_part_leaves_the_rest() -> None:
         whole, output=replace(whole.output, access=access), expected=whole.expected[:, :2]
     )
     left = {name: image.copy() for name, image in given.images.items()}
-    Region(left["b"], given.output.value, access, {}).elements()[...] = given.expected
+    OutputRegion(left["b"], given.output.value, access, {}).elements()[...] = given.expected
     assert given.fits(left)
     assert passes_thoroughly(given, left)
-    Region(left["b"], given.output.value, whole.output.access, {}).elements()[1, 2, 0, 0] = 0
+    OutputRegion(left["b"], given.output.value, whole.output.access, {}).elements()[1, 2, 0, 0] = 0
     assert not given.fits(left)
     assert given.stray(left) == 4
 

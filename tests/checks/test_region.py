@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from wpk.checks.region import Region
+from wpk.checks.region import OutputRegion
 from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.lowering.program import Value
@@ -16,7 +16,7 @@ SIZE, OFFSET = 147, 8
 
 def region(
     dtype: DType, shape: tuple[int, ...], strides: tuple[int, ...], padding: int = 0
-) -> Region:
+) -> OutputRegion:
     """A region of an image in which no byte is zero."""
     value = Value(
         name="y",
@@ -30,7 +30,7 @@ def region(
         logical_shape=shape,
     )
     image = (np.arange(SIZE) % 251 + 1).astype(np.uint8)
-    return Region(image, value, (Tensor(dtype, strides, padding), shape), {})
+    return OutputRegion(image, value, (Tensor(dtype, strides, padding), shape), {})
 
 
 CASES = [

@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 import pytest
 
-from wpk.checks.body import Body, Stored
+from wpk.checks.body import NodeBody, Stored
 from wpk.checks.bounded import FLOAT64, KERNELS, Arithmetic, Bounded, Call
 from wpk.checks.compare import compare
 from wpk.checks.error_bounds import bound_error
@@ -223,7 +223,9 @@ def stored(x: np.ndarray) -> Stored:
         """<opset_import: ["" : 24], domain: "wpk"> above (x, w) => (y)
         { p = MatMul(x, w)  z = Constant <value = float {0.0}> ()  y = Greater(p, z) }"""
     )
-    body = Body(onnx.helper.make_node("above", ["x", "w"], ["y"], domain="wpk"), function, OPSETS)
+    body = NodeBody(
+        onnx.helper.make_node("above", ["x", "w"], ["y"], domain="wpk"), function, OPSETS
+    )
     (result,) = body([x, np.ones((2, 1), np.float32)], [1], 0.0, [DType.BOOL])
     return result
 
@@ -245,7 +247,7 @@ def test_a_body_rounds_at_its_casts_as_kernels_do() -> None:
         """<opset_import: ["" : 24], domain: "wpk"> whole (x) => (y)
         { h = Cast <to = 10> (x)  y = Floor(h) }"""
     )
-    body = Body(onnx.helper.make_node("whole", ["x"], ["y"], domain="wpk"), function, OPSETS)
+    body = NodeBody(onnx.helper.make_node("whole", ["x"], ["y"], domain="wpk"), function, OPSETS)
     x = np.array([2.9999, 2.5, 1e6], np.float32)
     (result,) = body([x], [], 0.0, [DType.FP32])
     assert result.value.tolist() == [3.0, 2.0, np.inf]

@@ -11,7 +11,7 @@ from support.devices.dummy_gpu import DummyGpu, is_library
 
 from wpk import pipeline
 from wpk.bench.gpu_lease import GpuLease
-from wpk.device import GpuFacts, Region
+from wpk.device import GpuFacts, MemoryRange
 from wpk.execution import BoundLaunch, Work
 from wpk.plan.plan import Plan
 from wpk.plan.plan_file import read_plan
@@ -34,7 +34,7 @@ class Gpu:
         self.measured = 0
         self.interrupt_at = -1
 
-    def clock(self, works: Sequence[Work], regions: Sequence[Region]) -> tuple[float, ...]:
+    def clock(self, works: Sequence[Work], regions: Sequence[MemoryRange]) -> tuple[float, ...]:
         """A library call takes 5 µs; a launch is slower the more threads its blocks have."""
         del regions
         self.measured += 1

@@ -2,7 +2,7 @@
 
 import io
 
-from wpk.cli.progress import Progress, duration
+from wpk.cli.progress import ProgressLine, duration
 
 
 class Terminal(io.StringIO):
@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
 
 def test_a_log_gets_a_line_when_a_stage_begins_and_ends() -> None:
     stream = io.StringIO()
-    progress = Progress(stream)
+    progress = ProgressLine(stream)
     for done in range(101):
         progress("compiling", done, 100)
     first, last = stream.getvalue().splitlines()
@@ -24,13 +24,13 @@ def test_a_log_gets_a_line_when_a_stage_begins_and_ends() -> None:
 
 def test_a_log_is_told_the_time_left_where_the_work_knows_it() -> None:
     stream = io.StringIO()
-    Progress(stream)("tuning problems", 0, 20, 600.0)
+    ProgressLine(stream)("tuning problems", 0, 20, 600.0)
     assert stream.getvalue() == "tuning problems: 0/20, 10 min left\n"
 
 
 def test_a_terminal_is_told_of_every_step_in_one_line() -> None:
     stream = Terminal()
-    progress = Progress(stream)
+    progress = ProgressLine(stream)
     progress("tuning problems", 1, 3, 90.0)
     progress("tuning problems", 1, 3, 80.0)
     progress("tuning problems", 3, 3)
@@ -42,7 +42,7 @@ def test_a_terminal_is_told_of_every_step_in_one_line() -> None:
 
 def test_a_note_does_not_run_into_the_line_that_is_rewritten() -> None:
     stream = Terminal()
-    progress = Progress(stream)
+    progress = ProgressLine(stream)
     progress("tuning problems", 1, 3)
     progress.note("run 1: resume with --resume 1")
     assert stream.getvalue().splitlines()[-1] == "run 1: resume with --resume 1"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.plans.forged_plans import members, rewrite
 
-from wpk.cli.progress import Progress
+from wpk.cli.progress import ProgressLine
 from wpk.cli.say import PlainFormatter
 from wpk.engine import read_arrays, write_arrays
 from wpk.report.table import format_table
@@ -86,7 +86,7 @@ def test_a_cell_makes_no_row_of_its_own() -> None:
 
 
 def test_notes_and_logs_are_plain(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = Progress()
+    progress = ProgressLine()
     progress.note(EVIL)
     progress(EVIL, 0, 2)
     assert RAW.search(capsys.readouterr().err) is None

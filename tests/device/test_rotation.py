@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from wpk.device import Region
+from wpk.device import MemoryRange
 from wpk.device.rotation import moved
 from wpk.execution import BoundArgument, BoundLaunch, Pointer, TensorMap
 
-INPUT, OUTPUT = Region(0x1000, 0x100), Region(0x2000, 0x80)
+INPUT, OUTPUT = MemoryRange(0x1000, 0x100), MemoryRange(0x2000, 0x80)
 
 
 def launch(*arguments: BoundArgument) -> BoundLaunch:

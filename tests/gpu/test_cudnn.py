@@ -16,7 +16,7 @@ from wpk.libraries import random_case
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
 from wpk.libraries.definition import Computable
 from wpk.libraries.execution import Operands, Workspace, capture
-from wpk.libraries.reference import Case, worst_error
+from wpk.libraries.reference import RandomCase, worst_error
 from wpk.operators import express
 from wpk.problems import Epilogue, Matmul, Normalisation, Problem, Tensor
 from wpk.problems.normalisation import NormKind
@@ -134,7 +134,7 @@ def _ready(library: Cudnn, problem: Problem) -> list[CudnnCandidate]:
 
 def _errors(
     cuda: CudaDevice, problem: Computable, ready: list[CudnnCandidate]
-) -> tuple[Case, list[float]]:
+) -> tuple[RandomCase, list[float]]:
     case = random_case(problem, 0)
     with Operands(cuda, problem, case) as operands:
         return case, [worst_error(operands.run(candidate), case) for candidate in ready]

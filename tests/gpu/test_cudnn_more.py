@@ -25,7 +25,7 @@ from wpk.libraries.attention_reference import attend
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
 from wpk.libraries.definition import Defined
 from wpk.libraries.execution import Operands, Workspace, capture
-from wpk.libraries.reference import Case, worst_error
+from wpk.libraries.reference import RandomCase, worst_error
 from wpk.problems import Attention
 
 pytestmark = pytest.mark.gpu
@@ -173,12 +173,12 @@ def _ready(library: Cudnn, problem: Defined) -> list[CudnnCandidate]:
 
 
 def _errors(
-    cuda: CudaDevice, problem: Defined, case: Case, ready: list[CudnnCandidate]
+    cuda: CudaDevice, problem: Defined, case: RandomCase, ready: list[CudnnCandidate]
 ) -> dict[str, float]:
     with Operands(cuda, problem, case) as operands:
         return {each.name: worst_error(operands.run(each), case) for each in ready}
 
 
-def _with(problem: Attention, operands: tuple[Any, ...]) -> Case:
+def _with(problem: Attention, operands: tuple[Any, ...]) -> RandomCase:
     q, k, v, *others = (each.astype(np.float64) for each in operands)
-    return Case(operands, *attend(problem, q, k, v, others))
+    return RandomCase(operands, *attend(problem, q, k, v, others))

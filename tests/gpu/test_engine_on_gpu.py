@@ -15,7 +15,7 @@ from subjects import exported
 
 from wpk.checks.operator_check import StepRunner
 from wpk.cli.main import main
-from wpk.device import CudaDevice, Patience, Region, measure
+from wpk.device import CudaDevice, MemoryRange, Patience, measure
 from wpk.dtypes import Precision
 from wpk.engine import Engine, random_inputs, time_engine
 from wpk.engine.placement import footprint
@@ -72,7 +72,7 @@ def test_cold_operands_cost_more_than_those_in_l2(
     images = {v.buffer: np.zeros(footprint(v, {}), np.uint8) for v in bundle.plan.values.values()}
     runner = StepRunner(tensors_of(bundle), {}, cuda)
     with Engine(bundle, cuda), runner.placed(step, images) as placed:  # the engine loads kernels
-        regions = [Region(*each) for each in placed.allocations.items()]
+        regions = [MemoryRange(*each) for each in placed.allocations.items()]
         times = {r: measure(cuda, placed.works, regions, r, Patience()) for r in Regime}
     record("regimes.gemv", {r.value: [t.median, t.noise] for r, t in times.items()})
     assert times[Regime.COLD].median > 1.2 * times[Regime.WARM].median

@@ -19,7 +19,7 @@ from wpk.execution import BoundLaunch, KernelImage
 from wpk.expression import Acc, Operand, apply
 from wpk.libraries import random_case
 from wpk.libraries.execution import Operands
-from wpk.libraries.reference import Case, worst_error
+from wpk.libraries.reference import RandomCase, worst_error
 from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.problems import Convolution, Epilogue, Tensor
 from wpk.schedules import packings
@@ -48,7 +48,7 @@ LAYERS: dict[str, dict[str, Any]] = {
 }
 
 
-def drawn(problem: Convolution, seed: int) -> Case:
+def drawn(problem: Convolution, seed: int) -> RandomCase:
     """Random operands that no conversion rounds, and what they give."""
     stored = problem.precision.storage
     case = random_case(replace(problem, x=replace(problem.x, dtype=stored)), seed)

@@ -13,7 +13,7 @@ from support.problems.fused_convolutions import CONVOLUTIONS
 
 import wpk.device.cuda
 from wpk.backends import GpuProcess, open_gpu
-from wpk.device import CudaDevice, Patience, Region
+from wpk.device import CudaDevice, MemoryRange, Patience
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.execution import BoundCall, BoundLaunch, LibraryImage
@@ -85,7 +85,7 @@ def _check_and_time(
         process.launch(call)
         result = output.view(process.read(addresses[-2], output.bytes))
         assert worst_error(result, case) <= 1
-        regions = [Region(a, m.nbytes) for a, m in zip(addresses, memories, strict=True)]
+        regions = [MemoryRange(a, m.nbytes) for a, m in zip(addresses, memories, strict=True)]
         least = bound(problem, find_target("h200")).seconds
         for regime in Regime:
             timing = process.measure([call], regions, regime, Patience(3, 5, 0.05, 0.1))

@@ -32,7 +32,7 @@ from wpk.libraries.cudnn_description import (
     ReductionNode,
     SoftmaxNode,
 )
-from wpk.libraries.cudnn_pointwise import Step, Value
+from wpk.libraries.cudnn_pointwise import PointwiseCall, PointwiseTensor
 from wpk.libraries.cudnn_problems import describe
 from wpk.libraries.definition import Defined, define
 from wpk.libraries.reference import worst_error
@@ -89,7 +89,7 @@ def test_other_scores_are_steps_over_the_products() -> None:
     scaled_after = apply("Mul", apply("Add", Acc(), Operand(0)), Scalar(0.5))
     node = _one(with_scores(ATTENTION, scaled_after, bias)).node
     assert isinstance(node, AttentionNode)
-    assert node.scores[0] == Step("add", (Value(0), Value(1)))
+    assert node.scores[0] == PointwiseCall("add", (PointwiseTensor(0), PointwiseTensor(1)))
 
 
 def test_only_strict_fp32_attention_is_strict() -> None:
@@ -115,7 +115,9 @@ def test_reduced_axes_have_extent_one() -> None:
     assert pixels.inputs[1].dims == (1, 24, 1, 1)
     assert pixels.output == GraphTensor((3, 24, 1, 1), (24, 1, 1, 1), FP16)
     squares = _one(found["sum of squares"])
-    assert squares.node == ReductionNode("ADD", (Step("mul", (Value(1), Value(1))),))
+    assert squares.node == ReductionNode(
+        "ADD", (PointwiseCall("mul", (PointwiseTensor(1), PointwiseTensor(1))),)
+    )
     assert (squares.operands, squares.steps) == (0, ())
 
 
@@ -125,7 +127,7 @@ def test_element_wise_work_is_steps_alone() -> None:
     assert (add.node, add.operands) == (PointwiseNode(), 2)
     assert [each.dims for each in add.inputs] == [(1, 7, 3, 5), (1, 7, 1, 1)]
     assert [step.method for step in add.steps] == ["add", "relu"]
-    assert _one(found["transpose"]).steps == (Step("identity", (Value(1),)),)
+    assert _one(found["transpose"]).steps == (PointwiseCall("identity", (PointwiseTensor(1),)),)
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from wpk.expression import (
 )
 from wpk.libraries.cudnn_pointwise import (
     METHODS,
-    Step,
-    Value,
+    PointwiseCall,
+    PointwiseTensor,
     pointwise_steps,
     tensor_first,
     why_no_steps,
@@ -48,12 +48,14 @@ ACTIVATIONS: dict[str, Callable[..., Any]] = {
 """What cuDNN's documentation says of the methods that are none of wpk's operations."""
 
 
-def _compute(steps: tuple[Step, ...], acc: Any, operands: list[Any]) -> Any:
+def _compute(steps: tuple[PointwiseCall, ...], acc: Any, operands: list[Any]) -> Any:
     named = {name.lower(): each.numpy for name, each in OPERATIONS.items()}
     meanings = {name: named[name] for name in METHODS} | ACTIVATIONS
     values = [acc, *operands]
     for step in steps:
-        arguments = [values[a.index] if isinstance(a, Value) else a for a in step.arguments]
+        arguments = [
+            values[a.index] if isinstance(a, PointwiseTensor) else a for a in step.arguments
+        ]
         values.append(meanings[step.method](*arguments, **dict(step.options)))
     return values[-1] if steps else values[0]
 
@@ -99,9 +101,9 @@ def test_a_silu_written_out_is_a_swish() -> None:
 def test_equal_parts_are_computed_once() -> None:
     steps = pointwise_steps(apply("Mul", apply("Tanh", BIAS), BIAS), 1)
     assert steps == (
-        Step("add", (Value(0), Value(1))),
-        Step("tanh", (Value(2),)),
-        Step("mul", (Value(3), Value(2))),
+        PointwiseCall("add", (PointwiseTensor(0), PointwiseTensor(1))),
+        PointwiseCall("tanh", (PointwiseTensor(2),)),
+        PointwiseCall("mul", (PointwiseTensor(3), PointwiseTensor(2))),
     )
 
 
@@ -110,7 +112,7 @@ def test_what_is_stored_as_it_is_has_no_steps() -> None:
 
 
 def test_a_result_that_no_operation_gives_is_still_written() -> None:
-    assert pointwise_steps(Operand(0), 1) == (Step("identity", (Value(1),)),)
+    assert pointwise_steps(Operand(0), 1) == (PointwiseCall("identity", (PointwiseTensor(1),)),)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from wpk.lowering.integers import wrapped
 from wpk.operators import (
     OPERATORS,
     Integers,
-    Kind,
+    OperatorKind,
     Rewrite,
     Roundoff,
     anchors,
@@ -36,7 +36,7 @@ from wpk.operators import (
 
 OPSET = onnx.defs.onnx_opset_version()
 SCHEMAS = {each.name: each for each in onnx.defs.get_all_schemas() if each.domain == ""}
-FORMULAS = names(lambda row: row.kind is Kind.ELEMENTWISE and row.formula is not None)
+FORMULAS = names(lambda row: row.kind is OperatorKind.ELEMENTWISE and row.formula is not None)
 ROUNDED = [name for name in FORMULAS if OPERATORS[name].roundoff is not Roundoff.NONE]
 EXACT = [name for name in FORMULAS if OPERATORS[name].roundoff is Roundoff.NONE]
 BOUNDED = [
@@ -154,7 +154,7 @@ def test_every_operator_that_lowering_carries_has_a_rule_for_its_error() -> None
 
 
 def test_rows_of_element_wise_operators_are_complete() -> None:
-    for name in of_kind(Kind.ELEMENTWISE):
+    for name in of_kind(OperatorKind.ELEMENTWISE):
         row = OPERATORS[name]
         assert name == "Cast" or row.formula is not None
         assert row.error is not None
@@ -162,14 +162,17 @@ def test_rows_of_element_wise_operators_are_complete() -> None:
 
 def test_columns_of_element_wise_operators_are_empty_elsewhere() -> None:
     for row in OPERATORS.values():
-        if row.kind is not Kind.ELEMENTWISE:
+        if row.kind is not OperatorKind.ELEMENTWISE:
             assert row.rewrites is Rewrite.NONE
             assert row.formula is None or row.name in ("Identity", "Dropout")
 
 
 def test_what_rounds_nothing_neither_sums_nor_is_written_with_one() -> None:
     assert not Roundoff.NONE & (Roundoff.TERMS | Roundoff.ONE)
-    assert all(OPERATORS[name].roundoff is Roundoff.NONE for name in of_kind(Kind.SHAPE, Kind.VIEW))
+    assert all(
+        OPERATORS[name].roundoff is Roundoff.NONE
+        for name in of_kind(OperatorKind.SHAPE, OperatorKind.VIEW)
+    )
 
 
 def test_what_broadcasts_has_several_operands_and_an_activation_has_one() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 from wpk.device import (
     CudaDevice,
     GpuFacts,
+    MemoryRange,
     Patience,
-    Region,
     Timing,
     measure,
     pin,
@@ -87,7 +87,7 @@ class GpuService:
     def measure(
         self,
         works: Sequence[Work],
-        regions: Sequence[Region],
+        regions: Sequence[MemoryRange],
         regime: Regime,
         patience: Patience,
     ) -> Timing:

@@ -18,8 +18,8 @@ from wpk.device import (
     GpuFacts,
     GpuLostError,
     GpuTimeoutError,
+    MemoryRange,
     Patience,
-    Region,
     Timing,
     TrampledError,
 )
@@ -174,7 +174,7 @@ class GpuProcess:
     def measure(
         self,
         works: Sequence[Work],
-        regions: Sequence[Region],
+        regions: Sequence[MemoryRange],
         regime: Regime,
         patience: Patience,
     ) -> Timing:

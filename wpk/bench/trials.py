@@ -12,7 +12,7 @@ from wpk.bench.prepared_cases import PreparedCases
 from wpk.build import CompiledKernel
 from wpk.candidate import Candidate
 from wpk.checks import StepRunner
-from wpk.device import GpuTimeoutError, Patience, Region, TrampledError
+from wpk.device import GpuTimeoutError, MemoryRange, Patience, TrampledError
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import KernelImage, LibraryImage
 from wpk.problems import Problem
@@ -172,7 +172,7 @@ class TrialRunner:
         regime = way.regime or self._regime
         images = self._prepared.of(case, runner, step).images
         with runner.placed(step, images) as placed:
-            regions = [Region(address, size) for address, size in placed.allocations.items()]
+            regions = [MemoryRange(address, size) for address, size in placed.allocations.items()]
             timing = gpu.measure(placed.works, regions, regime, self._patience)
         return Trial(candidate, Status.OK, timing.seconds)
 

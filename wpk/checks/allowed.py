@@ -12,7 +12,7 @@ from wpk.blocks import by_blocks
 from wpk.checks.compare import Floats
 from wpk.checks.float64_nodes import Array
 from wpk.checks.intervals import Words, accepted, ordered
-from wpk.checks.region import Region
+from wpk.checks.region import OutputRegion
 from wpk.execution import Bytes
 
 Place = Callable[[Bytes], Array]
@@ -61,7 +61,7 @@ def same(left: Bytes, right: Bytes) -> bool:
 
 
 def allow(
-    output: Region, place: Place, expected: Array, tolerance: Floats | None
+    output: OutputRegion, place: Place, expected: Array, tolerance: Floats | None
 ) -> Allowed | None:
     """What the buffer of a step's output may hold after it.
 
@@ -86,7 +86,7 @@ def allow(
     return Allowed(first, (last - first).view(f"u{width}"), floating, before[whole:].copy())
 
 
-def _words(output: Region, place: Place, elements: Array) -> Bytes:
+def _words(output: OutputRegion, place: Place, elements: Array) -> Bytes:
     """Return the buffer with these elements, and zeros for padding."""
     image = output.image.copy()
     there = place(image)
@@ -97,7 +97,7 @@ def _words(output: Region, place: Place, elements: Array) -> Bytes:
     return image
 
 
-def _is_domain(output: Region, place: Place) -> bool:
+def _is_domain(output: OutputRegion, place: Place) -> bool:
     """Tell whether the elements are all of what the step computes, and nothing else."""
     marked, domain = np.zeros_like(output.image), np.zeros_like(output.image)
     for elements in (place(marked), replace(output, image=domain).elements()):

@@ -14,7 +14,7 @@ from wpk.checks.by_sample import for_parts, in_parts, samples
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
 from wpk.dtypes import DType, from_numpy
-from wpk.operators import Kind, of_kind
+from wpk.operators import OperatorKind, of_kind
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Stored:
     tolerance: Floats
 
 
-class Body:
+class NodeBody:
     """The nodes of the function that a node calls, or the node itself."""
 
     def __init__(
@@ -103,7 +103,14 @@ class Body:
         return [known[name] for name in self._outputs if name]
 
 
-_KEEPS = {*of_kind(Kind.VIEW, Kind.MOVEMENT), "Abs", "Cast", "Constant", "Neg", "Relu"}
+_KEEPS = {
+    *of_kind(OperatorKind.VIEW, OperatorKind.MOVEMENT),
+    "Abs",
+    "Cast",
+    "Constant",
+    "Neg",
+    "Relu",
+}
 """Operators whose results have no more digits than their inputs."""
 
 

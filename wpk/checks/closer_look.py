@@ -16,7 +16,7 @@ import numpy as np
 from wpk.checks.bounded import Floats
 from wpk.checks.disturbed import DisturbedModel, Noise
 from wpk.checks.float64_nodes import Array
-from wpk.checks.limits import BLIND, ROUNDING_FACTOR, Limit
+from wpk.checks.limits import BLIND, ROUNDING_FACTOR, ErrorLimit
 from wpk.plan import Outcome
 
 RUNS = 5
@@ -41,7 +41,9 @@ class CloserLook:
         """Take the model."""
         self._model = model
 
-    def floats(self, name: str, actual: Array, right: Array, limit: Limit) -> tuple[Outcome, str]:
+    def floats(
+        self, name: str, actual: Array, right: Array, limit: ErrorLimit
+    ) -> tuple[Outcome, str]:
         """The outcome for a floating point output.
 
         Args:
@@ -51,7 +53,7 @@ class CloserLook:
             limit: What any element may differ by, relative to the RMS.
         """
         rms = _rms(right.astype(np.float64))
-        scale, floor = (rms, limit) if rms > 0.0 else (1.0, Limit(0.0, 0.0))
+        scale, floor = (rms, limit) if rms > 0.0 else (1.0, ErrorLimit(0.0, 0.0))
         apart = distance(actual, right) / scale
         allowed = FACTOR * _at_least_typical(self._reach[name] / scale)
         wrong = apart > np.maximum(allowed, floor.worst)

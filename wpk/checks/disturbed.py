@@ -22,12 +22,12 @@ from wpk.checks.evaluation import Evaluation
 from wpk.checks.float64_nodes import Array, widened
 from wpk.dtypes import DType, Precision
 from wpk.lowering.flat_graph import FlatGraph, read_names
-from wpk.operators import OPERATORS, Kind, Roundoff, names, of_kind
+from wpk.operators import OPERATORS, OperatorKind, Roundoff, names, of_kind
 
 _SUMS = names(lambda row: Roundoff.TERMS in row.roundoff)
 _AROUND_ONE = names(lambda row: Roundoff.ONE in row.roundoff)
 _EXACT = names(lambda row: row.roundoff is Roundoff.NONE)
-_SHAPES = of_kind(Kind.SHAPE)
+_SHAPES = of_kind(OperatorKind.SHAPE)
 _FP32 = DType.FP32.unit_roundoff
 _SMALLEST = {DType.FP16: 2.0**-24, DType.BF16: 2.0**-133}
 _IN_A_ROW = 2.0

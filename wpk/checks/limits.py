@@ -10,26 +10,28 @@ from wpk.dtypes import Precision
 
 
 @dataclass(frozen=True)
-class Limit:
+class ErrorLimit:
     """Largest allowed error of an output element, relative to the RMS of the output."""
 
     median: float
     worst: float
 
-    def widened(self, error: OutputError, factor: float) -> Limit:
+    def widened(self, error: OutputDistance, factor: float) -> ErrorLimit:
         """Return this limit, or a multiple of an error where that is more."""
-        return Limit(max(self.median, factor * error.median), max(self.worst, factor * error.worst))
+        return ErrorLimit(
+            max(self.median, factor * error.median), max(self.worst, factor * error.worst)
+        )
 
 
-LIMITS: dict[Precision, Limit] = {
+LIMITS: dict[Precision, ErrorLimit] = {
     # Both sides compute in fp32 in different orders: sqrt(layers x terms) roundings of 6e-8.
-    Precision.FP32: Limit(1e-5, 5e-5),
+    Precision.FP32: ErrorLimit(1e-5, 5e-5),
     # Operands have 11 bits: 5e-4 each, averaged over the terms of a product, grown over 50 to 100
     # layers; small outputs of a depthwise layer or of a normalised row make the worst element.
-    Precision.TF32: Limit(5e-3, 4e-2),
-    Precision.FP16: Limit(5e-3, 4e-2),
+    Precision.TF32: ErrorLimit(5e-3, 4e-2),
+    Precision.FP16: ErrorLimit(5e-3, 4e-2),
     # The same with 8 bits: 4e-3 each.
-    Precision.BF16: Limit(3e-2, 2e-1),
+    Precision.BF16: ErrorLimit(3e-2, 2e-1),
 }
 """What whole models may differ by. Operators alone are held to bounds derived for each element
 (`wpk.checks.error_bounds`); these limits catch what only shows when they are put together."""
@@ -40,14 +42,14 @@ rounding the values in memory alone changes in the float64 reference is allowed 
 
 
 @dataclass(frozen=True)
-class OutputError:
+class OutputDistance:
     """Errors of one output, relative to its RMS."""
 
     median: float
     worst: float
 
 
-BLIND = Limit(median=0.1, worst=0.5)
+BLIND = ErrorLimit(median=0.1, worst=0.5)
 """Limits from which on a comparison says nothing.
 
 Let an output be unrelated to what is expected, both normal with the same RMS: their difference has
@@ -58,7 +60,7 @@ seeds, 2e-5 for eleven elements. Elements that are zero by mistake are within 0.
 Wider limits let wrong outputs pass that anybody would see."""
 
 
-def allowed(precision: Precision, rounded: OutputError | None) -> Limit:
+def allowed(precision: Precision, rounded: OutputDistance | None) -> ErrorLimit:
     """The limit of an output, given what the rounding of values in memory alone does to it."""
     if rounded is None or not np.isfinite(rounded.worst):
         return LIMITS[precision]

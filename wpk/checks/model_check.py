@@ -12,18 +12,18 @@ import numpy as np
 
 from wpk.checks.closer_look import CloserLook
 from wpk.checks.float64_nodes import Array
-from wpk.checks.limits import BLIND, LIMITS, OutputError, allowed
+from wpk.checks.limits import BLIND, LIMITS, OutputDistance, allowed
 from wpk.checks.scope import Tolerance
 from wpk.dtypes import Precision
 from wpk.errors import LaunchError
 from wpk.plan import Check, Outcome
 
 
-def output_error(actual: Array, expected: Array) -> OutputError:
+def output_error(actual: Array, expected: Array) -> OutputDistance:
     """Errors relative to the RMS of ``expected``; what is not finite must be the same."""
     if actual.shape != expected.shape or expected.size == 0:
         same = actual.shape == expected.shape
-        return OutputError(0.0, 0.0) if same else OutputError(np.inf, np.inf)
+        return OutputDistance(0.0, 0.0) if same else OutputDistance(np.inf, np.inf)
     y, ref = actual.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(ref)
     rms = float(np.sqrt(np.mean(ref[finite] ** 2))) if finite.any() else 0.0
@@ -32,7 +32,7 @@ def output_error(actual: Array, expected: Array) -> OutputError:
         error = np.where(error == 0.0, 0.0, error / rms)
     same = (y == ref) | (np.isnan(y) & np.isnan(ref))
     error = np.where(finite & np.isfinite(y), error, np.where(same, 0.0, np.inf))
-    return OutputError(float(np.median(error)), float(error.max()))
+    return OutputDistance(float(np.median(error)), float(error.max()))
 
 
 def check_outputs(
@@ -41,7 +41,7 @@ def check_outputs(
     inputs: Mapping[str, Array],
     precision: Precision,
     name: str,
-    rounded: Mapping[str, OutputError] | None = None,
+    rounded: Mapping[str, OutputDistance] | None = None,
     *,
     unmoved: Collection[str] = (),
     tolerance: Tolerance | None = None,
@@ -93,7 +93,7 @@ class _Judge:
 
     name: str
     precision: Precision
-    rounded: OutputError | None
+    rounded: OutputDistance | None
     tolerance: Tolerance | None
     closer: CloserLook | None
 

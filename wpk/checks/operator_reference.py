@@ -13,7 +13,7 @@ import onnx
 import onnx_graphsurgeon as gs
 from onnx import numpy_helper
 
-from wpk.checks.body import Body
+from wpk.checks.body import NodeBody
 from wpk.checks.bounded import Floats, U
 from wpk.checks.float64_nodes import Array
 from wpk.dtypes import DType, Precision, from_numpy
@@ -67,7 +67,7 @@ class GraphReference:
         memory.update(inputs)
         for node in self._nodes:
             function = self._functions.get((node.domain, node.op_type))
-            body = Body(node, function, self._opsets)
+            body = NodeBody(node, function, self._opsets)
             arrays = [memory[name] if name else None for name in node.input]
             weights = [i for i, name in enumerate(node.input) if name in self._constants]
             names = [name for name in node.output if name]

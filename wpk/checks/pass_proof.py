@@ -14,7 +14,7 @@ from wpk.assembly import input_ports
 from wpk.checks.evaluation import Opinions
 from wpk.checks.float64_nodes import Array
 from wpk.checks.pass_check import Difference, PassComparison, compare_graphs
-from wpk.checks.scope import Round, Sample, Scope, rounds
+from wpk.checks.scope import Sample, SampleRound, Scope, rounds
 from wpk.errors import VerificationError
 from wpk.lowering.flat_graph import flatten
 from wpk.lowering.model import LoweredModel, replay_passes
@@ -50,7 +50,7 @@ class PassProof:
 
     lowered: LoweredModel
     scope: Scope
-    rounds: tuple[Round, ...]
+    rounds: tuple[SampleRound, ...]
     checks: tuple[Check, ...]
     unrounded: tuple[Mapping[str, Array], ...]
 

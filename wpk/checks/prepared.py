@@ -12,7 +12,7 @@ from wpk.checks.allowed import Allowed, allow, same
 from wpk.checks.compare import Comparison, Floats, compare
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import Reference
-from wpk.checks.region import Region
+from wpk.checks.region import OutputRegion
 from wpk.dims import evaluate
 from wpk.engine import view
 from wpk.execution import Bytes
@@ -33,7 +33,7 @@ class Prepared:
     """
 
     images: dict[str, Bytes]
-    output: Region
+    output: OutputRegion
     expected: Array
     tolerance: Floats | None
     is_copy: bool
@@ -101,7 +101,7 @@ def prepare(
     names = (*step.inputs, *step.operator.outputs)
     touched = {tensors.values[name].buffer for name in names if name in tensors.values}
     images = {name: _image(tensors, name, dims, memory) for name in touched}
-    output = Region(images[target.buffer], target, accesses(step.operator.problem)[1], dims)
+    output = OutputRegion(images[target.buffer], target, accesses(step.operator.problem)[1], dims)
     if result is None:
         expected, tolerance = output.elements().copy(), None
     else:

@@ -15,7 +15,7 @@ from wpk.plan import Access
 
 
 @dataclass(frozen=True)
-class Region:
+class OutputRegion:
     """The elements of a buffer's image that a step's output and its padding take.
 
     Attributes:
@@ -59,7 +59,7 @@ class Region:
 
     def mask(self) -> NDArray[np.bool_]:
         """The bytes of elements and padding."""
-        marked = Region(np.zeros_like(self.image), self.value, self.access, self.dims)
+        marked = OutputRegion(np.zeros_like(self.image), self.value, self.access, self.dims)
         marked.poison()
         return np.not_equal(marked.image, 0)
 

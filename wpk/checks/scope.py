@@ -28,7 +28,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Round:
+class SampleRound:
     """Samples of the same sizes.
 
     Attributes:
@@ -108,7 +108,7 @@ def require_inputs(given: Sequence[Mapping[str, Array]], ports: Sequence[Port]) 
         require_values(ports, arrays)
 
 
-def rounds(plan: TakesInputs, scope: Scope, free_sizes: Sequence[int]) -> Iterator[Round]:
+def rounds(plan: TakesInputs, scope: Scope, free_sizes: Sequence[int]) -> Iterator[SampleRound]:
     """What a plan is checked on, in order: drawn inputs at each size, then those given.
 
     Args:
@@ -119,7 +119,7 @@ def rounds(plan: TakesInputs, scope: Scope, free_sizes: Sequence[int]) -> Iterat
     for dims in _sizes(plan, scope, free_sizes):
         at = "".join(f", {name} {size}" for name, size in dims.items())
         count = scope.seeds if dims == plan.free else 1
-        yield Round(
+        yield SampleRound(
             dims,
             tuple(
                 Sample(f"seed {seed}{at}", random_inputs(plan, seed, dims)) for seed in range(count)
@@ -127,7 +127,7 @@ def rounds(plan: TakesInputs, scope: Scope, free_sizes: Sequence[int]) -> Iterat
         )
     for number, given in enumerate(scope.given, 1):
         arrays, dims = bind_inputs(plan.inputs, given)
-        yield Round(dims, (Sample(f"given inputs {number}", arrays),))
+        yield SampleRound(dims, (Sample(f"given inputs {number}", arrays),))
 
 
 def _sizes(

@@ -8,7 +8,7 @@ from pathlib import Path
 from wpk.checks.closer_look import CloserLook
 from wpk.checks.disturbed import DisturbedModel
 from wpk.checks.float64_nodes import Array
-from wpk.checks.scope import Round
+from wpk.checks.scope import SampleRound
 from wpk.checks.unmoved import INPUTS, moved_with_other_weights, moving_tensors, unmoved_outputs
 from wpk.checks.witness import ModelReference, WitnessError
 from wpk.engine import random_inputs
@@ -32,7 +32,7 @@ class Witness:
         self._beside, self._model = beside, model
         self._loading = beside.submit(ModelReference, file)
 
-    def asked(self, plan: Plan, each: Round) -> "Testimony":
+    def asked(self, plan: Plan, each: SampleRound) -> "Testimony":
         """Begin to compute the outputs for all samples of a round.
 
         Args:
@@ -53,7 +53,7 @@ class Testimony:
         submit: Callable[[Arrays], Future[Arrays]],
         model: FlatGraph,
         plan: Plan,
-        each: Round,
+        each: SampleRound,
     ) -> None:
         """Ask for all of them; see `Witness.asked`."""
         self._submit, self._model, self._plan, self._round = submit, model, plan, each

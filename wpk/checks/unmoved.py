@@ -10,7 +10,7 @@ from wpk.checks.disturbed import DisturbedModel, parameters
 from wpk.checks.float64_nodes import Array, widened
 from wpk.dtypes import Precision
 from wpk.lowering.flat_graph import FlatGraph, read_names
-from wpk.operators import Kind, of_kind
+from wpk.operators import OperatorKind, of_kind
 
 Arrays = Mapping[str, Array]
 
@@ -18,7 +18,7 @@ INPUTS = 4
 """For how many inputs an output must be the same before it is said to be the same for all."""
 
 _REDRAWS = 2
-_SHAPES = of_kind(Kind.SHAPE)
+_SHAPES = of_kind(OperatorKind.SHAPE)
 _SPREAD = 2.0  # of the logarithm: half of the numbers change fourfold, or more
 
 

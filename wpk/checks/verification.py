@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from wpk.assembly import EvidenceBook
 from wpk.checks.float64_nodes import Array
 from wpk.checks.in_turn import check_in_turn, executes_all
-from wpk.checks.limits import OutputError
+from wpk.checks.limits import OutputDistance
 from wpk.checks.model_check import check_outputs, output_error
 from wpk.checks.operator_check import OperatorCheck, check_operators
 from wpk.checks.operator_reference import GraphReference
 from wpk.checks.pass_proof import PassProof
-from wpk.checks.scope import Round, Tolerance, require_inputs
+from wpk.checks.scope import SampleRound, Tolerance, require_inputs
 from wpk.checks.testimony import Testimony, Witness
 from wpk.checks.witness import WitnessError, import_onnxruntime
 from wpk.engine import Engine
@@ -139,9 +139,9 @@ def verify(
 
 def _compared(
     engine: Engine,
-    samples: Round,
+    samples: SampleRound,
     testimony: Testimony,
-    rounded: Mapping[str, OutputError],
+    rounded: Mapping[str, OutputDistance],
     tolerance: Tolerance | None,
     progress: Progress,
     *,

@@ -44,14 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
     import json
 
     from wpk.backends import open_gpu
-    from wpk.cli.progress import Progress
+    from wpk.cli.progress import ProgressLine
     from wpk.engine import compare_machine_code, require_executable, time_engine
     from wpk.plan import read_plan
 
     bundle = read_plan(arguments.plan)
     with open_gpu() as device:
         if not arguments.trust:
-            require_executable(compare_machine_code(bundle, Progress()))
+            require_executable(compare_machine_code(bundle, ProgressLine()))
         times = time_engine(bundle, device)
         if arguments.json:
             print(json.dumps(_data(bundle.plan, times, device), indent=1))

@@ -25,13 +25,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     from wpk.codec import encode
     from wpk.plan import read_plan
-    from wpk.report.compare import Comparison, compare_plans
+    from wpk.report.compare import PlanComparison, compare_plans
     from wpk.report.compare_text import compare_text
 
     first, second = (read_plan(path).plan for path in (arguments.first, arguments.second))
     comparison = compare_plans(first, second)
     if arguments.json:
-        print(json.dumps(encode(comparison, Comparison), indent=1, allow_nan=False))
+        print(json.dumps(encode(comparison, PlanComparison), indent=1, allow_nan=False))
     else:
         say(compare_text(comparison, str(arguments.first), str(arguments.second)))
     return 0

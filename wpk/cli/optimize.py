@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from wpk.cli.progress import Progress
+    from wpk.cli.progress import ProgressLine
     from wpk.plan import PlanBundle
     from wpk.search.store import Run
 
@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Optimize, and print what was chosen."""
-    from wpk.cli.progress import Progress
+    from wpk.cli.progress import ProgressLine
     from wpk.plan import require_folder
     from wpk.report.formats import require_format
 
@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
             require_folder(path)
     if arguments.report is not None:
         require_format(arguments.report)
-    progress = Progress()
+    progress = ProgressLine()
     if arguments.dry_run:
         return _preview(arguments, progress)
     if arguments.from_lock is not None:
@@ -128,7 +128,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**recall(arguments.resume, arguments.cache), **given}
 
 
-def _optimized(arguments: argparse.Namespace, progress: "Progress") -> "PlanBundle":
+def _optimized(arguments: argparse.Namespace, progress: "ProgressLine") -> "PlanBundle":
     from wpk.pipeline import optimize
 
     entered: list[Run] = []
@@ -155,7 +155,7 @@ def _optimized(arguments: argparse.Namespace, progress: "Progress") -> "PlanBund
         raise
 
 
-def _rebuilt(arguments: argparse.Namespace, progress: "Progress") -> "PlanBundle":
+def _rebuilt(arguments: argparse.Namespace, progress: "ProgressLine") -> "PlanBundle":
     from wpk.pipeline import rebuild
 
     return rebuild(
@@ -176,7 +176,7 @@ def _given(arguments: argparse.Namespace) -> "list[Mapping[str, NDArray[np.gener
     return [read_arrays(path) for path in arguments.inputs]
 
 
-def _preview(arguments: argparse.Namespace, progress: "Progress") -> int:
+def _preview(arguments: argparse.Namespace, progress: "ProgressLine") -> int:
     from wpk.pipeline import preview
     from wpk.report.preview import preview_text
 

@@ -10,7 +10,7 @@ LOG_SECONDS = 30.0
 """A log, which cannot rewrite a line, gets at most one line in this time within a stage."""
 
 
-class Progress:
+class ProgressLine:
     """Prints the progress of one stage after another.
 
     A terminal gets one line that is rewritten; anything else gets a line when a stage begins and

@@ -67,14 +67,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Verify, and print every check."""
     from wpk.backends import open_device
     from wpk.checks import prove_passes, require_inputs, require_passed, verify
-    from wpk.cli.progress import Progress
+    from wpk.cli.progress import ProgressLine
     from wpk.engine import compare_machine_code, require_executable, require_same
     from wpk.lowering.model import lower_model
     from wpk.plan import read_plan
     from wpk.report.check_words import outcome_word, remarks
     from wpk.report.table import format_table
 
-    progress = Progress()
+    progress = ProgressLine()
     scope = _scope(arguments)
     bundle = read_plan(arguments.plan)
     require_inputs(scope.given, bundle.plan.inputs)

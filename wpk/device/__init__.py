@@ -8,7 +8,7 @@ from wpk.device.facts import GpuFacts, differences, executes
 from wpk.device.graph import CudaGraph, bindings
 from wpk.device.measuring import measure, warm
 from wpk.device.memory import pin
-from wpk.device.rotation import Region
+from wpk.device.rotation import MemoryRange
 from wpk.device.step_times import step_seconds
 from wpk.device.streams import (
     LEGACY_STREAM,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from wpk.device.cuda import CudaDevice
-from wpk.device.rotation import Region, moved
+from wpk.device.rotation import MemoryRange, moved
 from wpk.device.timing import (
     Patience,
     Subject,
@@ -35,7 +35,7 @@ _ALIGNMENT = 256
 def measure(
     device: CudaDevice,
     works: Sequence[Work],
-    regions: Sequence[Region],
+    regions: Sequence[MemoryRange],
     regime: Regime,
     patience: Patience,
 ) -> Timing:
@@ -64,7 +64,7 @@ def measure(
         sets: list[Work] = []
         place = memory
         for _ in range(copies):
-            places: dict[Region, int] = {}
+            places: dict[MemoryRange, int] = {}
             for region, size in sizes.items():
                 places[region] = place
                 device.copy(region.address, place, region.size)

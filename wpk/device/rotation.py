@@ -7,14 +7,14 @@ from wpk.execution import BoundArgument, BoundCall, Pointer, TensorMap, Work
 
 
 @dataclass(frozen=True)
-class Region:
+class MemoryRange:
     """Memory that launches work on: its address and size in bytes."""
 
     address: int
     size: int
 
 
-def moved(works: Sequence[Work], places: Mapping[Region, int]) -> tuple[Work, ...]:
+def moved(works: Sequence[Work], places: Mapping[MemoryRange, int]) -> tuple[Work, ...]:
     """The work with every address in a region moved to where the region's copy lies.
 
     Args:
@@ -27,14 +27,14 @@ def moved(works: Sequence[Work], places: Mapping[Region, int]) -> tuple[Work, ..
     return tuple(_moved(work, places) for work in works)
 
 
-def _moved(work: Work, places: Mapping[Region, int]) -> Work:
+def _moved(work: Work, places: Mapping[MemoryRange, int]) -> Work:
     if isinstance(work, BoundCall):
         pointers = tuple(_address(each, places) for each in work.pointers)
         return replace(work, pointers=pointers, workspace=_address(work.workspace, places))
     return replace(work, arguments=tuple(_argument(each, places) for each in work.arguments))
 
 
-def _argument(argument: BoundArgument, places: Mapping[Region, int]) -> BoundArgument:
+def _argument(argument: BoundArgument, places: Mapping[MemoryRange, int]) -> BoundArgument:
     if isinstance(argument, Pointer):
         return Pointer(_address(argument.address, places))
     if isinstance(argument, TensorMap):
@@ -42,7 +42,7 @@ def _argument(argument: BoundArgument, places: Mapping[Region, int]) -> BoundArg
     return argument
 
 
-def _address(address: int, places: Mapping[Region, int]) -> int:
+def _address(address: int, places: Mapping[MemoryRange, int]) -> int:
     for region, place in places.items():
         if region.address <= address < region.address + region.size:
             return place + address - region.address

@@ -10,7 +10,7 @@ import numpy as np
 from wpk.emulator.build import compile_unit, runtime_library
 from wpk.emulator.errors import EmulatorError
 from wpk.emulator.free_memory import free_bytes
-from wpk.emulator.memory import Buffer, Bytes, guarded_buffer, plain_buffer
+from wpk.emulator.memory import Bytes, DeviceBuffer, guarded_buffer, plain_buffer
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, launch_kernel
 from wpk.execution import (
@@ -70,7 +70,7 @@ class Emulator:
         self._threads = threads
         self._cache = cache
         self._built: dict[str, Future[Path]] = {}
-        self._buffers: dict[int, Buffer] = {}
+        self._buffers: dict[int, DeviceBuffer] = {}
         self._compiler = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "wpk-emulator-build")
 
     def load(self, image: Image) -> None:
@@ -207,7 +207,7 @@ class Emulator:
         for digest in self._built:
             self.library(digest)
 
-    def _range(self, address: int, size: int) -> Buffer:
+    def _range(self, address: int, size: int) -> DeviceBuffer:
         for start, buffer in self._buffers.items():
             if start <= address and address + size <= start + buffer.nbytes:
                 return buffer.view(address - start, size)

@@ -29,7 +29,7 @@ _MAP_PRIVATE_ANONYMOUS_NORESERVE = 0x4022  # Linux
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
 
-class Buffer:
+class DeviceBuffer:
     """Bytes that a kernel may read and write; a view of a buffer keeps it alive.
 
     Attributes:
@@ -48,7 +48,7 @@ class Buffer:
         """Size in bytes."""
         return self.data.nbytes
 
-    def view(self, offset: int, nbytes: int) -> "Buffer":
+    def view(self, offset: int, nbytes: int) -> "DeviceBuffer":
         """The part of ``nbytes`` at ``offset``.
 
         Raises:
@@ -59,7 +59,7 @@ class Buffer:
                 f"bytes {offset}..{offset + nbytes} of a buffer of {self.nbytes} bytes",
                 fix="this is a bug in the memory plan",
             )
-        return Buffer(self.data[offset : offset + nbytes], self.address + offset, self._edges)
+        return DeviceBuffer(self.data[offset : offset + nbytes], self.address + offset, self._edges)
 
     def forbid_edges(self) -> None:
         """Let sanitizers report accesses just outside the buffer that no guard region could see."""
@@ -85,14 +85,14 @@ def _changed(edge: Bytes) -> bool:
     return bool((even != _EDGE[0]).any() or (odd != _EDGE[1]).any())
 
 
-def plain_buffer(nbytes: int) -> Buffer:
+def plain_buffer(nbytes: int) -> DeviceBuffer:
     """A buffer of its own, 256-byte aligned, contents undefined."""
     raw = np.empty(nbytes + _ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
-    return Buffer(raw[start : start + nbytes], raw.ctypes.data + start)
+    return DeviceBuffer(raw[start : start + nbytes], raw.ctypes.data + start)
 
 
-def guarded_buffer(nbytes: int, alignment: int = 16) -> Buffer:
+def guarded_buffer(nbytes: int, alignment: int = 16) -> DeviceBuffer:
     """A buffer between guard regions, filled with NaN, as is the room that its alignment leaves.
 
     Args:
@@ -120,7 +120,7 @@ def guarded_buffer(nbytes: int, alignment: int = 16) -> Buffer:
     first = body - padded
     array[first : first + nbytes] = _POISON
     edges = (array[:first], array[first + nbytes :])
-    return Buffer(array[first : first + nbytes], start + first, edges)
+    return DeviceBuffer(array[first : first + nbytes], start + first, edges)
 
 
 def _give_back(address: int, size: int) -> None:

@@ -15,7 +15,7 @@ from wpk.emulator import sanitizers
 from wpk.emulator.arguments import pack_tensor_map
 from wpk.emulator.build import runtime_library
 from wpk.emulator.errors import EmulatorError
-from wpk.emulator.memory import Buffer, pages_of
+from wpk.emulator.memory import DeviceBuffer, pages_of
 from wpk.emulator.mode import FAST, Mode
 from wpk.execution import Pointer, TensorMap
 
@@ -46,7 +46,7 @@ class Statistics:
     uncounted: int
 
 
-Value = Pointer | Buffer | npt.NDArray[np.generic] | int | float | TensorMap
+Value = Pointer | DeviceBuffer | npt.NDArray[np.generic] | int | float | TensorMap
 """A kernel argument: memory (passed by address), an int32, a float, a tensor map."""
 
 
@@ -149,7 +149,7 @@ def _pack(entry: str, arguments: Sequence[Value]) -> tuple[ctypes.Array[ctypes.c
 
 
 def _pack_one(entry: str, index: int, argument: Value) -> bytes:
-    if isinstance(argument, Pointer | Buffer):
+    if isinstance(argument, Pointer | DeviceBuffer):
         return struct.pack("<Q", argument.address)
     if isinstance(argument, np.ndarray):
         if not argument.flags.c_contiguous:

@@ -7,7 +7,7 @@ for: a free dimension of another size needs another graph.
 from dataclasses import dataclass
 
 from wpk.dtypes import DType
-from wpk.libraries.cudnn_pointwise import Step
+from wpk.libraries.cudnn_pointwise import PointwiseCall
 from wpk.problems import Tensor
 
 
@@ -60,7 +60,7 @@ class AttentionNode:
 
     scale: float
     biased: bool
-    scores: tuple[Step, ...]
+    scores: tuple[PointwiseCall, ...]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class ReductionNode:
     """
 
     mode: str
-    steps: tuple[Step, ...]
+    steps: tuple[PointwiseCall, ...]
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Description:
     node: Node
     inputs: tuple[GraphTensor, ...]
     operands: int
-    steps: tuple[Step, ...]
+    steps: tuple[PointwiseCall, ...]
     output: GraphTensor
     layout: str | None
     strict: bool

@@ -18,7 +18,7 @@ from wpk.libraries.cudnn_description import (
     ReductionNode,
     SoftmaxNode,
 )
-from wpk.libraries.cudnn_pointwise import Step, Value
+from wpk.libraries.cudnn_pointwise import PointwiseCall, PointwiseTensor
 
 _TYPES = {DType.FP32: "FLOAT", DType.FP16: "HALF", DType.BF16: "BFLOAT16"}
 
@@ -134,12 +134,12 @@ def _softmax(cudnn: Any, graph: Any, x: Any, like: GraphTensor, log: bool) -> An
     return graph.sub(below, graph.log(total)) if log else graph.div(powers, total)
 
 
-def _epilogue(cudnn: Any, graph: Any, steps: Sequence[Step], values: list[Any]) -> Any:
+def _epilogue(cudnn: Any, graph: Any, steps: Sequence[PointwiseCall], values: list[Any]) -> Any:
     """The last value; each step adds one."""
     for step in steps:
         arguments = [
             values[argument.index]
-            if isinstance(argument, Value)
+            if isinstance(argument, PointwiseTensor)
             else _constant(cudnn, graph, argument)
             for argument in step.arguments
         ]

@@ -13,14 +13,14 @@ from wpk.operators import express
 
 
 @dataclass(frozen=True)
-class Value:
+class PointwiseTensor:
     """A tensor of the epilogue: 0 is the kernel's result, then the operands, then the steps."""
 
     index: int
 
 
 @dataclass(frozen=True)
-class Step:
+class PointwiseCall:
     """One pointwise operation.
 
     Attributes:
@@ -30,7 +30,7 @@ class Step:
     """
 
     method: str
-    arguments: tuple[Value | float, ...]
+    arguments: tuple[PointwiseTensor | float, ...]
     options: tuple[tuple[str, float], ...] = ()
 
 
@@ -59,7 +59,7 @@ def why_no_steps(expression: Expression) -> str | None:
             return None
 
 
-def pointwise_steps(expression: Expression, operands: int) -> tuple[Step, ...]:
+def pointwise_steps(expression: Expression, operands: int) -> tuple[PointwiseCall, ...]:
     """The steps that compute an epilogue over so many operands; the last one is the result.
 
     Equal parts of the expression are computed once. There are no steps where the kernel's result is
@@ -71,33 +71,33 @@ def pointwise_steps(expression: Expression, operands: int) -> tuple[Step, ...]:
     reason = why_no_steps(expression)
     if reason is not None:
         raise ValueError(reason)
-    steps: list[Step] = []
-    known: dict[Expression, Value | float] = {}
+    steps: list[PointwiseCall] = []
+    known: dict[Expression, PointwiseTensor | float] = {}
 
-    def value(part: Expression) -> Value | float:
+    def value(part: Expression) -> PointwiseTensor | float:
         if part not in known:
             known[part] = computed(part)
         return known[part]
 
-    def computed(part: Expression) -> Value | float:
+    def computed(part: Expression) -> PointwiseTensor | float:
         match part:
             case Acc():
-                return Value(0)
+                return PointwiseTensor(0)
             case Operand(index):
-                return Value(1 + index)
+                return PointwiseTensor(1 + index)
             case Scalar(number):
                 return number
         assert isinstance(part, Apply)  # `why_no_steps` refused the rest
         parts = _named(part)
         assert parts is not None
         method, arguments, options = parts
-        steps.append(Step(method, tuple(map(value, arguments)), options))
-        return Value(operands + len(steps))
+        steps.append(PointwiseCall(method, tuple(map(value, arguments)), options))
+        return PointwiseTensor(operands + len(steps))
 
     result = value(expression)
     # A constant, an operand alone, or nothing but the kernel's result still has to be written.
-    if isinstance(result, float) or (not steps and result != Value(0)):
-        steps.append(Step("identity", (result,)))
+    if isinstance(result, float) or (not steps and result != PointwiseTensor(0)):
+        steps.append(PointwiseCall("identity", (result,)))
     return tuple(steps)
 
 

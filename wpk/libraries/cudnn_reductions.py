@@ -16,7 +16,7 @@ from wpk.libraries.cudnn_description import (
     graph_tensor,
     with_axes,
 )
-from wpk.libraries.cudnn_pointwise import Step, pointwise_steps, why_no_steps
+from wpk.libraries.cudnn_pointwise import PointwiseCall, pointwise_steps, why_no_steps
 from wpk.problems import Elementwise, Normalisation, NormKind, ReduceKind, Reduction, Tensor
 
 _AXES = 4
@@ -78,7 +78,7 @@ def describe_reduction(problem: Reduction) -> Description:
         strides = (*outer.strides, *ones)
         return with_axes(GraphTensor((*outer.dims, *ones), strides, tensor.dtype), _AXES)
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PointwiseCall, ...] = ()
     if problem.prologue != Operand(0):
         steps = pointwise_steps(problem.prologue, len(problem.inputs))
     return Description(

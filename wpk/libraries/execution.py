@@ -12,7 +12,7 @@ from wpk.libraries.candidate import LibraryCandidate
 from wpk.libraries.constant_layouts import lay_out
 from wpk.libraries.definition import Defined
 from wpk.libraries.memory import Place, places
-from wpk.libraries.reference import Case
+from wpk.libraries.reference import RandomCase
 from wpk.problems import Convolution, Matmul
 
 Array = NDArray[Any]
@@ -30,7 +30,7 @@ class Operands:
         output: Address of its output.
     """
 
-    def __init__(self, device: CudaDevice, problem: Defined, case: Case) -> None:
+    def __init__(self, device: CudaDevice, problem: Defined, case: RandomCase) -> None:
         """Allocate and write everything but a constant operand, whose layout a candidate decides."""
         self._device = device
         self._problem = problem

@@ -39,7 +39,7 @@ _SPECIAL_FUNCTIONS = 16.0
 
 
 @dataclass(frozen=True)
-class Case:
+class RandomCase:
     """Operands and the output that they give.
 
     Attributes:
@@ -65,7 +65,7 @@ def why_unknown(problem: Problem) -> str | None:
     return f"there is no reference for problems of the kind {type(problem).__name__}"
 
 
-def random_case(problem: Known, seed: int) -> Case:
+def random_case(problem: Known, seed: int) -> RandomCase:
     """Normal operands, and the exact output of a problem.
 
     Factors are standard normal, the second one of a product scaled: sums are of the order of one,
@@ -79,14 +79,14 @@ def random_case(problem: Known, seed: int) -> Case:
             factors, exact, error = _matmul(problem, rng)
             operands = _operands(problem, exact.shape, rng)
             output, allowed = _finish(problem, exact, error, operands)
-            return Case((*factors, *operands), output, allowed)
+            return RandomCase((*factors, *operands), output, allowed)
         case Attention():
             return _attention(problem, rng)
         case Normalisation():
             return _normalisation(problem, rng)
 
 
-def worst_error(result: Array, case: Case) -> float:
+def worst_error(result: Array, case: RandomCase) -> float:
     """The largest error of a result in units of what is allowed; infinite where it is not a number."""
     wide = np.asarray(result, np.float64)
     if not np.isfinite(wide).all():
@@ -107,7 +107,7 @@ def _error(problem: Convolution | Matmul) -> float:
     return _SAFETY * (multiply + _U * sqrt(terms)) + cut
 
 
-def _convolution(problem: Convolution, rng: np.random.Generator) -> Case:
+def _convolution(problem: Convolution, rng: np.random.Generator) -> RandomCase:
     """Factors, limits where there are any, and the product's error through the epilogue."""
     first, second = (problem.c, problem.k) if problem.transposed else (problem.k, problem.c)
     x = _draw(rng, (problem.n.value, problem.c, problem.h, problem.w), problem.x.dtype)
@@ -120,7 +120,7 @@ def _convolution(problem: Convolution, rng: np.random.Generator) -> Case:
     exact, size = (convolve(part(kept), part(w), problem) for part in (_wide, _magnitude))
     operands = _operands(problem, exact.shape, rng)
     output, allowed = _finish(problem, exact, _error(problem) * size, operands)
-    return Case((x, w, *operands, *limits), output, allowed)
+    return RandomCase((x, w, *operands, *limits), output, allowed)
 
 
 def _limits(problem: Convolution, rng: np.random.Generator) -> list[Array]:
@@ -145,7 +145,7 @@ def _matmul(problem: Matmul, rng: np.random.Generator) -> tuple[tuple[Array, Arr
     return (a, b), exact, _error(problem) * size
 
 
-def _attention(problem: Attention, rng: np.random.Generator) -> Case:
+def _attention(problem: Attention, rng: np.random.Generator) -> RandomCase:
     batch, rows, keys = (problem.batch[0].value, problem.batch[1]), problem.queries, problem.keys
     factors = [
         _draw(rng, _stored((*batch, *shape), tensor), tensor.dtype)
@@ -161,10 +161,10 @@ def _attention(problem: Attention, rng: np.random.Generator) -> Case:
     output, allowed = attend(problem, q, k, v, [_wide(each) for each in operands])
     whole = (*batch, rows, problem.width)
     output, allowed = (np.broadcast_to(each, whole) for each in (output, allowed))
-    return Case((*factors, *operands), output, allowed)
+    return RandomCase((*factors, *operands), output, allowed)
 
 
-def _normalisation(problem: Normalisation, rng: np.random.Generator) -> Case:
+def _normalisation(problem: Normalisation, rng: np.random.Generator) -> RandomCase:
     shape = (*problem.outer, problem.cols)
     memory = [_draw(rng, _stored(shape, each), each.dtype) for each in problem.inputs]
     operands, wide = _operands(problem, shape, rng), [_wide(each) for each in memory]
@@ -175,7 +175,7 @@ def _normalisation(problem: Normalisation, rng: np.random.Generator) -> Case:
     exponential = problem.kind in (NormKind.SOFTMAX, NormKind.LOG_SOFTMAX)
     error = (_softmax_error if exponential else _norm_error)(problem, x, before)
     output, allowed = _finish(problem, normalise(x, problem), error, operands)
-    return Case((*memory, *operands), output, allowed)
+    return RandomCase((*memory, *operands), output, allowed)
 
 
 def _norm_error(problem: Normalisation, x: Array, before: Array) -> Array:

@@ -24,8 +24,8 @@ from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import (
     Anchor,
     Computed,
-    Step,
     Symbol,
+    ViewStep,
     merge,
     of_anchor,
     of_scalar,
@@ -41,7 +41,7 @@ _OMITTED_LIMITS = {1: -math.inf, 2: math.inf}
 
 
 @dataclass(frozen=True)
-class Body:
+class OperatorBody:
     """The nodes of one operator.
 
     Attributes:
@@ -63,7 +63,7 @@ class Body:
 
 
 def read_body(
-    body: Body,
+    body: OperatorBody,
     inputs: Mapping[str, Symbol],
     context: Context,
     anchor_shapes: Mapping[str, AnchorShape],
@@ -87,7 +87,7 @@ def read_body(
     return reader.computed(reader.known[body.output])
 
 
-def require_supported(body: Body, anchors: Collection[str]) -> None:
+def require_supported(body: OperatorBody, anchors: Collection[str]) -> None:
     """Check that every operator of a body is one that lowering knows.
 
     Raises:
@@ -101,7 +101,7 @@ def require_supported(body: Body, anchors: Collection[str]) -> None:
 
 class _Reader:
     def __init__(
-        self, body: Body, context: Context, anchor_shapes: Mapping[str, AnchorShape]
+        self, body: OperatorBody, context: Context, anchor_shapes: Mapping[str, AnchorShape]
     ) -> None:
         self.name = body.name
         self.output = body.output
@@ -231,7 +231,7 @@ def _stepped(node: gs.Node, symbol: Computed, apply: Callable[[View], View]) -> 
     probe = apply(memory)
     default = range(len(symbol.shape))[::-1]
     perm = tuple(node.attrs.get("perm", default)) if node.op == "Transpose" else None
-    step = Step(symbol.shape, perm)
+    step = ViewStep(symbol.shape, perm)
     return replace(symbol, shape=probe.shape, leading=probe.leading, steps=(*symbol.steps, step))
 
 

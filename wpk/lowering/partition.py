@@ -7,11 +7,11 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType, from_numpy
 from wpk.graph_passes import ONNX_DOMAINS
-from wpk.lowering.body import Body
+from wpk.lowering.body import OperatorBody
 from wpk.lowering.refusal import RefusedError
 
 
-def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> Body:
+def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> OperatorBody:
     """The body of a graph's node: its function's, or the node alone.
 
     Raises:
@@ -19,7 +19,7 @@ def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> Body:
     """
     function = functions.get(node.op) if node.domain not in ONNX_DOMAINS else None
     if function is not None:
-        return Body(
+        return OperatorBody(
             node.name,
             tuple(function.nodes),
             tuple(t.name for t in function.inputs),
@@ -28,7 +28,7 @@ def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> Body:
     if node.domain not in ONNX_DOMAINS:
         raise RefusedError(f"operator {node.domain}::{node.op} is not an ONNX operator")
     output = node.outputs[0].name if node.outputs else ""
-    return Body(node.name, (node,), tuple(t.name for t in node.inputs), output)
+    return OperatorBody(node.name, (node,), tuple(t.name for t in node.inputs), output)
 
 
 def require_one_output(node: gs.Node, outputs: Collection[str]) -> None:

@@ -15,7 +15,7 @@ from wpk.lowering.views import NotAViewError, View
 
 
 @dataclass(frozen=True)
-class Step:
+class ViewStep:
     """A view operator applied to a result: ``perm`` for a transpose, else a reshape of ``before``."""
 
     before: tuple[int, ...]
@@ -66,7 +66,7 @@ class Computed:
     leading: Extent
     dtype: DType
     anchor: Anchor | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ViewStep, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a free axis that is not the leading one, whatever made it so."""

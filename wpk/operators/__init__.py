@@ -10,8 +10,8 @@ from wpk.operators.row import (
     Attributes,
     ErrorRule,
     Integers,
-    Kind,
     Magnitude,
+    OperatorKind,
     OwnError,
     Rewrite,
     Roundoff,
@@ -29,7 +29,7 @@ def names(column: Callable[[Row], object]) -> tuple[str, ...]:
     return tuple(name for name, row in OPERATORS.items() if column(row))
 
 
-def of_kind(*kinds: Kind) -> tuple[str, ...]:
+def of_kind(*kinds: OperatorKind) -> tuple[str, ...]:
     """The operators of some kinds."""
     return names(lambda row: row.kind in kinds)
 

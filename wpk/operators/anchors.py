@@ -2,10 +2,15 @@
 
 import math
 
-from wpk.operators.row import ErrorRule, Kind, Magnitude, Roundoff, Row
+from wpk.operators.row import ErrorRule, Magnitude, OperatorKind, Roundoff, Row
 
-_PRODUCT, _POOL, _REDUCTION, _OTHER = Kind.PRODUCT, Kind.POOL, Kind.REDUCTION, Kind.OTHER
-_ROW, _SOFTMAX = Kind.NORMALISATION, Kind.SOFTMAX
+_PRODUCT, _POOL, _REDUCTION, _OTHER = (
+    OperatorKind.PRODUCT,
+    OperatorKind.POOL,
+    OperatorKind.REDUCTION,
+    OperatorKind.OTHER,
+)
+_ROW, _SOFTMAX = OperatorKind.NORMALISATION, OperatorKind.SOFTMAX
 _NONE, _TERMS = Roundoff.NONE, Roundoff.TERMS
 _FIRST, _MEAN = Magnitude.FIRST, Magnitude.MEAN
 _NEGATIVE, _POSITIVE = (-math.inf, 0.0), (0.0, math.inf)

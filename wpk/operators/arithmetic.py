@@ -10,15 +10,15 @@ from wpk.operators.row import (
     Attributes,
     ErrorRule,
     Integers,
-    Kind,
     Magnitude,
+    OperatorKind,
     OwnError,
     Rewrite,
     Roundoff,
     Row,
 )
 
-_E, _RESULT, _NONE = Kind.ELEMENTWISE, Roundoff.RESULT, Roundoff.NONE
+_E, _RESULT, _NONE = OperatorKind.ELEMENTWISE, Roundoff.RESULT, Roundoff.NONE
 _SUM, _FACTORS, _QUOTIENT = Magnitude.SUM, Magnitude.FACTORS, Magnitude.QUOTIENT
 _FIRST, _LARGEST, _BRANCHES = Magnitude.FIRST, Magnitude.LARGEST, Magnitude.BRANCHES
 _STAY, _WRAP, _COMPARE, _TRUTH = Integers.STAY, Integers.WRAP, Integers.COMPARE, Integers.TRUTH

@@ -16,14 +16,14 @@ from wpk.operators.row import (
     Attributes,
     ErrorRule,
     Integers,
-    Kind,
     Magnitude,
+    OperatorKind,
     Rewrite,
     Roundoff,
     Row,
 )
 
-_E, _ONE, _FIRST = Kind.ELEMENTWISE, Roundoff.ONE, Magnitude.FIRST
+_E, _ONE, _FIRST = OperatorKind.ELEMENTWISE, Roundoff.ONE, Magnitude.FIRST
 _SIGNED, _SHARE, _POSITIVE = (-1.0, 1.0), (0.0, 1.0), (0.0, math.inf)
 _VIEWS, _ACTIVATION = Rewrite.BEFORE_VIEWS, Rewrite.BEFORE_VIEWS | Rewrite.ACTIVATION
 _SELU_ALPHA = 1.67326319217681884765625  # ONNX's default

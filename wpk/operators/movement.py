@@ -1,9 +1,9 @@
 """Rows of operators that move, select or only name numbers; wpk does not carry all of them."""
 
 from wpk.operators.formulas import first
-from wpk.operators.row import ErrorRule, Integers, Kind, Magnitude, Roundoff, Row
+from wpk.operators.row import ErrorRule, Integers, Magnitude, OperatorKind, Roundoff, Row
 
-_VIEW, _MOVEMENT, _OTHER = Kind.VIEW, Kind.MOVEMENT, Kind.OTHER
+_VIEW, _MOVEMENT, _OTHER = OperatorKind.VIEW, OperatorKind.MOVEMENT, OperatorKind.OTHER
 _NONE, _FIRST = Roundoff.NONE, Magnitude.FIRST
 
 _NOT_CARRIED = (
@@ -29,8 +29,8 @@ ROWS = (
     Row("SpaceToDepth", _MOVEMENT, None, ErrorRule.DATA, _NONE),
     Row("Split", _MOVEMENT, None, ErrorRule.DATA, _NONE, _FIRST),
     Row("Tile", _MOVEMENT, None, ErrorRule.DATA, _NONE),
-    Row("Shape", Kind.SHAPE, None, ErrorRule.EXACT, _NONE),
-    Row("Size", Kind.SHAPE, None, ErrorRule.EXACT, _NONE),
+    Row("Shape", OperatorKind.SHAPE, None, ErrorRule.EXACT, _NONE),
+    Row("Size", OperatorKind.SHAPE, None, ErrorRule.EXACT, _NONE),
     Row("Constant", _OTHER, None, ErrorRule.EXACT, _NONE),
     Row("Range", _OTHER, roundoff=_NONE, parameters=0),
     *(Row(name, _OTHER, roundoff=_NONE) for name in _NOT_CARRIED),

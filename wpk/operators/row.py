@@ -11,7 +11,7 @@ Attributes = Mapping[str, Any]
 Formula = Callable[[Sequence[Expression], Attributes], Expression]
 
 
-class Kind(Enum):
+class OperatorKind(Enum):
     """What an operator does with its data, which decides where it may stand in a fused function."""
 
     ELEMENTWISE = auto()
@@ -152,7 +152,7 @@ class Row:
     """
 
     name: str
-    kind: Kind
+    kind: OperatorKind
     formula: Formula | None = None
     error: OwnError | ErrorRule | None = None
     roundoff: Roundoff = Roundoff.RESULT

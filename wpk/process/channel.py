@@ -26,7 +26,7 @@ class BrokenFrameError(EOFError):
 
 
 @dataclass(frozen=True)
-class Request:
+class RemoteCall:
     """A call of one of a service's methods.
 
     Attributes:
@@ -55,7 +55,7 @@ class Channel:
         """Close it."""
         self._end.close()
 
-    def ask(self, request: Request, data: memoryview, deadline: float) -> None:
+    def ask(self, request: RemoteCall, data: memoryview, deadline: float) -> None:
         """Send a request; its bytes are not copied.
 
         Raises:
@@ -65,7 +65,7 @@ class Channel:
         self._end.settimeout(_remaining(deadline))
         self._send(pickle.dumps(request, protocol=5), data)
 
-    def receive_request(self) -> tuple[Request, bytearray]:
+    def receive_request(self) -> tuple[RemoteCall, bytearray]:
         """Wait for the parent's next request.
 
         Raises:
@@ -73,10 +73,10 @@ class Channel:
             OSError: It has.
         """
         length, size = _LENGTHS.unpack(self._receive(_LENGTHS.size))
-        request: Request = pickle.loads(self._receive(length))
+        request: RemoteCall = pickle.loads(self._receive(length))
         return request, self._receive(size)
 
-    def answer(self, request: Request, result: Any) -> None:
+    def answer(self, request: RemoteCall, result: Any) -> None:
         """Answer a request; ``result`` is what it asks for, or an error.
 
         Raises:
@@ -93,7 +93,7 @@ class Channel:
         self._send(json.dumps(header).encode(), memoryview(result if has_data else b""))
 
     def receive_answer(
-        self, request: Request, size: int, errors: Sequence[type[WpkError]], deadline: float
+        self, request: RemoteCall, size: int, errors: Sequence[type[WpkError]], deadline: float
     ) -> Any:
         """Wait for the answer to a request; an error is returned, too.
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from wpk.errors import WpkError
-from wpk.process.channel import Channel, Request
+from wpk.process.channel import Channel, RemoteCall
 
 _LONGEST_SECONDS = 1e6
 """A longer limit is none: a socket waits for no more than 24 days."""
@@ -162,7 +162,7 @@ class ChildProcess:
         if not self.is_alive:
             raise ChildLostError(None)
         limit = min(limit_seconds, _LONGEST_SECONDS)
-        request = Request(method, arguments, answer, data is not None, limit)
+        request = RemoteCall(method, arguments, answer, data is not None, limit)
         deadline = time.monotonic() + limit
         try:
             self._channel.ask(request, memoryview(b"") if data is None else data, deadline)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wpk.errors import WpkError
-from wpk.process.channel import Channel, Request
+from wpk.process.channel import Channel, RemoteCall
 
 _ORPHAN_POLL_SECONDS = 0.5
 _ORPHAN_GRACE_SECONDS = 10
@@ -55,7 +55,7 @@ def serve(open_service: Callable[..., object]) -> None:
             return
 
 
-def _execute(service: Any, request: Request, data: bytearray) -> object:
+def _execute(service: Any, request: RemoteCall, data: bytearray) -> object:
     last = (data,) if request.has_data else ()
     return getattr(service, request.method)(*request.arguments, *last)
 

@@ -72,7 +72,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Difference:
+class PlanDifference:
     """Something that the plans say differently."""
 
     what: str
@@ -113,7 +113,7 @@ class EnginePair:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class PlanComparison:
     """All that there is to say about two plans.
 
     Attributes:
@@ -127,13 +127,13 @@ class Comparison:
 
     model: str
     model_digest: str
-    differences: tuple[Difference, ...]
+    differences: tuple[PlanDifference, ...]
     pairs: tuple[Pair, ...]
     totals: tuple[Total, ...]
     engine: EnginePair
 
 
-def compare_plans(first: Plan, second: Plan) -> Comparison:
+def compare_plans(first: Plan, second: Plan) -> PlanComparison:
     """Compare two plans of one model.
 
     Raises:
@@ -141,7 +141,7 @@ def compare_plans(first: Plan, second: Plan) -> Comparison:
     """
     _require_one_model(first, second)
     pairs = tuple(_pair(*each) for each in _partners(first.steps, second.steps))
-    return Comparison(
+    return PlanComparison(
         model=first.provenance.model,
         model_digest=first.provenance.model_digest,
         differences=_differences(first, second),
@@ -257,9 +257,9 @@ def _engines(first: EngineMeasurement | None, second: EngineMeasurement | None) 
     )
 
 
-def _differences(first: Plan, second: Plan) -> tuple[Difference, ...]:
+def _differences(first: Plan, second: Plan) -> tuple[PlanDifference, ...]:
     rows = zip(_traits(first), _traits(second), strict=True)
-    return tuple(Difference(what, a, b) for (what, a), (_, b) in rows if a != b)
+    return tuple(PlanDifference(what, a, b) for (what, a), (_, b) in rows if a != b)
 
 
 def _traits(plan: Plan) -> list[tuple[str, str]]:

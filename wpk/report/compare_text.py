@@ -2,14 +2,14 @@
 
 from wpk.plan import Ratio
 from wpk.problems.signs import TIMES
-from wpk.report.compare import ESTIMATED, MEASURED, Comparison, Pair, Side
+from wpk.report.compare import ESTIMATED, MEASURED, Pair, PlanComparison, Side
 from wpk.report.table import format_table
 from wpk.report.visible import visible
 
 _NAME, _WORK = 28, 36
 
 
-def compare_text(comparison: Comparison, first: str, second: str) -> str:
+def compare_text(comparison: PlanComparison, first: str, second: str) -> str:
     """Tables of what differs, of the operators, and of the sums.
 
     Args:
@@ -28,7 +28,7 @@ def compare_text(comparison: Comparison, first: str, second: str) -> str:
     return "\n\n".join(parts)
 
 
-def _operators(comparison: Comparison) -> str:
+def _operators(comparison: PlanComparison) -> str:
     header = ["operator", "computes", "A", "B", "A µs", "B µs", "bound µs", "B is", "by"]
     return format_table(header, [_row(pair) for pair in comparison.pairs])
 
@@ -70,7 +70,7 @@ def ratio_words(ratio: Ratio) -> str:
     return f"{ratio.median:.2f}{TIMES} as fast{band}"
 
 
-def _sums(comparison: Comparison) -> str:
+def _sums(comparison: PlanComparison) -> str:
     rows: list[list[object]] = [
         [
             f"{total.pairs} operators, {total.kind}",
@@ -89,7 +89,7 @@ def _sums(comparison: Comparison) -> str:
     return format_table(["sum", "A µs", "B µs", "B is"], [*rows, ["whole engine", *times, speedup]])
 
 
-def _words(comparison: Comparison) -> str:
+def _words(comparison: PlanComparison) -> str:
     pairs = comparison.pairs
     same = sum(pair.same_choice for pair in pairs)
     alone = sum(pair.first is None or pair.second is None for pair in pairs)

@@ -16,7 +16,7 @@ from wpk.schedules.attention_view import attention_members, row_blocks, why_not_
 from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type, Wide
 from wpk.targets import Target
@@ -165,10 +165,10 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
             early=columns["early"] == 1,
         )
 
-    def kernel(self, problem: Attention, schedule: AttentionMmaSchedule) -> Kernel:
+    def kernel(self, problem: Attention, schedule: AttentionMmaSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         items = problem.batch[1] * row_blocks(problem, schedule.rows)
-        return Kernel(
+        return KernelPlan(
             members={
                 "Multiply": Type(mma_tiles.MULTIPLY_TYPES[problem.precision]),
                 "Element": Type(problem.q.dtype.c_name),

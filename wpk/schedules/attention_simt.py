@@ -12,7 +12,7 @@ from wpk.problems import Attention
 from wpk.schedules.attention_view import attention_members, why_not_attention
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
 from wpk.schedules.template import Schedule
 from wpk.targets import Target
@@ -95,10 +95,10 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
             early=columns["early"] == 1,
         ).work(target)
 
-    def kernel(self, problem: Attention, schedule: AttentionSimtSchedule) -> Kernel:
+    def kernel(self, problem: Attention, schedule: AttentionSimtSchedule) -> KernelPlan:
         """Items are rows of queries."""
         items = problem.batch[1] * problem.queries
-        return Kernel(
+        return KernelPlan(
             members=dict(attention_members(problem, 1)),
             inputs=3 + len(problem.scores.operands),
             leading=problem.leading,

@@ -21,7 +21,7 @@ from wpk.schedules.halo_tiles import HaloTiles, carries
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma.costs import GROUP_ROWS, WHOLE_WARPGROUPS
@@ -123,11 +123,11 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         del schedule  # every schedule reads the same rows
         return convolution_copies.packing(problem)
 
-    def kernel(self, problem: Convolution, schedule: HaloSchedule) -> Kernel:
+    def kernel(self, problem: Convolution, schedule: HaloSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         tiles = HaloTiles(problem, schedule.columns())
         view = ConvolutionView(problem, vector=1, store_width=8)
-        return Kernel(
+        return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),

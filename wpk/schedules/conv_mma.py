@@ -17,7 +17,7 @@ from wpk.schedules.convolution_view import ConvolutionView, input_vector, why_to
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
-from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.schedules.unit import Type
 from wpk.targets import Target
@@ -76,11 +76,11 @@ class ConvMmaTemplate(SplitReductions, SingleKernelTemplate[Convolution, MmaSche
         suffix = "_tf32" if problem.precision is Precision.TF32 else ""
         return _view(problem).packing + suffix
 
-    def kernel(self, problem: Convolution, schedule: MmaSchedule) -> Kernel:
+    def kernel(self, problem: Convolution, schedule: MmaSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         view = _view(problem)
         grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
-        return Kernel(
+        return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),

@@ -24,7 +24,7 @@ from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.packing_patch import CHANNELS, product_steps
 from wpk.schedules.patch_tiles import PatchTiles, patch_pixels
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.targets import Target
@@ -184,12 +184,12 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
         del schedule  # every schedule reads the same rows
         return "patch_tf32" if problem.precision is Precision.TF32 else "patch"
 
-    def kernel(self, problem: Convolution, schedule: PatchSchedule) -> Kernel:
+    def kernel(self, problem: Convolution, schedule: PatchSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         tiles = PatchTiles(problem, schedule.columns())
         view = ConvolutionView(problem, _vector(problem), store_width=8)
         all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
-        return Kernel(
+        return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),

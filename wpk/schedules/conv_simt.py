@@ -15,7 +15,7 @@ from wpk.schedules.early import launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
-from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.schedules.unit import Type
 from wpk.targets import Target
@@ -73,11 +73,11 @@ class ConvSimtTemplate(SplitReductions, SingleKernelTemplate[Convolution, SimtSc
         """Filters as rows of (r, s, c)."""
         return _view(problem, schedule.run_n).packing
 
-    def kernel(self, problem: Convolution, schedule: SimtSchedule) -> Kernel:
+    def kernel(self, problem: Convolution, schedule: SimtSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         view = _view(problem, schedule.run_n)
         grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
-        return Kernel(
+        return KernelPlan(
             members={
                 "W": Type(problem.precision.storage.c_name),
                 **view.members(),

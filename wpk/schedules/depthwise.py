@@ -17,7 +17,7 @@ from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_at
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Figures, Limit
 from wpk.schedules.packing_depthwise import depthwise_row
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
 from wpk.schedules.template import Schedule
@@ -157,11 +157,11 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
             slots=thread.slots,
         ).work(target)
 
-    def kernel(self, problem: Convolution, schedule: DepthwiseSchedule) -> Kernel:
+    def kernel(self, problem: Convolution, schedule: DepthwiseSchedule) -> KernelPlan:
         """Items are runs of channels at several columns."""
         image = _image(problem)
         items = image.items(schedule.vector, schedule.pixels, schedule.rows)
-        return Kernel(
+        return KernelPlan(
             members={
                 "X": Type(cpp_tensor(problem.x, ORDER)),
                 "Weight": Type(cpp_tensor(_weight(problem), (0, 1, 2))),

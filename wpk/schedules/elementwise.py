@@ -13,7 +13,7 @@ from wpk.problems import Elementwise
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -108,14 +108,14 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             early=columns["early"] == 1,
         ).work(target)
 
-    def kernel(self, problem: Elementwise, schedule: ElementwiseSchedule) -> Kernel:
+    def kernel(self, problem: Elementwise, schedule: ElementwiseSchedule) -> KernelPlan:
         """Items are pieces of y's rows."""
         domain = flat(problem)
         fill = CONSTANT_AXES - len(domain.shape)
         d1, d2, d3, row = (*(1,) * fill, *domain.shape)
         order = (0, *(None,) * fill, *range(1, domain.row + 1))
         items = d1 * d2 * d3 * -(-(row + domain.y.padding) // schedule.vector)
-        return Kernel(
+        return KernelPlan(
             members={
                 "Operands": Type(cpp_tensors(domain.inputs, order)),
                 "Y": Type(cpp_tensor(domain.y, order)),

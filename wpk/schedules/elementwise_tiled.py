@@ -12,7 +12,7 @@ from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_at
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide
 from wpk.schedules.strided import SECTOR_BYTES, cpp_tensor, is_wide, moved_bytes
 from wpk.schedules.template import Schedule
@@ -135,7 +135,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             accesses.append(SharedAccess(addresses, size, schedule.vector))
         return tuple(accesses)
 
-    def kernel(self, problem: Elementwise, schedule: TiledSchedule) -> Kernel:
+    def kernel(self, problem: Elementwise, schedule: TiledSchedule) -> KernelPlan:
         """Items are tiles."""
         domain = _arranged(problem)
         fill = CONSTANT_AXES - len(domain.shape)
@@ -150,7 +150,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
         ]
         room = row + domain.y.padding
         items = d1 * d2 * -(-column // schedule.tile) * -(-room // schedule.tile)
-        return Kernel(
+        return KernelPlan(
             members={
                 "Operands": Type(f"wpk::Tensors<{', '.join(operands)}>"),
                 "Y": Type(cpp_tensor(domain.y, plain)),

@@ -8,7 +8,7 @@ from wpk.performance import Columns, Work
 from wpk.problems import Gather
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -78,14 +78,14 @@ class GatherTemplate(SingleKernelTemplate[Gather, VectorSchedule]):
             early=columns["early"] == 1,
         ).work(target)
 
-    def kernel(self, problem: Gather, schedule: VectorSchedule) -> Kernel:
+    def kernel(self, problem: Gather, schedule: VectorSchedule) -> KernelPlan:
         """Items are pieces of rows."""
         lead, other = (_COUNT, _OUTER) if problem.count.free else (_OUTER, _COUNT)
         extents = (problem.outer.value, problem.count.value)
         items = extents[other] * -(-(problem.inner + problem.y.padding) // schedule.vector)
         # The axis that is picked from has a stride of its own: 64 bits, applied to the index.
         data = tuple(axis if axis != _COUNT else None for axis in (lead, other, _INNER))
-        return Kernel(
+        return KernelPlan(
             members={
                 "Data": Type(cpp_tensor(problem.data, data)),
                 "Index": Type(cpp_tensor(problem.index, (lead, other))),

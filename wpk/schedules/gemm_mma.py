@@ -10,7 +10,7 @@ from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES, MmaInputs, MmaSchedule
-from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.schedules.unit import Type
 from wpk.targets import Target
@@ -65,11 +65,11 @@ class GemmMmaTemplate(SplitReductions, SingleKernelTemplate[Matmul, MmaSchedule]
         del schedule  # every schedule reads the same rows
         return _view(problem).packing
 
-    def kernel(self, problem: Matmul, schedule: MmaSchedule) -> Kernel:
+    def kernel(self, problem: Matmul, schedule: MmaSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         view = _view(problem)
         grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
-        return Kernel(
+        return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),

@@ -11,7 +11,7 @@ from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.simt_tiles import SimtInputs, SimtSchedule
-from wpk.schedules.single_kernel import Kernel, Partials, SingleKernelTemplate
+from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
 from wpk.schedules.split import SplitReductions, split_limits, useful_split
 from wpk.targets import Target
 
@@ -65,11 +65,11 @@ class GemmSimtTemplate(SplitReductions, SingleKernelTemplate[Matmul, SimtSchedul
         del schedule  # every schedule reads the same rows
         return "nk_pad" if problem.b_constant else None
 
-    def kernel(self, problem: Matmul, schedule: SimtSchedule) -> Kernel:
+    def kernel(self, problem: Matmul, schedule: SimtSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         view = _view(problem, schedule.run_n)
         grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
-        return Kernel(
+        return KernelPlan(
             members={**view.members(), **view.operand_members()},
             inputs=2 + len(problem.epilogue.operands),
             leading=problem.leading,

@@ -12,7 +12,7 @@ from wpk.performance import Columns, Work
 from wpk.problems import Normalisation, NormKind
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -158,14 +158,14 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             early=columns["early"] == 1,
         ).work(target)
 
-    def kernel(self, problem: Normalisation, schedule: NormalisationSchedule) -> Kernel:
+    def kernel(self, problem: Normalisation, schedule: NormalisationSchedule) -> KernelPlan:
         """Items are rows."""
         axes = range(1, len(problem.outer))
         first, second = ([None] * (_OUTER_AXES - 1) + list(axes))[-2:]
         order = (0, first, second, len(problem.outer))
         o1, o2 = (1 if axis is None else problem.outer[axis] for axis in (first, second))
         operands = problem.epilogue.operands
-        return Kernel(
+        return KernelPlan(
             members={
                 "Inputs": Type(cpp_tensors(problem.inputs, order)),
                 "Y": Type(cpp_tensor(problem.y, order)),

@@ -7,7 +7,7 @@ from wpk.performance import Columns, Work
 from wpk.problems import Pad, PadMode
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -78,7 +78,7 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
             early=columns["early"] == 1,
         ).work(target)
 
-    def kernel(self, problem: Pad, schedule: VectorSchedule) -> Kernel:
+    def kernel(self, problem: Pad, schedule: VectorSchedule) -> KernelPlan:
         """Items are runs of a row of y."""
         first, second, row = _order(problem)
         order = (0, first, second, row)
@@ -88,7 +88,7 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
             constants[f"x{label}"] = 1 if axis is None else problem.x_shape[axis]
             constants[f"y{label}"] = 1 if axis is None else problem.y_shape[axis]
             constants[f"begin{label}"] = 0 if axis is None else problem.begin[axis]
-        return Kernel(
+        return KernelPlan(
             members={
                 "X": Type(cpp_tensor(problem.x, order)),
                 "Y": Type(cpp_tensor(problem.y, order)),

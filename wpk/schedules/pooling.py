@@ -10,7 +10,7 @@ from wpk.problems import Pooling, PoolKind
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
 from wpk.schedules.unit import Type
@@ -74,11 +74,11 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
             early=columns["early"] == 1,
         ).work(target)
 
-    def kernel(self, problem: Pooling, schedule: VectorSchedule) -> Kernel:
+    def kernel(self, problem: Pooling, schedule: VectorSchedule) -> KernelPlan:
         """Items are runs of channels at one pixel."""
         image = _image(problem)
         items = image.items(schedule.vector)
-        return Kernel(
+        return KernelPlan(
             members={
                 "X": Type(cpp_tensor(problem.x, ORDER)),
                 "Y": Type(cpp_tensor(problem.y, ORDER)),

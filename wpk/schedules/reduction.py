@@ -13,7 +13,7 @@ from wpk.problems import Reduction
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access, short_run
 from wpk.schedules.strided import (
     cpp_tensor,
@@ -175,7 +175,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             addresses.append(word * 4 if share < schedule.splits // 2 else -1)
         return (SharedAccess(tuple(addresses), 4, schedule.vector),)
 
-    def kernel(self, problem: Reduction, schedule: ReductionSchedule) -> Kernel:
+    def kernel(self, problem: Reduction, schedule: ReductionSchedule) -> KernelPlan:
         """Items are outputs, or vectors of them."""
         view = view_of(problem)
         problem = view.problem
@@ -186,7 +186,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         chunk = schedule.vector if view.along_outer else 1
         o1, o2, row, i1, i2, i3 = extents
         items = o1 * o2 * -(-(row + problem.y.padding) // chunk)
-        return Kernel(
+        return KernelPlan(
             members={
                 "Inputs": Type(cpp_tensors(problem.inputs, x_order)),
                 "Y": Type(cpp_tensor(problem.y, y_order)),

@@ -8,7 +8,7 @@ from wpk.problems import NearestMode, Resize, ResizeCoordinates, ResizeMode
 from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate, linear_grid
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, is_wide, moved_bytes
 from wpk.schedules.unit import Enumerator, Member, Type, fp32_bits
@@ -82,11 +82,11 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
             early=columns["early"] == 1,
         ).work(target)
 
-    def kernel(self, problem: Resize, schedule: VectorSchedule) -> Kernel:
+    def kernel(self, problem: Resize, schedule: VectorSchedule) -> KernelPlan:
         """Items are runs of channels at one pixel."""
         image = _image(problem)
         items = image.items(schedule.vector)
-        return Kernel(
+        return KernelPlan(
             members={
                 "X": Type(cpp_tensor(problem.x, ORDER)),
                 "Y": Type(cpp_tensor(problem.y, ORDER)),

@@ -46,7 +46,7 @@ class Partials:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelPlan:
     """A kernel of one problem and schedule.
 
     Attributes:
@@ -84,7 +84,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
     header: ClassVar[str] = ""
 
     @abc.abstractmethod
-    def kernel(self, problem: P, schedule: S) -> Kernel:
+    def kernel(self, problem: P, schedule: S) -> KernelPlan:
         """The kernel's members and extents."""
 
     @final

@@ -17,7 +17,7 @@ from wpk.bench.cases import Case, Cases
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
 from wpk.build import CompilePool, KernelCache
-from wpk.device import GpuFacts, Region
+from wpk.device import GpuFacts, MemoryRange
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.execution import BoundLaunch, Work
@@ -56,7 +56,7 @@ g (float[3, 40] x) => (float[3, 1] y)
 measured: list[int] = []
 
 
-def _clock(works: Sequence[Work], regions: Sequence[Region]) -> tuple[float, ...]:
+def _clock(works: Sequence[Work], regions: Sequence[MemoryRange]) -> tuple[float, ...]:
     """A block takes as long as it has threads, so large blocks lose."""
     del regions
     measured.append(len(works))

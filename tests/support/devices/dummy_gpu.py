@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from wpk.candidate import Configuration
-from wpk.device import Patience, Region, Timing
+from wpk.device import MemoryRange, Patience, Timing
 from wpk.emulator import EmulatorProcess
 from wpk.errors import EngineError
 from wpk.execution import BoundCall, LibraryImage, Work
@@ -15,7 +15,7 @@ from wpk.libraries.cudnn_problems import describe
 from wpk.problems import Problem
 from wpk.trial import Regime
 
-Clock = Callable[[Sequence[Work], Sequence[Region]], tuple[float, ...]]
+Clock = Callable[[Sequence[Work], Sequence[MemoryRange]], tuple[float, ...]]
 
 
 class DummyGpu(EmulatorProcess):
@@ -38,7 +38,11 @@ class DummyGpu(EmulatorProcess):
         self.clock, self.engines = clock, engines
 
     def measure(
-        self, works: Sequence[Work], regions: Sequence[Region], regime: Regime, patience: Patience
+        self,
+        works: Sequence[Work],
+        regions: Sequence[MemoryRange],
+        regime: Regime,
+        patience: Patience,
     ) -> Timing:
         del patience
         return Timing(self.clock(works, regions), regime)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from support.faults.planter import drop
 from wpk.build import load_nvrtc
-from wpk.device import Region
+from wpk.device import MemoryRange
 from wpk.device.rotation import moved
 from wpk.execution import BoundArgument, BoundLaunch, Device, KernelImage, Pointer, TensorMap
 from wpk.kernel_source import KernelSource
@@ -219,8 +219,8 @@ def moved_away(device: Device, single: Single) -> Single:
     result = place(device, np.full_like(single.expected, _POISON))
     device.write(tensor.address, np.zeros(size, np.uint8))
     places = {
-        Region(tensor.address, size): copy,
-        Region(single.address, single.expected.nbytes): result,
+        MemoryRange(tensor.address, size): copy,
+        MemoryRange(single.address, single.expected.nbytes): result,
     }
     (launch,) = moved([single.launch], places)
     assert isinstance(launch, BoundLaunch)

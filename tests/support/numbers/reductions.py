@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wpk.libraries import random_case
 from wpk.libraries.definition import before, finish, reduce
 from wpk.libraries.memory import places
-from wpk.libraries.reference import Case
+from wpk.libraries.reference import RandomCase
 from wpk.problems import Elementwise, Normalisation, Reduction
 from wpk.problems.reduction import ReduceKind
 
@@ -28,7 +28,7 @@ _SUBNORMAL = 2.0**-24
 """The smallest number in fp16: what a small result may lose."""
 
 
-def reduction_case(problem: Normalisation | Reduction | Elementwise, seed: int) -> Case:
+def reduction_case(problem: Normalisation | Reduction | Elementwise, seed: int) -> RandomCase:
     """Standard normal operands, and the exact output; of softmax, the package's own case."""
     if isinstance(problem, Normalisation):
         return random_case(problem, seed)
@@ -45,7 +45,7 @@ def reduction_case(problem: Normalisation | Reduction | Elementwise, seed: int) 
             output = before(problem, wide)
             allowed = _SPECIAL_FUNCTIONS * _U * _size(wide, output)
     rounding = problem.y.dtype.unit_roundoff * np.abs(output) + _SUBNORMAL
-    return Case(memory, output, allowed + rounding)
+    return RandomCase(memory, output, allowed + rounding)
 
 
 def _reduction(problem: Reduction, wide: Sequence[Array]) -> tuple[Array, Array]:

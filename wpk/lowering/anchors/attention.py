@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
 from wpk.lowering.anchors.base import Lowered, only_view
-from wpk.lowering.body import AnchorShape, Body, read_body
+from wpk.lowering.body import AnchorShape, OperatorBody, read_body
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computed, Symbol
@@ -28,7 +28,7 @@ class AttentionBody:
 
     def __init__(
         self,
-        body: Body,
+        body: OperatorBody,
         inputs: Mapping[str, Symbol],
         context: Context,
         shapes: Mapping[str, AnchorShape],
@@ -93,13 +93,13 @@ class AttentionBody:
         return Lowered(problem, (q, k, v, *operands))
 
 
-def is_attention(body: Body) -> bool:
+def is_attention(body: OperatorBody) -> bool:
     """Whether a body holds a softmax between two products."""
     ops = [node.op for node in body.nodes]
     return ops.count("Softmax") == 1 and ops.count("MatMul") == 2
 
 
-def _anchors(body: Body) -> tuple[gs.Node, gs.Node]:
+def _anchors(body: OperatorBody) -> tuple[gs.Node, gs.Node]:
     """The softmax and the product that reads its weights."""
     softmax = next(node for node in body.nodes if node.op == "Softmax")
     before = {node.name for node in _until(body, softmax.outputs[0].name).nodes}
@@ -109,7 +109,7 @@ def _anchors(body: Body) -> tuple[gs.Node, gs.Node]:
     return softmax, last[0]
 
 
-def _until(body: Body, output: str, given: str = "") -> Body:
+def _until(body: OperatorBody, output: str, given: str = "") -> OperatorBody:
     """Return the part of a body that makes ``output`` from ``given``."""
     wanted, nodes = {output}, list[gs.Node]()
     for node in reversed(body.nodes):

@@ -17,7 +17,7 @@ from wpk.schedules import convolution_copies
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.limit import Limit
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma import costs, tiles
 from wpk.schedules.wgmma.multicast import Multicast
@@ -74,11 +74,11 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
         del schedule  # every schedule reads the same rows
         return convolution_copies.packing(problem)
 
-    def kernel(self, problem: Convolution, schedule: WgmmaSchedule) -> Kernel:
+    def kernel(self, problem: Convolution, schedule: WgmmaSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         view = _view(problem)
         grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
-        return Kernel(
+        return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),

@@ -13,7 +13,7 @@ from wpk.schedules import packings
 from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
-from wpk.schedules.single_kernel import Kernel, SingleKernelTemplate
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.unit import Type
 from wpk.schedules.wgmma import costs, tiles
 from wpk.schedules.wgmma.multicast import COLUMNS, Multicast
@@ -90,11 +90,11 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
         split = problem.b_constant and problem.precision is Precision.FP32
         return "nk_pad_nearest" if split else MatmulView(problem).packing
 
-    def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> Kernel:
+    def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         view = MatmulView(problem)
         grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
-        return Kernel(
+        return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
