@@ -4,14 +4,7 @@ import math
 from collections.abc import Sequence
 
 from wpk.expression import Expression, Scalar, apply
-from wpk.operators.formulas import (
-    ANY_ACTIVATION,
-    GATED,
-    SATURATING,
-    SINGLE,
-    SPECIAL,
-    direct,
-)
+from wpk.operators.formulas import ANY_ACTIVATION, GATED, SATURATING, SINGLE, SPECIAL, direct
 from wpk.operators.row import (
     Attributes,
     ErrorRule,
