@@ -163,7 +163,7 @@ class EmulatorProcess:
 
     def _tell(self, method: str, *arguments: object, data: Bytes | None = None) -> None:
         with self._supervised(method) as limit:
-            given = None if data is None else memoryview(data)
+            given = None if data is None else data.data
             self._child.tell(method, *arguments, data=given, limit_seconds=limit)
 
     def _ask(self, method: str, *arguments: object, answer: type[T], size: int = 0) -> T:
