@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wpk.engine.recent import Recent
 from wpk.execution import Device, Replay, Work
 from wpk.plan import (
     Layout,
@@ -42,26 +43,26 @@ class Binding:
         plan: Plan,
         device: Device,
         dims: Mapping[str, int],
-        where: "_Memory",
+        memory: "_Memory",
         layouts: "_Layouts",
         external: Mapping[str, int] = _NOTHING,
     ) -> None:
         """Evaluate every launch at its addresses, and capture."""
         self._values = plan.values
-        self._starts = {name: where.arena + at for name, at in layouts.arena.offsets.items()}
+        self._starts = {name: memory.arena + at for name, at in layouts.arena.offsets.items()}
         for name, address in external.items():
             self._starts[self._values[name].buffer] = address - self._values[name].offset
         self.steps: list[tuple[Work, ...]] = []
         for number, step in enumerate(plan.steps):
             addresses = StepAddresses(
-                tuple(where.weights.get(n) or self.address(n) for n in step.inputs),
+                tuple(memory.weights.get(n) or self.address(n) for n in step.inputs),
                 element_bytes(plan, step),
                 tuple(self.address(name) for name in step.operator.outputs),
-                where.workspace + layouts.workspace.offsets[number],
-                where.counters + layouts.counters.offsets[number],
+                memory.workspace + layouts.workspace.offsets[number],
+                memory.counters + layouts.counters.offsets[number],
             )
             self.steps.append(bind_step(step, addresses, dims))
-        works, predecessors = _in_order(self.steps, where.order)
+        works, predecessors = _in_order(self.steps, memory.order)
         self.replay: Replay = device.capture(works, predecessors)
 
     def address(self, name: str) -> int:
@@ -122,7 +123,7 @@ class Bindings:
         """
         self._plan, self._device, self._settle = plan, device, settle
         self._memory = _Memory(plan, device, weights)
-        self._bound: dict[BindingKey, Binding] = {}
+        self._bindings: Recent[BindingKey, Binding] = Recent(_KEPT)
         self.newest: Binding | None = None
 
     def at(self, dims: Mapping[str, int], external: Mapping[str, int] = _NOTHING) -> Binding:
@@ -137,17 +138,18 @@ class Bindings:
             PlanError: The plan's kernels cannot address memory of this size.
         """
         key = binding_key(dims, external)
-        bound = self.kept(key)
-        if bound is None:
-            bound = self._bound[key] = self.newest = self._make(dims, external)
-        return bound
+        binding = self.kept(key)
+        if binding is None:
+            binding = self.newest = self._make(dims, external)
+            self._bindings.put(key, binding)
+        return binding
 
     def kept(self, key: BindingKey) -> Binding | None:
-        """Return the binding that has this key, if it is still kept."""
-        bound = self._bound.pop(key, None)
-        if bound is not None:
-            self._bound[key] = self.newest = bound
-        return bound
+        """The binding that has this key, if it is still there."""
+        binding = self._bindings.get(key)
+        if binding is not None:
+            self.newest = binding
+        return binding
 
     def _make(self, dims: Mapping[str, int], external: Mapping[str, int]) -> Binding:
         check_sizes(self._plan, dict(dims))
@@ -156,9 +158,9 @@ class Bindings:
             self._settle()
             self._forget()
             self._memory.grow(layouts)
-        while len(self._bound) >= _KEPT:
+        if self._bindings.is_full:
             self._settle()
-            del self._bound[next(iter(self._bound))]
+            self._bindings.make_room()
         return Binding(self._plan, self._device, dims, self._memory, layouts, external)
 
     @property
@@ -173,7 +175,7 @@ class Bindings:
 
     def _forget(self) -> None:
         self.newest = None
-        self._bound.clear()
+        self._bindings.clear()
 
 
 @dataclass(frozen=True)

@@ -166,18 +166,18 @@ class Engine:
 
     def _run_on_host(self, inputs: HostArrays) -> dict[str, NDArray[np.generic]]:
         arrays, dims = bind_inputs(self.plan.inputs, inputs)
-        bound = self._bindings.at(dims)
+        binding = self._bindings.at(dims)
         if self._process is not None:
             self._process.patience = _patience(self.plan, dims)
         self._wait()  # runs on other streams use the same memory
         for port in self.plan.inputs:
             value = self.plan.values[port.name]
-            self.device.write(bound.address(port.name), to_memory(value, arrays[port.name], dims))
-        bound.replay.replay()
+            self.device.write(binding.address(port.name), to_memory(value, arrays[port.name], dims))
+        binding.replay.replay()
         outputs = {}
         for port in self.plan.outputs:
             value = self.plan.values[port.name]
-            memory = self.device.read(bound.address(port.name), footprint(value, dims))
+            memory = self.device.read(binding.address(port.name), footprint(value, dims))
             outputs[port.name] = from_memory(value, memory, dims)
         return outputs
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wpk.codec import FieldError, decode, encode
+from wpk.codec import decode, encode
 from wpk.errors import WpkError
 
 _LENGTHS = struct.Struct("<QQ")
@@ -121,7 +121,7 @@ class Channel:
             if request.answer is bytes and found == size:
                 return data
             return request.answer and decode(header["value"], request.answer, request.method)
-        except (FieldError, ValueError, LookupError, TypeError) as broken:
+        except (ValueError, LookupError, TypeError, RecursionError) as broken:
             raise BrokenFrameError from broken
 
     def _send(self, header: bytes, data: memoryview) -> None:
