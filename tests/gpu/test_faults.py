@@ -45,8 +45,8 @@ def runner(kit: Kit) -> Iterator[TrialRunner]:
 def test_a_fault_costs_one_trial(
     kit: Kit, runner: TrialRunner, fault: str, record: Callable[[str, object], None]
 ) -> None:
-    trial = runner.trial(kit.with_statement({**AFTER, **ON_THE_GPU_ONLY}[fault]))
-    after = runner.trial(kit.good)
+    trial = kit.with_statement({**AFTER, **ON_THE_GPU_ONLY}[fault]).by(runner)
+    after = kit.good.by(runner)
     record(f"faults.{fault}", {"status": trial.status, "detail": trial.detail})
     assert trial.status is EXPECTED[fault], trial
     assert trial.cost == float("inf")
@@ -54,17 +54,17 @@ def test_a_fault_costs_one_trial(
 
 
 def test_a_kernel_that_does_nothing_cannot_win(kit: Kit, runner: TrialRunner) -> None:
-    assert runner.trial(kit.doing_nothing()).status is Status.WRONG_RESULT
+    assert kit.doing_nothing().by(runner).status is Status.WRONG_RESULT
 
 
 def test_a_launch_that_no_gpu_can_start_fails(kit: Kit, runner: TrialRunner) -> None:
-    assert runner.trial(kit.too_large_a_block()).status is Status.LAUNCH_FAILED
+    assert kit.too_large_a_block().by(runner).status is Status.LAUNCH_FAILED
 
 
 def test_trials_of_one_kernel_agree(
     kit: Kit, runner: TrialRunner, record: Callable[[str, object], None]
 ) -> None:
-    costs = [runner.trial(kit.good).cost for _ in range(5)]
+    costs = [kit.good.by(runner).cost for _ in range(5)]
     record("trials.repeated", {"seconds": costs})
     assert max(costs) < 1.2 * min(costs)
     bound = 2 * 4 * faulty_candidates.ELEMENTS / 20e12  # more than any L2 can move
