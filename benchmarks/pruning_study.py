@@ -176,7 +176,10 @@ def study(row: str, recordings: Sequence[Recording]) -> dict[str, Any]:
     return {
         "held_out": row in HELD_OUT,
         "templates": {each.template: len(each.trials) for each in recordings},
-        "winner": {"template": winner.template, "schedule": dict(kept.fastest.schedule)},
+        "winner": {
+            "template": winner.template,
+            "schedule": dict(kept.fastest.candidate.configuration),
+        },
         "best_us": kept.fastest.cost * 1e6,
         "band_us": [low * 1e6, high * 1e6],
         "bound_us": kept.bound.seconds * 1e6,

@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 sys.path.insert(0, str(Path(__file__).parent))  # Python's safe path leaves a script's folder out
 
-from study_bench import Bench, Candidate
+from study_bench import Bench, SingleKernel
 from study_problems import ROWS, Row, Template, legal_count, templates_of
 
 import wpk
@@ -63,21 +63,21 @@ class Space:
 
     template: Template
     space: SearchSpace[Any]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[SingleKernel, ...]
 
     @classmethod
     def of(cls, problem: Row, template: Template) -> "Space":
         """All of them, in the order of the space."""
         space = SearchSpace.of(problem, template, TARGET)
         schedules = [space.schedule(row) for row in range(space.size)]
-        return cls(template, space, tuple(Candidate.of(problem, template, s) for s in schedules))
+        return cls(template, space, tuple(SingleKernel.of(problem, template, s) for s in schedules))
 
 
 def record(row: str, workers: int, folder: Path) -> str:
     """Measure one row and write its recordings; a line about it."""
     start, problem = time.monotonic(), ROWS[row]
     spaces = [Space.of(problem, template) for template in templates_of(problem, TARGET)]
-    trials: dict[Candidate, Trial] = {}
+    trials: dict[SingleKernel, Trial] = {}
     with tempfile.TemporaryDirectory() as cache, Bench(problem, _gpu) as bench:
         with CompilePool(TARGET.arch, cache=KernelCache(Path(cache)), workers=workers) as pool:
             for candidate, outcome in _compiled(spaces, pool):
@@ -101,9 +101,9 @@ def record(row: str, workers: int, folder: Path) -> str:
 
 def _compiled(
     spaces: Sequence[Space], pool: CompilePool
-) -> Iterator[tuple[Candidate, bytes | Trial]]:
+) -> Iterator[tuple[SingleKernel, bytes | Trial]]:
     """Each candidate with its machine code or its failure, as compiles end."""
-    waiting: dict[KernelSource, list[Candidate]] = {}
+    waiting: dict[KernelSource, list[SingleKernel]] = {}
     for space in spaces:
         for candidate in space.candidates:
             waiting.setdefault(candidate.source, []).append(candidate)
@@ -113,34 +113,34 @@ def _compiled(
                 yield candidate, outcome.kernel.cubin
                 continue
             why = outcome.error.what if outcome.error else ""
-            yield candidate, Trial(candidate.parameters, outcome.status, (), why)
+            yield candidate, Trial(candidate.candidate, outcome.status, (), why)
 
 
 class Timer(Protocol):
     """What `retime` needs of a bench."""
 
-    def trial(self, candidate: Candidate, patience: Patience) -> Trial:
+    def trial(self, candidate: SingleKernel, patience: Patience) -> Trial:
         """See `Bench.trial`."""
 
 
-def retime(bench: Timer, trials: dict[Candidate, Trial]) -> dict[Candidate, Trial]:
+def retime(bench: Timer, trials: dict[SingleKernel, Trial]) -> dict[SingleKernel, Trial]:
     """The fastest, timed in rounds; each begins with another one, so that no place is favoured."""
     ran = [candidate for candidate in trials if trials[candidate].status is Status.OK]
     finalists = sorted(ran, key=lambda candidate: trials[candidate].cost)[:FINALISTS]
     rounds = [finalists[turn:] + finalists[:turn] for turn in range(min(ROUNDS, len(finalists)))]
-    again: dict[Candidate, Trial] = {}
+    again: dict[SingleKernel, Trial] = {}
     for candidate in (each for order in rounds for each in order):
         trial = bench.trial(candidate, CLOSE)
         before = again.get(candidate, trial)
         failed = next((t for t in (before, trial) if t.status is not Status.OK), None)
         both = before.seconds + trial.seconds if before is not trial else trial.seconds
-        again[candidate] = failed or Trial(candidate.parameters, Status.OK, both)
+        again[candidate] = failed or Trial(candidate.candidate, Status.OK, both)
     return again
 
 
 def _rounded(trial: Trial) -> Trial:
     seconds = tuple(float(f"{value:.{_DIGITS}g}") for value in trial.seconds)
-    return Trial(trial.schedule, trial.status, seconds, trial.detail[:200])
+    return Trial(trial.candidate, trial.status, seconds, trial.detail[:200])
 
 
 def _write(recording: Recording, path: Path) -> None:

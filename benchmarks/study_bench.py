@@ -9,6 +9,7 @@ import numpy as np
 from study_problems import Row, Template
 
 from wpk.backends import GpuProcess
+from wpk.candidate import Candidate
 from wpk.device import CudaDevice, GpuTimeoutError, MemoryRange, Patience, TrampledError
 from wpk.dims import evaluate
 from wpk.errors import LaunchError
@@ -29,10 +30,10 @@ _SEED = 0
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SingleKernel:
     """A schedule with its one kernel and launch."""
 
-    parameters: tuple[tuple[str, int], ...]
+    candidate: Candidate
     source: KernelSource
     launch: Launch
     packing: str | None
@@ -42,7 +43,8 @@ class Candidate:
         """The candidate of a schedule."""
         (source,) = template.instantiate(problem, schedule)
         (launch,) = template.launches(problem, schedule)
-        return cls(schedule.parameters(), source, launch, template.packing(problem, schedule))
+        candidate = Candidate(template.maker, schedule.parameters())
+        return cls(candidate, source, launch, template.packing(problem, schedule))
 
 
 class Bench:
@@ -74,44 +76,44 @@ class Bench:
         """Name of the GPU."""
         return self._process().name
 
-    def trial(self, candidate: Candidate, patience: Patience) -> Trial:
+    def trial(self, kernel: SingleKernel, patience: Patience) -> Trial:
         """Check a candidate and time it; one that is wrong, however it is, ends the process."""
         try:
-            trial = self._checked_and_timed(candidate, patience)
+            trial = self._checked_and_timed(kernel, patience)
         except GpuTimeoutError as error:
-            trial = Trial(candidate.parameters, Status.TIMED_OUT, (), error.what)
+            trial = Trial(kernel.candidate, Status.TIMED_OUT, (), error.what)
         except TrampledError as error:
-            trial = Trial(candidate.parameters, Status.WRONG_RESULT, (), error.what)
+            trial = Trial(kernel.candidate, Status.WRONG_RESULT, (), error.what)
         except LaunchError as error:
-            trial = Trial(candidate.parameters, Status.LAUNCH_FAILED, (), error.what)
+            trial = Trial(kernel.candidate, Status.LAUNCH_FAILED, (), error.what)
         self._trials += 1
         if trial.status is not Status.OK or self._trials % _TRIALS_A_PROCESS == 0:
             self._close()
         return trial
 
-    def _checked_and_timed(self, candidate: Candidate, patience: Patience) -> Trial:
-        gpu, source = self._process(), candidate.source
+    def _checked_and_timed(self, kernel: SingleKernel, patience: Patience) -> Trial:
+        gpu, source = self._process(), kernel.source
         gpu.load(KernelImage(source.digest, source, self.kernels[source.digest]))
-        constant = self._constant(gpu, candidate.packing)
+        constant = self._constant(gpu, kernel.packing)
         device = cast("CudaDevice", gpu)  # which the operands take for their memory alone
         with (
             Operands(device, self._problem, self._case) as operands,
-            _scratch(gpu, candidate.launch) as scratch,
+            _scratch(gpu, kernel.launch) as scratch,
         ):
             first, _, *others = operands.inputs
             inputs = (first, constant, *others)
             sizes = _element_bytes(self._problem, len(inputs))
             addresses = StepAddresses(inputs, sizes, (operands.output,), *scratch)
-            launch = bind_launch(candidate.launch, addresses, {})
+            launch = bind_launch(kernel.launch, addresses, {})
             operands.poison()
             gpu.launch(launch)
             error = worst_error(operands.result(), self._case)
             if not error <= 1.0:
                 what = f"error {error:.3g} of what is allowed"
-                return Trial(candidate.parameters, Status.WRONG_RESULT, (), what)
+                return Trial(kernel.candidate, Status.WRONG_RESULT, (), what)
             regions: tuple[MemoryRange, ...] = ()  # operands stay where they are: warm
             timing = gpu.measure([launch], regions, Regime.WARM, patience)
-        return Trial(candidate.parameters, Status.OK, timing.seconds)
+        return Trial(kernel.candidate, Status.OK, timing.seconds)
 
     def _constant(self, gpu: GpuProcess, packing: str | None) -> int:
         """The address of the constant operand, packed; written once a process."""

@@ -23,7 +23,7 @@ from rows.goals import Goal, as_figures
 from rows.networks import BATCHES, OURS
 from rows.torch_baselines import MODES, USUAL, be_strict, in_float64, keep_compiled
 from rows.tuned import Case
-from wpk.checks.model_check import OutputError, output_error
+from wpk.checks.model_check import OutputDistance, output_error
 from wpk.dtypes import Precision
 from wpk.engine import load
 
@@ -64,7 +64,7 @@ def _measure(case: Case, context: Context) -> Outcome:
     return judge({name: output_error(output, right) for name, output in outputs.items()})
 
 
-def judge(errors: Mapping[str, OutputError]) -> Outcome:
+def judge(errors: Mapping[str, OutputDistance]) -> Outcome:
     """Whether the engine's median error is that of the best baseline, or hardly more.
 
     Args:

@@ -9,7 +9,7 @@ from subjects import faulty_candidates
 from rows.base import Context, Outcome, Row
 from wpk.backends import GpuProcess
 from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.trials import Candidate, TrialRunner
+from wpk.bench.trials import TrialRunner
 from wpk.trial import Regime, Status
 
 _LIMIT_SECONDS = 3.0
@@ -23,7 +23,7 @@ def rows() -> list[Row]:
 def _kit(context: Context) -> Outcome:
     kit = faulty_candidates.make_kit(context.folder)
     statements = {**faulty_candidates.AFTER, **faulty_candidates.ON_THE_GPU_ONLY}
-    candidates: dict[str, Candidate] = {
+    candidates: dict[str, faulty_candidates.Attempt] = {
         **{fault: kit.with_statement(text) for fault, text in statements.items()},
         "does nothing": kit.doing_nothing(),
         "too large a block": kit.too_large_a_block(),
@@ -32,7 +32,7 @@ def _kit(context: Context) -> Outcome:
     with GpuLease(partial(GpuProcess, limit_seconds=_LIMIT_SECONDS)) as lease:
         runner = TrialRunner(lease, kit.cases(), Regime.WARM)
         for fault, candidate in candidates.items():
-            trial, after = runner.trial(candidate), runner.trial(kit.good)
+            trial, after = candidate.by(runner), kit.good.by(runner)
             refused = trial.status is not Status.OK and after.status is Status.OK
             figures[fault] = {
                 "status": trial.status.value,

@@ -6,13 +6,13 @@ import pytest
 from rows.exactness import judge, rows
 from rows.networks import OURS
 
-from wpk.checks.model_check import OutputError
+from wpk.checks.model_check import OutputDistance
 
 
 @pytest.mark.parametrize(("ours", "passed"), [(1.0e-7, True), (2.1e-7, True), (2.3e-7, False)])
 def test_the_most_exact_baseline_is_what_counts(ours: float, *, passed: bool) -> None:
-    errors = {"eager": OutputError(3e-7, 1e-6), "compiled": OutputError(2e-7, 9e-6)}
-    outcome = judge({**errors, OURS: OutputError(ours, 1e-5)})
+    errors = {"eager": OutputDistance(3e-7, 1e-6), "compiled": OutputDistance(2e-7, 9e-6)}
+    outcome = judge({**errors, OURS: OutputDistance(ours, 1e-5)})
     assert outcome.passed is passed
     assert outcome.figures["best_baseline"] == "compiled"
     (goal,) = outcome.figures["goals"]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from pruning_study import Kept, read_all
 from searcher_study import gain, search
-from space_study import FINALISTS, ROUNDS, Candidate, retime
+from space_study import FINALISTS, ROUNDS, SingleKernel, retime
 from study_problems import HELD_OUT, PAPER_ROWS, ROWS, templates_of
+from support.plans.candidates import kernel
 
 from wpk.device import Patience
 from wpk.dtypes import Precision
@@ -102,29 +103,31 @@ def test_every_recording_is_searched_with_seeds_of_its_own(
 class DummyBench:
     """Gives times by a rule, and remembers the order."""
 
-    asked: list[Candidate] = field(default_factory=list)
+    asked: list[SingleKernel] = field(default_factory=list)
 
-    def trial(self, candidate: Candidate, patience: Patience) -> Trial:
+    def trial(self, candidate: SingleKernel, patience: Patience) -> Trial:
         """The candidate of place 1 fails in the second round."""
         del patience
-        place = candidate.parameters[0][1]
+        place = candidate.candidate.configuration[0][1]
         again = candidate in self.asked
         self.asked.append(candidate)
         if place == 1 and again:
-            return Trial(candidate.parameters, Status.WRONG_RESULT, (), "differs")
-        return Trial(candidate.parameters, Status.OK, (2e-6 + place * 1e-7,))
+            return Trial(candidate.candidate, Status.WRONG_RESULT, (), "differs")
+        return Trial(candidate.candidate, Status.OK, (2e-6 + place * 1e-7,))
 
 
 def test_the_fastest_are_timed_again_in_rounds_that_begin_with_another() -> None:
     template = TEMPLATE_OF["conv_simt"]
     _, columns = template.space(ROWS["small_3x3_32.fp32"], H200)
-    some = Candidate.of(ROWS["small_3x3_32.fp32"], template, template.schedule(columns, 0))
+    some = SingleKernel.of(ROWS["small_3x3_32.fp32"], template, template.schedule(columns, 0))
     candidates = [
-        Candidate((("place", place),), some.source, some.launch, some.packing)
+        SingleKernel(
+            kernel("conv_simt", (("place", place),)), some.source, some.launch, some.packing
+        )
         for place in range(FINALISTS + 2)
     ]
     trials = {
-        each: Trial(each.parameters, Status.OK, (1e-6 * (1 + place),))
+        each: Trial(each.candidate, Status.OK, (1e-6 * (1 + place),))
         for place, each in enumerate(candidates)
     }
     bench = DummyBench()
