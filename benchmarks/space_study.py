@@ -36,7 +36,6 @@ from wpk.build.pool import CompilePool
 from wpk.device.process import GpuProcess
 from wpk.device.timing import Patience
 from wpk.kernel_source import KernelSource
-from wpk.search.features import problem_features
 from wpk.search.replay import Recording, write_recording
 from wpk.search.space import SearchSpace
 from wpk.targets.registry import find_target
@@ -92,7 +91,7 @@ def record(row: str, workers: int, folder: Path) -> str:
         device = bench.device
     for space in spaces:
         found = tuple(_rounded(trials[candidate]) for candidate in space.candidates)
-        features, name = problem_features(problem), space.template.name
+        features, name = problem.features(), space.template.name
         recording = Recording(device, row, features, name, space.space.names, found)
         _write(recording, folder / f"{row}-{name}.jsonl")
     counts = Counter(trial.status.value for trial in trials.values())

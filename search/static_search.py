@@ -21,7 +21,6 @@ from wpk.launch import Launch
 from wpk.performance.bound import Bound, bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Problem
-from wpk.problems.words import problem_words
 from wpk.search.record import Refusal, Scored, SearchRecord
 from wpk.search.shortlist import Shortlist, Template, shortlist
 from wpk.targets.target import Target
@@ -153,7 +152,7 @@ def _no_template(problem: Problem, target: Target, refusals: Sequence[Refusal]) 
     if any(refusal.reason == LEFT_OUT for refusal in refusals):
         fix = f"leave fewer templates out (--skip-template); or {fix}"
     return ScheduleError(
-        f"no schedule template computes {problem_words(problem)} on {target.name}: {reasons}",
+        f"no schedule template computes {problem.words()} on {target.name}: {reasons}",
         fix=fix,
     )
 
@@ -219,8 +218,7 @@ def no_choice(
     reasons = [_why_refused(each, compiled, prepared, allow_spills=True) for each in finalists]
     seen = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
     return ScheduleError(
-        f"none of {len(finalists)} schedules for {problem_words(prepared.problem)} can be used: "
-        f"{seen}",
+        f"none of {len(finalists)} schedules for {prepared.problem.words()} can be used: {seen}",
         fix="these schedules should have been illegal: see the constraints of their template",
     )
 

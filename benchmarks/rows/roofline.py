@@ -23,7 +23,6 @@ from wpk.performance.bound import Bound, bound
 from wpk.plans.plan import Plan, Step
 from wpk.plans.plan_file import read_plan
 from wpk.problems import Problem
-from wpk.problems.words import problem_words
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.search.store import TuningStore
 from wpk.search.store_key import problem_digest
@@ -168,7 +167,7 @@ def point(problem: Problem, trial: TrialRecord, plan: Plan, folder: Path) -> Poi
     low, high = noise_band(trial.seconds)
     limit: Bound = bound(problem, find_target(plan.target))
     return Point(
-        problem=problem_words(problem),
+        problem=problem.words(),
         schedule=str(schedule),
         regime="" if trial.regime is None else trial.regime.value,
         median_seconds=median(trial.seconds),

@@ -22,6 +22,7 @@ from wpk.pipeline import optimize
 from wpk.plans.plan import Buffer, Plan
 from wpk.plans.plan_file import read_plan
 from wpk.problems import Tensor
+from wpk.problems.access import Access
 
 N, C, H, W, PADDING, OFFSET, SIZE = 2, 5, 3, 4, 3, 64, 1027
 """Channels last, three zeros after every five channels, in a buffer with bytes before and after."""
@@ -51,7 +52,7 @@ def prepared(
     )
     size = OFFSET + (dtype.bytes - 1) * N * H * W * (C + PADDING) + SIZE
     image = rng.integers(0, 256, size, dtype=np.uint8)
-    output = Region(image, value, (Tensor(dtype, STRIDES, PADDING), (N, C, H, W)), {})
+    output = Region(image, value, Access(Tensor(dtype, STRIDES, PADDING), (N, C, H, W)), {})
     output.poison()
     images = {"b": image, "x": rng.integers(0, 256, 203, dtype=np.uint8)}
     allowed = None if tolerance is None else np.full((N, C, H, W), tolerance)
@@ -176,7 +177,7 @@ def test_nan_is_right_where_nan_is_expected() -> None:
 
 def test_a_copy_of_a_part_leaves_the_rest() -> None:
     whole = prepared(DType.FP32, None, is_copy=True)
-    access = (Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
+    access = Access(Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
     given = replace(
         whole, output=replace(whole.output, access=access), expected=whole.expected[:, :2]
     )
@@ -191,7 +192,7 @@ def test_a_copy_of_a_part_leaves_the_rest() -> None:
 
 def test_where_a_step_computes_other_elements_the_thorough_check_decides() -> None:
     whole = prepared(DType.FP32, 0.1)
-    access = (Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
+    access = Access(Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
     given = replace(whole, output=replace(whole.output, access=access))
     left = after(whole)
     assert given.compare(left).passed

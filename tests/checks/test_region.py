@@ -10,6 +10,7 @@ from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.lowering.program import Value
 from wpk.problems import Tensor
+from wpk.problems.access import Access
 
 SIZE, OFFSET = 147, 8
 
@@ -30,7 +31,7 @@ def region(
         logical_shape=shape,
     )
     image = (np.arange(SIZE) % 251 + 1).astype(np.uint8)
-    return Region(image, value, (Tensor(dtype, strides, padding), shape), {})
+    return Region(image, value, Access(Tensor(dtype, strides, padding), shape), {})
 
 
 CASES = [

@@ -17,7 +17,6 @@ from wpk.lowering.memory import MemoryPlan, plan_memory
 from wpk.lowering.model import lower_model
 from wpk.lowering.order import WINDOW, Order, may_overlap
 from wpk.lowering.program import Buffer, Program, Value
-from wpk.plans.footprint import accesses
 
 
 @pytest.fixture(scope="module", params=[Precision.FP32, Precision.FP16], ids=lambda p: p.value)
@@ -108,12 +107,12 @@ def test_operators_touch_nothing_but_their_values(name: str, tmp_path: Path) -> 
     program = lower_model(handwritten.write(name, tmp_path), {}, Precision.FP16).program
     seen = 0
     for operator in program.operators:
-        inputs, output = accesses(operator.problem)
+        inputs, output = operator.problem.accesses()
         pairs = zip((*operator.inputs, *operator.outputs), (*inputs, output), strict=True)
         for own, access in pairs:
             if own not in program.values or access is None:
                 continue
-            tensor, extents = access
+            tensor, extents = access.tensor, access.extents
             for batch in (1, 2):
                 shape = [evaluate(extent, dict.fromkeys(program.free, batch)) for extent in extents]
                 place = program.values[own].offset

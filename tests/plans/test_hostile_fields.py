@@ -11,11 +11,10 @@ import pytest
 from wpk.codec import encode
 from wpk.dtypes import DType
 from wpk.errors import PlanError
-from wpk.extent import Extent
+from wpk.extent import MAX_SIZE, Extent
 from wpk.lowering.program import Buffer, Operator, Value
 from wpk.pipeline import optimize
 from wpk.plans.codec import decode
-from wpk.plans.fields import MAX_SIZE
 from wpk.plans.plan import Plan, PlanBundle, Step
 from wpk.plans.plan_checks import check_plan, check_sizes
 from wpk.plans.plan_file import read_plan

@@ -15,9 +15,8 @@ from drawn_weights import parse_model
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError
 from wpk.expression import Acc, Operand, apply
-from wpk.extent import Extent
+from wpk.extent import MAX_SIZE, Extent
 from wpk.lowering.model import lower_model
-from wpk.plans.fields import MAX_SIZE
 from wpk.plans.problem_checks import MAX_LEAVES, check_problem
 from wpk.plans.work_checks import MAX_OPERATIONS, check_work
 from wpk.problems import ClampedConvolution, Convolution, Epilogue, Pad, Problem, Reduction, Resize

@@ -18,11 +18,11 @@ from wpk.problems import (
     Tensor,
 )
 from wpk.problems.expression_words import epilogue_words, formula
+from wpk.problems.family import Family
 from wpk.problems.movement import NearestMode, ResizeCoordinates, ResizeMode
 from wpk.problems.signs import MINUS, TIMES
-from wpk.problems.words import problem_words
 from wpk.report.facts import ReportFacts
-from wpk.report.words import KINDS, kind_of, kind_of_onnx, schedule_words
+from wpk.report.words import kind_of_onnx, schedule_words
 
 FULL = Tensor(DType.FP16, (200704, 1, 3584, 64))
 VECTOR = Tensor(DType.FP16, (0, 1, 0, 0))
@@ -106,7 +106,7 @@ def plain(words: str) -> str:
     ],
 )
 def test_says_what_a_problem_computes(problem: Problem, words: str) -> None:
-    assert plain(problem_words(problem)) == words
+    assert plain(problem.words()) == words
 
 
 SILU = apply("Mul", Acc(), apply("Sigmoid", Acc()))
@@ -163,8 +163,8 @@ def test_shortens_long_formulas() -> None:
 def test_tells_movement_by_its_strides(strides: tuple[int, ...], dtype: DType, words: str) -> None:
     y = Tensor(DType.FP16, (12, 4, 1))
     problem = Elementwise(Extent(2), (2, 3, 4), Operand(0), (Tensor(dtype, strides),), y)
-    assert plain(problem_words(problem)) == words
-    assert kind_of(problem) == "movement"
+    assert plain(problem.words()) == words
+    assert problem.family == "movement"
 
 
 def test_puts_axes_of_one_thing_together() -> None:
@@ -191,4 +191,4 @@ def test_knows_the_family_of_an_onnx_operator(operator: str, kind: str) -> None:
 
 def test_every_operator_of_a_plan_has_words_and_a_family(facts: ReportFacts) -> None:
     assert all(operator.work for operator in facts.operators)
-    assert {operator.kind for operator in facts.operators} <= set(KINDS)
+    assert {operator.kind for operator in facts.operators} <= set(Family)

@@ -16,7 +16,6 @@ from wpk.checks.region import Region
 from wpk.dims import evaluate
 from wpk.engine.placement import view
 from wpk.execution import Bytes
-from wpk.plans.footprint import accesses
 from wpk.plans.plan import Plan, Step
 
 
@@ -102,7 +101,7 @@ def prepare(
     names = (*step.inputs, *step.operator.outputs)
     touched = {plan.values[name].buffer for name in names if name in plan.values}
     images = {name: _image(plan, name, dims, memory) for name in touched}
-    output = Region(images[target.buffer], target, accesses(step.operator.problem)[1], dims)
+    output = Region(images[target.buffer], target, step.operator.problem.accesses()[1], dims)
     if result is None:
         expected, tolerance = output.elements().copy(), None
     else:

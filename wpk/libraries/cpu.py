@@ -10,9 +10,10 @@ from wpk.emulator.child import EmulatorProcess
 from wpk.emulator.emulator import Emulator
 from wpk.errors import EngineError
 from wpk.execution import BoundCall, Device, LibraryImage
-from wpk.libraries.definition import Defined, define
+from wpk.libraries.definition import define
 from wpk.libraries.memory import Place, places
 from wpk.libraries.offer import constant_layout
+from wpk.problems import Problem
 
 
 class Definitions:
@@ -21,7 +22,7 @@ class Definitions:
     def __init__(self, device: Device) -> None:
         """Begin with none."""
         self._device = device
-        self._known: dict[str, tuple[Defined, tuple[Place, ...]]] = {}
+        self._known: dict[str, tuple[Problem, tuple[Place, ...]]] = {}
 
     def load(self, image: LibraryImage) -> None:
         """Take note of what a call computes.
@@ -36,8 +37,7 @@ class Definitions:
                 f"{image.library} does not compute the step that the plan gives it: {error}",
                 fix="optimize the model again with this version of wpk",
             ) from error
-        if isinstance(image.problem, Defined):  # others have no layout
-            self._known[image.digest] = image.problem, places(image.problem, layout)
+        self._known[image.digest] = image.problem, places(image.problem, layout)
 
     def call(self, call: BoundCall) -> None:
         """Compute the definition, and write over the output."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from math import prod
 
 from wpk.dims import evaluate
+from wpk.extent import MAX_SIZE
 from wpk.launch import (
     CounterArgument,
     InputArgument,
@@ -15,7 +16,7 @@ from wpk.launch import (
 )
 from wpk.libraries.offer import constant_layout, constant_shape, constant_tensor
 from wpk.plans.codec import wrong
-from wpk.plans.fields import MAX_BYTES, MAX_SIZE, within
+from wpk.plans.fields import MAX_BYTES, within
 from wpk.plans.launch_checks import check_extensions
 from wpk.plans.plan import LibraryChoice, Plan, Step
 

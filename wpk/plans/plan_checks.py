@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 from wpk.dims import evaluate
 from wpk.errors import EngineError
+from wpk.extent import MAX_SIZE
 from wpk.plans.choice_checks import check_choice
 from wpk.plans.codec import wrong
-from wpk.plans.fields import MAX_BYTES, MAX_SIZE, at, unique, within
+from wpk.plans.fields import MAX_BYTES, at, unique, within
 from wpk.plans.flow_checks import check_flow
 from wpk.plans.measurement_checks import check_measurements
 from wpk.plans.operand_checks import check_operands

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from math import prod
 
 from wpk.dims import evaluate
-from wpk.extent import Extent
+from wpk.extent import MAX_SIZE, Extent
 from wpk.lowering.program import Value
 from wpk.plans.codec import wrong
-from wpk.plans.fields import MAX_BYTES, MAX_SIZE, within
+from wpk.plans.fields import MAX_BYTES, within
 from wpk.plans.plan import Plan
 from wpk.plans.regions import Region, region
 

@@ -9,21 +9,8 @@ from wpk.problems.movement import Gather, Pad, Resize
 from wpk.problems.normalisation import Normalisation
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.pooling import Pooling
+from wpk.problems.problem import Problem
 from wpk.problems.reduction import Reduction
-
-Problem = (
-    Convolution
-    | ClampedConvolution
-    | Matmul
-    | Attention
-    | Pooling
-    | Reduction
-    | Normalisation
-    | Elementwise
-    | Gather
-    | Pad
-    | Resize
-)
 
 __all__ = [
     "Attention",

@@ -12,9 +12,8 @@ from wpk.lowering.memory import lifetimes
 from wpk.lowering.order import Order
 from wpk.plans.binding import arena, order_of, pieces, workspace_bytes
 from wpk.plans.plan import LibraryChoice, Plan, PlanBundle, Port, Step
-from wpk.problems import Attention, Convolution, Matmul, Problem
+from wpk.problems import Problem
 from wpk.problems.signs import TIMES
-from wpk.problems.words import problem_words
 from wpk.report.check_words import state_word
 from wpk.report.contest import contest_of, speedup_over_library, why_words
 from wpk.report.facts import (
@@ -29,7 +28,7 @@ from wpk.report.facts import (
 )
 from wpk.report.problem_facts import FunnelFacts, ProblemFacts
 from wpk.report.tracing import producers_of, trace_nodes
-from wpk.report.words import kind_of, schedule_words
+from wpk.report.words import schedule_words
 
 
 def gather(subject: Plan | PlanBundle) -> ReportFacts:
@@ -107,8 +106,8 @@ def _operator(
     maker, version, configuration = made_by(step)
     return OperatorFacts(
         name=operator.name,
-        kind=kind_of(operator.problem),
-        work=problem_words(operator.problem),
+        kind=operator.problem.family.value,
+        work=operator.problem.words(),
         note=operator.note,
         nodes=operator.nodes,
         inputs=step.inputs,
@@ -185,8 +184,8 @@ def _problems(plan: Plan) -> tuple[ProblemFacts, ...]:
 def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
     evidence = [step.evidence for step in steps]
     return ProblemFacts(
-        work=problem_words(problem),
-        kind=kind_of(problem),
+        work=problem.words(),
+        kind=problem.family.value,
         operators=tuple(step.operator.name for step in steps),
         chosen=tuple(dict.fromkeys(made_by(step)[0] for step in steps)),
         bound_us=evidence[0].bound_seconds * 1e6,
@@ -228,7 +227,7 @@ def _writers(plan: Plan) -> Mapping[str, str]:
     kinds: dict[str, str] = {}
     for step in plan.steps:
         for name in step.operator.outputs:
-            kinds.setdefault(plan.values[name].buffer, kind_of(step.operator.problem))
+            kinds.setdefault(plan.values[name].buffer, step.operator.problem.family.value)
     return kinds
 
 
@@ -236,7 +235,7 @@ def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts
     matrix = [
         facts
         for facts, step in zip(operators, plan.steps, strict=True)
-        if isinstance(step.operator.problem, Attention | Convolution | Matmul)
+        if step.operator.problem.matrix_precision is not None
     ]
     own = [facts for facts in matrix if not facts.is_library]
     ordinary = [facts for facts in own if not facts.tensor_core_instructions]

@@ -1,6 +1,5 @@
 """What ``wpk optimize --dry-run`` prints."""
 
-from wpk.problems.words import problem_words
 from wpk.report.table import format_table
 from wpk.report.visible import visible
 from wpk.search.static_search import FINALISTS
@@ -29,7 +28,7 @@ def _row(each: PreviewedProblem, *, measures: bool) -> list[object]:
     best = min(s.estimate for shortlist in each.prepared.shortlists for s in shortlist.ranked)
     row: list[object] = [
         name,
-        visible(problem_words(each.problem), _WORK),
+        visible(each.problem.words(), _WORK),
         " ".join(funnel.template for funnel in funnels),
         sum(funnel.space for funnel in funnels),
         sum(funnel.legal for funnel in funnels),

@@ -20,7 +20,6 @@ from wpk.plans.plan import Plan
 from wpk.problems import Problem
 from wpk.progress import Progress as Tell
 from wpk.search.budget import Budget, Effort
-from wpk.search.features import problem_features
 from wpk.search.model_search import Found
 from wpk.search.registry import MakeSearcher, find_searcher
 from wpk.search.shortlist import PROMISING, Shortlist
@@ -254,7 +253,7 @@ def _contender(problem: Problem, offer: Shortlist, make: MakeSearcher) -> Conten
     def begin(seed: int) -> Any:
         kept = [scored.schedule.columns() for scored in offer.ranked]
         columns = {name: np.concatenate([each[name] for each in kept]) for name in kept[0]}
-        features = problem_features(problem)
+        features = problem.features()
         space = SearchSpace(template.schedule_type, columns, features, PROMISING)
         return make(space, seed)
 

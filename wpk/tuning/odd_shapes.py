@@ -6,8 +6,6 @@ from functools import lru_cache, partial
 
 from wpk.libraries.reference import why_unknown
 from wpk.plans.assembly import Setting
-from wpk.problems.odd_shape import odd_shapes
-from wpk.problems.words import problem_words
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.target import Target
 from wpk.trial import Regime, Status
@@ -87,7 +85,7 @@ class OddShapes:
         return self._executed(sibling, built)
 
     def _executed(self, sibling: Wanted, built: Built) -> Verdict:
-        shape = problem_words(sibling.problem)
+        shape = sibling.problem.words()
         kernels = {}
         for outcome in built.outcomes:
             if outcome.kernel is None:
@@ -112,7 +110,7 @@ def sibling_of(wanted: Wanted, target: Target) -> Wanted | str:
         return reason
     template = TEMPLATE_OF[wanted.template]
     schedule, last = template.schedule_from(wanted.schedule), "its layout fits no other sizes"
-    for problem in odd_shapes(wanted.problem):
+    for problem in wanted.problem.odd_siblings():
         refused = template.why_not(problem, target)
         refused = refused or template.why_illegal(problem, schedule, target)
         if refused is None:
