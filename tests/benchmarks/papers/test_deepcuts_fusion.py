@@ -1,10 +1,8 @@
 """The fusion rules of DeepCuts section 4.4."""
 
-from collections.abc import Callable
-
+import numpy as np
 import pytest
-
-from wpk.performance.fusion import (
+from papers.deepcuts_fusion import (
     FusionLevel,
     OperationClass,
     fuse_through_registers,
@@ -13,11 +11,21 @@ from wpk.performance.fusion import (
     fusion_level,
     why_not_through_shared,
 )
+
 from wpk.performance.pul import gm_ratio
 from wpk.performance.work import Work
 from wpk.targets.registry import find_target
 
 SIMPLE, COMPLEX = OperationClass.SIMPLE, OperationClass.COMPLEX
+
+
+def _work(**given: float) -> Work:
+    names = (
+        *("blocks", "threads", "shared_bytes", "registers", "block_flops", "thread_flops"),
+        *("block_transactions", "thread_loads", "store_bytes", "steps", "stages"),
+    )
+    columns = {name: np.asarray([float(given.get(name, 1))]) for name in names}
+    return Work(unit=None, element_bytes=4, **columns)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +49,9 @@ def test_levels_and_classes(
     assert fused_class(first, second) is result
 
 
-def test_registers_add_computation_and_keep_the_predecessors_loads(
-    make_work: Callable[..., Work],
-) -> None:
-    first = make_work(block_flops=100, thread_flops=10, block_transactions=7, thread_loads=3)
-    second = make_work(
+def test_registers_add_computation_and_keep_the_predecessors_loads() -> None:
+    first = _work(block_flops=100, thread_flops=10, block_transactions=7, thread_loads=3)
+    second = _work(
         block_flops=20,
         thread_flops=2,
         block_transactions=50,
@@ -59,10 +65,8 @@ def test_registers_add_computation_and_keep_the_predecessors_loads(
     assert (fused.store_bytes[0], fused.registers[0]) == (64, 48)
 
 
-def test_through_shared_memory_global_bandwidth_does_not_limit(
-    make_work: Callable[..., Work],
-) -> None:
-    successor = make_work(block_flops=1, block_transactions=1000)
+def test_through_shared_memory_global_bandwidth_does_not_limit() -> None:
+    successor = _work(block_flops=1, block_transactions=1000)
     target = find_target("h200")
     assert gm_ratio(successor, target) < 1
     assert gm_ratio(fuse_through_shared(successor), target) == 1

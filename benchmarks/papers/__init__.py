@@ -1,0 +1,1 @@
+"""What papers say and wpk does not do, as code, so that their numbers can be looked at."""
