@@ -92,7 +92,7 @@ def _encode_scalar(value: Any, hint: type) -> Any:
     raise TypeError(f"no JSON form for {hint!r}")
 
 
-def kinds_of(base: type) -> Iterator[Any]:
+def kinds_of(base: Any) -> Iterator[Any]:
     """The classes that derive from an abstract one, and have objects."""
     for kind in base.__subclasses__():
         if not inspect.isabstract(kind):

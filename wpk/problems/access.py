@@ -8,6 +8,9 @@ from wpk.dims import DimExpr, evaluate
 from wpk.extent import Extent
 from wpk.problems.operand import Tensor
 
+Axes = tuple[Extent | int, ...]
+"""The extents of a domain."""
+
 
 @dataclass(frozen=True)
 class Access:
@@ -19,7 +22,7 @@ class Access:
     """
 
     tensor: Tensor
-    axes: tuple[Extent | int, ...]
+    axes: Axes
 
     @property
     def sizes(self) -> tuple[int, ...]:

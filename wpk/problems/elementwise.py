@@ -6,7 +6,7 @@ from math import prod
 
 from wpk.expression import Apply, Expression, Operand, Round, flops, leaves
 from wpk.extent import Extent
-from wpk.problems.access import Access
+from wpk.problems.access import Access, Axes
 from wpk.problems.expression_words import formula
 from wpk.problems.family import Family
 from wpk.problems.operand import Tensor
@@ -54,7 +54,7 @@ class Elementwise(Problem):
 
     def accesses(self) -> Accesses:
         """See `Problem.accesses`."""
-        domain = (self.leading, *self.shape[1:])
+        domain: Axes = (self.leading, *self.shape[1:])
         return tuple(Access(each, domain) for each in self.inputs), Access(self.y, domain)
 
     def traffic(self) -> Traffic:

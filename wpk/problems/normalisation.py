@@ -7,7 +7,7 @@ from math import prod
 
 from wpk.expression import Expression, Operand, flops
 from wpk.extent import Extent
-from wpk.problems.access import Access
+from wpk.problems.access import Access, Axes
 from wpk.problems.expression_words import epilogue_words, formula
 from wpk.problems.family import Family
 from wpk.problems.odd_sizes import (
@@ -94,7 +94,7 @@ class Normalisation(Problem):
 
     def accesses(self) -> Accesses:
         """See `Problem.accesses`."""
-        domain = (self.leading, *self.outer[1:], self.cols)
+        domain: Axes = (self.leading, *self.outer[1:], self.cols)
         tensors = (*self.inputs, *self.epilogue.operands)
         return tuple(Access(each, domain) for each in tensors), Access(self.y, domain)
 

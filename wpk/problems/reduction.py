@@ -7,7 +7,7 @@ from math import prod
 
 from wpk.expression import Expression, Operand, flops
 from wpk.extent import Extent
-from wpk.problems.access import Access
+from wpk.problems.access import Access, Axes
 from wpk.problems.expression_words import epilogue_words, formula
 from wpk.problems.family import Family
 from wpk.problems.operand import Epilogue, Tensor
@@ -73,7 +73,7 @@ class Reduction(Problem):
 
     def accesses(self) -> Accesses:
         """See `Problem.accesses`."""
-        outer = (self.leading, *self.outer[1:])
+        outer: Axes = (self.leading, *self.outer[1:])
         inputs = (Access(each, (*outer, *self.inner)) for each in self.inputs)
         operands = (Access(each, outer) for each in self.epilogue.operands)
         return (*inputs, *operands), Access(self.y, outer)
