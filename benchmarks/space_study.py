@@ -34,7 +34,6 @@ from wpk.backends import GpuProcess
 from wpk.build import CompilePool, KernelCache, load_nvrtc
 from wpk.device import Patience
 from wpk.kernel_source import KernelSource
-from wpk.search.searchers.features import problem_features
 from wpk.search.searchers.replay import Recording, write_recording
 from wpk.search.searchers.space import SearchSpace
 from wpk.targets.registry import find_target
@@ -90,7 +89,7 @@ def record(row: str, workers: int, folder: Path) -> str:
         device = bench.device
     for space in spaces:
         found = tuple(_rounded(trials[candidate]) for candidate in space.candidates)
-        features, name = problem_features(problem), space.template.name
+        features, name = problem.features(), space.template.name
         recording = Recording(device, row, features, name, space.space.names, found)
         _write(recording, folder / f"{row}-{name}.jsonl")
     counts = Counter(trial.status.value for trial in trials.values())

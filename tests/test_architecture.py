@@ -67,7 +67,7 @@ NARROW = {"graph_passes": {"errors", *GROUND}}
 OPEN = {
     "cli": {"main"},
     "lowering": {"flat_graph", "model", "program"},
-    "problems": {"odd_shape", "padding", "signs", "words"},
+    "problems": {"signs"},
     "report": {
         *("cache", "check_words", "compare", "compare_text", "formats", "model", "preview"),
         *("table", "terminal", "visible"),

@@ -1,16 +1,19 @@
 """Frozen dataclasses to plain JSON and back, directed by their type hints and strict.
 
-A dataclass becomes an object with all of its fields, in order; where the hint is a union of classes
-the object also says its ``type``. Tuples become arrays, enumerations their values, dimension
-expressions the form of `wpk.dims.to_json`, infinities and NaN strings, bytes base64. Reading back refuses unknown,
-missing and mistyped fields, naming the path of the field.
+A dataclass becomes an object with all of its fields, in order; where the hint is a union of classes,
+or an abstract class, of which any kind may stand there, the object also says its ``type``. Tuples become
+arrays, enumerations their values, dimension expressions the form of `wpk.dims.to_json`, infinities and
+NaN strings, bytes base64. Reading back refuses unknown, missing and mistyped fields, naming the path of
+the field.
 """
 
 import dataclasses
+import inspect
 import math
 import types
 import typing
 from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union
@@ -46,7 +49,7 @@ def encode(value: Any, hint: Any) -> Any:
     """
     if hint == dims.DimExpr:
         return dims.to_json(value)
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin, arguments = _parts(hint)
     if origin in (Union, types.UnionType):
         return _encode_union(value, arguments)
     if origin is tuple:
@@ -93,6 +96,14 @@ def _encode_scalar(value: Any, hint: type) -> Any:
     raise TypeError(f"no JSON form for {hint!r}")
 
 
+def kinds_of(base: Any) -> Iterator[Any]:
+    """The classes that derive from an abstract one, and have objects."""
+    for kind in base.__subclasses__():
+        if not inspect.isabstract(kind):
+            yield kind
+        yield from kinds_of(kind)
+
+
 def decode(data: Any, hint: type[T], path: str) -> T:
     """The value that plain JSON data describes.
 
@@ -111,7 +122,7 @@ def decode(data: Any, hint: type[T], path: str) -> T:
 def _decode(data: Any, hint: Any, path: str) -> Any:
     if hint == dims.DimExpr:
         return _decode_dim(data, path)
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin, arguments = _parts(hint)
     if origin in (Union, types.UnionType):
         return _decode_union(data, arguments, path)
     if origin is tuple:
@@ -211,6 +222,13 @@ def _expect(condition: bool, path: str, expected: str, data: Any) -> None:
         raise FieldError(
             path, f"expected {expected}, got {seen[:60]}{'…' if len(seen) > 60 else ''}"
         )
+
+
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """A hint's origin and arguments; those of an abstract class are its kinds, as of a union."""
+    if inspect.isabstract(hint):
+        return Union, tuple(kinds_of(hint))
+    return typing.get_origin(hint), typing.get_args(hint)
 
 
 def _items(arguments: tuple[Any, ...], values: Any) -> tuple[Any, ...]:

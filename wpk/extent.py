@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from wpk.dims import DimExpr, product
 
+MAX_SIZE = 2**31 - 1
+"""Of an extent or a number of things: kernels count in 32 bits."""
+
 
 @dataclass(frozen=True)
 class Extent:

@@ -22,7 +22,6 @@ from wpk.performance.bound import Bound, bound
 from wpk.plan.plan import Plan, Step
 from wpk.plan.plan_file import read_plan
 from wpk.problems import Problem
-from wpk.problems.words import problem_words
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.search.store.key import problem_digest
 from wpk.search.store.records import TrialRecord
@@ -167,7 +166,7 @@ def point(problem: Problem, trial: TrialRecord, plan: Plan, folder: Path) -> Poi
     low, high = noise_band(trial.seconds)
     limit: Bound = bound(problem, find_target(plan.target))
     return Point(
-        problem=problem_words(problem),
+        problem=problem.words(),
         schedule=str(schedule),
         regime="" if trial.regime is None else trial.regime.value,
         median_seconds=median(trial.seconds),

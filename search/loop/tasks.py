@@ -14,7 +14,7 @@ from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.task import Contender, Rival, Task
 from wpk.search.models import PROMISING, Shortlist, StaticChoices
-from wpk.search.searchers import MakeSearcher, SearchSpace, problem_features
+from wpk.search.searchers import MakeSearcher, SearchSpace
 from wpk.targets import Target
 
 
@@ -90,7 +90,7 @@ def _contender(problem: Problem, offer: Shortlist, make: MakeSearcher) -> Conten
     def begin(seed: int) -> Any:
         kept = [prediction.schedule.columns() for prediction in offer.ranked]
         columns = {name: np.concatenate([each[name] for each in kept]) for name in kept[0]}
-        features = problem_features(problem)
+        features = problem.features()
         space = SearchSpace(template.schedule_type, columns, features, PROMISING)
         return make(space, seed)
 

@@ -21,7 +21,6 @@ from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.performance import Bound, bound, estimate
 from wpk.problems import Problem
-from wpk.problems.words import problem_words
 from wpk.schedules import TEMPLATE_OF
 from wpk.search.models.record import Prediction, SearchRecord, TemplateRefusal
 from wpk.search.models.shortlist import Shortlist, Template, predict, shortlist
@@ -188,7 +187,7 @@ def _no_template(
     if any(refusal.reason == LEFT_OUT for refusal in refusals):
         fix = f"leave fewer templates out (--skip-template); or {fix}"
     return ScheduleError(
-        f"no schedule template computes {problem_words(problem)} on {target.name}: {reasons}",
+        f"no schedule template computes {problem.words()} on {target.name}: {reasons}",
         fix=fix,
     )
 
@@ -222,8 +221,7 @@ def no_choice(
     reasons = [_why_refused(each, compiled, shortlists, allow_spills=True) for each in finalists]
     seen = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
     return ScheduleError(
-        f"none of {len(finalists)} schedules for {problem_words(shortlists.problem)} can be used: "
-        f"{seen}",
+        f"none of {len(finalists)} schedules for {shortlists.problem.words()} can be used: {seen}",
         fix="these schedules should have been illegal: see the limits of their template",
     )
 

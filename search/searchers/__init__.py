@@ -1,6 +1,5 @@
 """Who proposes schedules."""
 
 from wpk.search.searchers.base import Searcher
-from wpk.search.searchers.features import problem_features
 from wpk.search.searchers.registry import MakeSearcher, find_searcher
 from wpk.search.searchers.space import SearchSpace

@@ -40,7 +40,7 @@ class Recording:
     Attributes:
         device: What was measured on.
         problem: Its name.
-        features: The problem in numbers (`problem_features`).
+        features: The problem in numbers (`Problem.features`).
         template: Name of the template.
         parameters: Names of a schedule's parameters, in the order of its fields.
         trials: One a schedule.

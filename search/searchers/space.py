@@ -18,7 +18,6 @@ from wpk.errors import ScheduleError
 from wpk.performance import Columns
 from wpk.problems import Problem
 from wpk.schedules import Schedule, ScheduleTemplate
-from wpk.search.searchers.features import problem_features
 from wpk.targets import Target
 
 S = TypeVar("S", bound=Schedule)
@@ -35,7 +34,7 @@ class SearchSpace(Generic[S]):
         names: The parameters, in the order of the schedule's fields.
         values: For each parameter, the values that the schedules use, rising.
         genomes: For each row its genome: (rows, parameters) of indices into ``values``.
-        features: What is searched for, as named numbers (see `problem_features`).
+        features: What is searched for, as named numbers (see `Problem.features`).
         promising: So many first rows are worth trying before a searcher proposes its own.
     """
 
@@ -100,7 +99,7 @@ class SearchSpace(Generic[S]):
         _, columns = template.space(problem, target)
         if rows is not None:
             columns = {name: values[rows] for name, values in columns.items()}
-        return cls(template.schedule_type, columns, problem_features(problem))
+        return cls(template.schedule_type, columns, problem.features())
 
     @property
     def size(self) -> int:

@@ -11,7 +11,6 @@ from subjects import exported
 
 from wpk.dtypes import Precision
 from wpk.lowering.model import lower_model
-from wpk.performance.traffic import traffic
 
 
 def test_resnet50_has_56_operators_and_8_2_billion_operations() -> None:
@@ -38,7 +37,7 @@ def test_the_56_operators_touch_and_compute_what_the_networks_own_do(tmp_path: P
     path = tmp_path / "resnet50.onnx"
     onnx.save(exported.refill("tv_resnet50.dynamo"), path)
     program = lower_model(path, {}, Precision.FP16).program
-    needs = [traffic(operator.problem) for operator in program.operators]
+    needs = [operator.problem.traffic() for operator in program.operators]
     floors = operators()
     assert sum(each.bytes + each.constant_bytes for each in floors) == pytest.approx(
         sum(each.bytes for each in needs), rel=0.01

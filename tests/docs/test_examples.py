@@ -89,10 +89,44 @@ def test_the_example_template_passes_its_tests(tmp_path: Path) -> None:
     _run_tests(tmp_path / "tests", tmp_path / "path")
 
 
+def test_the_example_problem_passes_its_tests(tmp_path: Path) -> None:
+    page, package = ROOT / "docs" / "adding_a_problem.md", _copy_package(tmp_path / "path")
+    problem, rule, template, tests = _blocks(page, "python")
+    (header,) = _blocks(page, "cpp")
+    for file, code in {
+        "problems/running_sum.py": problem,
+        "lowering/anchors/running_sum.py": rule,
+        "schedules/running_sum.py": template,
+        "schedules/running_sum.cuh": header,
+    }.items():
+        (package / file).write_text(code, encoding="utf-8")
+    for file, line in _listed(page):
+        _list(package / file, line)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_running_sum.py").write_text(tests, encoding="utf-8")
+    _run_tests(tmp_path / "tests", tmp_path / "path")
+
+
+def _listed(page: Path) -> list[tuple[str, str]]:
+    """The rows of a page's table of lines: a file, and what to write there."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"^\| `wpk/([\w/.]+)` \|.*\| `(.*)` \|$", text, flags=re.MULTILINE)
+
+
+def _list(file: Path, line: str) -> None:
+    """Write a line where a file lists its like, and import what it names."""
+    text, entry = file.read_text(encoding="utf-8"), re.search(r"(\w+)\(\),$", line)
+    if entry is None:
+        text = f"{text}{line}\n"
+    else:
+        name, package = entry[1], ".".join(file.parts[file.parts.index("path") + 1 : -1])
+        text = re.sub(r"^(RULES|TEMPLATES)\b.*\n", rf"\g<0>    {line}\n", text, flags=re.MULTILINE)
+        text = f"from {package}.running_sum import {name}\n{text}"
+    file.write_text(text, encoding="utf-8")
+
+
 def test_the_example_operators_pass_their_tests(tmp_path: Path) -> None:
-    page, package = ROOT / "docs" / "adding_an_operator.md", tmp_path / "path" / "wpk"
-    for folder, place in (("wpk", "."), ("graph_passes", "graph_passes"), ("search", "search")):
-        shutil.copytree(ROOT / folder, package / place, dirs_exist_ok=True, ignore=_COMPILED)
+    page, package = ROOT / "docs" / "adding_an_operator.md", _copy_package(tmp_path / "path")
     for change in _blocks(page, "diff"):
         _apply(change, package.parent)
     tests = package.parent / "tests"
@@ -102,6 +136,14 @@ def test_the_example_operators_pass_their_tests(tmp_path: Path) -> None:
     (code,) = _blocks(page, "python")
     (tests / "test_page.py").write_text(code, encoding="utf-8")
     _run_tests(tests, package.parent)
+
+
+def _copy_package(path: Path) -> Path:
+    """The package as it is installed, in a folder of its own."""
+    package = path / "wpk"
+    for folder, place in (("wpk", "."), ("graph_passes", "graph_passes"), ("search", "search")):
+        shutil.copytree(ROOT / folder, package / place, dirs_exist_ok=True, ignore=_COMPILED)
+    return package
 
 
 def _apply(change: str, root: Path) -> None:

@@ -23,10 +23,9 @@ from wpk.dtypes import DType, Precision
 from wpk.libraries import random_case, why_not
 from wpk.libraries.attention_reference import attend
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
-from wpk.libraries.definition import Defined
 from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.reference import RandomCase, worst_error
-from wpk.problems import Attention
+from wpk.problems import Attention, Problem
 
 pytestmark = pytest.mark.gpu
 
@@ -164,7 +163,7 @@ def test_a_process_with_plans_ends_without_a_crash(end: str) -> None:
     assert done.returncode == (3 if "SystemExit" in end else 0), done.stderr
 
 
-def _ready(library: Cudnn, problem: Defined) -> list[CudnnCandidate]:
+def _ready(library: Cudnn, problem: Problem) -> list[CudnnCandidate]:
     """Candidates that can run; where there are none the test is skipped, in cuDNN's words."""
     ready, reasons = make_ready(library, problem, MOST, TRIED)
     if not ready:
@@ -173,7 +172,7 @@ def _ready(library: Cudnn, problem: Defined) -> list[CudnnCandidate]:
 
 
 def _errors(
-    cuda: CudaDevice, problem: Defined, case: RandomCase, ready: list[CudnnCandidate]
+    cuda: CudaDevice, problem: Problem, case: RandomCase, ready: list[CudnnCandidate]
 ) -> dict[str, float]:
     with Operands(cuda, problem, case) as operands:
         return {each.name: worst_error(operands.run(each), case) for each in ready}

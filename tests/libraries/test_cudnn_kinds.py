@@ -34,7 +34,7 @@ from wpk.libraries.cudnn_description import (
 )
 from wpk.libraries.cudnn_pointwise import PointwiseCall, PointwiseTensor
 from wpk.libraries.cudnn_problems import describe
-from wpk.libraries.definition import Defined, define
+from wpk.libraries.definition import define
 from wpk.libraries.reference import worst_error
 from wpk.problems import Elementwise, Gather, Pad, Pooling, Problem, Resize, Tensor
 from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
@@ -207,7 +207,7 @@ def test_refuses_with_a_reason(reason: str) -> None:
         constant_layout(REFUSED[reason], (("graph", 0),))
 
 
-def _narrow(array: NDArray[np.float64], problem: Defined) -> NDArray[np.float64]:
+def _narrow(array: NDArray[np.float64], problem: Problem) -> NDArray[np.float64]:
     return array.astype(problem.y.dtype.numpy).astype(np.float64)
 
 

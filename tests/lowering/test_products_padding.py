@@ -11,7 +11,6 @@ from wpk.lowering.model import LoweredModel, lower_model
 from wpk.pipeline import optimize
 from wpk.plan.plan import CheckMode
 from wpk.problems import Convolution
-from wpk.problems.padding import pads_its_columns
 
 CHANNELS_ELSEWHERE = {
     "a transposed convolution's rows are the next one's channels": """
@@ -50,7 +49,7 @@ def test_no_product_pads_another_axis_than_its_columns(text: str, tmp_path: Path
     model = lowered(text, tmp_path / "m.onnx")
     problems = [operator.problem for operator in model.program.operators]
     assert any(isinstance(problem, Convolution) for problem in problems)
-    assert all(pads_its_columns(problem) for problem in problems)
+    assert all(problem.pads_its_columns for problem in problems)
 
 
 def test_a_slice_of_a_concatenation_may_begin_where_a_part_does(tmp_path: Path) -> None:

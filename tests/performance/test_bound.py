@@ -10,7 +10,6 @@ from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.performance.bound import bound, fastest_unit
-from wpk.performance.traffic import tensor_bytes, traffic
 from wpk.problems import (
     Attention,
     Convolution,
@@ -25,6 +24,7 @@ from wpk.problems import (
     Resize,
     Tensor,
 )
+from wpk.problems.access import Access
 from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
 from wpk.problems.normalisation import NormKind
 from wpk.problems.pooling import PoolKind
@@ -51,7 +51,7 @@ def _matmul(m: int, n: int, k: int, precision: Precision, **changes: object) -> 
 
 
 def test_a_resnet_convolution_by_hand() -> None:
-    found = traffic(_convolution())
+    found = _convolution().traffic()
     pixels = 64 * 56 * 56 * 2
     assert found.bytes == 2 * pixels + 64 * 64 * 9 * 2
     # Of three taps an axis, the outer ones miss the image once each: 3 * 56 - 2.
@@ -89,7 +89,7 @@ def test_convolutions_count_only_what_windows_reach(changes: dict[str, object]) 
     problem = _convolution(n=Extent(3), c=8, k=6, groups=2, **changes)
     problem = replace(problem, x=_nhwc(8, problem.h, problem.w), y=_nhwc(6, problem.p, problem.q))
     pairs, pixels, taps = _walk(problem)
-    found = traffic(problem)
+    found = problem.traffic()
     assert found.products == 2 * 3 * 6 * 4 * pairs
     assert found.bytes == 2 * (3 * 8 * pixels + 6 * 4 * taps + 3 * 6 * problem.p * problem.q)
     assert found.products <= 2 * problem.macs
@@ -100,8 +100,8 @@ def test_an_epilogue_counts_its_operands_and_operations() -> None:
     residual = _nhwc(64, 56, 56)
     expression = apply("Relu", apply("Add", apply("Add", Acc(), Operand(0)), Operand(1)))
     plain, fused = (
-        traffic(_convolution()),
-        traffic(_convolution(epilogue=Epilogue(expression, (bias, residual)))),
+        _convolution().traffic(),
+        _convolution(epilogue=Epilogue(expression, (bias, residual))).traffic(),
     )
     assert fused.bytes - plain.bytes == 2 * (64 + 64 * 56 * 56)
     assert fused.others == 3 * 64 * 56 * 56
@@ -111,15 +111,15 @@ def test_a_product_counts_its_operands_and_operations() -> None:
     bias, residual = Tensor(DType.FP16, (0, 0, 0, 1)), Tensor(DType.FP16, (0, 0, 48, 1))
     expression = apply("Add", apply("Add", Acc(), Operand(0)), Operand(1))
     epilogue = Epilogue(expression, (bias, residual))
-    found = traffic(_matmul(10, 48, 30, Precision.FP16, epilogue=epilogue))
+    found = _matmul(10, 48, 30, Precision.FP16, epilogue=epilogue).traffic()
     assert found.bytes == 2 * (10 * 30 + 30 * 48 + 10 * 48 + 48 + 10 * 48)
     assert (found.products, found.others) == (2 * 10 * 48 * 30, 2 * 10 * 48)
 
 
 def test_broadcast_axes_count_once_and_overlaps_only_once() -> None:
-    assert tensor_bytes(Tensor(DType.FP32, (0, 5, 1)), (7, 3, 5)) == 4 * 15
+    assert Access(Tensor(DType.FP32, (0, 5, 1)), (7, 3, 5)).distinct_bytes == 4 * 15
     windows = Tensor(DType.FP32, (1, 1))  # row i starts at element i
-    assert tensor_bytes(windows, (10, 3)) == 4 * 12
+    assert Access(windows, (10, 3)).distinct_bytes == 4 * 12
 
 
 def test_a_large_product_is_limited_by_the_tensor_cores() -> None:
@@ -179,7 +179,7 @@ def test_activation_products_count_their_batch_and_shared_operands_once() -> Non
         b_constant=False,
         y=Tensor(DType.FP16, (12 * 128 * 128, 128 * 128, 128, 1)),
     )
-    found = traffic(scores)
+    found = scores.traffic()
     assert found.bytes == 2 * (2 * 12 * 128 * 64 + 12 * 64 * 128 + 2 * 12 * 128 * 128)
     assert found.products == 2 * 2 * 12 * 128 * 128 * 64
 
@@ -201,7 +201,7 @@ def test_attention_counts_its_products_and_no_scores_in_memory() -> None:
         empty_rows_are_zero=False,
         y=rows,
     )
-    found = traffic(attention)
+    found = attention.traffic()
     assert found.bytes == 2 * 4 * 2 * 128 * 768 + 4 * 2 * 128
     assert found.products == 2 * 2 * 12 * 128 * 128 * (64 + 64)
     assert found.others == 2 * 12 * 128 * 128 * 12  # the mask's sum, and 11 of softmax
@@ -233,7 +233,7 @@ def _pooling(**changes: object) -> Pooling:
 
 
 def test_pooling_counts_clipped_windows() -> None:
-    found = traffic(_pooling())
+    found = _pooling().traffic()
     assert found.bytes == 4 * (2 * 3 * 49 + 2 * 3 * 16)
     assert found.others == 2 * 3 * (3 * 4 - 2) ** 2
     assert found.products == 0
@@ -246,7 +246,7 @@ def test_pooling_leaves_out_what_dilated_windows_step_over() -> None:
         pad_end=(0, 1), y=_nchw(3, 2, 3), epilogue=relu,
     )  # fmt: skip
     rows, columns = {0, 3, 6}, {1, 3, 5}  # a window begins in the padding on the left
-    found = traffic(problem)
+    found = problem.traffic()
     assert found.bytes == 4 * 2 * 3 * (len(rows) * len(columns) + 2 * 3 + 2 * 3)
     assert found.others == 2 * 3 * (4 * 5 + 2 * (2 * 3))
 
@@ -265,9 +265,9 @@ def test_rows_count_their_inputs_statistics_and_outputs() -> None:
         y=matrix,
         epilogue=Epilogue(scale, (vector, vector)),
     )
-    assert traffic(norm).bytes == 4 * (2 * 128 * 768 + 2 * 768)
-    assert traffic(norm).others == (5 + 2) * 128 * 768
-    assert traffic(norm).products == 0
+    assert norm.traffic().bytes == 4 * (2 * 128 * 768 + 2 * 768)
+    assert norm.traffic().others == (5 + 2) * 128 * 768
+    assert norm.traffic().products == 0
     mean = Reduction(
         kind=ReduceKind.MEAN,
         leading=Extent(128),
@@ -278,8 +278,8 @@ def test_rows_count_their_inputs_statistics_and_outputs() -> None:
         y=Tensor(DType.FP32, (1,)),
         epilogue=Epilogue(),
     )
-    assert (traffic(mean).bytes, traffic(mean).others) == (4 * (128 * 768 + 128), 128 * 768)
-    assert traffic(mean).products == 0
+    assert (mean.traffic().bytes, mean.traffic().others) == (4 * (128 * 768 + 128), 128 * 768)
+    assert mean.traffic().products == 0
 
 
 def test_movement_counts_what_must_be_read() -> None:
@@ -292,7 +292,7 @@ def test_movement_counts_what_must_be_read() -> None:
         index=Tensor(DType.INT64, (0, 1)),
         y=Tensor(DType.FP16, (128 * 768, 768, 1)),
     )
-    assert traffic(embedding).bytes == 2 * 128 * 768 + 8 * 128 + 2 * 768  # indices may be equal
+    assert embedding.traffic().bytes == 2 * 128 * 768 + 8 * 128 + 2 * 768  # indices may be equal
     crop = Pad(
         leading=Extent(2),
         x_shape=(2, 10),
@@ -303,11 +303,11 @@ def test_movement_counts_what_must_be_read() -> None:
         x=Tensor(DType.FP32, (10, 1)),
         y=Tensor(DType.FP32, (6, 1)),
     )
-    assert traffic(crop).bytes == 4 * (2 * 6 + 2 * 6)
+    assert crop.traffic().bytes == 4 * (2 * 6 + 2 * 6)
     outside = replace(crop, begin=(0, 10), y_shape=(2, 30), y=Tensor(DType.FP32, (30, 1)))
-    assert traffic(outside).bytes == 4 * (2 * 10 + 2 * 30)
+    assert outside.traffic().bytes == 4 * (2 * 10 + 2 * 30)
     for moved in (embedding, crop):
-        assert (traffic(moved).products, traffic(moved).others) == (0, 0)
+        assert (moved.traffic().products, moved.traffic().others) == (0, 0)
 
 
 @pytest.mark.parametrize("sizes", [(8, 8, 16, 16), (9, 7, 4, 3), (8, 1, 3, 5), (1, 6, 7, 2)])
@@ -330,11 +330,11 @@ def test_resizing_reads_what_it_samples_but_an_end(sizes: tuple[int, int, int, i
     rows, cols = (
         len({i * size // count for i in range(count)}) for size, count in ((h, p), (w, q))
     )
-    found = traffic(problem)
+    found = problem.traffic()
     read = found.bytes / 8 - p * q
     assert max(rows - 1, 1) * max(cols - 1, 1) <= read <= rows * cols
     assert (found.products, found.others) == (0, 0)
-    linear = traffic(replace(problem, mode=ResizeMode.LINEAR))
+    linear = replace(problem, mode=ResizeMode.LINEAR).traffic()
     assert (linear.bytes, linear.products, linear.others) == (found.bytes, 0, 6 * 2 * p * q)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wpk.codec import encode
+from wpk.codec import encode, kinds_of
 from wpk.dims import DimNode, DimOperation
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError
@@ -36,7 +36,7 @@ MATMUL = Matmul(
 
 def test_a_problem_survives_json() -> None:
     text = json.dumps(encode(MATMUL, Problem), allow_nan=False)
-    assert decode(json.loads(text), Problem, "problem") == MATMUL  # type: ignore[arg-type]
+    assert decode(json.loads(text), Problem, "problem") == MATMUL  # type: ignore[type-abstract]
 
 
 def test_a_launch_with_dimension_expressions_survives_json() -> None:
@@ -54,9 +54,9 @@ def test_nan_scalars_survive_json() -> None:
 
 
 def test_no_two_problem_types_share_a_name() -> None:
-    names = [kind.__name__ for kind in Problem.__args__]
-    assert len(set(names)) == len(names)
-    assert all("type" not in kind.__dataclass_fields__ for kind in Problem.__args__)
+    kinds = [kind for kind in kinds_of(Problem) if kind.__module__.startswith("wpk.")]
+    assert len({kind.__name__ for kind in kinds}) == len(kinds) == 11
+    assert all("type" not in kind.__dataclass_fields__ for kind in kinds)
 
 
 def _changed(path: tuple[Any, ...], value: Any) -> Any:
@@ -100,7 +100,7 @@ def _changed(path: tuple[Any, ...], value: Any) -> Any:
 )
 def test_names_the_field_that_is_wrong(path: tuple[Any, ...], value: Any, field: str) -> None:
     with pytest.raises(PlanError, match=field):
-        decode(_changed(path, value), Problem, "problem")  # type: ignore[arg-type]
+        decode(_changed(path, value), Problem, "problem")  # type: ignore[type-abstract]
 
 
 @pytest.mark.parametrize("grid", [["boom", 1, 2], [1, 2], None, 1.5, True, ["sum", 1]])

@@ -15,7 +15,6 @@ from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.lowering.model import lower_model
 from wpk.lowering.program import Buffer, Program, Value
-from wpk.plan.footprint import accesses
 from wpk.plan.memory import MemoryPlan, plan_memory
 from wpk.plan.order import WINDOW, Order, may_overlap
 
@@ -108,16 +107,16 @@ def test_operators_touch_nothing_but_their_values(name: str, tmp_path: Path) -> 
     program = lower_model(handwritten.write(name, tmp_path), {}, Precision.FP16).program
     seen = 0
     for operator in program.operators:
-        inputs, output = accesses(operator.problem)
+        inputs, output = operator.problem.accesses()
         pairs = zip((*operator.inputs, *operator.outputs), (*inputs, output), strict=True)
         for own, access in pairs:
             if own not in program.values or access is None:
                 continue
-            tensor, extents = access
             for batch in (1, 2):
-                shape = [evaluate(extent, dict.fromkeys(program.free, batch)) for extent in extents]
+                dims = dict.fromkeys(program.free, batch)
+                shape = [evaluate(extent, dims) for extent in access.extents]
                 place = program.values[own].offset
-                reached = places(shape, tensor.strides, tensor.dtype.bytes)
+                reached = places(shape, access.tensor.strides, access.tensor.dtype.bytes)
                 inside = touched(program.values[own], -place, batch)
                 assert reached <= inside, (operator.name, own)
                 seen += 1

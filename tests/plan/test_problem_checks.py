@@ -15,11 +15,10 @@ from support.networks.drawn_weights import parse_model
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError
 from wpk.expression import Acc, Operand, apply
-from wpk.extent import Extent
+from wpk.extent import MAX_SIZE, Extent
 from wpk.lowering.model import lower_model
 from wpk.plan.checks.problems import MAX_LEAVES, check_problem
 from wpk.plan.checks.work import MAX_OPERATIONS, check_work
-from wpk.plan.fields import MAX_SIZE
 from wpk.problems import ClampedConvolution, Convolution, Epilogue, Pad, Problem, Reduction, Resize
 
 MODELS = {

@@ -1,11 +1,7 @@
 """A program's inputs and outputs as a plan describes them, and what may be drawn for its inputs."""
 
-from collections.abc import Iterator
-
-from wpk.expression import Apply, Expression, Operand, Round, leaves
 from wpk.lowering.program import Program, Value
 from wpk.plan import Port
-from wpk.problems import Elementwise, Gather
 
 
 def input_ports(program: Program) -> tuple[Port, ...]:
@@ -30,9 +26,10 @@ def _port(program: Program, name: str) -> Port:
 def _draw_below(program: Program, value: Value) -> int:
     """The smallest table that an integer input indexes; 0 if it indexes none."""
     sizes = [
-        operator.problem.axis_size
+        size
         for operator in program.operators
-        if isinstance(operator.problem, Gather) and _reads(program, operator.inputs[1], value)
+        for index, name in enumerate(operator.inputs)
+        if (size := operator.problem.table_size(index)) and _reads(program, name, value)
     ]
     return min(sizes, default=0)
 
@@ -42,24 +39,10 @@ def _divides(program: Program, value: Value) -> bool:
     return any(
         _reads(program, operator.inputs[index], value)
         for operator in program.operators
-        if isinstance(operator.problem, Elementwise)
-        for index in _divisors(operator.problem.expression)
+        for index in operator.problem.divisors()
     )
 
 
 def _reads(program: Program, name: str, value: Value) -> bool:
     """Whether an operator's input lies where a value does."""
     return name in program.values and program.values[name].buffer == value.buffer
-
-
-def _divisors(expression: Expression) -> Iterator[int]:
-    """Operands that something is divided by."""
-    match expression:
-        case Apply(operation, arguments):
-            if operation in ("Div", "Mod"):
-                own = leaves(arguments[1])
-                yield from (leaf.index for leaf in own if isinstance(leaf, Operand))
-            for argument in arguments:
-                yield from _divisors(argument)
-        case Round(_, argument):
-            yield from _divisors(argument)

@@ -5,15 +5,15 @@ import numpy as np
 from wpk.bench.cases import Case
 from wpk.checks import Reference
 from wpk.extent import Extent
-from wpk.libraries import Known, random_case
+from wpk.libraries import random_case
 from wpk.lowering.program import Buffer, Operator, Program, Value
-from wpk.plan import Access, accesses
+from wpk.problems import Access, Problem
 
 _OUTPUT = "y"
 _SEED = 0
 
 
-def odd_case(problem: Known) -> Case | None:
+def odd_case(problem: Problem) -> Case | None:
     """A problem alone, as a program of one operator; None where the reference cannot judge a result.
 
     It cannot where the epilogue is not a number for random operands, or for those nearby.
@@ -22,7 +22,7 @@ def odd_case(problem: Known) -> Case | None:
         drawn = random_case(problem, _SEED)
     if not np.isfinite(drawn.allowed).all():
         return None
-    inputs, output = accesses(problem)
+    inputs, output = problem.accesses()
     names = tuple(f"x{index}" for index in range(len(inputs)))
     given = dict(zip(names, drawn.operands, strict=True))
     leading = problem.leading
@@ -49,8 +49,8 @@ def odd_case(problem: Known) -> Case | None:
 
 def _value(name: str, access: Access, shape: tuple[int, ...], leading: Extent) -> Value:
     """A tensor in a buffer of its own; what comes before a free extent is single, and left out."""
-    tensor, extents = access
-    free = (axis for axis, extent in enumerate(extents) if not isinstance(extent, int))
+    tensor = access.tensor
+    free = (axis for axis, extent in enumerate(access.extents) if not isinstance(extent, int))
     first = next(free, 0)
     kept = shape[first:]
     own = Extent(kept[0]) if kept[0] != leading.value else leading

@@ -10,8 +10,6 @@ from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.odd_case import odd_case
 from wpk.bench.trials import TrialRunner, Way
 from wpk.libraries import why_unknown
-from wpk.problems.odd_shape import odd_shapes
-from wpk.problems.words import problem_words
 from wpk.schedules import TEMPLATE_OF
 from wpk.targets import Target
 from wpk.trial import Regime
@@ -89,7 +87,7 @@ class OddShapes:
         return self._executed(sibling, delivery)
 
     def _executed(self, sibling: KernelOrder, delivery: Delivery) -> OddVerdict:
-        shape = problem_words(sibling.problem)
+        shape = sibling.problem.words()
         kernels = {}
         for outcome in delivery.outcomes:
             if outcome.kernel is None:
@@ -116,7 +114,7 @@ def sibling_of(order: KernelOrder, target: Target) -> KernelOrder | str:
     template = TEMPLATE_OF[order.candidate.maker.name]
     schedule = template.schedule_from(order.candidate.configuration)
     last = "its layout fits no other sizes"
-    for problem in odd_shapes(order.problem):
+    for problem in order.problem.odd_siblings():
         refused = template.why_not(problem, target)
         refused = refused or template.why_illegal(problem, schedule, target)
         if refused is None:

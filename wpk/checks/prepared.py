@@ -16,7 +16,7 @@ from wpk.checks.region import OutputRegion
 from wpk.dims import evaluate
 from wpk.engine import view
 from wpk.execution import Bytes
-from wpk.plan import Step, Tensors, accesses
+from wpk.plan import Step, Tensors
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ def prepare(
     names = (*step.inputs, *step.operator.outputs)
     touched = {tensors.values[name].buffer for name in names if name in tensors.values}
     images = {name: _image(tensors, name, dims, memory) for name in touched}
-    output = OutputRegion(images[target.buffer], target, accesses(step.operator.problem)[1], dims)
+    written = step.operator.problem.accesses()[1]
+    output = OutputRegion(images[target.buffer], target, written, dims)
     if result is None:
         expected, tolerance = output.elements().copy(), None
     else:

@@ -8,10 +8,10 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from wpk.checks.float64_nodes import Array
-from wpk.dims import DimExpr, evaluate
+from wpk.dims import evaluate
 from wpk.execution import Bytes
 from wpk.lowering.program import Value
-from wpk.plan import Access
+from wpk.problems import Access
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class OutputRegion:
 
     def elements(self) -> Array:
         """The output over its domain."""
-        return self._view(self.access[0].strides, self._extents(), 0)
+        return self._view(self.access.tensor.strides, self._extents(), 0)
 
     def padding(self) -> Array | None:
         """The zeros after the contiguous axis, if there are any."""
-        tensor, extents = self.access[0], list(self._extents())
+        tensor, extents = self.access.tensor, list(self._extents())
         if tensor.padding == 0:
             return None
         contiguous = [axis for axis, stride in enumerate(tensor.strides) if stride == 1]
@@ -64,11 +64,10 @@ class OutputRegion:
         return np.not_equal(marked.image, 0)
 
     def _extents(self) -> tuple[int, ...]:
-        extents: tuple[DimExpr, ...] = self.access[1]
-        return tuple(evaluate(extent, self.dims) for extent in extents)
+        return tuple(evaluate(extent, self.dims) for extent in self.access.extents)
 
     def _view(self, strides: Sequence[int], extents: Sequence[int], start: int) -> Array:
-        dtype = self.access[0].dtype
+        dtype = self.access.tensor.dtype
         rest = self.image[self.value.offset + start * dtype.bytes :]
         flat = rest[: rest.size // dtype.bytes * dtype.bytes].view(dtype.numpy)
         elements: Array = as_strided(flat, extents, [s * dtype.bytes for s in strides])

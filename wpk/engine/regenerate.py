@@ -125,9 +125,9 @@ class _GeneratedStep:
         step, problem = self._step, self._step.operator.problem
         try:
             packing = template.packing(problem, schedule)
-            if packing is None:
+            if packing is None or problem.matrix_precision is None:  # only factors are packed
                 return
-            dtype = problem.precision.storage  # type: ignore[union-attr]  # only these are packed
+            dtype = problem.matrix_precision.storage
             shape = packed_shape(packing, problem, dtype.bytes)
         except _NONSENSE as error:
             raise self._wrong(

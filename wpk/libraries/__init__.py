@@ -11,4 +11,4 @@ from wpk.libraries.offer import (
     constant_shape,
     constant_tensor,
 )
-from wpk.libraries.reference import Known, random_case, why_unknown
+from wpk.libraries.reference import random_case, why_unknown

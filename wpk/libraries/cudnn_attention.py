@@ -6,13 +6,22 @@ else happens to them is a graph inside the node.
 
 from wpk.dtypes import Precision
 from wpk.expression import Acc, Apply, Expression, Operand, Scalar
-from wpk.libraries.cudnn_description import AttentionNode, Description, graph_tensor
+from wpk.libraries.cudnn_description import (
+    AttentionNode,
+    Description,
+    Translation,
+    graph_tensor,
+)
+from wpk.libraries.cudnn_epilogue import why_no_operands
 from wpk.libraries.cudnn_pointwise import pointwise_steps, why_no_steps
 from wpk.problems import Attention
 
 
-def why_no_attention(problem: Attention) -> str | None:
-    """Why cuDNN cannot be asked for an attention, in words; None if it can."""
+def _why_not(problem: Attention) -> str | None:
+    return why_no_operands(problem.scores.operands) or _why_no_node(problem)
+
+
+def _why_no_node(problem: Attention) -> str | None:
     storage = problem.precision.storage
     factors = {"queries": problem.q, "keys": problem.k, "values": problem.v}
     for name, tensor in factors.items():
@@ -32,8 +41,7 @@ def why_no_attention(problem: Attention) -> str | None:
     return why_no_steps(problem.scores.expression)
 
 
-def describe_attention(problem: Attention) -> Description:
-    """The graph that computes an attention that `why_no_attention` has nothing against."""
+def _describe(problem: Attention) -> tuple[Description, ...]:
     outer = (problem.batch[0].value, problem.batch[1])
     rows, columns = problem.queries, problem.keys
     operands = problem.scores.operands
@@ -43,7 +51,7 @@ def describe_attention(problem: Attention) -> Description:
         node = AttentionNode(1.0, False, steps)
     else:
         node = AttentionNode(*plain, ())
-    return Description(
+    description = Description(
         node,
         (
             graph_tensor(problem.q, (*outer, rows, problem.depth)),
@@ -57,6 +65,7 @@ def describe_attention(problem: Attention) -> Description:
         None,
         problem.precision is Precision.FP32,
     )
+    return (description,)
 
 
 def _scaled(expression: Expression) -> tuple[float, bool] | None:
@@ -72,3 +81,6 @@ def _scaled(expression: Expression) -> tuple[float, bool] | None:
             inner = _scaled(scaled)
             return None if inner is None or inner[1] else (inner[0], True)
     return None
+
+
+ATTENTION = Translation(_why_not, _describe)

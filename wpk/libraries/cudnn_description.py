@@ -4,11 +4,15 @@ cuDNN says broadcasting with extents of 1, and describes sizes by the values tha
 for: a free dimension of another size needs another graph.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from wpk.dtypes import DType
 from wpk.libraries.cudnn_pointwise import PointwiseCall
-from wpk.problems import Tensor
+from wpk.problems import Problem, Tensor
+
+P = TypeVar("P", bound=Problem)
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,19 @@ class Description:
     output: GraphTensor
     layout: str | None
     strict: bool
+
+
+@dataclass(frozen=True)
+class Translation(Generic[P]):
+    """How cuDNN is told of one kind of problem.
+
+    Attributes:
+        why_not: Why it cannot be asked for a problem, in words; None if it can.
+        describe: The graphs to try for a problem that it can be asked for.
+    """
+
+    why_not: Callable[[P], str | None]
+    describe: Callable[[P], tuple[Description, ...]]
 
 
 def graph_tensor(tensor: Tensor, shape: tuple[int, ...]) -> GraphTensor:

@@ -1,17 +1,28 @@
-"""Layer norm and RMS norm as cuDNN's nodes: rows that follow each other, a scale, perhaps a shift."""
+"""Layer norm and RMS norm as cuDNN's nodes: rows that follow each other, a scale, perhaps a shift.
+
+A softmax, which is a normalisation too, has no node: `wpk.libraries.cudnn_reductions`.
+"""
 
 from itertools import pairwise
 from math import prod
 
 from wpk.expression import Acc, Expression, Operand, apply
-from wpk.libraries.cudnn_description import Description, GraphTensor, NormNode
+from wpk.libraries.cudnn_description import Description, GraphTensor, NormNode, Translation
+from wpk.libraries.cudnn_reductions import SOFTMAXES, describe_softmax, why_no_softmax
 from wpk.problems import Normalisation, NormKind, Tensor
 
 _NORMS = {NormKind.LAYER: "layernorm", NormKind.RMS: "rmsnorm"}
 
 
-def why_no_norm(problem: Normalisation) -> str | None:
-    """Why cuDNN cannot be asked for a normalisation, in words; None if it can."""
+def _why_not(problem: Normalisation) -> str | None:
+    return why_no_softmax(problem) if problem.kind in SOFTMAXES else _why_no_norm(problem)
+
+
+def _describe(problem: Normalisation) -> tuple[Description, ...]:
+    return (describe_softmax(problem) if problem.kind in SOFTMAXES else _describe_norm(problem),)
+
+
+def _why_no_norm(problem: Normalisation) -> str | None:
     if problem.prologue != Operand(0) or len(problem.inputs) != 1:
         return "it computes something before the normalisation"
     if _scale_and_shift(problem.epilogue.expression) is None:
@@ -26,8 +37,7 @@ def why_no_norm(problem: Normalisation) -> str | None:
     return None
 
 
-def describe_norm(problem: Normalisation) -> Description:
-    """The graph that computes a normalisation that `why_no_norm` has nothing against."""
+def _describe_norm(problem: Normalisation) -> Description:
     rows, columns = prod(problem.outer), problem.cols
 
     def table(tensor: Tensor) -> GraphTensor:
@@ -67,3 +77,6 @@ def _row_stride(tensor: Tensor, outer: tuple[int, ...]) -> int | None:
         if slow != count * fast:
             return None
     return axes[-1][1] if axes else max(1, *tensor.strides[: len(outer)])
+
+
+NORMALISATION = Translation(_why_not, _describe)

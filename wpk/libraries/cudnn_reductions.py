@@ -13,9 +13,11 @@ from wpk.libraries.cudnn_description import (
     PointwiseNode,
     ReductionNode,
     SoftmaxNode,
+    Translation,
     graph_tensor,
     with_axes,
 )
+from wpk.libraries.cudnn_epilogue import why_no_operands
 from wpk.libraries.cudnn_pointwise import PointwiseCall, pointwise_steps, why_no_steps
 from wpk.problems import Elementwise, Normalisation, NormKind, ReduceKind, Reduction, Tensor
 
@@ -39,7 +41,11 @@ def why_no_softmax(problem: Normalisation) -> str | None:
     """Why cuDNN cannot be asked for a softmax, in words; None if it can."""
     if problem.prologue != Operand(0) or len(problem.inputs) != 1:
         return "it computes something before the softmax"
-    return _why_not_inputs(problem.inputs) or why_no_steps(problem.epilogue.expression)
+    return (
+        _why_not_inputs(problem.inputs)
+        or why_no_steps(problem.epilogue.expression)
+        or why_no_operands(problem.epilogue.operands)
+    )
 
 
 def describe_softmax(problem: Normalisation) -> Description:
@@ -56,8 +62,7 @@ def describe_softmax(problem: Normalisation) -> Description:
     )
 
 
-def why_no_reduction(problem: Reduction) -> str | None:
-    """Why cuDNN cannot be asked for a reduction, in words; None if it can."""
+def _why_no_reduction(problem: Reduction) -> str | None:
     axes = len(problem.outer) + len(problem.inner)
     if axes > _MOST_AXES:
         return f"it has {axes} axes, and cuDNN's fused graphs at most {_MOST_AXES}"
@@ -65,11 +70,11 @@ def why_no_reduction(problem: Reduction) -> str | None:
         _why_not_inputs(problem.inputs)
         or why_no_steps(problem.prologue)
         or why_no_steps(problem.epilogue.expression)
+        or why_no_operands(problem.epilogue.operands)
     )
 
 
-def describe_reduction(problem: Reduction) -> Description:
-    """The graph that computes a reduction that `why_no_reduction` has nothing against."""
+def _describe_reduction(problem: Reduction) -> tuple[Description, ...]:
     domain, operands = (*problem.outer, *problem.inner), problem.epilogue.operands
     ones = (1,) * len(problem.inner)
 
@@ -81,7 +86,7 @@ def describe_reduction(problem: Reduction) -> Description:
     steps: tuple[PointwiseCall, ...] = ()
     if problem.prologue != Operand(0):
         steps = pointwise_steps(problem.prologue, len(problem.inputs))
-    return Description(
+    description = Description(
         ReductionNode(_MODES[problem.kind], steps),
         (*(_tensor(each, domain) for each in problem.inputs), *map(reduced, operands)),
         len(operands),
@@ -90,17 +95,16 @@ def describe_reduction(problem: Reduction) -> Description:
         None,
         False,
     )
+    return (description,)
 
 
-def why_no_elementwise(problem: Elementwise) -> str | None:
-    """Why cuDNN cannot be asked for element-wise work, in words; None if it can."""
+def _why_no_elementwise(problem: Elementwise) -> str | None:
     if not problem.inputs:
         return "it reads nothing"
     return _why_not_inputs(problem.inputs) or why_no_steps(problem.expression)
 
 
-def describe_elementwise(problem: Elementwise) -> Description:
-    """The graph that computes what `why_no_elementwise` has nothing against."""
+def _describe_elementwise(problem: Elementwise) -> tuple[Description, ...]:
     order = _channels_second(problem.y, problem.shape)
     ones = (1,) * (_AXES - 1 - len(order))  # behind: a batch of one is in front of the channels
     shape = (*(problem.shape[axis] for axis in order), *ones)
@@ -109,7 +113,7 @@ def describe_elementwise(problem: Elementwise) -> Description:
         strides = (*(tensor.strides[axis] for axis in order), *(0 for _ in ones))
         return _tensor(replace(tensor, strides=strides), shape)
 
-    return Description(
+    description = Description(
         PointwiseNode(),
         tuple(map(turned, problem.inputs)),
         len(problem.inputs),
@@ -118,6 +122,7 @@ def describe_elementwise(problem: Elementwise) -> Description:
         None,
         False,
     )
+    return (description,)
 
 
 def _channels_second(y: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -139,3 +144,7 @@ def _why_not_inputs(inputs: tuple[Tensor, ...]) -> str | None:
 
 def _tensor(tensor: Tensor, shape: tuple[int, ...]) -> GraphTensor:
     return with_axes(graph_tensor(tensor, shape), _AXES)
+
+
+REDUCTION = Translation(_why_no_reduction, _describe_reduction)
+ELEMENTWISE = Translation(_why_no_elementwise, _describe_elementwise)

@@ -6,26 +6,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.expression import evaluate
+from wpk.expression import Expression, evaluate
 from wpk.problems import (
     Attention,
     Convolution,
     Elementwise,
+    Epilogue,
     Matmul,
     Normalisation,
     NormKind,
+    Problem,
     ReduceKind,
     Reduction,
 )
 
 Array = NDArray[Any]
-Computable = Convolution | Matmul | Normalisation
-"""Problems that libraries have nodes and an epilogue for."""
-
-WithEpilogue = Computable | Reduction
-
-Defined = WithEpilogue | Attention | Elementwise
-"""Problems with a definition here; of normalisations, those with one input and no prologue."""
 
 _REDUCE: dict[ReduceKind, Callable[..., Any]] = {
     ReduceKind.SUM: np.sum,
@@ -36,34 +31,22 @@ _REDUCE: dict[ReduceKind, Callable[..., Any]] = {
 }
 
 
-def define(problem: Defined, operands: Sequence[Array]) -> Array:
+def define(problem: Problem, operands: Sequence[Array]) -> Array:
     """The exact output, in float64 and over its domain.
 
     Args:
         problem: What to compute.
         operands: Over their domains (1 where broadcast); constant factors in their logical shape.
+
+    Raises:
+        KeyError: No library computes problems of this kind.
     """
-    wide = [each.astype(np.float64) for each in operands]
-    match problem:
-        case Convolution():
-            acc, rest = convolve(wide[0], wide[1], problem), wide[2:]
-        case Matmul():
-            acc, rest = multiply(wide[0], wide[1], problem), wide[2:]
-        case Normalisation():
-            acc, rest = normalise(wide[0], problem), wide[1:]
-        case Reduction():
-            count = len(problem.inputs)
-            acc, rest = reduce(before(problem, wide[:count]), problem), wide[count:]
-        case Attention():
-            return attend(problem, wide)
-        case Elementwise():
-            return before(problem, wide)
-    return finish(problem, acc, rest)
+    return _DEFINITIONS[type(problem)](problem, [each.astype(np.float64) for each in operands])
 
 
-def finish(problem: WithEpilogue, acc: Array, operands: Sequence[Array]) -> Array:
+def finish(epilogue: Epilogue, acc: Array, operands: Sequence[Array]) -> Array:
     """The epilogue of an exact result."""
-    result = evaluate(problem.epilogue.expression, acc, list(operands))
+    result = evaluate(epilogue.expression, acc, list(operands))
     return np.broadcast_to(np.asarray(result, np.float64), acc.shape)
 
 
@@ -73,12 +56,8 @@ def multiply(a: Array, b: Array, problem: Matmul) -> Array:
     return np.broadcast_to(a @ b, shape)
 
 
-def before(problem: Reduction | Elementwise, inputs: Sequence[Array]) -> Array:
-    """What a reduction is of, or the whole of element-wise work."""
-    if isinstance(problem, Reduction):
-        expression, shape = problem.prologue, (*problem.outer, *problem.inner)
-    else:
-        expression, shape = problem.expression, problem.shape
+def before(expression: Expression, inputs: Sequence[Array], shape: Sequence[int]) -> Array:
+    """An expression over inputs: what a reduction is of, or the whole of element-wise work."""
     result = evaluate(expression, None, list(inputs))
     return np.broadcast_to(np.asarray(result, np.float64), shape)
 
@@ -152,3 +131,40 @@ def _reach(problem: Convolution, axis: int, tap: int) -> tuple[slice, slice]:
     at = start * stride + first
     steps = slice(at, at + (stop - start - 1) * stride + 1 if stop > start else at, stride)
     return (slice(start, stop), steps) if problem.transposed else (steps, slice(start, stop))
+
+
+def _convolution(problem: Convolution, operands: Sequence[Array]) -> Array:
+    x, weight, *rest = operands
+    return finish(problem.epilogue, convolve(x, weight, problem), rest)
+
+
+def _matmul(problem: Matmul, operands: Sequence[Array]) -> Array:
+    a, b, *rest = operands
+    return finish(problem.epilogue, multiply(a, b, problem), rest)
+
+
+def _normalisation(problem: Normalisation, operands: Sequence[Array]) -> Array:
+    """Of those with one input and no prologue."""
+    x, *rest = operands
+    return finish(problem.epilogue, normalise(x, problem), rest)
+
+
+def _reduction(problem: Reduction, operands: Sequence[Array]) -> Array:
+    count, shape = len(problem.inputs), (*problem.outer, *problem.inner)
+    values = before(problem.prologue, operands[:count], shape)
+    return finish(problem.epilogue, reduce(values, problem), operands[count:])
+
+
+def _elementwise(problem: Elementwise, operands: Sequence[Array]) -> Array:
+    return before(problem.expression, operands, problem.shape)
+
+
+_DEFINITIONS: dict[type[Problem], Callable[[Any, Sequence[Array]], Array]] = {
+    Convolution: _convolution,
+    Matmul: _matmul,
+    Attention: attend,
+    Normalisation: _normalisation,
+    Reduction: _reduction,
+    Elementwise: _elementwise,
+}
+"""By kind: those that some library computes."""

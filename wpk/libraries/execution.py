@@ -10,10 +10,9 @@ from wpk.device import CudaDevice, CudaGraph
 from wpk.execution import Replay
 from wpk.libraries.candidate import LibraryCandidate
 from wpk.libraries.constant_layouts import lay_out
-from wpk.libraries.definition import Defined
 from wpk.libraries.memory import Place, places
 from wpk.libraries.reference import RandomCase
-from wpk.problems import Convolution, Matmul
+from wpk.problems import Problem
 
 Array = NDArray[Any]
 
@@ -30,7 +29,7 @@ class Operands:
         output: Address of its output.
     """
 
-    def __init__(self, device: CudaDevice, problem: Defined, case: RandomCase) -> None:
+    def __init__(self, device: CudaDevice, problem: Problem, case: RandomCase) -> None:
         """Allocate and write everything but a constant operand, whose layout a candidate decides."""
         self._device = device
         self._problem = problem
@@ -39,15 +38,12 @@ class Operands:
         self._laid_out: dict[str, tuple[int, ...]] = {}
         *inputs, self._place_of_output = places(problem, None)
         given = list(case.operands)
-        constant = isinstance(problem, Convolution) or (
-            isinstance(problem, Matmul) and problem.b_constant
-        )
-        if constant:
+        if problem.constant_shape is not None:
             del given[1]
         self.inputs = [
             self._place(_image(place, values)) for place, values in zip(inputs, given, strict=True)
         ]
-        if constant:
+        if problem.constant_shape is not None:
             self.inputs.insert(1, 0)
         self.output = self._allocate(self._place_of_output.bytes)
 

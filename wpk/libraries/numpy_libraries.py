@@ -6,9 +6,10 @@ library: whoever checks a plan reports such a step as not executed here.
 
 from wpk.errors import EngineError
 from wpk.execution import BoundCall, Device, LibraryImage
-from wpk.libraries.definition import Defined, define
+from wpk.libraries.definition import define
 from wpk.libraries.memory import Place, places
 from wpk.libraries.offer import constant_layout
+from wpk.problems import Problem
 
 
 class NumpyLibraries:
@@ -16,7 +17,7 @@ class NumpyLibraries:
 
     def __init__(self) -> None:
         """Begin with nothing that can be called."""
-        self._ready: dict[str, tuple[Defined, tuple[Place, ...]]] = {}
+        self._ready: dict[str, tuple[Problem, tuple[Place, ...]]] = {}
 
     def load(self, image: LibraryImage, device: object) -> int:
         """Take note of what a call computes; it needs no scratch memory.
@@ -31,8 +32,7 @@ class NumpyLibraries:
                 f"{image.library} does not compute the step that the plan gives it: {error}",
                 fix="optimize the model again with this version of wpk",
             ) from error
-        if isinstance(image.problem, Defined):  # others have no layout
-            self._ready[image.digest] = image.problem, places(image.problem, layout)
+        self._ready[image.digest] = image.problem, places(image.problem, layout)
         return 0
 
     def call(self, call: BoundCall, device: Device) -> None:

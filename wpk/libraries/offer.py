@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from wpk.candidate import Configuration
 from wpk.libraries.constant_layouts import layout_strides
 from wpk.libraries.cudnn_problems import describe, why_not
-from wpk.problems import Convolution, Matmul, Problem, Tensor
+from wpk.problems import Problem, Tensor
 
 CUDNN = "cuDNN"
 """What plans, stores and reports call the library."""
@@ -53,13 +53,9 @@ def constant_shape(problem: Problem) -> tuple[int, ...]:
     Raises:
         ValueError: The problem has none.
     """
-    match problem:
-        case Convolution():
-            first, second = (problem.c, problem.k) if problem.transposed else (problem.k, problem.c)
-            return (first, second // problem.groups, *problem.filter)
-        case Matmul(b_constant=True):
-            return (problem.k, problem.n)
-    raise ValueError(f"{type(problem).__name__.lower()} has no constant factor")
+    if problem.constant_shape is None:
+        raise ValueError(f"{type(problem).__name__.lower()} has no constant factor")
+    return problem.constant_shape
 
 
 def constant_tensor(problem: Problem, layout: str) -> Tensor:
@@ -68,6 +64,7 @@ def constant_tensor(problem: Problem, layout: str) -> Tensor:
     Raises:
         ValueError: The problem has none.
     """
-    if not isinstance(problem, Convolution | Matmul):
-        raise ValueError(f"{type(problem).__name__.lower()} has no constant factor")
-    return Tensor(problem.precision.storage, layout_strides(layout, constant_shape(problem)))
+    shape, precision = constant_shape(problem), problem.matrix_precision
+    if precision is None:
+        raise ValueError(f"{type(problem).__name__.lower()} multiplies no constant factor")
+    return Tensor(precision.storage, layout_strides(layout, shape))

@@ -7,7 +7,7 @@ u_mul is the rounding of a factor as the multiplier sees it, 0 where the factors
 cores each partial sum of eight is cut, not rounded (`wpk.checks.error_bounds` has the sources).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from wpk.dtypes import DType, Precision
 from wpk.expression import Operand, evaluate
 from wpk.libraries.attention_reference import attend
-from wpk.libraries.definition import Computable, convolve, finish, multiply, normalise
+from wpk.libraries.definition import convolve, finish, multiply, normalise
 from wpk.problems import (
     Attention,
     ClampedConvolution,
     Convolution,
+    Epilogue,
     Matmul,
     Normalisation,
     NormKind,
@@ -53,37 +54,23 @@ class RandomCase:
     allowed: Array
 
 
-Known = Computable | Attention
-"""Problems with a reference here."""
-
-
 def why_unknown(problem: Problem) -> str | None:
     """Why a problem has no reference here, in words; None if it has one."""
-    match problem:
-        case Convolution() | Matmul() | Attention() | Normalisation():
-            return None
+    if type(problem) in _CASES:
+        return None
     return f"there is no reference for problems of the kind {type(problem).__name__}"
 
 
-def random_case(problem: Known, seed: int) -> RandomCase:
+def random_case(problem: Problem, seed: int) -> RandomCase:
     """Normal operands, and the exact output of a problem.
 
     Factors are standard normal, the second one of a product scaled: sums are of the order of one,
     as in networks, whatever their length.
+
+    Raises:
+        KeyError: `why_unknown` has a reason.
     """
-    rng = np.random.default_rng(seed)
-    match problem:
-        case Convolution():
-            return _convolution(problem, rng)
-        case Matmul():
-            factors, exact, error = _matmul(problem, rng)
-            operands = _operands(problem, exact.shape, rng)
-            output, allowed = _finish(problem, exact, error, operands)
-            return RandomCase((*factors, *operands), output, allowed)
-        case Attention():
-            return _attention(problem, rng)
-        case Normalisation():
-            return _normalisation(problem, rng)
+    return _CASES[type(problem)](problem, np.random.default_rng(seed))
 
 
 def worst_error(result: Array, case: RandomCase) -> float:
@@ -94,12 +81,8 @@ def worst_error(result: Array, case: RandomCase) -> float:
     return float(np.max(np.abs(wide - case.output) / case.allowed, initial=0.0))
 
 
-def _error(problem: Convolution | Matmul) -> float:
-    """Error of a sum in units of the sum of its products' magnitudes."""
-    terms, precision = problem.reduction, problem.precision
-    factors = [problem.x] if isinstance(problem, Convolution) else [problem.a]
-    if isinstance(problem, Matmul) and not problem.b_constant:
-        factors.append(problem.b)
+def _error(precision: Precision, terms: int, factors: Sequence[Tensor]) -> float:
+    """Error of a sum in units of the sum of its products' magnitudes, whose factors lie in memory so."""
     narrow = precision.storage is not DType.FP32
     exact = narrow and all(each.dtype is precision.storage for each in factors)
     multiply = 0.0 if exact else precision.multiply_roundoff
@@ -109,17 +92,16 @@ def _error(problem: Convolution | Matmul) -> float:
 
 def _convolution(problem: Convolution, rng: np.random.Generator) -> RandomCase:
     """Factors, limits where there are any, and the product's error through the epilogue."""
-    first, second = (problem.c, problem.k) if problem.transposed else (problem.k, problem.c)
     x = _draw(rng, (problem.n.value, problem.c, problem.h, problem.w), problem.x.dtype)
-    filters = (first, second // problem.groups, *problem.filter)
-    w = _draw(rng, filters, problem.precision.storage, problem.reduction)
+    w = _draw(rng, problem.constant_shape, problem.precision.storage, problem.reduction)
     limits = _limits(problem, rng)
     kept = _wide(x)
     for limit, choose in zip(limits, (np.maximum, np.minimum), strict=False):
         kept = choose(kept, _wide(limit))
     exact, size = (convolve(part(kept), part(w), problem) for part in (_wide, _magnitude))
-    operands = _operands(problem, exact.shape, rng)
-    output, allowed = _finish(problem, exact, _error(problem) * size, operands)
+    operands = _operands(problem.epilogue, exact.shape, rng)
+    error = _error(problem.precision, problem.reduction, [problem.x]) * size
+    output, allowed = _finish(problem, exact, error, operands)
     return RandomCase((x, w, *operands, *limits), output, allowed)
 
 
@@ -132,8 +114,8 @@ def _limits(problem: Convolution, rng: np.random.Generator) -> list[Array]:
     return [-np.abs(drawn[0]), *(np.abs(each) for each in drawn[1:])]
 
 
-def _matmul(problem: Matmul, rng: np.random.Generator) -> tuple[tuple[Array, Array], Array, Array]:
-    """Factors, their exact product, and the error of a sum."""
+def _matmul(problem: Matmul, rng: np.random.Generator) -> RandomCase:
+    """Factors, and the product's error through the epilogue."""
     outer = (problem.batch[0].value, problem.batch[1])
     m, n, k = problem.m.value, problem.n, problem.k
     a = _draw(rng, _stored((*outer, m, k), problem.a), problem.a.dtype)
@@ -142,7 +124,11 @@ def _matmul(problem: Matmul, rng: np.random.Generator) -> tuple[tuple[Array, Arr
     else:
         b = _draw(rng, _stored((*outer, k, n), problem.b), problem.b.dtype, k)
     exact, size = (multiply(part(a), part(b), problem) for part in (_wide, _magnitude))
-    return (a, b), exact, _error(problem) * size
+    factors = [problem.a] if problem.b_constant else [problem.a, problem.b]
+    error = _error(problem.precision, problem.reduction, factors) * size
+    operands = _operands(problem.epilogue, exact.shape, rng)
+    output, allowed = _finish(problem, exact, error, operands)
+    return RandomCase((a, b, *operands), output, allowed)
 
 
 def _attention(problem: Attention, rng: np.random.Generator) -> RandomCase:
@@ -167,7 +153,7 @@ def _attention(problem: Attention, rng: np.random.Generator) -> RandomCase:
 def _normalisation(problem: Normalisation, rng: np.random.Generator) -> RandomCase:
     shape = (*problem.outer, problem.cols)
     memory = [_draw(rng, _stored(shape, each), each.dtype) for each in problem.inputs]
-    operands, wide = _operands(problem, shape, rng), [_wide(each) for each in memory]
+    operands, wide = _operands(problem.epilogue, shape, rng), [_wide(each) for each in memory]
     x = np.broadcast_to(evaluate(problem.prologue, None, wide), shape)
     before = np.zeros(1)
     if not isinstance(problem.prologue, Operand):
@@ -200,16 +186,21 @@ def _softmax_error(problem: Normalisation, x: Array, before: Array) -> Array:
     return np.asarray(relative if logarithm else relative * normalise(x, problem))
 
 
-def _operands(problem: Computable, shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
-    return [_draw(rng, _stored(shape, each), each.dtype) for each in problem.epilogue.operands]
+def _operands(epilogue: Epilogue, shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
+    return [_draw(rng, _stored(shape, each), each.dtype) for each in epilogue.operands]
 
 
 def _finish(
-    problem: Computable, exact: Array, error: Array, operands: Sequence[Array]
+    problem: Convolution | Matmul | Normalisation,
+    exact: Array,
+    error: Array,
+    operands: Sequence[Array],
 ) -> tuple[Array, Array]:
     """The epilogue, and what it makes of an error either way."""
     wide = [_wide(each) for each in operands]
-    output, up, down = (finish(problem, acc, wide) for acc in (exact, exact + error, exact - error))
+    output, up, down = (
+        finish(problem.epilogue, acc, wide) for acc in (exact, exact + error, exact - error)
+    )
     moved = np.maximum(np.abs(up - output), np.abs(down - output))
     magnitude = np.abs(output) + np.abs(exact) + sum((np.abs(each) for each in wide), np.zeros(1))
     own = _SPECIAL_FUNCTIONS * _U * magnitude
@@ -234,3 +225,13 @@ def _wide(array: Array) -> Array:
 
 def _magnitude(array: Array) -> Array:
     return np.abs(array.astype(np.float64))
+
+
+_CASES: dict[type[Problem], Callable[[Any, np.random.Generator], RandomCase]] = {
+    Convolution: _convolution,
+    ClampedConvolution: _convolution,
+    Matmul: _matmul,
+    Attention: _attention,
+    Normalisation: _normalisation,
+}
+"""By kind: those with a reference here."""

@@ -96,7 +96,7 @@ def sized(problem: Problem, tuned: Mapping[str, int]) -> Problem:
             changes[field.name] = (_tuned_extent(outer, tuned), inner)
         elif field.name in _LED_BY_THE_FREE_AXIS:
             changes[field.name] = _tuned_shape(value, problem.leading, tuned)
-    tuned_problem = replace(problem, **changes)  # type: ignore[arg-type]
+    tuned_problem = replace(problem, **changes)
     if _holds_free(tuned_problem):
         raise RefusedError("the free dimension decides more than the first extent")
     return tuned_problem

@@ -29,7 +29,6 @@ from wpk.lowering.split_placement import place_split_parts
 from wpk.lowering.state import LoweringState
 from wpk.lowering.symbols import Computed
 from wpk.lowering.views import NotAViewError, View
-from wpk.problems.padding import pads_its_columns
 
 
 def lower(
@@ -135,7 +134,7 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
         lowered = lower_elementwise(result, y)
     else:
         lowered = _lower_anchor(result, result.anchor.node, y, state.context)
-    if not pads_its_columns(lowered.problem):
+    if not lowered.problem.pads_its_columns:
         raise NotAViewError(output.name, home.shape, y.shape)
     state.emit(node.name, body.onnx_nodes, lowered, output.name, node.name)
 

@@ -19,9 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wpk.dtypes import Precision
-from wpk.performance.traffic import traffic
 from wpk.performance.units import tensor_peak
-from wpk.problems import Attention, Convolution, Matmul, Problem
+from wpk.problems import Problem
 from wpk.targets import Target
 
 
@@ -44,10 +43,10 @@ class Bound:
 
 def bound(problem: Problem, target: Target) -> Bound:
     """The bound of any problem on a target."""
-    needs = traffic(problem)
+    needs = problem.traffic()
     unit, peak = "ordinary cores", target.peak_ordinary
-    if isinstance(problem, Attention | Convolution | Matmul):
-        unit, peak = fastest_unit(problem.precision, target)
+    if problem.matrix_precision is not None:
+        unit, peak = fastest_unit(problem.matrix_precision, target)
     limits = [
         (needs.bytes / target.l2_bandwidth, "L2"),
         (max(0.0, (needs.bytes - target.l2_bytes) / target.global_bandwidth), "global memory"),

@@ -12,7 +12,6 @@ from wpk.plan.binding import (
     workspace_bytes,
 )
 from wpk.plan.checks.whole_plan import check_sizes
-from wpk.plan.footprint import Access, accesses
 from wpk.plan.measurement import (
     Contestant,
     Curve,

@@ -9,9 +9,6 @@ from wpk.plan.codec import wrong
 MAX_BYTES = 2**40
 """No buffer, workspace or weight of a model that fits a GPU is larger."""
 
-MAX_SIZE = 2**31 - 1
-"""Of an extent or a number of things: kernels count in 32 bits."""
-
 
 def within(path: str, value: int, low: int, high: int) -> None:
     """Refuse a number that is out of its range.

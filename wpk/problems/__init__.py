@@ -1,9 +1,11 @@
 """Problems: frozen, hashable descriptions of an operator's work. Equal problems share one result."""
 
+from wpk.problems.access import Access
 from wpk.problems.attention import Attention
 from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.problems.elementwise import Elementwise
+from wpk.problems.family import Family
 from wpk.problems.matmul import Matmul
 from wpk.problems.movement import (
     Gather,
@@ -17,18 +19,5 @@ from wpk.problems.movement import (
 from wpk.problems.normalisation import Normalisation, NormKind
 from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.pooling import Pooling, PoolKind
+from wpk.problems.problem import FieldExpression, Problem
 from wpk.problems.reduction import ReduceKind, Reduction
-
-Problem = (
-    Convolution
-    | ClampedConvolution
-    | Matmul
-    | Attention
-    | Pooling
-    | Reduction
-    | Normalisation
-    | Elementwise
-    | Gather
-    | Pad
-    | Resize
-)

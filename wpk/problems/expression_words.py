@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar, leaves
-from wpk.problems import Epilogue, Tensor
+from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.signs import MINUS, TIMES
 
 _INFIX = {"Add": "+", "Sub": MINUS, "Mul": TIMES, "Div": "÷"}

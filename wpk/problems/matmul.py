@@ -1,14 +1,34 @@
 """Matrix product with batch and broadcasting, with its epilogue."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
 
 from wpk.dtypes import Precision
+from wpk.expression import flops
 from wpk.extent import Extent
+from wpk.problems.access import Access
+from wpk.problems.expression_words import epilogue_words
+from wpk.problems.family import Family
+from wpk.problems.odd_sizes import (
+    BATCH,
+    LEAST,
+    ROWS,
+    above,
+    odd_extent,
+    ragged,
+    resized_epilogue,
+    unit_of,
+)
 from wpk.problems.operand import Epilogue, Tensor
+from wpk.problems.phrases import extent_words, sentence, times_words
+from wpk.problems.problem import Accesses, FieldExpression, Problem, Traffic
+from wpk.problems.resized_layout import resized
+from wpk.problems.signs import TIMES
 
 
 @dataclass(frozen=True)
-class Matmul:
+class Matmul(Problem):
     """``y[b..., m, n] = epilogue(sum over k of a[b..., m, k] * b[b..., k, n])``.
 
     Operator inputs: ``a, b, *epilogue.operands``. Output: ``y``. ``batch`` has exactly two extents
@@ -46,3 +66,82 @@ class Matmul:
     def reduction(self) -> int:
         """Products summed for one output element."""
         return self.k
+
+    family = Family.MATRIX_PRODUCT
+
+    @property
+    def matrix_precision(self) -> Precision:
+        """See `Problem.matrix_precision`."""
+        return self.precision
+
+    @property
+    def constant_shape(self) -> tuple[int, ...] | None:
+        """See `Problem.constant_shape`."""
+        return (self.k, self.n) if self.b_constant else None
+
+    @property
+    def pads_its_columns(self) -> bool:
+        """See `Problem.pads_its_columns`."""
+        return self.y.pads(-1)
+
+    def words(self) -> str:
+        """See `Problem.words`."""
+        sizes = f"{extent_words(self.m)}{TIMES}{self.k} · {self.k}{TIMES}{self.n}"
+        return sentence(f"matmul {times_words(*self.batch)}{sizes}", epilogue_words(self.epilogue))
+
+    def features(self) -> dict[str, float]:
+        """See `Problem.features`."""
+        batch = self.batch[0].value * self.batch[1]
+        return {"batch": batch, "m": self.m.value, "n": self.n, "k": self.k}
+
+    def accesses(self) -> Accesses:
+        """See `Problem.accesses`."""
+        output = Access(self.y, (*self.batch, self.m, self.n))
+        a = Access(self.a, (*self.batch, self.m, self.k))
+        b = None if self.b_constant else Access(self.b, (*self.batch, self.k, self.n))
+        return (a, b, *(Access(each, output.axes) for each in self.epilogue.operands)), output
+
+    def traffic(self) -> Traffic:
+        """See `Problem.traffic`."""
+        constant = self.k * self.n * self.b.dtype.bytes if self.b_constant else 0
+        elements = prod(self.accesses()[1].sizes)
+        others = elements * flops(self.epilogue.expression)
+        return Traffic(self.moved_bytes() + constant, 2 * self.macs, others)
+
+    def terms(self, elements: int) -> int:
+        """See `Problem.terms`."""
+        return elements * self.reduction
+
+    def expressions(self) -> Iterator[FieldExpression]:
+        """See `Problem.expressions`."""
+        yield FieldExpression.of_epilogue(self.epilogue)
+
+    def _siblings(self) -> Iterator["Matmul | None"]:
+        y_like = (self.y, *self.epilogue.operands)
+        strided_b = () if self.b_constant else (self.b,)
+        of_m, of_n = unit_of(2, self.a, *y_like), unit_of(3, *strided_b, *y_like)
+        of_k = max(unit_of(3, self.a), unit_of(2, *strided_b))
+        outer, heads = self.batch
+        single = outer.value == heads == 1 and outer.free is None
+        batch = (1, 1) if single else (BATCH, min(heads, 3))
+        for least in ROWS:
+            rows, n = above(least, self.m.value, of_m), above(least, self.n, of_n)
+            if self.m.free is not None and self.m.factor > 1:
+                rows = BATCH * (rows | 1)
+            for k in ragged(self.k, of_k, LEAST):
+                yield self._resized(batch, rows, n, k)
+
+    def _resized(self, batch: tuple[int, int], m: int, n: int, k: int) -> "Matmul | None":
+        outer = (self.batch[0].value, self.batch[1])
+        of_y = (*outer, self.m.value, self.n), (*batch, m, n)
+        a = resized(self.a, (*outer, self.m.value, self.k), (*batch, m, k), spread=True)
+        before, after = (*outer, self.k, self.n), (*batch, k, n)
+        b: Tensor | None = replace(self.b, strides=(0, 0, n, 1))
+        if not self.b_constant:
+            b = resized(self.b, before, after, spread=True)
+        y, epilogue = resized(self.y, *of_y, spread=True), resized_epilogue(self.epilogue, *of_y)
+        if a is None or b is None or y is None or epilogue is None:
+            return None
+        extents = odd_extent(self.batch[0], batch[0]), batch[1]
+        rows = odd_extent(self.m, m)
+        return replace(self, batch=extents, m=rows, n=n, k=k, a=a, b=b, y=y, epilogue=epilogue)

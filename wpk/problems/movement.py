@@ -1,14 +1,20 @@
 """Data movement that strides alone cannot say: gather, pad, resize."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from math import isfinite, prod
 
 from wpk.extent import Extent
+from wpk.problems.access import Access
+from wpk.problems.family import Family
 from wpk.problems.operand import Tensor
+from wpk.problems.phrases import area, batch_words, by, extent_words, sentence
+from wpk.problems.problem import Accesses, Problem, Traffic, counted_axes, does_not_lead
 
 
 @dataclass(frozen=True)
-class Gather:
+class Gather(Problem):
     """``y[o..., j..., i...] = data[o..., index[j...], i...]``; negative indices count from the end.
 
     Flattened to three axes: ``outer`` x ``count`` x ``inner``. Operator inputs: ``data, index``.
@@ -31,6 +37,40 @@ class Gather:
         """The one extent that may be free."""
         return self.count if self.count.free else self.outer
 
+    family = Family.MOVEMENT
+
+    def words(self) -> str:
+        """See `Problem.words`."""
+        outer = "" if self.outer == Extent(1) else f"{extent_words(self.outer)} times"
+        rows = f"{extent_words(self.count)} of {self.axis_size} rows of {self.inner}"
+        return sentence("gather", outer, rows)
+
+    def features(self) -> dict[str, float]:
+        """See `Problem.features`."""
+        return {
+            "outer": self.outer.value,
+            "axis_size": self.axis_size,
+            "count": self.count.value,
+            "inner": self.inner,
+        }
+
+    def accesses(self) -> Accesses:
+        """See `Problem.accesses`."""
+        data = Access(self.data, (self.outer, self.axis_size, self.inner))
+        index = Access(self.index, (self.outer, self.count))
+        return (data, index), Access(self.y, (self.outer, self.count, self.inner))
+
+    def traffic(self) -> Traffic:
+        """See `Problem.traffic`; every index may name the same row."""
+        index = Access(self.index, (self.outer, self.count))
+        row = Access(self.data, (self.outer, 1, self.inner))
+        y = Access(self.y, (self.outer, self.count, self.inner))
+        return Traffic(index.distinct_bytes + row.distinct_bytes + y.distinct_bytes, 0, 0)
+
+    def table_size(self, operand: int) -> int:
+        """See `Problem.table_size`."""
+        return self.axis_size if operand == 1 else 0
+
 
 class PadMode(StrEnum):
     """What lies outside."""
@@ -42,7 +82,7 @@ class PadMode(StrEnum):
 
 
 @dataclass(frozen=True)
-class Pad:
+class Pad(Problem):
     """``y[d...] = x[d... - begin]`` inside, else by ``mode``.
 
     Operator inputs: ``x``. Domain of x: ``x_shape``; of y: ``y_shape``; up to four axes, axis 0 is
@@ -57,6 +97,39 @@ class Pad:
     value: float
     x: Tensor
     y: Tensor
+
+    family = Family.MOVEMENT
+
+    def words(self) -> str:
+        """See `Problem.words`."""
+        return f"pad ({self.mode}) {by(self.x_shape)} → {by(self.y_shape)}"
+
+    def features(self) -> dict[str, float]:
+        """See `Problem.features`."""
+        return counted_axes("x", self.x_shape, 4) | counted_axes("y", self.y_shape, 4)
+
+    def accesses(self) -> Accesses:
+        """See `Problem.accesses`."""
+        x = Access(self.x, (self.leading, *self.x_shape[1:]))
+        return (x,), Access(self.y, (self.leading, *self.y_shape[1:]))
+
+    def traffic(self) -> Traffic:
+        """See `Problem.traffic`."""
+        inside = [
+            max(1, min(x, begin + x, y, y - begin))
+            for x, y, begin in zip(self.x_shape, self.y_shape, self.begin, strict=True)
+        ]
+        read, written = Access(self.x, (self.leading, *inside[1:])), self.accesses()[1]
+        return Traffic(read.distinct_bytes + written.distinct_bytes, 0, 0)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """See `Problem.contradictions`."""
+        yield from does_not_lead("x_shape", self.x_shape, self.leading)
+        yield from does_not_lead("y_shape", self.y_shape, self.leading)
+        if len({len(self.x_shape), len(self.y_shape), len(self.begin)}) != 1:
+            yield "begin", "shapes and begin have different ranks"
+        elif self.begin[0] != 0:
+            yield "begin", f"{self.begin[0]} along the leading axis"
 
 
 class ResizeMode(StrEnum):
@@ -85,7 +158,7 @@ class NearestMode(StrEnum):
 
 
 @dataclass(frozen=True)
-class Resize:
+class Resize(Problem):
     """Resampling of two spatial axes. Operator inputs: ``x``. Domain of x: (n, c, h, w); y: (n, c, p, q).
 
     ``scale`` is output size / input size as ONNX defines it (the given scales, not recomputed).
@@ -108,3 +181,37 @@ class Resize:
     def leading(self) -> Extent:
         """The extent that kernels take at run time."""
         return self.n
+
+    family = Family.MOVEMENT
+
+    def words(self) -> str:
+        """See `Problem.words`."""
+        sizes = f"{area(self.h, self.w)} → {area(self.p, self.q)}"
+        return sentence(f"resize ({self.mode}) {self.c}ch {sizes}", batch_words(self.n))
+
+    def features(self) -> dict[str, float]:
+        """See `Problem.features`."""
+        sizes = {"c": self.c, "h": self.h, "w": self.w, "p": self.p, "q": self.q}
+        return {"n": self.n.value, **sizes}
+
+    def accesses(self) -> Accesses:
+        """See `Problem.accesses`."""
+        x = Access(self.x, (self.n, self.c, self.h, self.w))
+        return (x,), Access(self.y, (self.n, self.c, self.p, self.q))
+
+    def traffic(self) -> Traffic:
+        """See `Problem.traffic`.
+
+        Samples lie at least as close as the coarser grid, where rounding may leave out an end. Linear
+        ones take three interpolations of two operations each.
+        """
+        rows, columns = (max(1, min(pair) - 1) for pair in ((self.h, self.p), (self.w, self.q)))
+        read, written = Access(self.x, (self.n, self.c, rows, columns)), self.accesses()[1]
+        others = 6 * prod(written.sizes) if self.mode is ResizeMode.LINEAR else 0
+        return Traffic(read.distinct_bytes + written.distinct_bytes, 0, others)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """See `Problem.contradictions`."""
+        for scale in self.scale:
+            if not isfinite(scale) or scale <= 0:
+                yield "scale", f"{scale} is no scale"

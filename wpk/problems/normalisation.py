@@ -1,11 +1,35 @@
 """Normalisation of rows: softmax, layer norm and their like, with element-wise work around it."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import prod
 
-from wpk.expression import Expression
+from wpk.expression import Expression, Operand, flops
 from wpk.extent import Extent
+from wpk.problems.access import Access, Axes
+from wpk.problems.expression_words import epilogue_words, formula
+from wpk.problems.family import Family
+from wpk.problems.odd_sizes import (
+    BATCH,
+    LEAST,
+    all_of,
+    odd_extent,
+    ragged,
+    resized_epilogue,
+    unit_of,
+)
 from wpk.problems.operand import Epilogue, Tensor
+from wpk.problems.phrases import sentence
+from wpk.problems.problem import (
+    Accesses,
+    FieldExpression,
+    Problem,
+    Traffic,
+    counted_axes,
+    does_not_lead,
+)
+from wpk.problems.resized_layout import resized
 
 
 class NormKind(StrEnum):
@@ -17,8 +41,19 @@ class NormKind(StrEnum):
     RMS = "rms"  # v / sqrt(mean v^2 + epsilon)
 
 
+ELEMENT_OPERATIONS = {
+    NormKind.SOFTMAX: 12,  # maximum, subtract, exp (8), sum, multiply
+    NormKind.LOG_SOFTMAX: 12,  # maximum, subtract, exp (8), sum, subtract
+    NormKind.LAYER: 5,  # sum, subtract, square and sum (2), multiply
+    NormKind.RMS: 3,  # square and sum (2), multiply
+}
+"""Operations an element, special functions counted as in `wpk.expression.OPERATIONS`."""
+
+_NAMES = {"layer": "layer norm", "rms": "RMS norm", "log_softmax": "log-softmax"}
+
+
 @dataclass(frozen=True)
-class Normalisation:
+class Normalisation(Problem):
     """``y[o..., i] = epilogue(normalise over i of prologue(inputs[o..., i]))``.
 
     Operator inputs: ``*inputs, *epilogue.operands``. Output: ``y``. All domains: (outer..., cols)
@@ -42,3 +77,58 @@ class Normalisation:
     def reduction(self) -> int:
         """Elements of a row."""
         return self.cols
+
+    family = Family.NORMALISATION
+
+    def words(self) -> str:
+        """See `Problem.words`."""
+        of = "" if isinstance(self.prologue, Operand) else f" of {formula(self.prologue)}"
+        rows = f"{prod(self.outer)} rows of {self.cols}"
+        name = _NAMES.get(self.kind, self.kind)
+        return sentence(f"{name}{of}, {rows}", epilogue_words(self.epilogue))
+
+    def features(self) -> dict[str, float]:
+        """See `Problem.features`."""
+        outer = (self.leading.value, *self.outer[1:])
+        return {"cols": self.cols} | counted_axes("outer", outer, 3)
+
+    def accesses(self) -> Accesses:
+        """See `Problem.accesses`."""
+        domain: Axes = (self.leading, *self.outer[1:], self.cols)
+        tensors = (*self.inputs, *self.epilogue.operands)
+        return tuple(Access(each, domain) for each in tensors), Access(self.y, domain)
+
+    def traffic(self) -> Traffic:
+        """See `Problem.traffic`."""
+        operations = ELEMENT_OPERATIONS[self.kind] + flops(self.prologue)
+        elements = prod(self.accesses()[1].sizes)
+        others = elements * (operations + flops(self.epilogue.expression))
+        return Traffic(self.moved_bytes(), 0, others)
+
+    def expressions(self) -> Iterator[FieldExpression]:
+        """See `Problem.expressions`."""
+        yield FieldExpression("prologue", self.prologue, len(self.inputs), follows=False)
+        yield FieldExpression.of_epilogue(self.epilogue)
+
+    def contradictions(self) -> Iterator[tuple[str, str]]:
+        """See `Problem.contradictions`."""
+        yield from does_not_lead("outer", self.outer, self.leading)
+
+    def _siblings(self) -> Iterator["Normalisation | None"]:
+        column = len(self.outer)
+        of_cols = unit_of(column, *self.inputs, self.y, *self.epilogue.operands)
+        for cols in ragged(self.cols, of_cols, LEAST):
+            yield self._resized(odd_extent(self.leading, BATCH if column > 1 else 5 * BATCH), cols)
+
+    def _resized(self, leading: Extent, cols: int) -> "Normalisation | None":
+        outer = (leading.value, *(min(n, 5) for n in self.outer[1:]))
+        shapes = (*self.outer, self.cols), (*outer, cols)
+        inputs = all_of([resized(each, *shapes, spread=True) for each in self.inputs])
+        y, epilogue = (
+            resized(self.y, *shapes, spread=True),
+            resized_epilogue(self.epilogue, *shapes),
+        )
+        if inputs is None or y is None or epilogue is None:
+            return None
+        sizes = replace(self, leading=leading, outer=outer, cols=cols)
+        return replace(sizes, inputs=inputs, y=y, epilogue=epilogue)

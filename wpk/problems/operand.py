@@ -31,6 +31,10 @@ class Tensor:
             return 1
         return max(1, self.alignment // self.dtype.bytes)
 
+    def pads(self, axis: int) -> bool:
+        """Whether padding, if there is any, lies behind ``axis``."""
+        return self.padding == 0 or self.strides[axis] == 1
+
 
 @dataclass(frozen=True)
 class Epilogue:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from wpk.errors import EngineError
 from wpk.plan import EngineMeasurement, Plan, Ratio, Step, library_images
 from wpk.problems.signs import TIMES
-from wpk.problems.words import problem_words
 from wpk.report.words import schedule_words
 
 MEASURED, ESTIMATED = "measured", "estimated"
@@ -193,7 +192,7 @@ def _pair(first: Step | None, second: Step | None) -> Pair:
     if first is not None and second is not None:
         speedup, compared = _speedup(first, second)
     return Pair(
-        work=problem_words(present.operator.problem),
+        work=present.operator.problem.words(),
         nodes=present.operator.nodes,
         first=None if first is None else _side(first),
         second=None if second is None else _side(second),

@@ -47,7 +47,7 @@ class OperatorFacts:
 
     Attributes:
         name: Its name.
-        kind: Its family (`wpk.report.words.KINDS`).
+        kind: Its family (`wpk.problems.family.Family`).
         work: What it computes, in words.
         note: Why it exists, where that is not obvious.
         nodes: ONNX nodes that it computes.

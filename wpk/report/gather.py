@@ -20,9 +20,8 @@ from wpk.plan import (
     pieces,
     workspace_bytes,
 )
-from wpk.problems import Attention, Convolution, Matmul, Problem
+from wpk.problems import Problem
 from wpk.problems.signs import TIMES
-from wpk.problems.words import problem_words
 from wpk.report.check_words import state_word
 from wpk.report.contest import contest_of, speedup_over_library, why_words
 from wpk.report.facts import (
@@ -37,7 +36,7 @@ from wpk.report.facts import (
 )
 from wpk.report.problem_facts import FunnelFacts, ProblemFacts
 from wpk.report.tracing import producers_of, trace_nodes
-from wpk.report.words import kind_of, schedule_words
+from wpk.report.words import schedule_words
 
 
 def gather(subject: Plan | PlanBundle) -> ReportFacts:
@@ -114,8 +113,8 @@ def _operator(
     engine = "" if whole is None else whole.chosen
     return OperatorFacts(
         name=operator.name,
-        kind=kind_of(operator.problem),
-        work=problem_words(operator.problem),
+        kind=operator.problem.family.value,
+        work=operator.problem.words(),
         note=operator.note,
         nodes=operator.nodes,
         inputs=step.inputs,
@@ -187,8 +186,8 @@ def _problems(plan: Plan) -> tuple[ProblemFacts, ...]:
 def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
     evidence = [step.evidence for step in steps]
     return ProblemFacts(
-        work=problem_words(problem),
-        kind=kind_of(problem),
+        work=problem.words(),
+        kind=problem.family.value,
         operators=tuple(step.operator.name for step in steps),
         chosen=tuple(dict.fromkeys(step.candidate.maker.name for step in steps)),
         bound_us=evidence[0].bound_seconds * 1e6,
@@ -230,7 +229,7 @@ def _writers(plan: Plan) -> Mapping[str, str]:
     kinds: dict[str, str] = {}
     for step in plan.steps:
         for name in step.operator.outputs:
-            kinds.setdefault(plan.values[name].buffer, kind_of(step.operator.problem))
+            kinds.setdefault(plan.values[name].buffer, step.operator.problem.family.value)
     return kinds
 
 
@@ -238,7 +237,7 @@ def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts
     matrix = [
         facts
         for facts, step in zip(operators, plan.steps, strict=True)
-        if isinstance(step.operator.problem, Attention | Convolution | Matmul)
+        if step.operator.problem.matrix_precision is not None
     ]
     own = [facts for facts in matrix if facts.launches]
     ordinary = [facts for facts in own if not facts.tensor_core_instructions]

@@ -1,6 +1,5 @@
 """What ``wpk optimize --dry-run`` prints."""
 
-from wpk.problems.words import problem_words
 from wpk.report.table import format_table
 from wpk.report.visible import visible
 from wpk.search.loop import Preview, ProblemPreview
@@ -29,7 +28,7 @@ def _row(each: ProblemPreview, *, measures: bool) -> list[object]:
     best = min(s.estimate for shortlist in each.shortlists.templates for s in shortlist.ranked)
     row: list[object] = [
         name,
-        visible(problem_words(each.problem), _WORK),
+        visible(each.problem.words(), _WORK),
         " ".join(counts.template for counts in spaces),
         sum(counts.space for counts in spaces),
         sum(counts.legal for counts in spaces),

@@ -1,68 +1,24 @@
-"""Families of problems and of ONNX operators, and schedules in a few words."""
+"""Families of ONNX operators, and schedules in a few words."""
 
 import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from wpk.expression import Operand
-from wpk.problems import (
-    Attention,
-    Convolution,
-    Elementwise,
-    Matmul,
-    Normalisation,
-    Pooling,
-    Problem,
-    Reduction,
-)
+from wpk.problems import Family
 from wpk.problems.signs import TIMES
 
 _AXIS = re.compile(r"(.+)_[a-z]")
 
 
-def kind_of(problem: Problem) -> str:
-    """The family that a problem belongs to, for colours and counts: one of `KINDS`."""
-    match problem:
-        case Convolution():
-            return "depthwise" if problem.is_depthwise else "convolution"
-        case Matmul():
-            return "matrix product"
-        case Attention():
-            return "attention"
-        case Pooling():
-            return "pooling"
-        case Reduction():
-            return "reduction"
-        case Normalisation():
-            return "normalisation"
-        case Elementwise():
-            return "movement" if isinstance(problem.expression, Operand) else "element-wise"
-        case _:
-            return "movement"
-
-
-KINDS = (
-    "convolution",
-    "depthwise",
-    "matrix product",
-    "attention",
-    "pooling",
-    "reduction",
-    "normalisation",
-    "element-wise",
-    "movement",
-)
-"""Families of problems and of ONNX operators."""
-
 _ONNX_KINDS = (
-    ("convolution", r".*Conv.*"),
-    ("matrix product", r"MatMul.*|Gemm|Einsum"),
-    ("attention", r"Attention"),
-    ("reduction", r"Reduce.*|Global.*Pool|ArgM.*|CumSum|TopK"),
-    ("pooling", r".*Pool"),
-    ("normalisation", r".*Softmax|.*Normalization|LRN"),
+    (Family.CONVOLUTION, r".*Conv.*"),
+    (Family.MATRIX_PRODUCT, r"MatMul.*|Gemm|Einsum"),
+    (Family.ATTENTION, r"Attention"),
+    (Family.REDUCTION, r"Reduce.*|Global.*Pool|ArgM.*|CumSum|TopK"),
+    (Family.POOLING, r".*Pool"),
+    (Family.NORMALISATION, r".*Softmax|.*Normalization|LRN"),
     (
-        "movement",
+        Family.MOVEMENT,
         (
             r"Reshape|Transpose|Flatten|Squeeze|Unsqueeze|Concat|Split|Slice|Gather.*|Scatter.*|"
             r"Pad|Resize|Upsample|Expand|Tile|Identity|Shape|Size|Constant.*|Range|DepthToSpace|"
@@ -73,11 +29,11 @@ _ONNX_KINDS = (
 
 
 def kind_of_onnx(operator: str) -> str:
-    """The family of an ONNX operator, in the words of `kind_of`."""
+    """The family of an ONNX operator, in the words of `Family`."""
     for kind, pattern in _ONNX_KINDS:
         if re.fullmatch(pattern, operator):
-            return kind
-    return "element-wise"
+            return kind.value
+    return Family.ELEMENT_WISE.value
 
 
 def schedule_words(schedule: Sequence[tuple[str, int]]) -> str:

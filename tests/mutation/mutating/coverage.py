@@ -58,12 +58,11 @@ COVERED = (
     ),
     Covered(
         "wpk/plan",
-        ("container*", "fields", "footprint", "memory", "plan_file", "regions", "weights_file"),
+        ("container*", "fields", "memory", "plan_file", "regions", "weights_file"),
         "tests/plan",
         {
             "container*": ("plan_file",),
             "fields": ("hostile_fields",),
-            "footprint": ("regions", "hostile_fields"),
             "memory": ("order",),
             "weights_file": ("plan_file",),
         },
@@ -82,6 +81,17 @@ COVERED = (
     ),
     Covered("wpk", ("codec",), "tests/plan", {}, (("tests/plan",), ("tests/fuzz/test_plans.py",))),
     Covered(
+        "wpk/problems",
+        ("*",),
+        "tests/problems",
+        {"*": ("accesses", "traffic", "words", "features", "odd_siblings")},
+        (
+            ("tests/problems",),
+            ("tests/plan/test_problem_checks.py", "tests/plan/test_order.py", "tests/performance"),
+            ("tests/libraries", "tests/bench", "tests/checks/test_prepared.py"),
+        ),
+    ),
+    Covered(
         "wpk/lowering",
         ("memory_map",),
         "tests/lowering",
@@ -94,9 +104,9 @@ COVERED = (
     ),
     Covered(
         "wpk/performance",
-        ("bound", "traffic", "work", "estimate"),
+        ("bound", "work", "estimate"),
         "tests/performance",
-        {"traffic": ("bound", "estimate")},
+        {},
         (("tests/performance",), ("tests/search",), ("tests/schedules", "-k", "spaces")),
     ),
 )

@@ -13,7 +13,6 @@ from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
-from wpk.performance.traffic import traffic
 from wpk.problems import (
     Attention,
     Convolution,
@@ -166,7 +165,7 @@ def test_work_is_at_least_what_the_problem_needs(problem: Any, template: Any) ->
             assert (values >= 0).all(), name
     for name in ("blocks", "threads", "registers", "steps", "stages"):
         assert (getattr(work, name) >= 1).all(), name
-    needs = traffic(problem)
+    needs = problem.traffic()
     assert (work.blocks * work.block_flops >= needs.products * (1 - 1e-9)).all()
     assert (work.threads <= H200.max_threads_block).all()
     assert (work.shared_bytes <= H200.max_shared_block).all()

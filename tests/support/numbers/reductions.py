@@ -42,7 +42,7 @@ def reduction_case(problem: Normalisation | Reduction | Elementwise, seed: int) 
         case Reduction():
             output, allowed = _reduction(problem, wide)
         case Elementwise():
-            output = before(problem, wide)
+            output = before(problem.expression, wide, problem.shape)
             allowed = _SPECIAL_FUNCTIONS * _U * _size(wide, output)
     rounding = problem.y.dtype.unit_roundoff * np.abs(output) + _SUBNORMAL
     return RandomCase(memory, output, allowed + rounding)
@@ -51,7 +51,7 @@ def reduction_case(problem: Normalisation | Reduction | Elementwise, seed: int) 
 def _reduction(problem: Reduction, wide: Sequence[Array]) -> tuple[Array, Array]:
     count = len(problem.inputs)
     inputs, operands = wide[:count], wide[count:]
-    values = before(problem, inputs)
+    values = before(problem.prologue, inputs, (*problem.outer, *problem.inner))
     inner = tuple(range(len(problem.outer), values.ndim))
     size, exact = _size(inputs, values), reduce(values, problem)
     match problem.kind:
@@ -71,7 +71,7 @@ def _finish(
 ) -> tuple[Array, Array]:
     """The epilogue, and what it makes of an error either way."""
     output, up, down = (
-        finish(problem, acc, operands) for acc in (exact, exact + error, exact - error)
+        finish(problem.epilogue, acc, operands) for acc in (exact, exact + error, exact - error)
     )
     moved = np.maximum(np.abs(up - output), np.abs(down - output))
     return output, moved + _SPECIAL_FUNCTIONS * _U * (_size(operands, output) + np.abs(exact))

@@ -5,6 +5,7 @@ from math import prod
 
 from wpk.dims import evaluate
 from wpk.execution import LibraryImage
+from wpk.extent import MAX_SIZE
 from wpk.launch import (
     CounterArgument,
     InputArgument,
@@ -17,7 +18,7 @@ from wpk.launch import (
 from wpk.libraries import constant_layout, constant_shape, constant_tensor
 from wpk.plan.checks.launches import check_extensions
 from wpk.plan.codec import wrong
-from wpk.plan.fields import MAX_BYTES, MAX_SIZE, within
+from wpk.plan.fields import MAX_BYTES, within
 from wpk.plan.plan import Plan, Step
 
 # CUDA C++ programming guide, "Technical specifications per compute capability": 5.0 to 12.x.

@@ -11,9 +11,9 @@ from math import prod
 from wpk.dims import evaluate
 from wpk.dtypes import DType
 from wpk.plan.codec import wrong
-from wpk.plan.footprint import Access, accesses, span_bytes
 from wpk.plan.plan import Plan, Step
 from wpk.plan.regions import Region, region
+from wpk.problems import Access
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def check_operands(
     Raises:
         PlanError: Naming the field.
     """
-    inputs, output = accesses(step.operator.problem)
+    inputs, output = step.operator.problem.accesses()
     if len(step.inputs) != len(inputs):
         raise wrong(f"{path}.inputs", f"{len(step.inputs)} names, the problem has {len(inputs)}")
     if len(step.operator.outputs) != 1 or step.operator.outputs[0] not in plan.values:
@@ -78,8 +78,7 @@ def check_operands(
             reads.append(_within_value(plan, name, access, regions, dims, field))
     field, target = f"{path}.operator.outputs[0]", step.operator.outputs[0]
     writes = _within_value(plan, target, output, regions, dims, field)
-    tensor, extents = output
-    for extent, stride in zip(extents, tensor.strides, strict=True):
+    for extent, stride in zip(output.extents, output.tensor.strides, strict=True):
         if stride == 0 and evaluate(extent, dims) > 1:
             raise wrong(field, f"the problem writes {extent} elements to one place")
     return StepTouches(tuple(reads), writes)
@@ -101,11 +100,10 @@ def _check_constant(
         )
     if access is None:
         return  # the schedule's packing says how it is read: see `wpk.engine.regenerate`
-    tensor, _ = access
-    _same_type(path, tensor.dtype, weight.dtype)
+    _same_type(path, access.tensor.dtype, weight.dtype)
     if weight.packing is not None:
         raise wrong(path, f"is packed as {weight.packing!r}, the problem reads strides")
-    _fits(path, span_bytes(access, dims), prod(weight.shape) * weight.dtype.bytes)
+    _fits(path, access.span_bytes(dims), prod(weight.shape) * weight.dtype.bytes)
 
 
 def _within_value(
@@ -117,16 +115,16 @@ def _within_value(
     path: str,
 ) -> Touched:
     """What an access touches of a value, which must hold it."""
-    value, (tensor, extents) = plan.values[name], access
+    value, tensor = plan.values[name], access.tensor
     _same_type(path, tensor.dtype, value.dtype)
     room = evaluate(plan.buffers[value.buffer].bytes, dims) - value.offset
-    _fits(path, span_bytes(access, dims), room)
+    _fits(path, access.span_bytes(dims), room)
     if value.offset % tensor.alignment:
         raise wrong(
             path,
             f"the problem counts on {tensor.alignment} bytes, '{name}' begins at {value.offset}",
         )
-    sizes = [evaluate(extent, dims) for extent in extents]
+    sizes = [evaluate(extent, dims) for extent in access.extents]
     found = region(value.offset, tensor.dtype.bytes, sizes, tensor.strides, tensor.padding)
     if found is None or not regions[name].holds(found):
         raise wrong(

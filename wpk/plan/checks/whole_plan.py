@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from wpk.dims import evaluate
 from wpk.errors import EngineError
+from wpk.extent import MAX_SIZE
 from wpk.plan.checks.choices import check_candidate
 from wpk.plan.checks.flow import check_flow
 from wpk.plan.checks.measurements import check_measurements
@@ -13,7 +14,7 @@ from wpk.plan.checks.problems import check_problem
 from wpk.plan.checks.values import check_values
 from wpk.plan.checks.work import check_work
 from wpk.plan.codec import wrong
-from wpk.plan.fields import MAX_BYTES, MAX_SIZE, at, unique, within
+from wpk.plan.fields import MAX_BYTES, at, unique, within
 from wpk.plan.plan import Plan, Port
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")

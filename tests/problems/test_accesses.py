@@ -8,7 +8,6 @@ from subjects.problems import convolution
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.plan.footprint import accesses, span_bytes
 from wpk.problems import (
     Attention,
     ClampedConvolution,
@@ -24,6 +23,7 @@ from wpk.problems import (
     Resize,
     Tensor,
 )
+from wpk.problems.access import Access
 from wpk.problems.movement import NearestMode, PadMode, ResizeCoordinates, ResizeMode
 from wpk.problems.normalisation import NormKind
 from wpk.problems.pooling import PoolKind
@@ -41,54 +41,61 @@ CONVOLUTION = convolution(8, 16, (5, 7), pads=0, n=N, bias=DType.FP16)
 
 
 def test_a_convolution_reads_its_input_its_packed_filters_and_operands_over_the_output() -> None:
-    inputs, output = accesses(CONVOLUTION)
-    domain = (N.expression, 16, 3, 5)
+    inputs, output = CONVOLUTION.accesses()
+    domain = (N, 16, 3, 5)
     assert inputs == (
-        (CONVOLUTION.x, (N.expression, 8, 5, 7)),
+        Access(CONVOLUTION.x, (N, 8, 5, 7)),
         None,
-        (CONVOLUTION.epilogue.operands[0], domain),
+        Access(CONVOLUTION.epilogue.operands[0], domain),
     )
-    assert output == (CONVOLUTION.y, domain)
+    assert output == Access(CONVOLUTION.y, domain)
 
 
 def test_limits_of_a_clamped_convolution_lie_over_its_input() -> None:
     fields = {name: getattr(CONVOLUTION, name) for name in Convolution.__dataclass_fields__}
-    lower, upper, over = tensor(0, 1, 0, 0), tensor(0, 0, 0, 0), (N.expression, 8, 5, 7)
+    lower, upper, over = tensor(0, 1, 0, 0), tensor(0, 0, 0, 0), (N, 8, 5, 7)
     both, one = (ClampedConvolution(**fields, lower=lower, upper=each) for each in (upper, None))
-    assert accesses(both)[0] == (*accesses(CONVOLUTION)[0], (lower, over), (upper, over))
-    assert accesses(one)[0] == (*accesses(CONVOLUTION)[0], (lower, over))
+    assert both.accesses()[0] == (
+        *CONVOLUTION.accesses()[0],
+        Access(lower, over),
+        Access(upper, over),
+    )
+    assert one.accesses()[0] == (*CONVOLUTION.accesses()[0], Access(lower, over))
 
 
 def test_rows_are_read_and_written_over_all_their_axes() -> None:
     x, w, y = tensor(24, 8, 1), tensor(0, 0, 1), tensor(48, 16, 1)
     epilogue = Epilogue(apply("Mul", Acc(), Operand(0)), (w,))
     softmax = Normalisation(NormKind.SOFTMAX, N, (2, 3), 8, 0.0, Operand(0), (x, w), y, epilogue)
-    domain = (N.expression, 3, 8)
-    assert accesses(softmax) == (((x, domain), (w, domain), (w, domain)), (y, domain))
+    domain = (N, 3, 8)
+    assert softmax.accesses() == (
+        (Access(x, domain), Access(w, domain), Access(w, domain)),
+        Access(y, domain),
+    )
 
 
 @pytest.mark.parametrize(
     ("strides", "sizes", "dtype", "bytes_"),
     [
-        ((8, 1), ("n", 8), DType.FP32, (4 * 8 + 7 + 1) * 4),
-        ((8, 2), ("n", 3), DType.FP16, (4 * 8 + 2 * 2 + 1) * 2),
-        ((0, 1), ("n", 3), DType.INT8, 3),
+        ((8, 1), (N, 8), DType.FP32, (4 * 8 + 7 + 1) * 4),
+        ((8, 2), (N, 3), DType.FP16, (4 * 8 + 2 * 2 + 1) * 2),
+        ((0, 1), (N, 3), DType.INT8, 3),
         ((7, 7), (1, 1), DType.INT64, 8),
         ((), (), DType.FP32, 4),
     ],
 )
 def test_a_span_ends_behind_the_last_element(
-    strides: tuple[int, ...], sizes: tuple[int | str, ...], dtype: DType, bytes_: int
+    strides: tuple[int, ...], sizes: tuple[int | Extent, ...], dtype: DType, bytes_: int
 ) -> None:
-    assert span_bytes((tensor(*strides, dtype=dtype), sizes), FREE) == bytes_
+    assert Access(tensor(*strides, dtype=dtype), sizes).span_bytes(FREE) == bytes_
 
 
 def test_elements_are_read_where_they_are_written() -> None:
     x, y = tensor(24, 8, 1), tensor(48, 16, 1)
     problem = Elementwise(N, (2, 3, 8), apply("Neg", Operand(0)), (x,), y)
-    domain = (N.expression, 3, 8)
-    assert accesses(problem) == (((x, domain),), (y, domain))
-    assert accesses(replace(problem, shape=(2, 8)))[1] == (y, (N.expression, 8))
+    domain = (N, 3, 8)
+    assert problem.accesses() == ((Access(x, domain),), Access(y, domain))
+    assert replace(problem, shape=(2, 8)).accesses()[1] == Access(y, (N, 8))
 
 
 def test_a_product_reads_its_packed_or_its_strided_second_factor() -> None:
@@ -98,28 +105,29 @@ def test_a_product_reads_its_packed_or_its_strided_second_factor() -> None:
         precision=Precision.FP16, batch=(N, 3), m=Extent(4), n=7, k=5, a=a, b=b, b_constant=False,
         y=y, epilogue=Epilogue(apply("Add", Acc(), Operand(0)), (bias,)),
     )  # fmt: skip
-    n, domain = N.expression, (N.expression, 3, 4, 7)
-    first, second = (a, (n, 3, 4, 5)), (b, (n, 3, 5, 7))
-    assert accesses(product) == ((first, second, (bias, domain)), (y, domain))
+    rows = Extent(4)
+    domain = (N, 3, rows, 7)
+    first, second = Access(a, (N, 3, rows, 5)), Access(b, (N, 3, 5, 7))
+    assert product.accesses() == ((first, second, Access(bias, domain)), Access(y, domain))
     packed = replace(product, b_constant=True)
-    assert accesses(packed) == ((first, None, (bias, domain)), (y, domain))
+    assert packed.accesses() == ((first, None, Access(bias, domain)), Access(y, domain))
 
 
 def test_attention_reads_queries_keys_and_values_and_operands_over_its_scores() -> None:
     q, k, v, y = (tensor(c * 16, c, 3 * c, 1) for c in (5, 6, 7, 8))
-    mask, n = tensor(0, 0, 11, 1), N.expression
+    mask = tensor(0, 0, 11, 1)
     attention = Attention(
         precision=Precision.FP16, batch=(N, 3), queries=4, keys=11, depth=5, width=7, q=q, k=k, v=v,
         scores=Epilogue(apply("Add", Acc(), Operand(0)), (mask,)), empty_rows_are_zero=False, y=y,
     )  # fmt: skip
-    assert accesses(attention) == (
+    assert attention.accesses() == (
         (
-            (q, (n, 3, 4, 5)),
-            (k, (n, 3, 11, 5)),
-            (v, (n, 3, 11, 7)),
-            (mask, (n, 3, 4, 11)),
+            Access(q, (N, 3, 4, 5)),
+            Access(k, (N, 3, 11, 5)),
+            Access(v, (N, 3, 11, 7)),
+            Access(mask, (N, 3, 4, 11)),
         ),
-        (y, (n, 3, 4, 7)),
+        Access(y, (N, 3, 4, 7)),
     )
 
 
@@ -131,32 +139,41 @@ def test_windows_read_the_whole_input_and_sums_all_their_axes() -> None:
         dilation=(1, 1), pad=(0, 0), pad_end=(0, 0), count_include_pad=False, x=x, y=y,
         epilogue=epilogue,
     )  # fmt: skip
-    domain = (N.expression, 8, 3, 5)
-    assert accesses(pooling) == (((x, (N.expression, 8, 5, 7)), (bias, domain)), (y, domain))
+    domain = (N, 8, 3, 5)
+    assert pooling.accesses() == (
+        (Access(x, (N, 8, 5, 7)), Access(bias, domain)),
+        Access(y, domain),
+    )
     wide, narrow, factor = tensor(210, 70, 10, 1), tensor(3, 1), tensor(0, 1)
     total = Reduction(
         ReduceKind.SUM, N, (2, 3), (7, 10), Operand(0), (wide,), narrow,
         Epilogue(apply("Mul", Acc(), Operand(0)), (factor,)),
     )  # fmt: skip
-    outer = (N.expression, 3)
-    assert accesses(total) == (((wide, (*outer, 7, 10)), (factor, outer)), (narrow, outer))
+    outer = (N, 3)
+    assert total.accesses() == (
+        (Access(wide, (*outer, 7, 10)), Access(factor, outer)),
+        Access(narrow, outer),
+    )
 
 
 def test_what_only_moves_reads_all_of_its_input() -> None:
     data, index, y = tensor(160, 8, 1), tensor(5, 1, dtype=DType.INT64), tensor(40, 8, 1)
-    n = N.expression
-    picked = Gather(N, 20, Extent(5), 8, data, index, y)
-    assert accesses(picked) == (((data, (n, 20, 8)), (index, (n, 5))), (y, (n, 5, 8)))
+    count = Extent(5)
+    picked = Gather(N, 20, count, 8, data, index, y)
+    assert picked.accesses() == (
+        (Access(data, (N, 20, 8)), Access(index, (N, count))),
+        Access(y, (N, count, 8)),
+    )
     few, more = tensor(12, 4, 1), tensor(40, 8, 1)
     padded = Pad(
         leading=N, x_shape=(2, 3, 4), y_shape=(2, 5, 8), begin=(0, 1, 2), mode=PadMode.CONSTANT,
         value=0.0, x=few, y=more,
     )  # fmt: skip
-    assert accesses(padded) == (((few, (n, 3, 4)),), (more, (n, 5, 8)))
+    assert padded.accesses() == ((Access(few, (N, 3, 4)),), Access(more, (N, 5, 8)))
     small, large = tensor(105, 35, 7, 1), tensor(420, 140, 14, 1)
     resized = Resize(
         mode=ResizeMode.NEAREST, coordinates=ResizeCoordinates.ASYMMETRIC,
         nearest=NearestMode.FLOOR, n=N, c=3, h=5, w=7, p=10, q=14, scale=(2.0, 2.0), x=small,
         y=large,
     )  # fmt: skip
-    assert accesses(resized) == (((small, (n, 3, 5, 7)),), (large, (n, 3, 10, 14)))
+    assert resized.accesses() == ((Access(small, (N, 3, 5, 7)),), Access(large, (N, 3, 10, 14)))

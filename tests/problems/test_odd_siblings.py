@@ -18,9 +18,8 @@ from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
 from wpk.extent import Extent
 from wpk.lowering.model import lower_model
-from wpk.plan.footprint import accesses
 from wpk.problems import Convolution, Epilogue, Matmul, Problem, Tensor
-from wpk.problems.odd_shape import BATCH, odd_shapes, ragged
+from wpk.problems.odd_sizes import BATCH, ragged
 from wpk.problems.resized_layout import resized
 from wpk.schedules.registry import TEMPLATES
 from wpk.targets.registry import find_target
@@ -70,7 +69,7 @@ def test_nearly_every_schedule_is_legal_for_an_odd_sibling(
 ) -> None:
     asked, legal = Counter[str](), Counter[str]()
     for problem in _problems(precision, tmp_path):
-        siblings = list(odd_shapes(problem))
+        siblings = list(problem.odd_siblings())
         for template in TEMPLATES:
             for schedule in _schedules(template, problem):
                 asked[template.name] += 1
@@ -88,10 +87,10 @@ def test_nearly_every_schedule_is_legal_for_an_odd_sibling(
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.FP32])
 def test_siblings_are_of_the_same_kind(precision: Precision, tmp_path: Path) -> None:
     for problem in _problems(precision, tmp_path):
-        for sibling in odd_shapes(problem):
+        for sibling in problem.odd_siblings():
             assert type(sibling) is type(problem)
-            inputs, output = accesses(problem)
-            others, other = accesses(sibling)
+            inputs, output = problem.accesses()
+            others, other = sibling.accesses()
             for mine, its in zip((*inputs, output), (*others, other), strict=True):
                 assert (mine is None) == (its is None)
                 if mine is not None and its is not None:
@@ -99,7 +98,7 @@ def test_siblings_are_of_the_same_kind(precision: Precision, tmp_path: Path) -> 
 
 
 def _assert_same_kind(mine: Any, its: Any) -> None:
-    (tensor, extents), (other, sizes) = mine, its
+    tensor, extents, other, sizes = mine.tensor, mine.extents, its.tensor, its.extents
     assert (other.dtype, other.padding) == (tensor.dtype, tensor.padding)
     assert other.alignment == tensor.alignment
     for stride, extent, new, size in zip(
@@ -118,7 +117,7 @@ def _assert_same_kind(mine: Any, its: Any) -> None:
 
 
 def test_sizes_are_ragged_and_the_batch_is_three() -> None:
-    sibling = next(iter(odd_shapes(fused_convolution())))
+    sibling = next(iter(fused_convolution().odd_siblings()))
     assert isinstance(sibling, Convolution)
     assert (sibling.n, sibling.p, sibling.q) == (Extent(3), 9, 7)
     assert sibling.c % 8 == sibling.k % 8 == 0  # copies of 16 bytes
@@ -131,7 +130,7 @@ def test_sizes_are_ragged_and_the_batch_is_three() -> None:
 
 def test_the_end_of_a_strided_window_stays() -> None:
     problem = CONVOLUTIONS["stride 2"](Precision.FP16)
-    for sibling in odd_shapes(problem):
+    for sibling in problem.odd_siblings():
         assert isinstance(sibling, Convolution)
         assert sibling.h - problem.h == 2 * (sibling.p - problem.p)
 
@@ -139,7 +138,7 @@ def test_the_end_of_a_strided_window_stays() -> None:
 def test_padding_stays_what_it_is() -> None:
     rows = Tensor(DType.FP16, (14 * 14 * 64, 1, 14 * 64, 64), 6)
     problem = replace(fused_convolution(c=58), x=rows)
-    sibling = next(iter(odd_shapes(problem)))
+    sibling = next(iter(problem.odd_siblings()))
     assert isinstance(sibling, Convolution)
     assert sibling.c % 8 == 2
     assert sibling.x.padding == 6
@@ -150,7 +149,7 @@ def test_a_free_extent_stays_free() -> None:
     rows = Tensor(DType.FP16, (0, 0, 64, 1))
     matrix = (Precision.FP16, (Extent(1), 1), Extent(8 * 11, "N", 11), 64, 64, rows)
     problem = Matmul(*matrix, Tensor(DType.FP16, (0, 0, 64, 1)), True, rows, Epilogue())
-    for sibling in odd_shapes(problem):
+    for sibling in problem.odd_siblings():
         assert isinstance(sibling, Matmul)
         assert sibling.m.free == "N"
         assert sibling.m.value == 3 * sibling.m.factor

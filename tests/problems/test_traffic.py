@@ -7,7 +7,6 @@ import pytest
 from wpk.dtypes import DType
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.performance.traffic import traffic
 from wpk.problems import Elementwise, Epilogue, Normalisation, Pad, Reduction, Tensor
 from wpk.problems.movement import PadMode
 from wpk.problems.normalisation import NormKind
@@ -19,10 +18,10 @@ def test_elements_count_their_distinct_operands_and_what_each_computes() -> None
     problem = Elementwise(
         Extent(3), (3, 5, 7), apply("Relu", apply("Div", Operand(0), Operand(1))), (whole, row), whole
     )  # fmt: skip
-    found = traffic(problem)
+    found = problem.traffic()
     assert found.bytes == 2 * (2 * 3 * 5 * 7 + 7)
     assert (found.products, found.others) == (0, 3 * 5 * 7 * (4 + 1))
-    assert traffic(replace(problem, leading=Extent(2))).others == 2 * 5 * 7 * (4 + 1)
+    assert replace(problem, leading=Extent(2)).traffic().others == 2 * 5 * 7 * (4 + 1)
 
 
 @pytest.mark.parametrize(
@@ -41,10 +40,10 @@ def test_rows_of_every_kind_count_over_all_their_axes(kind: NormKind, operations
     doubled = apply("Add", Operand(0), Operand(0))
     scaled = Epilogue(apply("Mul", apply("Abs", Acc()), Operand(0)), (row,))
     norm = Normalisation(kind, Extent(2), (2, 3), 8, 0.0, doubled, (x,), y, scaled)
-    found = traffic(norm)
+    found = norm.traffic()
     assert found.bytes == 2 * (2 * 2 * 3 * 8 + 8)
     assert (found.products, found.others) == (0, 2 * 3 * 8 * (operations + 1 + 2))
-    grown = traffic(replace(norm, leading=Extent(5)))
+    grown = replace(norm, leading=Extent(5)).traffic()
     assert grown.others == 5 * 3 * 8 * (operations + 1 + 2)
 
 
@@ -53,11 +52,11 @@ def test_sums_read_all_their_axes_and_write_the_outer_ones() -> None:
     square = apply("Mul", Operand(0), Operand(0))
     halved = Epilogue(apply("Mul", apply("Abs", Acc()), Operand(0)), (Tensor(DType.FP32, (0, 1)),))
     total = Reduction(ReduceKind.SUM, Extent(2), (2, 3), (5, 7), square, (x,), y, halved)
-    found = traffic(total)
+    found = total.traffic()
     assert found.bytes == 2 * (2 * 3 * 5 * 7) + 4 * (2 * 3 + 3)
     # An element is squared and added; a sum is made positive and halved.
     assert (found.products, found.others) == (0, 2 * (2 * 3 * 5 * 7) + 2 * (2 * 3))
-    grown = traffic(replace(total, leading=Extent(4)))
+    grown = replace(total, leading=Extent(4)).traffic()
     assert grown.others == 2 * (4 * 3 * 5 * 7) + 2 * (4 * 3)
 
 
@@ -83,4 +82,4 @@ def test_padding_reads_what_lies_in_the_result(
         leading=Extent(3), x_shape=(3, 4, columns), y_shape=(3, 4, result), begin=(0, 0, begin),
         mode=PadMode.CONSTANT, value=0.0, x=x, y=y,
     )  # fmt: skip
-    assert traffic(problem).bytes == 4 * 3 * 4 * (result + read)
+    assert problem.traffic().bytes == 4 * 3 * 4 * (result + read)
