@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from wpk.build import load_nvrtc
-from wpk.libraries import why_not
+from wpk.libraries import askable
 from wpk.lowering.program import Operator
 from wpk.problems import Problem
 from wpk.progress import Progress
@@ -30,7 +30,7 @@ class ProblemPreview:
         measured: Whether it would be measured.
         known: Schedules of it that the tuning store has trials of.
         fresh: Schedules that would be measured at most, without comparing the best in the end.
-        library: Whether cuDNN has operators like it; what it offers is known on the GPU only.
+        libraries: Those that can be asked for it; what they offer is known on the GPU only.
     """
 
     problem: Problem
@@ -39,7 +39,7 @@ class ProblemPreview:
     measured: bool
     known: int
     fresh: int
-    library: bool
+    libraries: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def preview_of(
             measured=problem in named,
             known=known.get(problem, 0),
             fresh=_fresh(shortlists, known.get(problem, 0), tuning) if problem in named else 0,
-            library=problem in named and why_not(problem) is None,
+            libraries=askable(problem) if problem in named else (),
         )
         for problem, shortlists in found
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from wpk.bench import Offers
 from wpk.candidate import Candidate, Kind, Maker
-from wpk.libraries import ALIGNMENT
+from wpk.libraries import ALIGNMENT, LibraryOffer
 from wpk.lowering.program import Program
 from wpk.problems import Problem
 from wpk.progress import Progress
@@ -51,7 +51,7 @@ def make_tasks(
             contenders=tuple(
                 _contender(problem, each, searcher) for each in static.shortlists[problem].templates
             ),
-            rivals=(_rival(program, problem, offers),),
+            rivals=tuple(_rival(program, problem, each) for each in offers.of(problem)),
         )
         for problem, count in counts.items()
         if problem in problems
@@ -60,10 +60,10 @@ def make_tasks(
     return tasks
 
 
-def _rival(program: Program, problem: Problem, offers: Offers) -> Rival:
+def _rival(program: Program, problem: Problem, offer: LibraryOffer) -> Rival:
     """What a library offers for a problem."""
-    offer, reason = offers.of(problem), _why_not_there(program, problem)
     library = Maker(offer.library, offer.version, Kind.LIBRARY)
+    reason = _why_not_there(program, problem)
     if reason is not None:
         return Rival(library, (), (reason,))
     candidates = tuple(Candidate(library, each) for each in offer.configurations)

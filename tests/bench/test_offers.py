@@ -13,6 +13,7 @@ from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
+from wpk.libraries import LIBRARIES
 
 ANSWERED = [convolution(precision=precision) for precision in (Precision.BF16, Precision.TF32)]
 CRASHES = convolution(precision=Precision.FP16)
@@ -22,8 +23,9 @@ def test_a_crash_costs_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(numpy_child.__file__).parents[2]))
     first, second = ANSWERED
     with GpuLease(NumpyProcess) as lease, Offers(lease, [first, CRASHES, second]) as offers:
-        found = [offers.of(each).configurations for each in (first, CRASHES, second)]
-        lost = offers.of(CRASHES)
+        answers = [offers.of(each) for each in (first, CRASHES, second)]
+    assert [len(each) for each in answers] == [len(LIBRARIES)] * 3
+    found, lost = [each[0].configurations for each in answers], answers[1][0]
     assert found == [((("engine", 7),),), (), ((("engine", 7),),)]
     assert lost.refusals == (
         "asked what it offers, the process of the GPU died in offer (status 11)",

@@ -17,7 +17,7 @@ from wpk.device import CudaDevice, MemoryRange, Patience
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.execution import BoundCall, BoundLaunch, LibraryImage
-from wpk.libraries import constant_layout, lay_out, random_case
+from wpk.libraries import find_library, lay_out, random_case
 from wpk.libraries.cudnn import Cudnn
 from wpk.libraries.memory import places
 from wpk.libraries.reference import worst_error
@@ -66,7 +66,7 @@ def _check_and_time(
     process: GpuProcess, problem: Convolution, image: LibraryImage, scratch: int
 ) -> None:
     case = random_case(problem, seed=11)
-    layout = constant_layout(problem, image.configuration)
+    layout = find_library(image.library).constant_layout(problem, image.configuration)
     *inputs, output = places(problem, layout)
     memories = []
     for index, (place, values) in enumerate(zip(inputs, case.operands, strict=True)):
@@ -126,7 +126,7 @@ class Behind:
         self.device, self.case = device, random_case(problem, seed=5)
         device.load(slow_copies.image())
         device.load(image)
-        layout = constant_layout(problem, image.configuration)
+        layout = find_library(image.library).constant_layout(problem, image.configuration)
         *inputs, self.place = places(problem, layout)
         self.zeros: list[tuple[int, int]] = []
         works: list[BoundLaunch | BoundCall] = []

@@ -15,7 +15,7 @@ from wpk.errors import EngineError, LaunchError
 from wpk.execution import BoundCall, LibraryImage
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.libraries import NumpyLibraries, constant_layout, lay_out, random_case
+from wpk.libraries import NumpyLibraries, find_library, lay_out, random_case
 from wpk.libraries.memory import Place, places
 from wpk.libraries.reference import worst_error
 from wpk.problems import Convolution, Epilogue, Matmul, Tensor
@@ -48,7 +48,7 @@ MATMUL = Matmul(
 def test_computes_what_the_problem_is_and_touches_nothing_else(problem: Any, device: Any) -> None:
     case = random_case(problem, seed=3)
     image = LibraryImage("cuDNN", "9.0.0", problem, CONFIGURATION)
-    layout = constant_layout(problem, CONFIGURATION)
+    layout = find_library("cuDNN").constant_layout(problem, CONFIGURATION)
     *inputs, output = places(problem, layout)
     cpu = device(libraries=NumpyLibraries())
     with nullcontext() if device is Emulator else cpu:

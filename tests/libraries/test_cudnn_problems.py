@@ -10,9 +10,8 @@ from subjects.problems import convolution
 from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Expression, Operand, Scalar, apply
 from wpk.extent import Extent
-from wpk.libraries import why_not
 from wpk.libraries.cudnn_description import ConvolutionNode, GraphTensor
-from wpk.libraries.cudnn_problems import describe
+from wpk.libraries.cudnn_problems import describe, why_not
 from wpk.problems import (
     Epilogue,
     Matmul,

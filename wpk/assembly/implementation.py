@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wpk.candidate import Candidate
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
-from wpk.libraries import constant_layout, lay_out
+from wpk.libraries import find_library, lay_out
 from wpk.problems import Problem
 from wpk.schedules import pack
 from wpk.search.models import Finalist
@@ -55,6 +55,7 @@ def generated(problem: Problem, finalist: Finalist) -> Implementation:
 
 def by_library(problem: Problem, candidate: Candidate, workspace_bytes: int) -> Implementation:
     """A library's implementation, with the scratch memory that it asked for when it was made ready."""
-    layout = constant_layout(problem, candidate.configuration)
+    library = find_library(candidate.maker.name)
+    layout = library.constant_layout(problem, candidate.configuration)
     lay = partial(lay_out, str(layout))
     return Implementation(candidate, (), (), layout, lay, workspace_bytes)

@@ -54,9 +54,9 @@ class GpuService:
             device.name, device.capability, device.driver, device.facts, device.cuda_api
         )
 
-    def offer(self, problem: Problem) -> LibraryOffer:
-        """What libraries propose for a problem."""
-        return self._libraries.offer(problem, self._device)
+    def offer(self, library: str, problem: Problem) -> LibraryOffer:
+        """What a library proposes for a problem."""
+        return self._libraries.offer(library, problem, self._device)
 
     def prepare(self, image: LibraryImage) -> int:
         """Make an implementation ready; the bytes of scratch memory that it needs."""

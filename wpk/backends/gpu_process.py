@@ -104,13 +104,13 @@ class GpuProcess:
         """See `CudaDevice.load`."""
         self._tell("load", image)
 
-    def offer(self, problem: Problem) -> LibraryOffer:
-        """What libraries propose for a problem.
+    def offer(self, library: str, problem: Problem) -> LibraryOffer:
+        """What a library proposes for a problem.
 
         Raises:
             LaunchError: The process is lost.
         """
-        return self._ask("offer", problem, answer=LibraryOffer, limit=_PREPARE_SECONDS)
+        return self._ask("offer", library, problem, answer=LibraryOffer, limit=_PREPARE_SECONDS)
 
     def prepare(self, image: LibraryImage) -> int:
         """Make a library's implementation ready; the bytes of scratch memory that it needs.

@@ -7,7 +7,7 @@ from typing import Self
 from wpk.backends import GpuProcess
 from wpk.bench.gpu_lease import GpuLease
 from wpk.errors import LaunchError
-from wpk.libraries import CUDNN, LibraryOffer
+from wpk.libraries import LIBRARIES, LibraryOffer
 from wpk.problems import Problem
 
 
@@ -33,8 +33,8 @@ class Offers:
         self._is_over = True
         self._thread.shutdown()
 
-    def of(self, problem: Problem) -> LibraryOffer:
-        """The answer for one of the problems; waits until all are there.
+    def of(self, problem: Problem) -> tuple[LibraryOffer, ...]:
+        """The answers for one of the problems, a library each; waits until all are there.
 
         Raises:
             EngineError: The GPU cannot be used.
@@ -42,18 +42,20 @@ class Offers:
         """
         return self._answers.result()[problem]
 
-    def _ask(self) -> dict[Problem, LibraryOffer]:
+    def _ask(self) -> dict[Problem, tuple[LibraryOffer, ...]]:
         answers = {}
         for problem in self._problems:
             if self._is_over:
                 break
-            answers[problem] = _offer(self._lease.process(), problem)
+            answers[problem] = tuple(
+                _offer(self._lease.process(), each, problem) for each in LIBRARIES
+            )
         return answers
 
 
-def _offer(gpu: GpuProcess, problem: Problem) -> LibraryOffer:
-    """The answer; nothing, and why, where the library takes the process with it or never answers."""
+def _offer(gpu: GpuProcess, library: str, problem: Problem) -> LibraryOffer:
+    """The answer; nothing, and why, where it takes the process with it or never answers."""
     try:
-        return gpu.offer(problem)
+        return gpu.offer(library, problem)
     except LaunchError as error:
-        return LibraryOffer(CUDNN, "", (), (f"asked what it offers, {error.what}",))
+        return LibraryOffer(library, "", (), (f"asked what it offers, {error.what}",))

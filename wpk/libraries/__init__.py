@@ -2,13 +2,8 @@
 
 from wpk.libraries.constant_layouts import lay_out
 from wpk.libraries.cuda_libraries import CudaLibraries
-from wpk.libraries.cudnn_problems import ALIGNMENT, why_not
+from wpk.libraries.library import ALIGNMENT
 from wpk.libraries.numpy_libraries import NumpyLibraries
-from wpk.libraries.offer import (
-    CUDNN,
-    LibraryOffer,
-    constant_layout,
-    constant_shape,
-    constant_tensor,
-)
+from wpk.libraries.offer import LibraryOffer, constant_shape, constant_tensor
 from wpk.libraries.reference import random_case, why_unknown
+from wpk.libraries.registry import LIBRARIES, askable, find_library

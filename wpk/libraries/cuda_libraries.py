@@ -1,10 +1,11 @@
-"""The libraries that a GPU calls: they are loaded when they are first asked."""
+"""The libraries that a GPU calls: each is loaded when it is first asked."""
 
 from wpk.device import CudaDevice
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import BoundCall, LibraryImage
-from wpk.libraries.cudnn import Cudnn, CudnnCandidate
-from wpk.libraries.offer import CUDNN, LibraryOffer
+from wpk.libraries.library import LibraryCandidate, OpenLibrary
+from wpk.libraries.offer import LibraryOffer
+from wpk.libraries.registry import LIBRARIES
 from wpk.problems import Problem
 
 
@@ -13,25 +14,24 @@ class CudaLibraries:
 
     def __init__(self) -> None:
         """Begin with nothing loaded."""
-        self._cudnn: Cudnn | None = None
-        self._ready: dict[str, CudnnCandidate] = {}
+        self._open: dict[str, OpenLibrary] = {}
+        self._ready: dict[str, LibraryCandidate] = {}
 
     def close(self) -> None:
         """Unload them; before the device is closed."""
         self._ready.clear()
-        if self._cudnn is not None:
-            self._cudnn.close()
-            self._cudnn = None
+        while self._open:
+            self._open.popitem()[1].close()
 
-    def offer(self, problem: Problem, device: CudaDevice) -> LibraryOffer:
-        """What they propose for a problem; where none is installed, why."""
+    def offer(self, library: str, problem: Problem, device: CudaDevice) -> LibraryOffer:
+        """What a library proposes for a problem; where it is not installed, why."""
         try:
-            cudnn = self._library(device)
+            opened = self._library(library, device)
         except EngineError as error:
-            return LibraryOffer(CUDNN, "", (), (error.what,))
-        offer = cudnn.offer(problem)
-        configurations = dict.fromkeys(each.configuration for each in offer.candidates)
-        return LibraryOffer(CUDNN, cudnn.version, tuple(configurations), offer.refusals)
+            return LibraryOffer(library, "", (), (error.what,))
+        proposals = opened.offer(problem)
+        configurations = dict.fromkeys(each.configuration for each in proposals.candidates)
+        return LibraryOffer(library, opened.version, tuple(configurations), proposals.refusals)
 
     def load(self, image: LibraryImage, device: CudaDevice) -> int:
         """Make an implementation ready, once; the bytes of scratch memory that it needs.
@@ -57,26 +57,25 @@ class CudaLibraries:
             )
         candidate.run(call.pointers, call.workspace, device.work_stream)
 
-    def _prepare(self, image: LibraryImage, device: CudaDevice) -> CudnnCandidate:
-        cudnn = self._library(device)
-        if (image.library, image.version) != (CUDNN, cudnn.version):
+    def _prepare(self, image: LibraryImage, device: CudaDevice) -> LibraryCandidate:
+        name, opened = image.library, self._library(image.library, device)
+        if image.version != opened.version:
             raise EngineError(
-                f"a step calls {image.library} {image.version}, and {CUDNN} {cudnn.version} is "
-                "installed",
-                fix=f"install the version that was measured (nvidia-cudnn-cu13=={image.version}.*), "
-                "or optimize the model again",
+                f"a step calls {name} {image.version}, and {name} {opened.version} is installed",
+                fix="install the version that was measured "
+                f"({LIBRARIES[name].requirement(image.version)}), or optimize the model again",
             )
-        candidate = cudnn.candidate(image.problem, image.configuration)
+        candidate = opened.candidate(image.problem, image.configuration)
         refusal = candidate.prepare()
         if refusal is not None:
             raise EngineError(
-                f"{CUDNN} {cudnn.version} does not prepare {candidate.name} on "
+                f"{name} {opened.version} does not prepare {candidate.name} on "
                 f"{device.name}: {refusal}",
                 fix="optimize the model again on this GPU",
             )
         return candidate
 
-    def _library(self, device: CudaDevice) -> Cudnn:
-        if self._cudnn is None:
-            self._cudnn = Cudnn(device)
-        return self._cudnn
+    def _library(self, name: str, device: CudaDevice) -> OpenLibrary:
+        if name not in self._open:
+            self._open[name] = LIBRARIES[name].open(device)
+        return self._open[name]

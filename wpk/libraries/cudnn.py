@@ -9,18 +9,17 @@ import ctypes
 import importlib.util
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from wpk.candidate import Configuration
 from wpk.device import LEGACY_STREAM, CudaDevice, bindings
 from wpk.errors import EngineError, LaunchError
-from wpk.libraries.cudnn_description import AttentionNode, Description
+from wpk.libraries.cudnn_description import CUDNN, GRAPH, AttentionNode, Description
 from wpk.libraries.cudnn_graph import build_graph, tensor_ids
-from wpk.libraries.cudnn_problems import ALIGNMENT, describe, why_not
+from wpk.libraries.cudnn_problems import describe, why_not
 from wpk.libraries.cudnn_session import CudnnSession, GraphToken, words
-from wpk.libraries.offer import CUDNN, GRAPH
+from wpk.libraries.library import ALIGNMENT, Proposals
 from wpk.problems import Problem
 
 _ENGINE = "engine"
@@ -37,21 +36,8 @@ _STRICT_SHORTCUTS = (*_SHORTCUTS, "TENSOR_CORE", "DOWN_CONVERT_INPUTS")
 """Numerical notes of engines that are not asked: sums are fp32, and strict fp32 is never tf32."""
 
 
-@dataclass(frozen=True)
-class CudnnOffer:
-    """What cuDNN answers to a problem.
-
-    Attributes:
-        candidates: Its proposals, best guess first; some may turn out not to prepare.
-        refusals: Why there are none, or not for every layout, in words.
-    """
-
-    candidates: tuple["CudnnCandidate", ...]
-    refusals: tuple[str, ...]
-
-
 class CudnnCandidate:
-    """One engine configuration for one problem: a `wpk.libraries.candidate.LibraryCandidate`.
+    """One engine configuration for one problem: a `wpk.libraries.library.LibraryCandidate`.
 
     Attributes:
         library: ``cuDNN`` with its version.
@@ -164,11 +150,11 @@ class Cudnn:
         """Close."""
         self.close()
 
-    def offer(self, problem: Problem) -> CudnnOffer:
+    def offer(self, problem: Problem) -> Proposals:
         """What cuDNN's heuristics propose for a problem, then engines that they passed over."""
         reason = why_not(problem)
         if reason is not None:
-            return CudnnOffer((), (reason,))
+            return Proposals((), (reason,))
         candidates: list[CudnnCandidate] = []
         refusals: list[str] = []
         for number, description in enumerate(describe(problem)):
@@ -176,7 +162,7 @@ class Cudnn:
                 candidates += self._proposals(number, description)
             except (self.error, *_RAISED) as error:
                 refusals.append(words(error))
-        return CudnnOffer(tuple(candidates), tuple(refusals))
+        return Proposals(tuple(candidates), tuple(refusals))
 
     def _proposals(self, number: int, description: Description) -> list[CudnnCandidate]:
         """All plans of one graph.

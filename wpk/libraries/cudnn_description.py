@@ -15,6 +15,13 @@ from wpk.problems import Problem, Tensor
 P = TypeVar("P", bound=Problem)
 
 
+CUDNN = "cuDNN"
+"""What plans, stores and reports call the library."""
+
+GRAPH = "graph"
+"""Name in a configuration: which description of the problem, counted from 0."""
+
+
 @dataclass(frozen=True)
 class GraphTensor:
     """A tensor as cuDNN is told of it."""

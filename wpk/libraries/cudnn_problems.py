@@ -24,9 +24,6 @@ from wpk.problems import (
     Tensor,
 )
 
-ALIGNMENT = 16
-"""Bytes that every address given to cuDNN is a multiple of, as its descriptors state."""
-
 _TRANSLATIONS: dict[type[Problem], Translation[Any]] = {
     Convolution: CONVOLUTION,
     Matmul: MATMUL,

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from wpk.device import CudaDevice, CudaGraph
 from wpk.execution import Replay
-from wpk.libraries.candidate import LibraryCandidate
 from wpk.libraries.constant_layouts import lay_out
+from wpk.libraries.library import LibraryCandidate
 from wpk.libraries.memory import Place, places
 from wpk.libraries.reference import RandomCase
 from wpk.problems import Problem

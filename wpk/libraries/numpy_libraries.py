@@ -8,7 +8,7 @@ from wpk.errors import EngineError
 from wpk.execution import BoundCall, Device, LibraryImage
 from wpk.libraries.definition import define
 from wpk.libraries.memory import Place, places
-from wpk.libraries.offer import constant_layout
+from wpk.libraries.registry import find_library
 from wpk.problems import Problem
 
 
@@ -26,7 +26,7 @@ class NumpyLibraries:
             EngineError: No library computes such a problem.
         """
         try:
-            layout = constant_layout(image.problem, image.configuration)
+            layout = find_library(image.library).constant_layout(image.problem, image.configuration)
         except ValueError as error:
             raise EngineError(
                 f"{image.library} does not compute the step that the plan gives it: {error}",

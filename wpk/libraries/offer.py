@@ -4,14 +4,7 @@ from dataclasses import dataclass
 
 from wpk.candidate import Configuration
 from wpk.libraries.constant_layouts import layout_strides
-from wpk.libraries.cudnn_problems import describe, why_not
 from wpk.problems import Problem, Tensor
-
-CUDNN = "cuDNN"
-"""What plans, stores and reports call the library."""
-
-GRAPH = "graph"
-"""Name in a configuration: which description of the problem, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -29,22 +22,6 @@ class LibraryOffer:
     version: str
     configurations: tuple[Configuration, ...]
     refusals: tuple[str, ...]
-
-
-def constant_layout(problem: Problem, configuration: Configuration) -> str | None:
-    """How an implementation reads the constant operand; None where there is none.
-
-    Raises:
-        ValueError: The library does not compute the problem, or not by such a graph.
-    """
-    reason = why_not(problem)
-    if reason is not None:
-        raise ValueError(reason)
-    descriptions = describe(problem)
-    graph = dict(configuration).get(GRAPH, -1)
-    if not 0 <= graph < len(descriptions):
-        raise ValueError(f"graph {graph} of {len(descriptions)}")
-    return descriptions[graph].layout
 
 
 def constant_shape(problem: Problem) -> tuple[int, ...]:

@@ -1,5 +1,7 @@
 """What ``wpk optimize --dry-run`` prints."""
 
+from collections import Counter
+
 from wpk.report.table import format_table
 from wpk.report.visible import visible
 from wpk.search.loop import Preview, ProblemPreview
@@ -66,14 +68,14 @@ def _search(preview: Preview) -> list[str]:
         time = "unknown: the tuning store has no trial of this target to estimate it with"
     else:
         time = f"about {preview.seconds:.0f} s, at {preview.pace:.2f} s a trial in the tuning store"
-    asked = sum(each.library for each in preview.problems)
+    asked = Counter(name for each in preview.problems for name in each.libraries)
     best = f"its best {tuning.effort.library}" if tuning.effort.library < _ALL else "all it has"
     lines = [
         f"search     {tuning.searcher}: up to {fresh} schedules to measure, {rounds}; {known} are known",
         f"time       {time}; limit: {limit}",
     ]
-    if asked:
-        lines.append(
-            f"library    beside that cuDNN, where it is installed, for {asked} problems: {best} for each"
-        )
+    lines += (
+        f"library    beside that {name}, where it is installed, for {count} problems: {best} for each"
+        for name, count in asked.items()
+    )
     return lines

@@ -7,7 +7,7 @@ import pytest
 from support.plans.candidates import library_call
 
 from wpk.candidate import Candidate
-from wpk.libraries import CUDNN
+from wpk.libraries.cudnn_description import CUDNN
 from wpk.plan.measurement import EngineMeasurement, EngineVariant
 from wpk.plan.plan import PlanBundle, Step
 from wpk.problems import Convolution, Matmul

@@ -10,7 +10,7 @@ from wpk.device import MemoryRange, Patience, Timing
 from wpk.emulator import EmulatorProcess
 from wpk.errors import EngineError
 from wpk.execution import BoundCall, LibraryImage, Work
-from wpk.libraries import CUDNN, LibraryOffer, NumpyLibraries, why_not
+from wpk.libraries import LibraryOffer, NumpyLibraries, find_library
 from wpk.libraries.cudnn_problems import describe
 from wpk.problems import Problem
 from wpk.trial import Regime
@@ -50,17 +50,17 @@ class DummyGpu(EmulatorProcess):
     def step_seconds(self, steps: Sequence[Sequence[Work]]) -> tuple[float, ...]:
         return tuple(min(self.clock(works, ())) for works in steps)
 
-    def offer(self, problem: Problem) -> LibraryOffer:
-        reason = why_not(problem)
+    def offer(self, library: str, problem: Problem) -> LibraryOffer:
+        reason = find_library(library).why_not(problem)
         if not self.version:
             reason = "cuDNN is not installed"
         if reason is not None:
-            return LibraryOffer(CUDNN, self.version, (), (reason,))
+            return LibraryOffer(library, self.version, (), (reason,))
         graph = len(describe(problem)) - 1
         configurations: list[Configuration] = [
             (("graph", graph), ("engine", engine)) for engine in range(self.engines)
         ]
-        return LibraryOffer(CUDNN, self.version, tuple(configurations), ())
+        return LibraryOffer(library, self.version, tuple(configurations), ())
 
     def prepare(self, image: LibraryImage) -> int:
         if dict(image.configuration)["engine"] == self.broken:

@@ -17,7 +17,7 @@ from wpk.backends import GpuProcess, gpu_child
 from wpk.backends.gpu_child import GpuService
 from wpk.dtypes import Precision
 from wpk.execution import Bytes
-from wpk.libraries import CUDNN, LibraryOffer
+from wpk.libraries import LibraryOffer
 from wpk.problems import Convolution
 from wpk.process import serve
 
@@ -70,11 +70,11 @@ class NumpyDevice:
     def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def offer(self, problem: Convolution, device: object) -> LibraryOffer:
+    def offer(self, library: str, problem: Convolution, device: object) -> LibraryOffer:
         """Ends the process where it is asked for fp16."""
         if problem.precision is Precision.FP16:
             os._exit(11)
-        return LibraryOffer(CUDNN, "9.19.0", ((("engine", 7),),), ())
+        return LibraryOffer(library, "9.19.0", ((("engine", 7),),), ())
 
     def active(self) -> AbstractContextManager[None]:
         return nullcontext()

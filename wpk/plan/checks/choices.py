@@ -15,7 +15,7 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
-from wpk.libraries import constant_layout, constant_shape, constant_tensor
+from wpk.libraries import constant_shape, constant_tensor, find_library
 from wpk.plan.checks.launches import check_extensions
 from wpk.plan.codec import wrong
 from wpk.plan.fields import MAX_BYTES, within
@@ -56,7 +56,11 @@ def _check_call(plan: Plan, step: Step, image: LibraryImage, path: str) -> None:
         raise wrong(f"{path}.launches", f"{len(step.launches)}, and {image.library} computes it")
     within(f"{path}.workspace_bytes", step.workspace_bytes, 0, MAX_BYTES)
     try:
-        layout = constant_layout(image.problem, image.configuration)
+        library = find_library(image.library)
+    except ValueError as error:
+        raise wrong(f"{path}.candidate.maker.name", str(error)) from error
+    try:
+        layout = library.constant_layout(image.problem, image.configuration)
     except ValueError as error:
         raise wrong(f"{path}.candidate.configuration", str(error)) from error
     if layout is not None:
