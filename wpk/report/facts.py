@@ -4,13 +4,23 @@ Times are microseconds: a bound is what nothing can beat, an estimate is predict
 What was measured is kept as the plan has it, in seconds.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wpk.candidate import Candidate
-from wpk.plan import Check, CheckMode, EngineMeasurement, Measurement, Outcome, PassSummary, Ratio
-from wpk.report.contest_facts import ContestFacts
-from wpk.report.problem_facts import ProblemFacts
+from wpk.plan import (
+    Check,
+    CheckMode,
+    EngineMeasurement,
+    Funnel,
+    Measurement,
+    Outcome,
+    PassSummary,
+    Ratio,
+)
+from wpk.report.contest import ContestFacts
+from wpk.report.memory import MemoryFacts
+from wpk.report.precision import PrecisionFacts
+from wpk.report.tracing import NodeFacts
 
 
 @dataclass(frozen=True)
@@ -119,87 +129,32 @@ class OperatorFacts:
         return max((launch.spill_bytes for launch in self.launches), default=0)
 
     @property
-    def tensor_core_instructions(self) -> dict[str, int]:
-        """Tensor-core instructions of all launches by kind."""
-        return added(launch.tensor_core_instructions for launch in self.launches)
+    def tensor_core_kinds(self) -> list[str]:
+        """Kinds of tensor-core instructions in any launch, sorted."""
+        return sorted({kind for each in self.launches for kind in each.tensor_core_instructions})
 
 
 @dataclass(frozen=True)
-class NodeFacts:
-    """A node of the model.
+class ProblemFacts:
+    """A distinct problem: all operators that are it share one search.
 
     Attributes:
-        name: Its name.
-        operator: ONNX operator.
+        work: In words.
         kind: Its family.
-        operators: Numbers of the operators that compute it; empty where the passes removed it.
-        near: For a removed node, number of the operator that its work most likely went to: one
-            that the passes made at its place, else the first that reads what it led to; -1 where
-            nothing reads it.
+        operators: Names of its operators.
+        chosen: The templates and libraries that compute them.
+        bound_us: What nothing can beat.
+        funnels: One for each template that was asked or refused.
+        measurement: How its search went; None where nothing was measured.
     """
 
-    name: str
-    operator: str
+    work: str
     kind: str
-    operators: tuple[int, ...]
-    near: int
-
-
-@dataclass(frozen=True)
-class BlockFacts:
-    """A buffer's place in the arena and in time.
-
-    Attributes:
-        name: The buffer.
-        values: What lies in it.
-        kind: Family of the operator that writes it first; ``input`` for the model's inputs.
-        offset: Bytes from the start of the arena.
-        bytes: Its size.
-        first: First step that it lives in; -1 where it is there before.
-        last: Last step that it lives in; the number of steps where it stays.
-    """
-
-    name: str
-    values: tuple[str, ...]
-    kind: str
-    offset: int
-    bytes: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True)
-class MemoryFacts:
-    """Device memory at the tuned sizes, in bytes."""
-
-    arena_bytes: int
-    peak_bytes: int
-    weight_bytes: int
-    workspace_bytes: int
-    blocks: tuple[BlockFacts, ...]
-
-
-@dataclass(frozen=True)
-class PrecisionFacts:
-    """The precision that was really used.
-
-    Attributes:
-        asked: What the user asked for.
-        values: Number of activations by element type.
-        instructions: Tensor-core instructions in all cubins by kind.
-        on_tensor_cores: Matrix-like operators whose cubins hold tensor-core instructions.
-        on_ordinary_cores: Matrix-like operators whose cubins hold none.
-        depthwise: How many of those are depthwise, with one product for each channel and tap.
-        by_library: Matrix-like operators that a library computes, with cores of its choice.
-    """
-
-    asked: str
-    values: dict[str, int]
-    instructions: dict[str, int]
-    on_tensor_cores: tuple[str, ...]
-    on_ordinary_cores: tuple[str, ...]
-    depthwise: int
-    by_library: tuple[str, ...]
+    operators: tuple[str, ...]
+    chosen: tuple[str, ...]
+    bound_us: float
+    funnels: tuple[Funnel, ...]
+    measurement: Measurement | None
 
 
 @dataclass(frozen=True)
@@ -289,12 +244,3 @@ class ReportFacts:
         if not all(each):
             return None
         return Outcome.INCONCLUSIVE if Outcome.INCONCLUSIVE in found else Outcome.OK
-
-
-def added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
-    """Counts by name, summed."""
-    total: dict[str, int] = {}
-    for each in counts:
-        for name, count in each.items():
-            total[name] = total.get(name, 0) + count
-    return total

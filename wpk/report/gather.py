@@ -1,40 +1,20 @@
 """Gather what a report says from a plan, and from nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from wpk.dims import DimExpr, DimNode
-from wpk.dtypes import DType
 from wpk.engine import regenerate
 from wpk.errors import PlanError
 from wpk.launch import Launch
-from wpk.plan import (
-    Order,
-    Plan,
-    PlanBundle,
-    Port,
-    Step,
-    arena,
-    lifetimes,
-    order_of,
-    pieces,
-    workspace_bytes,
-)
+from wpk.plan import Plan, PlanBundle, Port, Step, order_of
 from wpk.problems import Problem
 from wpk.problems.signs import TIMES
 from wpk.report.check_words import state_word
 from wpk.report.contest import contest_of, speedup_over_library, why_words
-from wpk.report.facts import (
-    BlockFacts,
-    LaunchFacts,
-    MemoryFacts,
-    OperatorFacts,
-    PortFacts,
-    PrecisionFacts,
-    ReportFacts,
-    added,
-)
-from wpk.report.problem_facts import FunnelFacts, ProblemFacts
+from wpk.report.facts import LaunchFacts, OperatorFacts, PortFacts, ProblemFacts, ReportFacts
+from wpk.report.memory import memory_of
+from wpk.report.precision import precision_of
 from wpk.report.tracing import producers_of, trace_nodes
 from wpk.report.words import schedule_words
 
@@ -44,7 +24,8 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
     plan = subject.plan if isinstance(subject, PlanBundle) else subject
     sources = subject.sources if isinstance(subject, PlanBundle) else {}
     cpu, refusal = _cpu_sources(plan)
-    operators = _operators(plan, cpu)
+    problems = _steps_by_problem(plan)
+    operators = _operators(plan, cpu, list(problems))
     origin, order = plan.provenance, order_of(plan)
     return ReportFacts(
         wpk=plan.wpk,
@@ -67,11 +48,11 @@ def gather(subject: Plan | PlanBundle) -> ReportFacts:
         chain=round(order.longest_chain([1] * len(operators))),
         library_steps=sum(not operator.launches for operator in operators),
         operators=operators,
-        problems=_problems(plan),
+        problems=tuple(_problem(*each) for each in problems.items()),
         nodes=trace_nodes(plan),
         passes=origin.passes,
-        memory=_memory(plan, order),
-        precision=_precision(plan, operators),
+        memory=memory_of(plan, order),
+        precision=precision_of(plan),
         checks=plan.checks,
         check_mode=plan.check_mode,
         checked_on="the CPU" if plan.checked_on.startswith("cpu") else plan.checked_on,
@@ -88,27 +69,32 @@ def _cpu_sources(plan: Plan) -> tuple[frozenset[str], str]:
         return frozenset(), error.what
 
 
-def _operators(plan: Plan, cpu: frozenset[str]) -> tuple[OperatorFacts, ...]:
-    numbers = {problem: number for number, problem in enumerate(_distinct(plan))}
-    producers = producers_of(plan)
+def _steps_by_problem(plan: Plan) -> dict[Problem, list[Step]]:
+    steps: dict[Problem, list[Step]] = {}
+    for step in plan.steps:
+        steps.setdefault(step.operator.problem, []).append(step)
+    return steps
+
+
+def _operators(
+    plan: Plan, cpu: frozenset[str], problems: Sequence[Problem]
+) -> tuple[OperatorFacts, ...]:
+    numbers = {problem: number for number, problem in enumerate(problems)}
     facts = [
-        _operator(plan, step, cpu, numbers[step.operator.problem], producers[index])
-        for index, step in enumerate(plan.steps)
+        _operator(plan, step, cpu, numbers[step.operator.problem], reads)
+        for step, reads in zip(plan.steps, producers_of(plan), strict=True)
     ]
     total = sum(each.time_us for each in facts)
     return tuple(replace(each, share=each.time_us / total if total > 0 else 0.0) for each in facts)
 
 
 def _operator(
-    plan: Plan,
-    step: Step,
-    cpu: frozenset[str],
-    problem: int,
-    reads: tuple[int, ...],
+    plan: Plan, step: Step, cpu: frozenset[str], problem: int, reads: tuple[int, ...]
 ) -> OperatorFacts:
     """Return the facts of a step, except its share of the time."""
     operator, evidence = step.operator, step.evidence
-    whole, measured = plan.measurement, evidence.measurement
+    estimate, measured = evidence.estimate_seconds, evidence.measurement
+    whole = plan.measurement
     undone = whole is not None and operator.name in whole.undone
     engine = "" if whole is None else whole.chosen
     return OperatorFacts(
@@ -127,7 +113,7 @@ def _operator(
         score=evidence.score,
         bound_us=evidence.bound_seconds * 1e6,
         bound_by=evidence.bound_by,
-        estimate_us=_microseconds(evidence.estimate_seconds),
+        estimate_us=None if estimate is None else estimate * 1e6,
         measurement=measured,
         over_library=None if measured is None else speedup_over_library(measured),
         why="" if measured is None else why_words(measured, undone=undone, engine=engine),
@@ -136,10 +122,6 @@ def _operator(
         state=state_word(evidence.checks),
         checks=evidence.checks,
     )
-
-
-def _microseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else seconds * 1e6
 
 
 def _launch(plan: Plan, launch: Launch, cpu: frozenset[str]) -> LaunchFacts:
@@ -165,22 +147,9 @@ def _dim(expression: DimExpr) -> str:
     left, right = _dim(expression.left), _dim(expression.right)
     if expression.operation == "ceil_div":
         return f"⌈{left}/{right}⌉"
-    return (
-        f"{left}·{right}"
-        if expression.operation == "prod"
-        else (f"{expression.operation}({left}, {right})")
-    )
-
-
-def _distinct(plan: Plan) -> Sequence[Problem]:
-    return list(dict.fromkeys(step.operator.problem for step in plan.steps))
-
-
-def _problems(plan: Plan) -> tuple[ProblemFacts, ...]:
-    steps: dict[Problem, list[Step]] = {}
-    for step in plan.steps:
-        steps.setdefault(step.operator.problem, []).append(step)
-    return tuple(_problem(problem, same) for problem, same in steps.items())
+    if expression.operation == "prod":
+        return f"{left}·{right}"
+    return f"{expression.operation}({left}, {right})"
 
 
 def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
@@ -191,66 +160,8 @@ def _problem(problem: Problem, steps: Sequence[Step]) -> ProblemFacts:
         operators=tuple(step.operator.name for step in steps),
         chosen=tuple(dict.fromkeys(step.candidate.maker.name for step in steps)),
         bound_us=evidence[0].bound_seconds * 1e6,
-        funnels=tuple(
-            FunnelFacts(f.template, f.refusal, f.space, f.legal, f.kept, f.compiled)
-            for f in evidence[0].funnels
-        ),
+        funnels=evidence[0].funnels,
         measurement=next((e.measurement for e in evidence if e.measurement is not None), None),
-    )
-
-
-def _memory(plan: Plan, order: Order) -> MemoryFacts:
-    placed = arena(plan, order, plan.free)
-    pinned = [port.name for port in (*plan.inputs, *plan.outputs)]
-    kinds = _writers(plan)
-    blocks = [
-        BlockFacts(
-            name=name,
-            values=tuple(value.name for value in plan.values.values() if value.buffer == name),
-            kind=kinds.get(name, "input"),
-            offset=placed.offsets[name],
-            bytes=placed.sizes[name],
-            first=first,
-            last=last,
-        )
-        for name, (first, last) in lifetimes(plan.values, order.steps, pinned).items()
-    ]
-    return MemoryFacts(
-        arena_bytes=plan.memory.arena_bytes,
-        peak_bytes=plan.memory.peak_bytes,
-        weight_bytes=plan.memory.weight_bytes,
-        workspace_bytes=pieces(plan, order, plan.free, workspace_bytes).bytes,
-        blocks=tuple(sorted(blocks, key=lambda block: (block.first, block.offset))),
-    )
-
-
-def _writers(plan: Plan) -> Mapping[str, str]:
-    """Family of the operator that first writes each buffer."""
-    kinds: dict[str, str] = {}
-    for step in plan.steps:
-        for name in step.operator.outputs:
-            kinds.setdefault(plan.values[name].buffer, step.operator.problem.family.value)
-    return kinds
-
-
-def _precision(plan: Plan, operators: Sequence[OperatorFacts]) -> PrecisionFacts:
-    matrix = [
-        facts
-        for facts, step in zip(operators, plan.steps, strict=True)
-        if step.operator.problem.matrix_precision is not None
-    ]
-    own = [facts for facts in matrix if facts.launches]
-    ordinary = [facts for facts in own if not facts.tensor_core_instructions]
-    types = [value.dtype for value in plan.values.values()]
-    kernels = {launch.kernel for step in plan.steps for launch in step.launches}
-    return PrecisionFacts(
-        asked=plan.precision.value,
-        values={each.value: types.count(each) for each in DType if each in types},
-        instructions=added(plan.kernels[name].tensor_core_instructions for name in sorted(kernels)),
-        on_tensor_cores=tuple(f.name for f in own if f.tensor_core_instructions),
-        on_ordinary_cores=tuple(f.name for f in ordinary),
-        depthwise=sum(f.kind == "depthwise" for f in ordinary),
-        by_library=tuple(f.name for f in matrix if not f.launches),
     )
 
 

@@ -13,7 +13,7 @@ from wpk.report.measured import (
     measured_lines,
     measured_tables,
 )
-from wpk.report.precision_words import precision_sentences
+from wpk.report.precision import precision_sentences
 from wpk.report.table import byte_size
 from wpk.report.visible import visible
 

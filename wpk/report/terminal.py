@@ -4,7 +4,7 @@ from wpk.errors import EngineError
 from wpk.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
 from wpk.report.check_words import mode_words, outcome_word, remarks
-from wpk.report.facts import OperatorFacts, ReportFacts
+from wpk.report.facts import OperatorFacts, ProblemFacts, ReportFacts
 from wpk.report.gather import gather
 from wpk.report.measured import (
     any_measured,
@@ -15,8 +15,7 @@ from wpk.report.measured import (
     measured_lines,
     measured_tables,
 )
-from wpk.report.precision_words import precision_sentences
-from wpk.report.problem_facts import ProblemFacts
+from wpk.report.precision import precision_sentences
 from wpk.report.table import byte_size, format_table
 from wpk.report.visible import visible
 

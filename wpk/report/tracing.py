@@ -1,10 +1,31 @@
 """Trace the model's nodes to the plan's operators, and each operator to those whose outputs it reads."""
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from wpk.plan import Plan
-from wpk.report.facts import NodeFacts
 from wpk.report.words import kind_of_onnx
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """A node of the model.
+
+    Attributes:
+        name: Its name.
+        operator: ONNX operator.
+        kind: Its family.
+        operators: Numbers of the operators that compute it; empty where the passes removed it.
+        near: For a removed node, number of the operator that its work most likely went to: one
+            that the passes made at its place, else the first that reads what it led to; -1 where
+            nothing reads it.
+    """
+
+    name: str
+    operator: str
+    kind: str
+    operators: tuple[int, ...]
+    near: int
 
 
 def trace_nodes(plan: Plan) -> tuple[NodeFacts, ...]:

@@ -6,10 +6,11 @@ those that read it, so that a residual connection is a line that passes the rows
 
 from collections.abc import Mapping, Sequence
 
-from wpk.report.facts import NodeFacts, OperatorFacts, ReportFacts
+from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.page.lanes import Lane, assign_lanes
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.operators import kind_class
+from wpk.report.tracing import NodeFacts
 
 _LANE = 9
 """Pixels from lane to lane."""

@@ -1,6 +1,7 @@
 """Memory: every buffer over the steps that it lives in, at its place in the arena."""
 
-from wpk.report.facts import BlockFacts, MemoryFacts, ReportFacts
+from wpk.report.facts import ReportFacts
+from wpk.report.memory import BlockFacts, MemoryFacts
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.operators import kind_class
 from wpk.report.table import byte_size

@@ -134,7 +134,7 @@ def _library_cell(operator: OperatorFacts) -> Html:
 
 
 def _schedule_cell(operator: OperatorFacts) -> Html:
-    kinds = sorted(operator.tensor_core_instructions)
+    kinds = operator.tensor_core_kinds
     return _cell(
         "Schedule",
         operator.title,

@@ -15,7 +15,7 @@ from wpk.report.page.graph import kinds_of
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.measured import is_measured
 from wpk.report.page.operators import check_items, kind_class
-from wpk.report.precision_words import precision_sentences
+from wpk.report.precision import precision_sentences
 from wpk.report.table import byte_size
 
 SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "checks")

@@ -2,12 +2,12 @@
 
 from math import log10
 
-from wpk.report.facts import ReportFacts
+from wpk.plan import Funnel
+from wpk.report.facts import ProblemFacts, ReportFacts
 from wpk.report.measured import any_measured
 from wpk.report.page.curves import search_curves
 from wpk.report.page.markup import Html, tag
 from wpk.report.page.operators import kind_class
-from wpk.report.problem_facts import FunnelFacts, ProblemFacts
 
 _STAGES = ("space", "legal", "kept", "compiled")
 
@@ -56,7 +56,7 @@ def _card(number: int, problem: ProblemFacts) -> Html:
     )
 
 
-def _funnel(funnel: FunnelFacts, chosen: bool) -> Html:
+def _funnel(funnel: Funnel, chosen: bool) -> Html:
     counts = (funnel.space, funnel.legal, funnel.kept, funnel.compiled)
     steps = [
         tag("li", tag("b", f"{count:,}"), tag("small", stage))
@@ -91,7 +91,7 @@ def _picture(counts: tuple[int, ...]) -> Html:
     )
 
 
-def _refusals(refused: list[FunnelFacts]) -> Html | str:
+def _refusals(refused: list[Funnel]) -> Html | str:
     if not refused:
         return ""
     items = [tag("li", tag("code", f.template), f": {f.refusal}") for f in refused]
