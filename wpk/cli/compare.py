@@ -7,6 +7,7 @@ Example:
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from wpk.cli.say import say
@@ -21,8 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison."""
-    import json
-
     from wpk.codec import encode
     from wpk.plan import read_plan
     from wpk.report.compare import PlanComparison, compare_plans

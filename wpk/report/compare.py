@@ -45,6 +45,10 @@ class Side:
     measured_seconds: float | None
     regime: str
 
+    def seconds(self, kind: str) -> float | None:
+        """Return its time of a kind: the estimate for `ESTIMATED`, else the measured one."""
+        return self.estimate_seconds if kind == ESTIMATED else self.measured_seconds
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -225,27 +229,19 @@ def _speedup(first: Step, second: Step) -> tuple[Ratio | None, str]:
         if one.regime != other.regime:
             return None, f"one {one.regime}, one {other.regime}"
         return other.chosen.speedup_over(one.chosen), MEASURED
-    before, after = _side(first).estimate_seconds, _side(second).estimate_seconds
+    before, after = first.evidence.estimate_seconds, second.evidence.estimate_seconds
     if before is None or after is None:
         return None, "one not measured"
     return Ratio(*[before / after] * 3), ESTIMATED
 
 
 def _totals(pairs: Sequence[Pair], kind: str) -> list[Total]:
-    times = [
-        _times(pair.first, pair.second, kind)
-        for pair in pairs
-        if pair.compared == kind and pair.first is not None and pair.second is not None
-    ]
-    if not times:
-        return []
-    return [Total(kind, len(times), sum(t[0] for t in times), sum(t[1] for t in times))]
-
-
-def _times(first: Side, second: Side, kind: str) -> tuple[float, float]:
-    if kind == MEASURED:
-        return first.measured_seconds or 0.0, second.measured_seconds or 0.0
-    return first.estimate_seconds or 0.0, second.estimate_seconds or 0.0
+    same = [pair for pair in pairs if pair.compared == kind]
+    first, second = (
+        sum(side.seconds(kind) or 0.0 for side in sides if side is not None)
+        for sides in ([pair.first for pair in same], [pair.second for pair in same])
+    )
+    return [Total(kind, len(same), first, second)] if same else []
 
 
 def _engines(first: EngineMeasurement | None, second: EngineMeasurement | None) -> EnginePair:
@@ -265,7 +261,7 @@ def _traits(plan: Plan) -> list[tuple[str, str]]:
     """What a plan says of itself, in words."""
     origin = plan.provenance
     libraries = {f"{image.library} {image.version}" for image in library_images(plan)}
-    shapes = {name: TIMES.join(map(str, shape)) for name, shape in sorted(origin.shapes.items())}
+    shapes = [f"{n}:{TIMES.join(map(str, shape))}" for n, shape in sorted(origin.shapes.items())]
     compilers = {kernel.compiler for kernel in plan.kernels.values()}
     return [
         ("wpk", plan.wpk),
@@ -274,10 +270,7 @@ def _traits(plan: Plan) -> list[tuple[str, str]]:
         ("model", origin.model),
         ("target", f"{plan.target} ({plan.arch})"),
         ("precision", plan.precision.value),
-        (
-            "shapes",
-            ", ".join(f"{name}:{shape}" for name, shape in shapes.items()) or "as the model",
-        ),
+        ("shapes", ", ".join(shapes) or "as the model"),
         ("free dimensions", ", ".join(f"{n} at {size}" for n, size in plan.free.items()) or "none"),
         ("skipped passes", ", ".join(origin.skipped_passes) or "none"),
         ("operators", str(len(plan.steps))),

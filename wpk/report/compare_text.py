@@ -44,7 +44,7 @@ def _row(pair: Pair) -> list[object]:
         _time(pair.first, pair.compared),
         _time(pair.second, pair.compared),
         " / ".join(bounds),
-        "" if pair.speedup is None else ratio_words(pair.speedup),
+        "" if pair.speedup is None else _speed_words(pair.speedup),
         pair.compared,
     ]
 
@@ -56,13 +56,13 @@ def _choice(side: Side | None) -> str:
 def _time(side: Side | None, compared: str) -> str:
     if side is None:
         return "-"
-    seconds = side.estimate_seconds if compared == ESTIMATED else side.measured_seconds
+    seconds = side.seconds(compared)
     if seconds is None:
         return "-" if side.estimate_seconds is None else f"~{side.estimate_seconds * 1e6:.2f}"
     return f"{'~' * (compared == ESTIMATED)}{seconds * 1e6:.2f}"
 
 
-def ratio_words(ratio: Ratio) -> str:
+def _speed_words(ratio: Ratio) -> str:
     """``1.25 times as fast`` in signs, with the band where there is one; ``even`` where the band holds 1."""
     band = "" if ratio.low == ratio.high else f" [{ratio.low:.2f}, {ratio.high:.2f}]"
     if not ratio.beyond_noise:
@@ -81,7 +81,7 @@ def _sums(comparison: PlanComparison) -> str:
         for total in comparison.totals
     ]
     engine = comparison.engine
-    speedup = "" if engine.speedup is None else ratio_words(engine.speedup)
+    speedup = "" if engine.speedup is None else _speed_words(engine.speedup)
     times = [
         "not measured" if each is None else f"{each * 1e6:.2f}"
         for each in (engine.first, engine.second)

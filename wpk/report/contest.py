@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from wpk.candidate import GENERATED
-from wpk.plan import Contestant, Measurement, Ratio
+from wpk.plan import Contestant, EngineVariant, Measurement, Ratio
 from wpk.problems.signs import TIMES
 from wpk.report.words import schedule_words
 
@@ -42,9 +42,9 @@ class ContestFacts:
     generated_speedup: float | None
 
 
-def time_words(seconds: float, noise: float) -> str:
-    """``7.12 ±0.3%`` in microseconds."""
-    return f"{seconds * 1e6:.2f} ±{noise:.1%}"
+def time_words(timed: Contestant | EngineVariant | Measurement) -> str:
+    """Return a median in microseconds with its noise: ``7.12 ±0.3%``."""
+    return f"{timed.median_seconds * 1e6:.2f} ±{timed.noise:.1%}"
 
 
 def ratio_words(ratio: Ratio) -> str:

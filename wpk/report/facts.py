@@ -17,6 +17,7 @@ from wpk.plan import (
     PassSummary,
     Ratio,
 )
+from wpk.report.check_words import outcome_word
 from wpk.report.contest import ContestFacts
 from wpk.report.memory import MemoryFacts
 from wpk.report.precision import PrecisionFacts
@@ -233,6 +234,17 @@ class ReportFacts:
     checked_on: str
     cpu_refusal: str
     sources: dict[str, str]
+
+    @property
+    def searched(self) -> tuple[int, int]:
+        """How many schedules were legal, and how many of them were compiled."""
+        funnels = [funnel for problem in self.problems for funnel in problem.funnels]
+        return sum(each.legal for each in funnels), sum(each.compiled for each in funnels)
+
+    @property
+    def right(self) -> int:
+        """How many operators were executed alone and are right."""
+        return sum(each.state == outcome_word(Outcome.OK) for each in self.operators)
 
     @property
     def verdict(self) -> Outcome | None:

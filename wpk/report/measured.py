@@ -1,5 +1,7 @@
 """What was measured of a whole plan, in words and in rows that every form of the report shows."""
 
+from collections.abc import Sequence
+
 from wpk.plan import Curve, EngineMeasurement, EngineVariant, Measurement
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.contest import (
@@ -13,21 +15,6 @@ from wpk.report.contest import (
 from wpk.report.facts import OperatorFacts, ReportFacts
 
 _MOST_POINTS = 6
-
-OUTCOME = ("operator", "alone µs", "in engine µs", f"{TIMES} bound", "over library", "why")
-"""Columns of `outcome_rows`."""
-
-CANDIDATES = ("operator", "role", "candidate", "median µs", "speedup of the choice")
-"""Columns of `candidate_rows`."""
-
-SEARCHED = ("problem", "trials", "known", "stopped")
-"""Columns of `searched_rows`."""
-
-CURVES = ("problem", "searched by", "best so far in µs @ trial")
-"""Columns of `curve_rows`."""
-
-LOOKUPS = ("problem", "tuning store")
-"""Columns of `lookup_rows`."""
 
 VARIANTS = ("engine", "median µs", "over library", "library steps", "generated steps", "")
 """Columns of `variant_rows`."""
@@ -58,7 +45,7 @@ def chain_words(facts: ReportFacts) -> str:
 def measured_cell(operator: OperatorFacts) -> str:
     """``7.12 ±0.3%`` in microseconds; empty where nothing was measured."""
     measured = operator.measurement
-    return "" if measured is None else time_words(measured.median_seconds, measured.noise)
+    return "" if measured is None else time_words(measured)
 
 
 def measured_sum(facts: ReportFacts) -> tuple[str, str]:
@@ -105,7 +92,7 @@ def variant_rows(measured: EngineMeasurement) -> list[list[str]]:
     return [
         [
             each.name,
-            time_words(each.median_seconds, each.noise),
+            time_words(each),
             _over_library(measured, each),
             str(each.library_steps),
             str(each.generated_steps),
@@ -120,22 +107,6 @@ def _over_library(measured: EngineMeasurement, variant: EngineVariant) -> str:
     if library is None or library is variant:
         return DASH
     return ratio_words(variant.speedup_over(library))
-
-
-def outcome_rows(facts: ReportFacts) -> list[list[str]]:
-    """A row for each operator that was measured."""
-    return [
-        [
-            operator.name,
-            measured_cell(operator),
-            in_engine_words(operator.measurement),
-            distance_words(operator),
-            over_library_words(operator),
-            operator.why,
-        ]
-        for operator in facts.operators
-        if operator.measurement is not None
-    ]
 
 
 def in_engine_words(measured: Measurement) -> str:
@@ -158,71 +129,81 @@ def over_library_words(operator: OperatorFacts) -> str:
     return DASH if operator.over_library is None else ratio_words(operator.over_library)
 
 
-def candidate_rows(facts: ReportFacts) -> list[list[str]]:
-    """A row for each candidate of each operator that is worth showing."""
+def measured_tables(facts: ReportFacts) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+    """Return title, columns and rows of everything that was measured; nothing without measuring."""
+    operators = [(o, o.measurement) for o in facts.operators if o.measurement is not None]
+    problems = [(p.work, p.measurement) for p in facts.problems if p.measurement is not None]
+    tables = [
+        (
+            "Whole engines",
+            VARIANTS,
+            [] if facts.measurement is None else variant_rows(facts.measurement),
+        ),
+        (
+            "Candidates side by side",
+            ("operator", "role", "candidate", "median µs", "speedup of the choice"),
+            [row for each in operators for row in _candidate_rows(*each)],
+        ),
+        (
+            "Outcomes",
+            ("operator", "alone µs", "in engine µs", f"{TIMES} bound", "over library", "why"),
+            [_outcome_row(*each) for each in operators],
+        ),
+        *_search_tables(problems),
+    ]
+    return [table for table in tables if table[2]]
+
+
+def _candidate_rows(operator: OperatorFacts, measured: Measurement) -> list[list[str]]:
+    """Return a row for each candidate that is worth showing."""
+    chosen = measured.chosen
     return [
         [
             operator.name,
             role,
             candidate_words(each),
-            time_words(each.median_seconds, each.noise),
-            DASH
-            if each is operator.measurement.chosen
-            else ratio_words(operator.measurement.chosen.speedup_over(each)),
+            time_words(each),
+            DASH if each is chosen else ratio_words(chosen.speedup_over(each)),
         ]
-        for operator in facts.operators
-        if operator.measurement is not None
-        for role, each in roles(operator.measurement)
+        for role, each in roles(measured)
     ]
 
 
-def measured_tables(facts: ReportFacts) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
-    """Title, columns and rows of everything that was measured; nothing without measuring."""
-    tables: list[tuple[str, tuple[str, ...], list[list[str]]]] = []
-    if facts.measurement is not None:
-        tables.append(("Whole engines", VARIANTS, variant_rows(facts.measurement)))
-    if any_measured(facts):
-        tables += [
-            ("Candidates side by side", CANDIDATES, candidate_rows(facts)),
-            ("Outcomes", OUTCOME, outcome_rows(facts)),
-            ("Searches", SEARCHED, searched_rows(facts)),
-            ("Best so far", CURVES, curve_rows(facts)),
-            ("Known before", LOOKUPS, lookup_rows(facts)),
-        ]
-    return [table for table in tables if table[2]]
-
-
-def searched_rows(facts: ReportFacts) -> list[list[str]]:
-    """A row for each problem that was tuned."""
+def _outcome_row(operator: OperatorFacts, measured: Measurement) -> list[str]:
     return [
-        [
-            problem.work,
-            tally_words(problem.measurement),
-            str(problem.measurement.known),
-            problem.measurement.stop,
-        ]
-        for problem in facts.problems
-        if problem.measurement is not None
+        operator.name,
+        time_words(measured),
+        in_engine_words(measured),
+        distance_words(operator),
+        over_library_words(operator),
+        operator.why,
     ]
 
 
-def curve_rows(facts: ReportFacts) -> list[list[str]]:
-    """A row for each template and searcher of each problem that was tuned."""
+def _search_tables(
+    problems: Sequence[tuple[str, Measurement]],
+) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+    """Return how the search of each problem went, and what was known before it."""
     return [
-        [problem.work, curve_name(curve), curve_words(curve)]
-        for problem in facts.problems
-        if problem.measurement is not None
-        for curve in problem.measurement.curves
-    ]
-
-
-def lookup_rows(facts: ReportFacts) -> list[list[str]]:
-    """A row for each answer of the tuning store."""
-    return [
-        [problem.work, line]
-        for problem in facts.problems
-        if problem.measurement is not None
-        for line in problem.measurement.lookups
+        (
+            "Searches",
+            ("problem", "trials", "known", "stopped"),
+            [[work, tally_words(each), str(each.known), each.stop] for work, each in problems],
+        ),
+        (
+            "Best so far",
+            ("problem", "searched by", "best so far in µs @ trial"),
+            [
+                [work, curve_name(curve), curve_words(curve)]
+                for work, each in problems
+                for curve in each.curves
+            ],
+        ),
+        (
+            "Known before",
+            ("problem", "tuning store"),
+            [[work, line] for work, each in problems for line in each.lookups],
+        ),
     ]
 
 

@@ -1,6 +1,7 @@
 """An ONNX model in a terminal: what goes in and out, and how often each operator occurs."""
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -42,16 +43,10 @@ def _facts(path: Path) -> dict[str, Any]:
     graph = model.graph
     constants = {each.name for each in graph.initializer}
     counts = Counter(node.op_type for node in graph.node)
-    parameters = 0
-    for initializer in graph.initializer:
-        size = 1
-        for dim in initializer.dims:
-            size *= dim
-        parameters += size
     return {
         "opset": next(o.version for o in model.opset_import if o.domain in ("", "ai.onnx")),
         "nodes": len(graph.node),
-        "parameters": parameters,
+        "parameters": sum(math.prod(each.dims) for each in graph.initializer),
         "inputs": [_port(info) for info in graph.input if info.name not in constants],
         "outputs": [_port(info) for info in graph.output],
         "operators": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),

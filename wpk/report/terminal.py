@@ -97,8 +97,7 @@ def _problem(problem: ProblemFacts) -> list[object]:
 def _sums(facts: ReportFacts) -> str:
     memory = facts.memory
     free = ", ".join(f"{visible(n)} (tuned at {size})" for n, size in facts.free.items())
-    legal = sum(funnel.legal for problem in facts.problems for funnel in problem.funnels)
-    compiled = sum(funnel.compiled for problem in facts.problems for funnel in problem.funnels)
+    legal, compiled = facts.searched
     library = f", {facts.library_steps} library steps" if facts.library_steps else ""
     lines = [
         f"model      {visible(facts.model)}, opset {facts.opset}, {len(facts.nodes)} nodes",
@@ -134,9 +133,10 @@ def _spills(facts: ReportFacts) -> list[str]:
 
 
 def _checks(facts: ReportFacts) -> list[str]:
-    good = sum(operator.state == "ok" for operator in facts.operators)
     where = f" on {visible(facts.checked_on)}" if facts.checked_on else ""
-    lines = [f"checks     {good} of {len(facts.operators)} operators executed{where} and right"]
+    lines = [
+        f"checks     {facts.right} of {len(facts.operators)} operators executed{where} and right"
+    ]
     if not facts.checks:
         left_out = mode_words(facts.check_mode)
         return [*lines, f"checks     the whole engine was not compared: {left_out}"]

@@ -82,7 +82,7 @@ def test_every_form_shows_who_took_part_and_why_it_ended_so(
             for role, each in roles(operator.measurement):
                 assert role in text
                 assert candidate_words(each) in text
-                assert time_words(each.median_seconds, each.noise) in text
+                assert time_words(each) in text
             assert f"{0.9e6 * operator.measurement.median_seconds:.2f}" in text
         for problem in measured_facts.problems:
             assert problem.measurement is not None

@@ -6,10 +6,9 @@ from wpk.problems.signs import DASH
 from wpk.report.contest import candidate_words, ratio_words, roles, tally_words, time_words
 from wpk.report.facts import OperatorFacts
 from wpk.report.measured import distance_words, in_engine_words, measured_sentence
-from wpk.report.page.markup import Html, joined, tag
+from wpk.report.page.bars import noise_bar
+from wpk.report.page.markup import Html, joined, table_head, tag
 from wpk.trial import Regime
-
-_COLUMNS = ("", "Candidate", "{regime} µs", "{other} µs", "Speedup of the choice")
 
 
 def contest_part(operator: OperatorFacts, measured: Measurement) -> Html:
@@ -19,15 +18,11 @@ def contest_part(operator: OperatorFacts, measured: Measurement) -> Html:
     rows = [_row(role, each, measured.chosen, slowest) for role, each in shown]
     regime = Regime(measured.regime)
     other = Regime.COLD if regime is Regime.WARM else Regime.WARM
-    labels = (
-        label.format(regime=regime.capitalize(), other=other.capitalize()) for label in _COLUMNS
-    )
-    head = tag("thead", tag("tr", *(tag("th", label, scope="col") for label in labels)))
-    where = (
-        f"Alone {measured.median_seconds * 1e6:.2f} µs, in the engine {in_engine_words(measured)} µs"
-        if measured.in_engine_seconds is not None
-        else f"Alone {measured.median_seconds * 1e6:.2f} µs"
-    )
+    times = (f"{each.capitalize()} µs" for each in (regime, other))
+    head = table_head(("", "Candidate", *times, "Speedup of the choice"))
+    where = f"Alone {measured.median_seconds * 1e6:.2f} µs"
+    if measured.in_engine_seconds is not None:
+        where += f", in the engine {in_engine_words(measured)} µs"
     where += f"; {distance_words(operator)} times the bound."
     trials = f"Trials: {tally_words(measured)}; {measured.known} of them known before."
     link = tag("a", "How the search went", href=f"#problem-{operator.problem}")
@@ -45,27 +40,13 @@ def contest_part(operator: OperatorFacts, measured: Measurement) -> Html:
 def _row(role: str, each: Contestant, chosen: Contestant, slowest: float) -> Html:
     apart = "" if each.side_by_side else " (as the search saw it)"
     speedup = DASH if each is chosen else ratio_words(chosen.speedup_over(each))
+    shade = "estimate" if each.candidate.family == GENERATED else "library"
+    elsewhere = each.elsewhere_seconds
     return tag(
         "tr",
         tag("th", role, scope="row"),
         tag("td", candidate_words(each)),
-        tag("td", _band(each, slowest), time_words(each.median_seconds, each.noise), apart),
-        tag(
-            "td", DASH if each.elsewhere_seconds is None else f"{each.elsewhere_seconds * 1e6:.2f}"
-        ),
+        tag("td", noise_bar(each, slowest, shade), time_words(each), apart),
+        tag("td", DASH if elsewhere is None else f"{elsewhere * 1e6:.2f}"),
         tag("td", speedup),
-    )
-
-
-def _band(each: Contestant, slowest: float) -> Html:
-    """A bar as long as the median, with the noise band at its end."""
-    part = 100 / slowest
-    low, width = part * each.low_seconds, part * (each.high_seconds - each.low_seconds)
-    shade = "estimate" if each.candidate.family == GENERATED else "library"
-    return tag(
-        "span",
-        tag("span", class_=shade, style=f"width:{part * each.median_seconds:.2f}%"),
-        tag("span", class_="noise", style=f"left:{low:.2f}%;width:{width:.2f}%"),
-        class_="bar",
-        aria_hidden="true",
     )

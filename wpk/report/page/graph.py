@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.page.lanes import Lane, assign_lanes
-from wpk.report.page.markup import Html, tag
+from wpk.report.page.markup import Html, section, tag
 from wpk.report.page.operators import kind_class
 from wpk.report.tracing import NodeFacts
 
@@ -28,15 +28,9 @@ def graph_section(facts: ReportFacts) -> Html:
         _row(number, operator, computed.get(number, []), removed.get(number, []), lanes, count)
         for number, operator in enumerate(facts.operators)
     ]
-    unread = removed.get(-1, [])
-    return tag(
-        "section",
-        tag("h2", "Graph before and after"),
-        _legend(facts),
-        tag("div", *rows, class_="graph"),
-        _unread(unread),
-        id="graph",
-    )
+    graph = tag("div", *rows, class_="graph")
+    unread = _unread(removed.get(-1, []))
+    return section("graph", "Graph before and after", _legend(facts), graph, unread)
 
 
 def _legend(facts: ReportFacts) -> Html:

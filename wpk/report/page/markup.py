@@ -45,6 +45,16 @@ def joined(parts: Iterable[str]) -> Html:
     return Html("".join(part if isinstance(part, Html) else text(part, LONGEST) for part in parts))
 
 
+def section(name: str, title: str, *children: str) -> Html:
+    """Return a section of the page with its heading; ``name`` is its id."""
+    return tag("section", tag("h2", title), *children, id=name)
+
+
+def table_head(labels: Iterable[str]) -> Html:
+    """Return the head of a table, a cell for each label."""
+    return tag("thead", tag("tr", *(tag("th", label, scope="col") for label in labels)))
+
+
 def _attribute(key: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""

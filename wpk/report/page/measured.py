@@ -4,7 +4,8 @@ from wpk.plan import EngineMeasurement, EngineVariant
 from wpk.report.contest import contest_sentences
 from wpk.report.facts import ReportFacts
 from wpk.report.measured import VARIANTS, any_measured, undone_sentences, variant_rows
-from wpk.report.page.markup import Html, joined, tag
+from wpk.report.page.bars import noise_bar
+from wpk.report.page.markup import Html, joined, section, table_head, tag
 
 
 def is_measured(facts: ReportFacts) -> bool:
@@ -15,17 +16,10 @@ def is_measured(facts: ReportFacts) -> bool:
 def measured_section(facts: ReportFacts) -> Html:
     """Whole engines side by side, and what the operators' contests come to."""
     words = [] if facts.contest is None else contest_sentences(facts.contest)
-    library = facts.contest is None and any_measured(facts)
-    if library:
+    if facts.contest is None and any_measured(facts):
         words = ["No library had a correct candidate for any operator that was measured."]
     parts = [] if facts.measurement is None else [_engines(facts.measurement)]
-    return tag(
-        "section",
-        tag("h2", "Measured"),
-        *parts,
-        *(tag("p", sentence) for sentence in words),
-        id="measured",
-    )
+    return section("measured", "Measured", *parts, *(tag("p", each) for each in words))
 
 
 def _engines(measured: EngineMeasurement) -> Html:
@@ -34,9 +28,7 @@ def _engines(measured: EngineMeasurement) -> Html:
         _row(each, cells, slowest)
         for each, cells in zip(measured.variants, variant_rows(measured), strict=True)
     ]
-    head = tag(
-        "thead", tag("tr", *(tag("th", label.capitalize(), scope="col") for label in VARIANTS))
-    )
+    head = table_head(label.capitalize() for label in VARIANTS)
     legend = (
         "Whole engines in turns, one inference after another. The dark mark at the end of a bar is "
         "the noise band of its median."
@@ -51,21 +43,12 @@ def _engines(measured: EngineMeasurement) -> Html:
 
 
 def _row(each: EngineVariant, cells: list[str], slowest: float) -> Html:
-    part = 100 / slowest
-    low, width = part * each.low_seconds, part * (each.high_seconds - each.low_seconds)
-    bar = tag(
-        "span",
-        tag("span", class_="estimate", style=f"width:{part * each.median_seconds:.2f}%"),
-        tag("span", class_="noise", style=f"left:{low:.2f}%;width:{width:.2f}%"),
-        class_="bar",
-        aria_hidden="true",
-    )
     name, time, *rest, chosen = cells
     mark = tag("small", chosen, class_="mark") if chosen else ""
     return tag(
         "tr",
         tag("th", name, scope="row"),
-        tag("td", bar, tag("span", time, class_="time")),
+        tag("td", noise_bar(each, slowest, "estimate"), tag("span", time, class_="time")),
         *(
             tag("td", cell, data_label=label.capitalize())
             for label, cell in zip(VARIANTS[2:], rest, strict=False)

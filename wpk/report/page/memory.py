@@ -2,7 +2,7 @@
 
 from wpk.report.facts import ReportFacts
 from wpk.report.memory import BlockFacts, MemoryFacts
-from wpk.report.page.markup import Html, tag
+from wpk.report.page.markup import Html, section, tag
 from wpk.report.page.operators import kind_class
 from wpk.report.table import byte_size
 
@@ -16,17 +16,11 @@ def memory_section(facts: ReportFacts) -> Html:
         f"{byte_size(memory.arena_bytes)}; {byte_size(memory.peak_bytes)} are alive at the fullest "
         "step, and no plan can need less. "
     )
-    words += (
-        f"Scratch memory {byte_size(memory.workspace_bytes)}. " if memory.workspace_bytes else ""
-    )
+    if memory.workspace_bytes:
+        words += f"Scratch memory {byte_size(memory.workspace_bytes)}. "
     words += f"At the tuned sizes: {tuned}." if tuned else ""
-    return tag(
-        "section",
-        tag("h2", "Memory"),
-        tag("p", words, class_="legend"),
-        _timeline(memory, len(facts.operators)),
-        id="memory",
-    )
+    picture = _timeline(memory, len(facts.operators))
+    return section("memory", "Memory", tag("p", words, class_="legend"), picture)
 
 
 def _timeline(memory: MemoryFacts, steps: int) -> Html:

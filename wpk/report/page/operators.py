@@ -7,8 +7,9 @@ from wpk.problems.signs import DASH, TIMES
 from wpk.report.check_words import outcome_word
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
 from wpk.report.measured import any_measured, distance_words
+from wpk.report.page.bars import bar, piece
 from wpk.report.page.contest import contest_part
-from wpk.report.page.markup import Html, joined, tag
+from wpk.report.page.markup import Html, joined, section, tag
 from wpk.report.table import byte_size
 from wpk.report.visible import visible_lines
 
@@ -41,7 +42,7 @@ def operators_section(facts: ReportFacts) -> Html:
     ]
     style = "operators measured" if any_measured(facts) else "operators"
     table = tag("table", _head(columns), *bodies, id="operator-table", class_=style)
-    return tag("section", tag("h2", "Operators"), _legend(facts), table, id="operators")
+    return section("operators", "Operators", _legend(facts), table)
 
 
 def _columns(facts: ReportFacts) -> tuple[tuple[str, str, str], ...]:
@@ -180,8 +181,8 @@ def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
     part = 100 / longest
     bound = part * min(operator.bound_us, operator.time_us)
     pieces = [
-        tag("span", class_="estimate", style=f"width:{part * operator.time_us:.2f}%"),
-        tag("span", class_="bound", style=f"width:{bound:.2f}%"),
+        piece("estimate", part * operator.time_us),
+        piece("bound", bound),
     ]
     notes = [f"{operator.share:.1%}"]
     result = operator.measurement
@@ -193,9 +194,8 @@ def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
             pieces.append(tag("span", class_="rival", style=f"left:{min(left, 99):.2f}%"))
     elif measured:
         notes.append("estimate")
-    track = tag("span", *pieces, class_="bar", aria_hidden="true")
     words = tag("span", f"{operator.time_us:.2f}", class_="time")
-    return joined([track, words, *(tag("small", note) for note in notes)])
+    return joined([bar(*pieces), words, *(tag("small", note) for note in notes)])
 
 
 def state_mark(state: str) -> Html:

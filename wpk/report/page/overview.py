@@ -12,7 +12,7 @@ from wpk.report.measured import (
     measured_sum,
 )
 from wpk.report.page.graph import kinds_of
-from wpk.report.page.markup import Html, tag
+from wpk.report.page.markup import Html, section, tag
 from wpk.report.page.measured import is_measured
 from wpk.report.page.operators import check_items, kind_class
 from wpk.report.precision import precision_sentences
@@ -72,41 +72,8 @@ def _wrong(facts: ReportFacts) -> list[str]:
 
 
 def tiles(facts: ReportFacts) -> Html:
-    """The plan in numbers."""
-    legal = sum(f.legal for problem in facts.problems for f in problem.funnels)
-    compiled = sum(f.compiled for problem in facts.problems for f in problem.funnels)
-    removed = len(facts.nodes) - len(facts.operators)
-    more = (
-        f"{facts.library_steps} library steps besides"
-        if facts.library_steps
-        else ("nothing else is enqueued")
-    )
-    entries = (
-        *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
-        *([("Measured", *measured_sum(facts))] if any_measured(facts) else []),
-        ("Estimate", f"{facts.estimate_us:.1f} µs", f"sum over operators; {estimate_words(facts)}"),
-        (
-            "Bound",
-            f"{facts.bound_us:.2f} µs",
-            "sum along the longest chain of operators; nothing can beat it",
-        ),
-        (
-            "Launches",
-            str(facts.launches),
-            f"kernels of one inference, {more}",
-        ),
-        (
-            "Operators",
-            str(len(facts.operators)),
-            f"of {len(facts.nodes)} ONNX nodes, {max(removed, 0)} fewer{chain_words(facts)}",
-        ),
-        (
-            "Memory",
-            byte_size(facts.memory.arena_bytes),
-            f"activations; weights {byte_size(facts.memory.weight_bytes)}",
-        ),
-        ("Searched", f"{legal:,}", f"legal schedules; {compiled:,} compiled"),
-    )
+    """Return the plan in numbers."""
+    entries = (*_time_tiles(facts), *_size_tiles(facts))
     return tag(
         "dl",
         *(
@@ -115,6 +82,34 @@ def tiles(facts: ReportFacts) -> Html:
         ),
         class_="tiles",
     )
+
+
+def _time_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
+    """Return name, number and explanation of each time."""
+    chain = "sum along the longest chain of operators; nothing can beat it"
+    return [
+        *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
+        *([("Measured", *measured_sum(facts))] if any_measured(facts) else []),
+        ("Estimate", f"{facts.estimate_us:.1f} µs", f"sum over operators; {estimate_words(facts)}"),
+        ("Bound", f"{facts.bound_us:.2f} µs", chain),
+    ]
+
+
+def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
+    """Return name, number and explanation of what is counted."""
+    nodes, operators, memory = len(facts.nodes), len(facts.operators), facts.memory
+    besides = "nothing else is enqueued"
+    if facts.library_steps:
+        besides = f"{facts.library_steps} library steps besides"
+    fewer = f"of {nodes} ONNX nodes, {max(nodes - operators, 0)} fewer{chain_words(facts)}"
+    weights = f"activations; weights {byte_size(memory.weight_bytes)}"
+    legal, compiled = facts.searched
+    return [
+        ("Launches", str(facts.launches), f"kernels of one inference, {besides}"),
+        ("Operators", str(operators), fewer),
+        ("Memory", byte_size(memory.arena_bytes), weights),
+        ("Searched", f"{legal:,}", f"legal schedules; {compiled:,} compiled"),
+    ]
 
 
 def shares(facts: ReportFacts) -> Html:
@@ -156,30 +151,26 @@ def precision_section(facts: ReportFacts) -> Html:
     ]
     caption = tag("caption", "Tensor-core instructions in the cubins")
     table = tag("table", caption, tag("tbody", *rows), class_="narrow") if rows else ""
-    return tag("section", tag("h2", "Precision really used"), *sentences, table, id="precision")
+    return section("precision", "Precision really used", *sentences, table)
 
 
 def checks_section(facts: ReportFacts) -> Html:
     """Checks of the whole engine, and how the operators' own are to be read."""
-    good = sum(operator.state == "ok" for operator in facts.operators)
     where = f" on {facts.checked_on}" if facts.checked_on else ""
     words = (
-        f"{good} of {len(facts.operators)} operators were executed alone{where} and agree with a "
+        f"{facts.right} of {len(facts.operators)} operators were executed alone{where} and agree with a "
         "float64 reference, each element within a tolerance derived from its precision. The "
         "graph passes and the whole engine:"
     )
     said = remarks(facts.check_mode, facts.checks)
-    refusal = tag(
-        "p", f"This installation would not execute the plan on the CPU: {facts.cpu_refusal}"
-    )
-    return tag(
-        "section",
-        tag("h2", "Checks"),
+    refusal = f"This installation would not execute the plan on the CPU: {facts.cpu_refusal}"
+    return section(
+        "checks",
+        "Checks",
         tag("p", words),
         check_items(facts.checks),
         *(tag("p", f"{each}.".capitalize()) for each in said),
-        refusal if facts.cpu_refusal else "",
-        id="checks",
+        tag("p", refusal) if facts.cpu_refusal else "",
     )
 
 
@@ -202,4 +193,4 @@ def origin_section(facts: ReportFacts) -> Html:
         ("written by", f"wpk {facts.wpk}"),
     )
     pairs = [tag("div", tag("dt", name), tag("dd", value)) for name, value in entries]
-    return tag("section", tag("h2", "Origin"), tag("dl", *pairs, class_="origin"), id="origin")
+    return section("origin", "Origin", tag("dl", *pairs, class_="origin"))

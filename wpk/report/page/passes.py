@@ -2,7 +2,8 @@
 
 from wpk.plan import PassSummary, RefusalSummary
 from wpk.report.facts import ReportFacts
-from wpk.report.page.markup import Html, tag
+from wpk.report.page.bars import bar, piece
+from wpk.report.page.markup import Html, section, table_head, tag
 
 
 def passes_section(facts: ReportFacts) -> Html:
@@ -11,32 +12,30 @@ def passes_section(facts: ReportFacts) -> Html:
     idle = [each.name for each in facts.passes if each not in busy]
     most = max((each.rewritten for each in busy), default=1)
     rows = [_row(each, max(most, 1)) for each in busy]
-    head = tag("thead", tag("tr", *(tag("th", t, scope="col") for t in ("Pass", "Rewrites", ""))))
     nothing = tag(
         "details",
         tag("summary", f"{len(idle)} passes found nothing to do"),
         tag("p", ", ".join(idle), class_="names"),
     )
     words = "To find out whether a pass is to blame for something, leave it out: --skip-pass NAME."
-    return tag(
-        "section",
-        tag("h2", "Graph passes"),
+    return section(
+        "passes",
+        "Graph passes",
         tag("p", words, class_="legend"),
-        tag("table", head, tag("tbody", *rows), class_="passes") if rows else "",
+        tag("table", table_head(("Pass", "Rewrites", "")), tag("tbody", *rows), class_="passes")
+        if rows
+        else "",
         nothing if idle else "",
-        id="passes",
     )
 
 
 def _row(each: PassSummary, most: int) -> Html:
-    bar = tag(
-        "span",
-        tag("span", class_="estimate", style=f"width:{100 * each.rewritten / most:.2f}%"),
-        class_="bar",
-        aria_hidden="true",
-    )
     number = "skipped on request" if each.skipped else str(each.rewritten)
-    count = tag("td", bar, tag("span", number, class_="time"))
+    count = tag(
+        "td",
+        bar(piece("estimate", 100 * each.rewritten / most)),
+        tag("span", number, class_="time"),
+    )
     return tag("tr", tag("th", each.name, scope="row"), count, tag("td", _left(each.refusals)))
 
 

@@ -6,7 +6,7 @@ from wpk.plan import Funnel
 from wpk.report.facts import ProblemFacts, ReportFacts
 from wpk.report.measured import any_measured
 from wpk.report.page.curves import search_curves
-from wpk.report.page.markup import Html, tag
+from wpk.report.page.markup import Html, section, tag
 from wpk.report.page.operators import kind_class
 
 _STAGES = ("space", "legal", "kept", "compiled")
@@ -25,28 +25,19 @@ def search_section(facts: ReportFacts) -> Html:
             " Curves show the best time so far against the number of schedules tried, one for each "
             "template and searcher."
         )
-    return tag(
-        "section",
-        tag("h2", "Search"),
-        tag("p", words, class_="legend"),
-        tag("div", *cards, class_="cards measured" if any_measured(facts) else "cards"),
-        id="search",
-    )
+    style = "cards measured" if any_measured(facts) else "cards"
+    deck = tag("div", *cards, class_=style)
+    return section("search", "Search", tag("p", words, class_="legend"), deck)
 
 
 def _card(number: int, problem: ProblemFacts) -> Html:
     asked = [funnel for funnel in problem.funnels if not funnel.refusal]
     refused = [funnel for funnel in problem.funnels if funnel.refusal]
-    count = len(problem.operators)
-    names = (
-        problem.operators[0]
-        if count == 1
-        else f"{count} operators: " + ", ".join(problem.operators)
-    )
+    count, names = len(problem.operators), ", ".join(problem.operators)
     return tag(
         "article",
         tag("h3", problem.work, class_=kind_class(problem.kind)),
-        tag("p", names, class_="names"),
+        tag("p", names if count == 1 else f"{count} operators: {names}", class_="names"),
         *(_funnel(funnel, funnel.template in problem.chosen) for funnel in asked),
         _refusals(refused),
         search_curves(problem.measurement, problem.bound_us, number)
@@ -95,8 +86,5 @@ def _refusals(refused: list[Funnel]) -> Html | str:
     if not refused:
         return ""
     items = [tag("li", tag("code", f.template), f": {f.refusal}") for f in refused]
-    summary = tag(
-        "summary",
-        f"{len(refused)} templates refused" if len(refused) > 1 else ("1 template refused"),
-    )
-    return tag("details", summary, tag("ul", *items))
+    words = f"{len(refused)} templates refused" if len(refused) > 1 else "1 template refused"
+    return tag("details", tag("summary", words), tag("ul", *items))
