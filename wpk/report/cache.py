@@ -93,21 +93,12 @@ def _runs(runs: Sequence[tuple[Run, int]]) -> str:
 
 
 def _run(run: Run, trials: int) -> list[object]:
-    asked = run.request
     started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
-    what = (
-        ["", "", "", ""]
-        if asked is None
-        else [
-            asked.model,
-            asked.build.target,
-            asked.build.precision,
-        ]
-    )
+    asked, words = run.request, ("", "", "", "")
     if asked is not None:
-        what.append(f"{asked.search.search}, effort {asked.search.effort}")
-    model, *others = what
-    return [run.id, started, run.state.value, visible(model, _MODEL), *others, trials]
+        searched = f"{asked.search.search}, effort {asked.search.effort}"
+        words = (visible(asked.model, _MODEL), asked.build.target, asked.build.precision, searched)
+    return [run.id, started, run.state.value, *words, trials]
 
 
 def _bytes(store: Path) -> int:

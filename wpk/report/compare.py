@@ -189,15 +189,13 @@ def _identity(step: Step, common: set[str]) -> tuple[str, ...]:
 
 
 def _pair(first: Step | None, second: Step | None) -> Pair:
-    present = first or second
-    if present is None:
-        raise ValueError("a pair needs an operator")
+    operator = next(step.operator for step in (first, second) if step is not None)
     speedup, compared = None, "no partner"
     if first is not None and second is not None:
         speedup, compared = _speedup(first, second)
     return Pair(
-        work=present.operator.problem.words(),
-        nodes=present.operator.nodes,
+        work=operator.problem.words(),
+        nodes=operator.nodes,
         first=None if first is None else _side(first),
         second=None if second is None else _side(second),
         same_choice=first is not None

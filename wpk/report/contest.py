@@ -1,12 +1,12 @@
 """What the last comparison of candidates showed, in words: who took part, who won, and why."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import geometric_mean
 
 from wpk.candidate import GENERATED
 from wpk.plan import Contestant, EngineVariant, Measurement, Ratio
-from wpk.problems.signs import TIMES
+from wpk.problems.signs import DASH, TIMES
 from wpk.report.words import schedule_words
 
 
@@ -42,9 +42,14 @@ class ContestFacts:
     generated_speedup: float | None
 
 
+def microseconds(seconds: float | None) -> str:
+    """Return a time in microseconds; a dash where it is not known."""
+    return DASH if seconds is None else f"{seconds * 1e6:.2f}"
+
+
 def time_words(timed: Contestant | EngineVariant | Measurement) -> str:
     """Return a median in microseconds with its noise: ``7.12 ±0.3%``."""
-    return f"{timed.median_seconds * 1e6:.2f} ±{timed.noise:.1%}"
+    return f"{microseconds(timed.median_seconds)} ±{timed.noise:.1%}"
 
 
 def ratio_words(ratio: Ratio) -> str:
@@ -170,37 +175,32 @@ def contest_of(measurements: Iterable[Measurement | None]) -> ContestFacts | Non
     ]
     if not pairs:
         return None
-    measured = [each for each, _ in pairs]
-    own = [each for each in measured if each.is_generated]
-    ratios = [_generated_ratio(each) for each in measured]
-    known = [each for each in ratios if each is not None]
-    faster = sum(each.low > 1 for each in known)
-    slower = sum(each.high < 1 for each in known) + len(ratios) - len(known)
+    own = [each for each, _ in pairs if each.is_generated]
+    ratios = [
+        each.generated.speedup_over(library)
+        for each, library in pairs
+        if each.generated is not None
+    ]
+    faster = sum(ratio.low > 1 for ratio in ratios)
+    missing = len(pairs) - len(ratios)
+    slower = sum(ratio.high < 1 for ratio in ratios) + missing
     return ContestFacts(
         library=" and ".join(sorted({library.candidate.family for _, library in pairs})),
         operators=len(pairs),
         generated=len(own),
         share_by_number=len(own) / len(pairs),
-        share_by_time=_seconds(own) / _seconds(measured),
+        share_by_time=_seconds(own) / _seconds(each for each, _ in pairs),
         faster=faster,
-        even=len(ratios) - faster - slower,
+        even=len(pairs) - faster - slower,
         slower=slower,
         speedup=geometric_mean(
             library.median_seconds / each.median_seconds for each, library in pairs
         ),
-        generated_speedup=(
-            geometric_mean(each.median for each in known) if len(known) == len(ratios) else None
-        ),
+        generated_speedup=(None if missing else geometric_mean(ratio.median for ratio in ratios)),
     )
 
 
-def _generated_ratio(measured: Measurement) -> Ratio | None:
-    if measured.generated is None or measured.library is None:
-        return None
-    return measured.generated.speedup_over(measured.library)
-
-
-def _seconds(measured: Sequence[Measurement]) -> float:
+def _seconds(measured: Iterable[Measurement]) -> float:
     return sum(each.median_seconds for each in measured)
 
 

@@ -5,6 +5,7 @@ What was measured is kept as the plan has it, in seconds.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from wpk.candidate import Candidate
 from wpk.plan import (
@@ -234,6 +235,16 @@ class ReportFacts:
     checked_on: str
     cpu_refusal: str
     sources: dict[str, str]
+
+    @cached_property
+    def measured(self) -> list[tuple[OperatorFacts, Measurement]]:
+        """The operators that were measured, with what was measured of each."""
+        return [(each, each.measurement) for each in self.operators if each.measurement is not None]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the plan holds any measured time: of an operator, or of the whole engine."""
+        return self.measurement is not None or bool(self.measured)
 
     @property
     def searched(self) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from wpk.report.facts import ReportFacts
 from wpk.report.page.graph import graph_section
 from wpk.report.page.markup import Html, tag
-from wpk.report.page.measured import is_measured, measured_section
+from wpk.report.page.measured import measured_section
 from wpk.report.page.memory import memory_section
 from wpk.report.page.operators import operators_section
 from wpk.report.page.overview import (
@@ -47,7 +47,7 @@ def html_page(facts: ReportFacts) -> str:
     main = tag(
         "main",
         tiles(facts),
-        measured_section(facts) if is_measured(facts) else "",
+        measured_section(facts) if facts.is_measured else "",
         shares(facts),
         operators_section(facts),
         graph_section(facts),

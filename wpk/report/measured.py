@@ -7,6 +7,7 @@ from wpk.problems.signs import DASH, TIMES
 from wpk.report.contest import (
     candidate_words,
     contest_sentences,
+    microseconds,
     ratio_words,
     roles,
     tally_words,
@@ -18,11 +19,6 @@ _MOST_POINTS = 6
 
 VARIANTS = ("engine", "median µs", "over library", "library steps", "generated steps", "")
 """Columns of `variant_rows`."""
-
-
-def any_measured(facts: ReportFacts) -> bool:
-    """Whether any choice was measured."""
-    return any(operator.measurement is not None for operator in facts.operators)
 
 
 def estimate_cell(operator: OperatorFacts) -> str:
@@ -50,7 +46,7 @@ def measured_cell(operator: OperatorFacts) -> str:
 
 def measured_sum(facts: ReportFacts) -> tuple[str, str]:
     """The sum over the operators that were measured, and what it is the sum of, in words."""
-    measured = [o.measurement for o in facts.operators if o.measurement is not None]
+    measured = [each for _, each in facts.measured]
     regimes = " and ".join(sorted({each.regime for each in measured}))
     total = sum(each.median_seconds for each in measured) * 1e6
     count = f"{len(measured)} of {len(facts.operators)} operators"
@@ -60,7 +56,7 @@ def measured_sum(facts: ReportFacts) -> tuple[str, str]:
 def measured_lines(facts: ReportFacts) -> list[str]:
     """The sum over the operators, and the whole engine; nothing where nothing was measured."""
     lines = []
-    if any_measured(facts):
+    if facts.measured:
         lines.append("measured {}: {}.".format(*measured_sum(facts)))
     if facts.measurement is not None:
         lines.append("whole engine measured {}: {}.".format(*measured_engine(facts.measurement)))
@@ -109,12 +105,6 @@ def _over_library(measured: EngineMeasurement, variant: EngineVariant) -> str:
     return ratio_words(variant.speedup_over(library))
 
 
-def in_engine_words(measured: Measurement) -> str:
-    """The time among its neighbours in microseconds, or a dash."""
-    seconds = measured.in_engine_seconds
-    return DASH if seconds is None else f"{seconds * 1e6:.2f}"
-
-
 def distance_words(operator: OperatorFacts) -> str:
     """How many times the bound the operator's time is, or a dash where there is no bound."""
     if operator.bound_us <= 0:
@@ -131,7 +121,6 @@ def over_library_words(operator: OperatorFacts) -> str:
 
 def measured_tables(facts: ReportFacts) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
     """Return title, columns and rows of everything that was measured; nothing without measuring."""
-    operators = [(o, o.measurement) for o in facts.operators if o.measurement is not None]
     problems = [(p.work, p.measurement) for p in facts.problems if p.measurement is not None]
     tables = [
         (
@@ -142,12 +131,12 @@ def measured_tables(facts: ReportFacts) -> list[tuple[str, tuple[str, ...], list
         (
             "Candidates side by side",
             ("operator", "role", "candidate", "median µs", "speedup of the choice"),
-            [row for each in operators for row in _candidate_rows(*each)],
+            [row for each in facts.measured for row in _candidate_rows(*each)],
         ),
         (
             "Outcomes",
             ("operator", "alone µs", "in engine µs", f"{TIMES} bound", "over library", "why"),
-            [_outcome_row(*each) for each in operators],
+            [_outcome_row(*each) for each in facts.measured],
         ),
         *_search_tables(problems),
     ]
@@ -173,7 +162,7 @@ def _outcome_row(operator: OperatorFacts, measured: Measurement) -> list[str]:
     return [
         operator.name,
         time_words(measured),
-        in_engine_words(measured),
+        microseconds(measured.in_engine_seconds),
         distance_words(operator),
         over_library_words(operator),
         operator.why,

@@ -12,11 +12,9 @@ _NAME, _WORK = 40, 44
 
 def preview_text(preview: Preview) -> str:
     """Return the problems with their candidates, why templates do not apply, and the sums."""
-    header = ["operators", "computes", "candidates", "space", "legal", "kept", "bound µs"]
-    header.append("estimate µs")
     measures = preview.tuning is not None
-    if measures:
-        header += ["known", "to measure"]
+    header = ["operators", "computes", "candidates", "space", "legal", "kept", "bound µs"]
+    header += ["estimate µs", *(["known", "to measure"] if measures else [])]
     rows = [_row(problem, measures=measures) for problem in preview.problems]
     return "\n\n".join((format_table(header, rows), "\n".join(_sums(preview))))
 

@@ -7,7 +7,6 @@ from wpk.report.check_words import mode_words, outcome_word, remarks
 from wpk.report.facts import OperatorFacts, ProblemFacts, ReportFacts
 from wpk.report.gather import gather
 from wpk.report.measured import (
-    any_measured,
     chain_words,
     estimate_cell,
     estimate_words,
@@ -36,7 +35,7 @@ def _operators(facts: ReportFacts) -> str:
     header = ["operator", "computes", "schedule", "bound µs", "estimate µs", "regs", "shared"]
     header += ["runs", "check", "source: cubin", "= CPU"]
     rows = [_row(operator) for operator in facts.operators]
-    if any_measured(facts):
+    if facts.measured:
         header.insert(_MEASURED, "measured µs")
         for row, operator in zip(rows, facts.operators, strict=True):
             row.insert(_MEASURED, measured_cell(operator))

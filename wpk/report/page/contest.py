@@ -3,9 +3,16 @@
 from wpk.candidate import GENERATED
 from wpk.plan import Contestant, Measurement
 from wpk.problems.signs import DASH
-from wpk.report.contest import candidate_words, ratio_words, roles, tally_words, time_words
+from wpk.report.contest import (
+    candidate_words,
+    microseconds,
+    ratio_words,
+    roles,
+    tally_words,
+    time_words,
+)
 from wpk.report.facts import OperatorFacts
-from wpk.report.measured import distance_words, in_engine_words, measured_sentence
+from wpk.report.measured import distance_words, measured_sentence
 from wpk.report.page.bars import noise_bar
 from wpk.report.page.markup import Html, joined, table_head, tag
 from wpk.trial import Regime
@@ -20,9 +27,9 @@ def contest_part(operator: OperatorFacts, measured: Measurement) -> Html:
     other = Regime.COLD if regime is Regime.WARM else Regime.WARM
     times = (f"{each.capitalize()} µs" for each in (regime, other))
     head = table_head(("", "Candidate", *times, "Speedup of the choice"))
-    where = f"Alone {measured.median_seconds * 1e6:.2f} µs"
+    where = f"Alone {microseconds(measured.median_seconds)} µs"
     if measured.in_engine_seconds is not None:
-        where += f", in the engine {in_engine_words(measured)} µs"
+        where += f", in the engine {microseconds(measured.in_engine_seconds)} µs"
     where += f"; {distance_words(operator)} times the bound."
     trials = f"Trials: {tally_words(measured)}; {measured.known} of them known before."
     link = tag("a", "How the search went", href=f"#problem-{operator.problem}")
@@ -41,12 +48,11 @@ def _row(role: str, each: Contestant, chosen: Contestant, slowest: float) -> Htm
     apart = "" if each.side_by_side else " (as the search saw it)"
     speedup = DASH if each is chosen else ratio_words(chosen.speedup_over(each))
     shade = "estimate" if each.candidate.family == GENERATED else "library"
-    elsewhere = each.elsewhere_seconds
     return tag(
         "tr",
         tag("th", role, scope="row"),
         tag("td", candidate_words(each)),
         tag("td", noise_bar(each, slowest, shade), time_words(each), apart),
-        tag("td", DASH if elsewhere is None else f"{elsewhere * 1e6:.2f}"),
+        tag("td", microseconds(each.elsewhere_seconds)),
         tag("td", speedup),
     )

@@ -71,11 +71,10 @@ def search_curves(measured: Measurement, bound_us: float, number: int) -> Html:
     """The picture of one problem's search with its legend, trials, stop and what was known before."""
     curves = [curve for curve in measured.curves if curve.points]
     library = measured.library
-    levels = [("bound", "bound", bound_us)]
+    levels = [("bound", "bound", bound_us)] if bound_us > 0 else []
     if library is not None:
-        levels.append(
-            (f"{library.candidate.family}'s best", "library", library.median_seconds * 1e6)
-        )
+        name = f"{library.candidate.family}'s best"
+        levels.append((name, "library", library.median_seconds * 1e6))
     keys = [
         tag("li", tag("span", class_=f"swatch curve-{place % _COLOURS}"), curve_name(curve))
         for place, curve in enumerate(curves)
@@ -83,9 +82,8 @@ def search_curves(measured: Measurement, bound_us: float, number: int) -> Html:
     keys += [
         tag("li", tag("span", class_=f"swatch level-{kind}"), f"{name} {time:.2f} µs")
         for name, kind, time in levels
-        if time > 0
     ]
-    picture = _picture(measured, curves, [level for level in levels if level[2] > 0], number)
+    picture = _picture(measured, curves, levels, number)
     lines = [
         f"Chosen: {candidate_words(measured.chosen)}.",
         f"{tally_words(measured)}; stopped: {measured.stop}.",

@@ -4,7 +4,8 @@ Each operator is a row; lanes beside the rows carry every value from the operato
 those that read it, so that a residual connection is a line that passes the rows between.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 
 from wpk.report.facts import OperatorFacts, ReportFacts
 from wpk.report.page.lanes import Lane, assign_lanes
@@ -18,6 +19,8 @@ _LANE = 9
 _NAME = 44
 """Most characters of a name; the whole one is in the tooltip."""
 
+_NodesByOperator = defaultdict[int, list[NodeFacts]]
+
 
 def graph_section(facts: ReportFacts) -> Html:
     """Rows of nodes before and operator after, with lanes."""
@@ -25,11 +28,11 @@ def graph_section(facts: ReportFacts) -> Html:
     count = max((lane.place for lane in lanes), default=0) + 1
     computed, removed = _by_operator(facts.nodes)
     rows = [
-        _row(number, operator, computed.get(number, []), removed.get(number, []), lanes, count)
+        _row(number, operator, computed[number], removed[number], lanes, count)
         for number, operator in enumerate(facts.operators)
     ]
     graph = tag("div", *rows, class_="graph")
-    unread = _unread(removed.get(-1, []))
+    unread = _unread(removed[-1])
     return section("graph", "Graph before and after", _legend(facts), graph, unread)
 
 
@@ -45,14 +48,13 @@ def _legend(facts: ReportFacts) -> Html:
 
 def _by_operator(
     nodes: Sequence[NodeFacts],
-) -> tuple[dict[int, list[NodeFacts]], dict[int, list[NodeFacts]]]:
-    computed: dict[int, list[NodeFacts]] = {}
-    removed: dict[int, list[NodeFacts]] = {}
+) -> tuple[_NodesByOperator, _NodesByOperator]:
+    computed, removed = _NodesByOperator(list), _NodesByOperator(list)
     for node in nodes:
         for number in node.operators:
-            computed.setdefault(number, []).append(node)
+            computed[number].append(node)
         if not node.operators:
-            removed.setdefault(node.near, []).append(node)
+            removed[node.near].append(node)
     return computed, removed
 
 
@@ -133,11 +135,3 @@ def _unread(nodes: Sequence[NodeFacts]) -> Html | str:
     chips = [_chip(node, (), " removed") for node in nodes]
     words = tag("p", "Nodes that nothing reads any more:", class_="legend")
     return tag("div", words, tag("ul", *chips, class_="chips"))
-
-
-def kinds_of(facts: ReportFacts) -> Mapping[str, int]:
-    """How many operators of each family there are."""
-    counts: dict[str, int] = {}
-    for operator in facts.operators:
-        counts[operator.kind] = counts.get(operator.kind, 0) + 1
-    return counts

@@ -9,7 +9,7 @@ _VOID = ("meta", "rect", "path", "line", "circle")
 
 
 class Html(str):
-    """Markup. Plain strings are text and become markup only through `tag` and `text`."""
+    """Markup. Plain strings are text and become markup only through `tag`."""
 
     __slots__ = ()
 
@@ -18,11 +18,6 @@ LONGEST = 1000
 """Most characters of one piece of text: longer ones are names that nobody reads."""
 
 Attribute = str | int | float | bool | None
-
-
-def text(content: str, limit: int | None = None) -> Html:
-    """Text with everything escaped, shortened to ``limit`` characters."""
-    return Html(html.escape(visible(content, limit)))
 
 
 def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
@@ -42,7 +37,7 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
 
 def joined(parts: Iterable[str]) -> Html:
     """Parts in sequence, plain strings escaped and shortened to `LONGEST`."""
-    return Html("".join(part if isinstance(part, Html) else text(part, LONGEST) for part in parts))
+    return Html("".join(part if isinstance(part, Html) else _escaped(part) for part in parts))
 
 
 def section(name: str, title: str, *children: str) -> Html:
@@ -55,6 +50,10 @@ def table_head(labels: Iterable[str]) -> Html:
     return tag("thead", tag("tr", *(tag("th", label, scope="col") for label in labels)))
 
 
+def _escaped(content: str) -> str:
+    return html.escape(visible(content, LONGEST))
+
+
 def _attribute(key: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
@@ -62,4 +61,4 @@ def _attribute(key: str, value: Attribute) -> str:
     if value is True:
         return f" {name}"
     number = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return f' {name}="{html.escape(visible(number, LONGEST))}"'
+    return f' {name}="{_escaped(number)}"'

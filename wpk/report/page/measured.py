@@ -3,20 +3,15 @@
 from wpk.plan import EngineMeasurement, EngineVariant
 from wpk.report.contest import contest_sentences
 from wpk.report.facts import ReportFacts
-from wpk.report.measured import VARIANTS, any_measured, undone_sentences, variant_rows
+from wpk.report.measured import VARIANTS, undone_sentences, variant_rows
 from wpk.report.page.bars import noise_bar
 from wpk.report.page.markup import Html, joined, section, table_head, tag
-
-
-def is_measured(facts: ReportFacts) -> bool:
-    """Whether the plan holds any measured time."""
-    return facts.measurement is not None or any_measured(facts)
 
 
 def measured_section(facts: ReportFacts) -> Html:
     """Whole engines side by side, and what the operators' contests come to."""
     words = [] if facts.contest is None else contest_sentences(facts.contest)
-    if facts.contest is None and any_measured(facts):
+    if facts.contest is None and facts.measured:
         words = ["No library had a correct candidate for any operator that was measured."]
     parts = [] if facts.measurement is None else [_engines(facts.measurement)]
     return section("measured", "Measured", *parts, *(tag("p", each) for each in words))

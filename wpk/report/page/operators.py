@@ -6,7 +6,7 @@ from wpk.plan import Check
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.check_words import outcome_word
 from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
-from wpk.report.measured import any_measured, distance_words
+from wpk.report.measured import distance_words
 from wpk.report.page.bars import bar, piece
 from wpk.report.page.contest import contest_part
 from wpk.report.page.markup import Html, joined, section, tag
@@ -40,14 +40,14 @@ def operators_section(facts: ReportFacts) -> Html:
         _body(facts, number, operator, longest or 1.0)
         for number, operator in enumerate(facts.operators)
     ]
-    style = "operators measured" if any_measured(facts) else "operators"
+    style = "operators measured" if facts.measured else "operators"
     table = tag("table", _head(columns), *bodies, id="operator-table", class_=style)
     return section("operators", "Operators", _legend(facts), table)
 
 
 def _columns(facts: ReportFacts) -> tuple[tuple[str, str, str], ...]:
     """Label, order and explanation of each column; plans without measuring have fewer."""
-    if not any_measured(facts):
+    if not facts.measured:
         return (*_COLUMNS[:2], _ESTIMATE, *_COLUMNS[2:])
     return (*_COLUMNS[:2], _MEASURED, _COLUMNS[2], _LIBRARY, *_COLUMNS[3:])
 
@@ -58,9 +58,8 @@ def _longest(operator: OperatorFacts) -> float:
 
 
 def _legend(facts: ReportFacts) -> Html:
-    measured = any_measured(facts)
     words = " estimate, predicted and not measured. "
-    if measured:
+    if facts.measured:
         words = " median of the choice alone "
     mark = [tag("span", class_="key rival"), " the library's best. "] if facts.contest else []
     return tag(
@@ -97,7 +96,7 @@ def _body(facts: ReportFacts, number: int, operator: OperatorFacts, longest: flo
         id=f"inside-{number}",
         hidden=True,
     )
-    row = tag("tr", *_cells(number, operator, longest, measured=any_measured(facts)))
+    row = tag("tr", *_cells(number, operator, longest, measured=bool(facts.measured)))
     return tag("tbody", row, detail, id=f"operator-{number}", data_ops=number)
 
 

@@ -1,19 +1,18 @@
 """The top of the page: what the plan is, its numbers, where its time goes, what was checked."""
 
+from collections import Counter
+
 from wpk.plan import Outcome
 from wpk.problems.signs import DASH
 from wpk.report.check_words import remarks
 from wpk.report.facts import ReportFacts
 from wpk.report.measured import (
-    any_measured,
     chain_words,
     estimate_words,
     measured_engine,
     measured_sum,
 )
-from wpk.report.page.graph import kinds_of
 from wpk.report.page.markup import Html, section, tag
-from wpk.report.page.measured import is_measured
 from wpk.report.page.operators import check_items, kind_class
 from wpk.report.precision import precision_sentences
 from wpk.report.table import byte_size
@@ -31,14 +30,14 @@ def header(facts: ReportFacts) -> Html:
         f"{facts.target} ",
         tag("small", facts.precision.asked),
     )
-    names = ("measured", *SECTIONS) if is_measured(facts) else SECTIONS
+    names = ("measured", *SECTIONS) if facts.is_measured else SECTIONS
     links = [tag("a", name.capitalize(), href=f"#{name}") for name in names]
     return tag("header", title, _verdict(facts), tag("nav", *links, aria_label="Sections"))
 
 
 def _verdict(facts: ReportFacts) -> Html:
     times = "No time here is measured."
-    if is_measured(facts):
+    if facts.is_measured:
         times = "Times called measured were taken on the GPU; bounds and estimates were not."
     match facts.verdict:
         case Outcome.OK:
@@ -89,7 +88,7 @@ def _time_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
     chain = "sum along the longest chain of operators; nothing can beat it"
     return [
         *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
-        *([("Measured", *measured_sum(facts))] if any_measured(facts) else []),
+        *([("Measured", *measured_sum(facts))] if facts.measured else []),
         ("Estimate", f"{facts.estimate_us:.1f} µs", f"sum over operators; {estimate_words(facts)}"),
         ("Bound", f"{facts.bound_us:.2f} µs", chain),
     ]
@@ -128,10 +127,10 @@ def shares(facts: ReportFacts) -> Html:
     ]
     keys = [
         tag("li", tag("span", class_=f"dot {kind_class(kind)}"), f"{count} {kind}")
-        for kind, count in kinds_of(facts).items()
+        for kind, count in Counter(each.kind for each in facts.operators).items()
     ]
     words = "Where the time is predicted to go, operator by operator"
-    if any_measured(facts):
+    if facts.measured:
         words = "Where the time goes: each operator alone, measured where it was"
     return tag(
         "section",

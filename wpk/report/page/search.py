@@ -4,7 +4,6 @@ from math import log10
 
 from wpk.plan import Funnel
 from wpk.report.facts import ProblemFacts, ReportFacts
-from wpk.report.measured import any_measured
 from wpk.report.page.curves import search_curves
 from wpk.report.page.markup import Html, section, tag
 from wpk.report.page.operators import kind_class
@@ -20,12 +19,12 @@ def search_section(facts: ReportFacts) -> Html:
         "are scored; the score keeps the promising ones, an estimate ranks them, and the best are "
         "compiled. Heights are logarithmic."
     )
-    if any_measured(facts):
+    if facts.measured:
         words += (
             " Curves show the best time so far against the number of schedules tried, one for each "
             "template and searcher."
         )
-    style = "cards measured" if any_measured(facts) else "cards"
+    style = "cards measured" if facts.measured else "cards"
     deck = tag("div", *cards, class_=style)
     return section("search", "Search", tag("p", words, class_="legend"), deck)
 
