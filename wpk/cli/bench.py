@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
     from wpk.device import quantile
-    from wpk.report.table import format_table
+    from wpk.report import format_table
 
     rows = []
     for step in plan.steps:

@@ -56,14 +56,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(places: "CacheFolder", arguments: argparse.Namespace) -> None:
-    from wpk.report.cache import cache_text
+    from wpk.cli.cache_text import cache_text
 
     del arguments
     say(cache_text(places))
 
 
 def _clear(places: "CacheFolder", arguments: argparse.Namespace) -> None:
-    from wpk.report.cache import clearable
+    from wpk.cli.cache_text import clearable
     from wpk.search.store import TuningStore
 
     words = clearable(places, arguments.target, arguments.template)

@@ -24,8 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the comparison."""
     from wpk.codec import encode
     from wpk.plan import read_plan
-    from wpk.report.compare import PlanComparison, compare_plans
-    from wpk.report.compare_text import compare_text
+    from wpk.report.plans import PlanComparison, compare_plans, compare_text
 
     first, second = (read_plan(path).plan for path in (arguments.first, arguments.second))
     comparison = compare_plans(first, second)

@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _plan(arguments: argparse.Namespace) -> None:
     from wpk.codec import encode
     from wpk.plan import Plan, read_plan
-    from wpk.report.terminal import operator_source, summary
+    from wpk.report.plans import operator_source, summary
 
     bundle = read_plan(arguments.file)
     if arguments.source is not None:
@@ -48,7 +48,7 @@ def _plan(arguments: argparse.Namespace) -> None:
 
 
 def _model(arguments: argparse.Namespace) -> None:
-    from wpk.report.model import model_json, model_text
+    from wpk.cli.model_text import model_json, model_text
 
     if arguments.source is not None:
         raise EngineError(

@@ -92,7 +92,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Optimize, and print what was chosen."""
     from wpk.plan import require_folder
-    from wpk.report.formats import require_format
+    from wpk.report.plans import require_format
 
     _require_usage(arguments)
     for path in (arguments.output, arguments.report, arguments.lock):
@@ -152,8 +152,8 @@ def _plan(arguments: argparse.Namespace, progress: ProgressLine) -> "PlanBundle"
 
 
 def _preview(arguments: argparse.Namespace, progress: ProgressLine) -> None:
+    from wpk.cli.preview_text import preview_text
     from wpk.pipeline import preview
-    from wpk.report.preview import preview_text
 
     options = _options(arguments)
     say(preview_text(preview(arguments.model, **options, cache=arguments.cache, progress=progress)))
@@ -162,8 +162,7 @@ def _preview(arguments: argparse.Namespace, progress: ProgressLine) -> None:
 def _say_and_write(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
     """Print what the plan is, and write what was asked for beside it."""
     from wpk.assembly import write_lock
-    from wpk.report.formats import write_report
-    from wpk.report.terminal import summary
+    from wpk.report.plans import summary, write_report
 
     say(summary(bundle.plan))
     say(f"\nplan: {arguments.output}")

@@ -4,7 +4,7 @@ import sys
 import time
 from typing import TextIO
 
-from wpk.report.visible import visible
+from wpk.report import visible
 
 LOG_SECONDS = 30.0
 """A log, which cannot rewrite a line, gets at most one line in this time within a stage."""

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     from wpk.engine import load, random_inputs, read_arrays, write_arrays
-    from wpk.report.table import format_table
+    from wpk.report import format_table
 
     with load(arguments.plan, arguments.device, trust=arguments.trust) as engine:
         if arguments.inputs is not None:

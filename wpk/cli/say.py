@@ -3,7 +3,7 @@
 import logging
 import sys
 
-from wpk.report.visible import visible_lines
+from wpk.report import visible_lines
 
 
 def say(text: object) -> None:

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
-    from wpk.report.table import format_table
+    from wpk.report import format_table
     from wpk.targets import TARGETS
 
     if arguments.json:

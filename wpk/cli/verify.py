@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wpk.engine import compare_machine_code, require_executable, require_same
     from wpk.lowering.model import lower_model
     from wpk.plan import read_plan
-    from wpk.report.check_words import remarks
+    from wpk.report.plans import remarks
 
     progress = ProgressLine()
     scope = _scope(arguments)
@@ -101,8 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _table(title: str, words: str, checks: "Iterable[tuple[str, Check]]") -> str:
-    from wpk.report.check_words import outcome_word
-    from wpk.report.table import format_table
+    from wpk.report import format_table
+    from wpk.report.plans import outcome_word
 
     rows = [[name, outcome_word(check.outcome), check.detail] for name, check in checks]
     return format_table([title, "", words], rows)

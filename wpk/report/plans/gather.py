@@ -10,13 +10,13 @@ from wpk.launch import Launch
 from wpk.plan import Plan, PlanBundle, Port, Step, order_of
 from wpk.problems import Problem
 from wpk.problems.signs import TIMES
-from wpk.report.check_words import state_word
-from wpk.report.contest import contest_of, speedup_over_library, why_words
-from wpk.report.facts import LaunchFacts, OperatorFacts, PortFacts, ProblemFacts, ReportFacts
-from wpk.report.memory import memory_of
-from wpk.report.precision import precision_of
-from wpk.report.tracing import producers_of, trace_nodes
-from wpk.report.words import schedule_words
+from wpk.report.plans.check_words import state_word
+from wpk.report.plans.contest import contest_of, speedup_over_library, why_words
+from wpk.report.plans.facts import LaunchFacts, OperatorFacts, PortFacts, ProblemFacts, ReportFacts
+from wpk.report.plans.memory import memory_of
+from wpk.report.plans.precision import precision_of
+from wpk.report.plans.tracing import producers_of, trace_nodes
+from wpk.report.plans.words import schedule_words
 
 
 def gather(subject: Plan | PlanBundle) -> ReportFacts:

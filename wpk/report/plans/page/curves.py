@@ -6,9 +6,9 @@ from math import ceil, floor, log10
 
 from wpk.candidate import GENERATED
 from wpk.plan import Curve, Measurement
-from wpk.report.contest import candidate_words, tally_words
-from wpk.report.measured import curve_name
-from wpk.report.page.markup import Html, joined, tag
+from wpk.report.plans.contest import candidate_words, tally_words
+from wpk.report.plans.measured import curve_name
+from wpk.report.plans.page.markup import Html, joined, tag
 
 _WIDTH, _HEIGHT = 320.0, 180.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 36.0, 312.0, 18.0, 158.0

@@ -7,11 +7,11 @@ those that read it, so that a residual connection is a line that passes the rows
 from collections import defaultdict
 from collections.abc import Sequence
 
-from wpk.report.facts import OperatorFacts, ReportFacts
-from wpk.report.page.lanes import Lane, assign_lanes
-from wpk.report.page.markup import Html, section, tag
-from wpk.report.page.operators import kind_class
-from wpk.report.tracing import NodeFacts
+from wpk.report.plans.facts import OperatorFacts, ReportFacts
+from wpk.report.plans.page.lanes import Lane, assign_lanes
+from wpk.report.plans.page.markup import Html, section, tag
+from wpk.report.plans.page.operators import kind_class
+from wpk.report.plans.tracing import NodeFacts
 
 _LANE = 9
 """Pixels from lane to lane."""

@@ -4,14 +4,13 @@ import html
 
 from wpk.plan import Check
 from wpk.problems.signs import DASH, TIMES
-from wpk.report.check_words import outcome_word
-from wpk.report.facts import LaunchFacts, OperatorFacts, ReportFacts
-from wpk.report.measured import distance_words
-from wpk.report.page.bars import bar, piece
-from wpk.report.page.contest import contest_part
-from wpk.report.page.markup import Html, joined, section, tag
-from wpk.report.table import byte_size
-from wpk.report.visible import visible_lines
+from wpk.report.plans.check_words import outcome_word
+from wpk.report.plans.facts import LaunchFacts, OperatorFacts, ReportFacts
+from wpk.report.plans.measured import distance_words
+from wpk.report.plans.page.bars import bar, piece
+from wpk.report.plans.page.contest import contest_part
+from wpk.report.plans.page.markup import Html, joined, section, tag
+from wpk.report.text import byte_size, visible_lines
 
 DIGEST = 12
 """Digits of a digest that are shown."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from wpk.plan import Curve, EngineMeasurement, EngineVariant, Measurement
 from wpk.problems.signs import DASH, TIMES
-from wpk.report.contest import (
+from wpk.report.plans.contest import (
     candidate_words,
     contest_sentences,
     microseconds,
@@ -13,7 +13,7 @@ from wpk.report.contest import (
     tally_words,
     time_words,
 )
-from wpk.report.facts import OperatorFacts, ReportFacts
+from wpk.report.plans.facts import OperatorFacts, ReportFacts
 
 _MOST_POINTS = 6
 

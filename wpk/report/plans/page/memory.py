@@ -1,10 +1,10 @@
 """Memory: every buffer over the steps that it lives in, at its place in the arena."""
 
-from wpk.report.facts import ReportFacts
-from wpk.report.memory import BlockFacts, MemoryFacts
-from wpk.report.page.markup import Html, section, tag
-from wpk.report.page.operators import kind_class
-from wpk.report.table import byte_size
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.memory import BlockFacts, MemoryFacts
+from wpk.report.plans.page.markup import Html, section, tag
+from wpk.report.plans.page.operators import kind_class
+from wpk.report.text import byte_size
 
 
 def memory_section(facts: ReportFacts) -> Html:

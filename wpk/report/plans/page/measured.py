@@ -1,11 +1,11 @@
 """The whole engine beside its variants, and generated kernels beside the library's."""
 
 from wpk.plan import EngineMeasurement, EngineVariant
-from wpk.report.contest import contest_sentences
-from wpk.report.facts import ReportFacts
-from wpk.report.measured import VARIANTS, undone_sentences, variant_rows
-from wpk.report.page.bars import noise_bar
-from wpk.report.page.markup import Html, joined, section, table_head, tag
+from wpk.report.plans.contest import contest_sentences
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.measured import VARIANTS, undone_sentences, variant_rows
+from wpk.report.plans.page.bars import noise_bar
+from wpk.report.plans.page.markup import Html, joined, section, table_head, tag
 
 
 def measured_section(facts: ReportFacts) -> Html:

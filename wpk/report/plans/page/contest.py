@@ -3,7 +3,7 @@
 from wpk.candidate import GENERATED
 from wpk.plan import Contestant, Measurement
 from wpk.problems.signs import DASH
-from wpk.report.contest import (
+from wpk.report.plans.contest import (
     candidate_words,
     microseconds,
     ratio_words,
@@ -11,10 +11,10 @@ from wpk.report.contest import (
     tally_words,
     time_words,
 )
-from wpk.report.facts import OperatorFacts
-from wpk.report.measured import distance_words, measured_sentence
-from wpk.report.page.bars import noise_bar
-from wpk.report.page.markup import Html, joined, table_head, tag
+from wpk.report.plans.facts import OperatorFacts
+from wpk.report.plans.measured import distance_words, measured_sentence
+from wpk.report.plans.page.bars import noise_bar
+from wpk.report.plans.page.markup import Html, joined, table_head, tag
 from wpk.trial import Regime
 
 

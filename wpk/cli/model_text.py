@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from wpk.loading import read_model
-from wpk.report.table import format_table
+from wpk.report import format_table
 
 
 def model_json(path: Path) -> str:

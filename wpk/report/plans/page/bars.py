@@ -1,7 +1,7 @@
 """Bars beside numbers."""
 
 from wpk.plan import Contestant, EngineVariant
-from wpk.report.page.markup import Html, tag
+from wpk.report.plans.page.markup import Html, tag
 
 
 def bar(*pieces: Html) -> Html:

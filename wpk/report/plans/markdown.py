@@ -4,18 +4,17 @@ import re
 from collections.abc import Sequence
 
 from wpk.problems.signs import DASH
-from wpk.report.check_words import outcome_word, remarks
-from wpk.report.facts import OperatorFacts, ReportFacts
-from wpk.report.measured import (
+from wpk.report.plans.check_words import outcome_word, remarks
+from wpk.report.plans.facts import OperatorFacts, ReportFacts
+from wpk.report.plans.measured import (
     estimate_cell,
     estimate_words,
     measured_cell,
     measured_lines,
     measured_tables,
 )
-from wpk.report.precision import precision_sentences
-from wpk.report.table import byte_size
-from wpk.report.visible import visible
+from wpk.report.plans.precision import precision_sentences
+from wpk.report.text import byte_size, visible
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>()#+|~!&-])")
 _DIGEST = 12

@@ -3,7 +3,7 @@
 import html
 from collections.abc import Iterable
 
-from wpk.report.visible import visible
+from wpk.report.text import visible
 
 _VOID = ("meta", "rect", "path", "line", "circle")
 

@@ -4,13 +4,13 @@ import base64
 import hashlib
 from pathlib import Path
 
-from wpk.report.facts import ReportFacts
-from wpk.report.page.graph import graph_section
-from wpk.report.page.markup import Html, tag
-from wpk.report.page.measured import measured_section
-from wpk.report.page.memory import memory_section
-from wpk.report.page.operators import operators_section
-from wpk.report.page.overview import (
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.page.graph import graph_section
+from wpk.report.plans.page.markup import Html, tag
+from wpk.report.plans.page.measured import measured_section
+from wpk.report.plans.page.memory import memory_section
+from wpk.report.plans.page.operators import operators_section
+from wpk.report.plans.page.overview import (
     checks_section,
     header,
     origin_section,
@@ -18,8 +18,8 @@ from wpk.report.page.overview import (
     shares,
     tiles,
 )
-from wpk.report.page.passes import passes_section
-from wpk.report.page.search import search_section
+from wpk.report.plans.page.passes import passes_section
+from wpk.report.plans.page.search import search_section
 
 _PARTS = Path(__file__).parent / "page"
 

@@ -1,9 +1,9 @@
 """What each graph pass did, and what it left alone and why."""
 
 from wpk.plan import PassSummary, RefusalSummary
-from wpk.report.facts import ReportFacts
-from wpk.report.page.bars import bar, piece
-from wpk.report.page.markup import Html, section, table_head, tag
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.page.bars import bar, piece
+from wpk.report.plans.page.markup import Html, section, table_head, tag
 
 
 def passes_section(facts: ReportFacts) -> Html:

@@ -4,18 +4,18 @@ from collections import Counter
 
 from wpk.plan import Outcome
 from wpk.problems.signs import DASH
-from wpk.report.check_words import remarks
-from wpk.report.facts import ReportFacts
-from wpk.report.measured import (
+from wpk.report.plans.check_words import remarks
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.measured import (
     chain_words,
     estimate_words,
     measured_engine,
     measured_sum,
 )
-from wpk.report.page.markup import Html, section, tag
-from wpk.report.page.operators import check_items, kind_class
-from wpk.report.precision import precision_sentences
-from wpk.report.table import byte_size
+from wpk.report.plans.page.markup import Html, section, tag
+from wpk.report.plans.page.operators import check_items, kind_class
+from wpk.report.plans.precision import precision_sentences
+from wpk.report.text import byte_size
 
 SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "checks")
 """Sections of the page by their ids."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from wpk.errors import EngineError
 from wpk.plan import EngineMeasurement, Plan, Ratio, Step, library_images
 from wpk.problems.signs import TIMES
-from wpk.report.words import schedule_words
+from wpk.report.plans.words import schedule_words
 
 MEASURED, ESTIMATED = "measured", "estimated"
 

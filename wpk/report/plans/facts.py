@@ -18,11 +18,11 @@ from wpk.plan import (
     PassSummary,
     Ratio,
 )
-from wpk.report.check_words import outcome_word
-from wpk.report.contest import ContestFacts
-from wpk.report.memory import MemoryFacts
-from wpk.report.precision import PrecisionFacts
-from wpk.report.tracing import NodeFacts
+from wpk.report.plans.check_words import outcome_word
+from wpk.report.plans.contest import ContestFacts
+from wpk.report.plans.memory import MemoryFacts
+from wpk.report.plans.precision import PrecisionFacts
+from wpk.report.plans.tracing import NodeFacts
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class OperatorFacts:
         why: Why it won or lost, in words; empty where it was chosen without measuring.
         share: Part of the sum of all operators' times, measured ones where they are known.
         launches: Its kernels in sequence.
-        state: What its checks found (`wpk.report.check_words.state_word`).
+        state: What its checks found (`wpk.report.plans.check_words.state_word`).
         checks: The checks behind that word.
     """
 

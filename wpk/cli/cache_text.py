@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from wpk.report.table import byte_size, format_table
-from wpk.report.visible import visible
+from wpk.report import byte_size, format_table, visible
 from wpk.search.loop import CacheFolder
 from wpk.search.store import Group, Run, TuningStore, summarize
 

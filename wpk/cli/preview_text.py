@@ -1,7 +1,6 @@
 """What ``wpk optimize --dry-run`` prints."""
 
-from wpk.report.table import format_table
-from wpk.report.visible import visible
+from wpk.report import format_table, visible
 from wpk.search.loop import Preview, ProblemPreview
 from wpk.search.models import FINALISTS
 

@@ -1,15 +1,26 @@
 """One report, written in the form that its file's name asks for."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
+from wpk.codec import encode
 from wpk.errors import EngineError
 from wpk.plan import Plan, PlanBundle, atomic_file
-from wpk.report.facts import ReportFacts
-from wpk.report.gather import gather
-from wpk.report.html import html_page
-from wpk.report.json import json_text
-from wpk.report.markdown import markdown_text
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.gather import gather
+from wpk.report.plans.html import html_page
+from wpk.report.plans.markdown import markdown_text
+
+FORM = 4
+"""Version of the form: raised whenever a field changes its meaning or goes away."""
+
+
+def json_text(facts: ReportFacts) -> str:
+    """The facts as one JSON object in ASCII; infinities and NaN are strings."""
+    data = {"report": FORM, **encode(facts, ReportFacts)}
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
 
 FORMS: dict[str, Callable[[ReportFacts], str]] = {
     ".html": html_page,

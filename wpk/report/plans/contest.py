@@ -7,7 +7,7 @@ from statistics import geometric_mean
 from wpk.candidate import GENERATED
 from wpk.plan import Contestant, EngineVariant, Measurement, Ratio
 from wpk.problems.signs import DASH, TIMES
-from wpk.report.words import schedule_words
+from wpk.report.plans.words import schedule_words
 
 
 @dataclass(frozen=True)

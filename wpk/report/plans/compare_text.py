@@ -2,9 +2,8 @@
 
 from wpk.plan import Ratio
 from wpk.problems.signs import TIMES
-from wpk.report.compare import ESTIMATED, MEASURED, Pair, PlanComparison, Side
-from wpk.report.table import format_table
-from wpk.report.visible import visible
+from wpk.report.plans.compare import ESTIMATED, MEASURED, Pair, PlanComparison, Side
+from wpk.report.text import format_table, visible
 
 _NAME, _WORK = 28, 36
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from wpk.plan import Plan
-from wpk.report.words import kind_of_onnx
+from wpk.report.plans.words import kind_of_onnx
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from wpk.errors import EngineError
 from wpk.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
-from wpk.report.check_words import mode_words, outcome_word, remarks
-from wpk.report.facts import OperatorFacts, ProblemFacts, ReportFacts
-from wpk.report.gather import gather
-from wpk.report.measured import (
+from wpk.report.plans.check_words import mode_words, outcome_word, remarks
+from wpk.report.plans.facts import OperatorFacts, ProblemFacts, ReportFacts
+from wpk.report.plans.gather import gather
+from wpk.report.plans.measured import (
     chain_words,
     estimate_cell,
     estimate_words,
@@ -14,9 +14,8 @@ from wpk.report.measured import (
     measured_lines,
     measured_tables,
 )
-from wpk.report.precision import precision_sentences
-from wpk.report.table import byte_size, format_table
-from wpk.report.visible import visible
+from wpk.report.plans.precision import precision_sentences
+from wpk.report.text import byte_size, format_table, visible
 
 _DIGEST = 12
 _NAME = 32

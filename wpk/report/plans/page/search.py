@@ -3,10 +3,10 @@
 from math import log10
 
 from wpk.plan import Funnel
-from wpk.report.facts import ProblemFacts, ReportFacts
-from wpk.report.page.curves import search_curves
-from wpk.report.page.markup import Html, section, tag
-from wpk.report.page.operators import kind_class
+from wpk.report.plans.facts import ProblemFacts, ReportFacts
+from wpk.report.plans.page.curves import search_curves
+from wpk.report.plans.page.markup import Html, section, tag
+from wpk.report.plans.page.operators import kind_class
 
 _STAGES = ("space", "legal", "kept", "compiled")
 
