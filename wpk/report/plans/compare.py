@@ -142,19 +142,6 @@ def compare_plans(first: Plan, second: Plan) -> PlanComparison:
     Raises:
         EngineError: They are of different models; names both.
     """
-    _require_one_model(first, second)
-    pairs = tuple(_pair(*each) for each in _partners(first.steps, second.steps))
-    return PlanComparison(
-        model=first.provenance.model,
-        model_digest=first.provenance.model_digest,
-        differences=_differences(first, second),
-        pairs=pairs,
-        totals=tuple(total for kind in (MEASURED, ESTIMATED) for total in _totals(pairs, kind)),
-        engine=_engines(first.measurement, second.measurement),
-    )
-
-
-def _require_one_model(first: Plan, second: Plan) -> None:
     one, other = first.provenance, second.provenance
     if one.model_digest != other.model_digest:
         raise EngineError(
@@ -162,6 +149,16 @@ def _require_one_model(first: Plan, second: Plan) -> None:
             f"{other.model} ({other.model_digest[:_DIGEST]}…)",
             fix="compare plans that were written from the same ONNX file",
         )
+    pairs = tuple(_pair(*each) for each in _partners(first.steps, second.steps))
+    traits = zip(_traits(first), _traits(second), strict=True)
+    return PlanComparison(
+        model=one.model,
+        model_digest=one.model_digest,
+        differences=tuple(PlanDifference(what, a, b) for (what, a), (_, b) in traits if a != b),
+        pairs=pairs,
+        totals=tuple(total for kind in (MEASURED, ESTIMATED) for total in _totals(pairs, kind)),
+        engine=_engines(first.measurement, second.measurement),
+    )
 
 
 def _partners(
@@ -248,11 +245,6 @@ def _engines(first: EngineMeasurement | None, second: EngineMeasurement | None) 
         second=None if second is None else second.median_seconds,
         speedup=None if not (first and second) else second.plan.speedup_over(first.plan),
     )
-
-
-def _differences(first: Plan, second: Plan) -> tuple[PlanDifference, ...]:
-    rows = zip(_traits(first), _traits(second), strict=True)
-    return tuple(PlanDifference(what, a, b) for (what, a), (_, b) in rows if a != b)
 
 
 def _traits(plan: Plan) -> list[tuple[str, str]]:

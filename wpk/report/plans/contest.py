@@ -117,17 +117,13 @@ def why_words(measured: Measurement, *, undone: bool = False, engine: str = "") 
         undone: Whether its substitution was undone in the whole engine.
         engine: Name of the variant of the whole engine that the plan is, where that was measured.
     """
-    parts = [_against_rival(measured)]
+    rival, parts = measured.runner_up, [_against_rival(measured)]
+    slower_alone = rival is not None and measured.median_seconds > rival.median_seconds
     if undone:
         parts.append("in the whole engine its rival did not pay, and was undone")
-    elif engine in _FASTEST_ENGINES and not _fastest_alone(measured):
+    elif engine in _FASTEST_ENGINES and slower_alone:
         parts.append(f"the whole engine was fastest with {_FASTEST_ENGINES[engine]}")
     return "; ".join(parts)
-
-
-def _fastest_alone(measured: Measurement) -> bool:
-    rival = measured.runner_up
-    return rival is None or measured.median_seconds <= rival.median_seconds
 
 
 def _against_rival(measured: Measurement) -> str:

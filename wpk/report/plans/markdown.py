@@ -14,6 +14,7 @@ from wpk.report.plans.measured import (
     measured_tables,
 )
 from wpk.report.plans.precision import precision_sentences
+from wpk.report.plans.words import listed
 from wpk.report.text import byte_size, visible
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>()#+|~!&-])")
@@ -88,8 +89,6 @@ def _measured(facts: ReportFacts) -> list[str]:
 
 
 def _row(operator: OperatorFacts) -> list[object]:
-    more = len(operator.nodes) - _MOST_NODES
-    nodes = ", ".join(operator.nodes[:_MOST_NODES]) + (f" and {more} more" if more > 0 else "")
     sources = [
         f"{launch.cubin_source[:_DIGEST]}{'' if launch.cpu_source else ' (CPU differs)'}"
         for launch in operator.launches
@@ -97,7 +96,7 @@ def _row(operator: OperatorFacts) -> list[object]:
     return [
         _plain(operator.name),
         _plain(operator.work),
-        _plain(nodes),
+        _plain(listed(operator.nodes, _MOST_NODES)),
         _plain(f"{operator.title}: {operator.schedule}"),
         f"{operator.bound_us:.2f}",
         estimate_cell(operator),

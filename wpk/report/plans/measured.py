@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from wpk.plan import Curve, EngineMeasurement, EngineVariant, Measurement
+from wpk.plan import Curve, EngineMeasurement, Measurement
 from wpk.problems.signs import DASH, TIMES
 from wpk.report.plans.contest import (
     candidate_words,
@@ -16,6 +16,9 @@ from wpk.report.plans.contest import (
 from wpk.report.plans.facts import OperatorFacts, ReportFacts
 
 _MOST_POINTS = 6
+
+Table = tuple[str, tuple[str, ...], list[list[str]]]
+"""Title, columns and rows."""
 
 VARIANTS = ("engine", "median µs", "over library", "library steps", "generated steps", "")
 """Columns of `variant_rows`."""
@@ -84,25 +87,19 @@ def undone_sentences(measured: EngineMeasurement) -> list[str]:
 
 
 def variant_rows(measured: EngineMeasurement) -> list[list[str]]:
-    """A row for each whole engine."""
+    """Return a row for each whole engine."""
+    library = measured.variant("library")
     return [
         [
             each.name,
             time_words(each),
-            _over_library(measured, each),
+            DASH if library is None or library is each else ratio_words(each.speedup_over(library)),
             str(each.library_steps),
             str(each.generated_steps),
             "chosen" if each.name == measured.chosen else "",
         ]
         for each in measured.variants
     ]
-
-
-def _over_library(measured: EngineMeasurement, variant: EngineVariant) -> str:
-    library = measured.variant("library")
-    if library is None or library is variant:
-        return DASH
-    return ratio_words(variant.speedup_over(library))
 
 
 def distance_words(operator: OperatorFacts) -> str:
@@ -119,7 +116,7 @@ def over_library_words(operator: OperatorFacts) -> str:
     return DASH if operator.over_library is None else ratio_words(operator.over_library)
 
 
-def measured_tables(facts: ReportFacts) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+def measured_tables(facts: ReportFacts) -> list[Table]:
     """Return title, columns and rows of everything that was measured; nothing without measuring."""
     problems = [(p.work, p.measurement) for p in facts.problems if p.measurement is not None]
     tables = [
@@ -171,7 +168,7 @@ def _outcome_row(operator: OperatorFacts, measured: Measurement) -> list[str]:
 
 def _search_tables(
     problems: Sequence[tuple[str, Measurement]],
-) -> list[tuple[str, tuple[str, ...], list[list[str]]]]:
+) -> list[Table]:
     """Return how the search of each problem went, and what was known before it."""
     return [
         (

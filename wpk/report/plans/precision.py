@@ -1,12 +1,12 @@
 """The precision that was really used, in sentences: from the machine code, not from the request."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wpk.dtypes import DType, Precision
 from wpk.plan import Plan, Step
 from wpk.problems import Family
+from wpk.report.plans.words import listed
 
 _MOST_NAMES = 6
 
@@ -81,16 +81,11 @@ def precision_sentences(precision: PrecisionFacts) -> list[str]:
         depthwise = f", {precision.depthwise} of them depthwise" if precision.depthwise else ""
         sentences.append(
             f"{len(precision.on_ordinary_cores)} of {matrix} run on the ordinary cores{depthwise}: "
-            f"{_names(precision.on_ordinary_cores)}."
+            f"{listed(precision.on_ordinary_cores, _MOST_NAMES)}."
         )
     if precision.by_library:
         sentences.append(
             f"{len(precision.by_library)} of {matrix} are computed by a library, which chooses the "
-            f"cores within that precision: {_names(precision.by_library)}."
+            f"cores within that precision: {listed(precision.by_library, _MOST_NAMES)}."
         )
     return sentences
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -44,6 +44,12 @@ def schedule_words(schedule: Sequence[tuple[str, int]]) -> str:
     return ", ".join(words)
 
 
+def listed(names: Sequence[str], most: int) -> str:
+    """Return the first names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def _stem(parameter: tuple[str, int]) -> str:
     axis = _AXIS.fullmatch(parameter[0])
     return parameter[0] if axis is None else axis[1]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from wpk.report.plans.facts import OperatorFacts, ReportFacts
 from wpk.report.plans.page.lanes import Lane, assign_lanes
-from wpk.report.plans.page.markup import Html, section, tag
+from wpk.report.plans.page.markup import Html, section, stretched, tag
 from wpk.report.plans.page.operators import kind_class
 from wpk.report.plans.tracing import NodeFacts
 
@@ -106,13 +106,7 @@ def _gutter(number: int, lanes: Sequence[Lane], count: int) -> Html:
         for lane in lanes
         for piece in _pieces(number, lane)
     ]
-    drawing = tag(
-        "svg",
-        *paths,
-        viewBox=f"0 0 {width} 100",
-        preserveAspectRatio="none",
-        aria_hidden="true",
-    )
+    drawing = stretched(paths, width, 100)
     dot = tag("i", style=f"left:{_LANE}px")
     return tag("div", drawing, dot, class_="gutter", style=f"width:{width}px")
 

@@ -45,6 +45,12 @@ def section(name: str, title: str, *children: str) -> Html:
     return tag("section", tag("h2", title), *children, id=name)
 
 
+def stretched(shapes: Iterable[Html], width: int, height: int) -> Html:
+    """Return a drawing that takes whatever size it is given, and says nothing new."""
+    box = f"0 0 {width} {height}"
+    return tag("svg", *shapes, viewBox=box, preserveAspectRatio="none", aria_hidden="true")
+
+
 def table_head(labels: Iterable[str]) -> Html:
     """Return the head of a table, a cell for each label."""
     return tag("thead", tag("tr", *(tag("th", label, scope="col") for label in labels)))

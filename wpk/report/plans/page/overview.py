@@ -51,7 +51,9 @@ def _verdict(facts: ReportFacts) -> Html:
             why = tag("a", "see why", href="#checks")
             return tag("p", "? ", words, why, f". {times}", class_="verdict inconclusive")
         case Outcome.FAILED:
-            words = f"Wrong numbers: {', '.join(_wrong(facts)[:5])}"
+            wrong = [o.name for o in facts.operators if any(check.failed for check in o.checks)]
+            wrong += [check.name for check in facts.checks if check.failed]
+            words = f"Wrong numbers: {', '.join(wrong[:5])}"
             return tag("p", "✗ ", words, class_="verdict wrong")
     words = f"Not everything in this plan was checked. {times}"
     return tag("p", f"{DASH} ", words, class_="verdict unchecked")
@@ -62,12 +64,6 @@ def _alone_words(facts: ReportFacts) -> str:
         "Every graph pass was checked against the model in float64, every operator was executed on "
         f"{facts.checked_on} and checked against a float64 reference"
     )
-
-
-def _wrong(facts: ReportFacts) -> list[str]:
-    """Return the names of what failed."""
-    operators = [o.name for o in facts.operators if any(check.failed for check in o.checks)]
-    return operators + [check.name for check in facts.checks if check.failed]
 
 
 def tiles(facts: ReportFacts) -> Html:

@@ -5,7 +5,7 @@ from math import log10
 from wpk.plan import Funnel
 from wpk.report.plans.facts import ProblemFacts, ReportFacts
 from wpk.report.plans.page.curves import search_curves
-from wpk.report.plans.page.markup import Html, section, tag
+from wpk.report.plans.page.markup import Html, section, stretched, tag
 from wpk.report.plans.page.operators import kind_class
 
 _STAGES = ("space", "legal", "kept", "compiled")
@@ -72,13 +72,7 @@ def _picture(counts: tuple[int, ...]) -> Html:
     points = [(0.0, upper[0][1]), *upper, (100.0, upper[-1][1])]
     points += [(100.0, lower[-1][1]), *reversed(lower), (0.0, lower[0][1])]
     outline = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points) + "Z"
-    return tag(
-        "svg",
-        tag("path", d=outline),
-        viewBox="0 0 100 48",
-        preserveAspectRatio="none",
-        aria_hidden="true",
-    )
+    return stretched([tag("path", d=outline)], 100, 48)
 
 
 def _refusals(refused: list[Funnel]) -> Html | str:
