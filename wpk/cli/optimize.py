@@ -189,8 +189,8 @@ def _require_usage(arguments: argparse.Namespace) -> None:
     elif arguments.output is None:
         raise UsageError("the following arguments are required: -o/--output", fix=_HELP)
     if arguments.from_lock is not None:
-        decided = [each for each in _OPTIONS if each.name in _SEARCHES]
-        searching = [flag_of(e) for e in decided if getattr(arguments, e.name) is not None]
+        asked = [each for each in _OPTIONS if getattr(arguments, each.name) is not None]
+        searching = [flag_of(each) for each in asked if each.name in _SEARCHES]
         searching += ["--resume"] if arguments.resume is not None else []
         if searching:
             raise UsageError(

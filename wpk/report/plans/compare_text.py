@@ -16,9 +16,7 @@ def compare_text(comparison: PlanComparison, first: str, second: str) -> str:
         first: What to call the first plan, e.g. its file name.
         second: What to call the second.
     """
-    differences = [
-        [each.what, visible(each.first), visible(each.second)] for each in comparison.differences
-    ]
+    differences = [[each.what, each.first, each.second] for each in comparison.differences]
     head = f"A  {visible(first)}\nB  {visible(second)}\nof {visible(comparison.model)}"
     parts = [head]
     if differences:

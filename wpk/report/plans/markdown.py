@@ -19,7 +19,6 @@ from wpk.report.text import byte_size, visible
 
 _MARKS = re.compile(r"([\\`*_{}\[\]<>()#+|~!&-])")
 _DIGEST = 12
-_MOST_NODES = 6
 
 
 def markdown_text(facts: ReportFacts) -> str:
@@ -96,7 +95,7 @@ def _row(operator: OperatorFacts) -> list[object]:
     return [
         _plain(operator.name),
         _plain(operator.work),
-        _plain(listed(operator.nodes, _MOST_NODES)),
+        _plain(listed(operator.nodes)),
         _plain(f"{operator.title}: {operator.schedule}"),
         f"{operator.bound_us:.2f}",
         estimate_cell(operator),

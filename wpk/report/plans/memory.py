@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from wpk.plan import Order, Plan, arena, lifetimes, pieces, workspace_bytes
+from wpk.plan import Memory, Order, Plan, arena, lifetimes, pieces, workspace_bytes
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,14 @@ class BlockFacts:
 
 
 @dataclass(frozen=True)
-class MemoryFacts:
-    """Device memory at the tuned sizes, in bytes."""
+class MemoryFacts(Memory):
+    """Device memory at the tuned sizes, in bytes.
 
-    arena_bytes: int
-    peak_bytes: int
-    weight_bytes: int
+    Attributes:
+        workspace_bytes: Scratch memory of kernels and libraries.
+        blocks: Buffers by their first step, then by their place.
+    """
+
     workspace_bytes: int
     blocks: tuple[BlockFacts, ...]
 
@@ -58,9 +60,7 @@ def memory_of(plan: Plan, order: Order) -> MemoryFacts:
         for name, (first, last) in lifetimes(plan.values, order.steps, pinned).items()
     ]
     return MemoryFacts(
-        arena_bytes=plan.memory.arena_bytes,
-        peak_bytes=plan.memory.peak_bytes,
-        weight_bytes=plan.memory.weight_bytes,
+        **vars(plan.memory),
         workspace_bytes=pieces(plan, order, plan.free, workspace_bytes).bytes,
         blocks=tuple(sorted(blocks, key=lambda block: (block.first, block.offset))),
     )

@@ -8,8 +8,6 @@ from wpk.plan import Plan, Step
 from wpk.problems import Family
 from wpk.report.plans.words import listed
 
-_MOST_NAMES = 6
-
 
 @dataclass(frozen=True)
 class PrecisionFacts:
@@ -81,11 +79,11 @@ def precision_sentences(precision: PrecisionFacts) -> list[str]:
         depthwise = f", {precision.depthwise} of them depthwise" if precision.depthwise else ""
         sentences.append(
             f"{len(precision.on_ordinary_cores)} of {matrix} run on the ordinary cores{depthwise}: "
-            f"{listed(precision.on_ordinary_cores, _MOST_NAMES)}."
+            f"{listed(precision.on_ordinary_cores)}."
         )
     if precision.by_library:
         sentences.append(
             f"{len(precision.by_library)} of {matrix} are computed by a library, which chooses the "
-            f"cores within that precision: {listed(precision.by_library, _MOST_NAMES)}."
+            f"cores within that precision: {listed(precision.by_library)}."
         )
     return sentences

@@ -21,7 +21,6 @@ _DIGEST = 12
 _NAME = 32
 _WORK = 44
 _CELL = 200
-_MEASURED = 5  # column: after the estimate
 
 
 def summary(plan: Plan) -> str:
@@ -31,13 +30,10 @@ def summary(plan: Plan) -> str:
 
 
 def _operators(facts: ReportFacts) -> str:
-    header = ["operator", "computes", "schedule", "bound µs", "estimate µs", "regs", "shared"]
-    header += ["runs", "check", "source: cubin", "= CPU"]
-    rows = [_row(operator) for operator in facts.operators]
-    if facts.measured:
-        header.insert(_MEASURED, "measured µs")
-        for row, operator in zip(rows, facts.operators, strict=True):
-            row.insert(_MEASURED, measured_cell(operator))
+    header = ["operator", "computes", "schedule", "bound µs", "estimate µs"]
+    header += ["measured µs"] if facts.measured else []
+    header += ["regs", "shared", "runs", "check", "source: cubin", "= CPU"]
+    rows = [_row(operator, measured=bool(facts.measured)) for operator in facts.operators]
     return format_table(header, rows)
 
 
@@ -49,16 +45,17 @@ def _measured(facts: ReportFacts) -> list[str]:
     ]
 
 
-def _row(operator: OperatorFacts) -> list[object]:
+def _row(operator: OperatorFacts, *, measured: bool) -> list[object]:
     spills = f"+{operator.spill_bytes} B spilled" if operator.spill_bytes else ""
     cubin = ",".join(launch.cubin_source[:_DIGEST] for launch in operator.launches)
     same = all(launch.cpu_source == launch.cubin_source for launch in operator.launches)
     return [
         visible(operator.name, _NAME),
         visible(operator.work, _WORK),
-        visible(f"{operator.title}: {operator.schedule}"),
+        f"{operator.title}: {operator.schedule}",
         f"{operator.bound_us:.2f}",
         estimate_cell(operator),
+        *([measured_cell(operator)] if measured else []),
         *(
             (DASH, DASH, DASH)
             if not operator.launches

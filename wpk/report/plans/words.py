@@ -8,7 +8,7 @@ from wpk.problems import Family
 from wpk.problems.signs import TIMES
 
 _AXIS = re.compile(r"(.+)_[a-z]")
-
+_MOST_NAMES = 6
 
 _ONNX_KINDS = (
     (Family.CONVOLUTION, r".*Conv.*"),
@@ -44,10 +44,10 @@ def schedule_words(schedule: Sequence[tuple[str, int]]) -> str:
     return ", ".join(words)
 
 
-def listed(names: Sequence[str], most: int) -> str:
+def listed(names: Sequence[str]) -> str:
     """Return the first names, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _stem(parameter: tuple[str, int]) -> str:

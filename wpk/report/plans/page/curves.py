@@ -24,8 +24,6 @@ _FEWEST_TICKS = 3
 _ROUNDING = 1e-9
 """The relative rounding by which a mark at the very end of an axis still lies within it."""
 
-Scale = Callable[[float], float]
-
 
 @dataclass(frozen=True)
 class _Axes:
@@ -43,7 +41,7 @@ class _Axes:
         return _LEFT + (_RIGHT - _LEFT) * (trial - 1) / max(self.trials - 1, 1)
 
     def y(self, time: float) -> float:
-        along: Scale = log10 if self.logarithmic else float
+        along: Callable[[float], float] = log10 if self.logarithmic else float
         span = along(self.high) - along(self.low)
         part = (along(time) - along(self.low)) / span if span > 0 else 0.5
         return _BOTTOM - (_BOTTOM - _TOP) * part
