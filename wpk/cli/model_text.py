@@ -13,12 +13,12 @@ from wpk.report import format_table
 
 
 def model_json(path: Path) -> str:
-    """Everything that `model_text` says, for programs."""
+    """Return everything that `model_text` says, for programs."""
     return json.dumps(_facts(path))
 
 
 def model_text(path: Path) -> str:
-    """Inputs, outputs, opset, and the count of each operator."""
+    """Return inputs, outputs, opset, and the count of each operator."""
     facts = _facts(path)
     ports = [
         [role, port["name"], port["type"], "x".join(port["shape"])]

@@ -20,5 +20,5 @@ class PlainFormatter(logging.Formatter):
     """Formats log lines with the same care."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         return visible_lines(super().format(record))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """The text with everything that prints no mark of its own written as an escape.
+    """Return a text with everything that prints no mark of its own written as an escape.
 
     Control characters would steer a terminal, and bidirectional ones would make a name read
     differently from what it is.
@@ -25,7 +25,7 @@ def visible(text: str, limit: int | None = None) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Like `visible` for a text of several lines."""
+    """Do as `visible` does for a text of several lines."""
     return "\n".join(visible(line.replace("\t", "    ")) for line in text.split("\n"))
 
 
@@ -54,7 +54,7 @@ def _is_number(cell: object) -> bool:
 
 
 def byte_size(count: int) -> str:
-    """``1.5 MiB``."""
+    """Return a size in words: ``1.5 MiB``."""
     size = float(count)
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:

@@ -29,7 +29,7 @@ def outcome_word(outcome: Outcome) -> str:
 
 
 def state_word(checks: Iterable[Check]) -> str:
-    """The word for several checks of one thing: the worst of them, or `UNCHECKED`."""
+    """Return the word for several checks of one thing: the worst of them, or `UNCHECKED`."""
     outcomes = {check.outcome for check in checks}
     for outcome in (Outcome.FAILED, Outcome.INCONCLUSIVE, Outcome.OK):
         if outcome in outcomes:

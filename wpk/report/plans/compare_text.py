@@ -9,7 +9,7 @@ _NAME, _WORK = 28, 36
 
 
 def compare_text(comparison: PlanComparison, first: str, second: str) -> str:
-    """Tables of what differs, of the operators, and of the sums.
+    """Return tables of what differs, of the operators, and of the sums.
 
     Args:
         comparison: What was found.

@@ -53,18 +53,18 @@ def time_words(timed: Contestant | EngineVariant | Measurement) -> str:
 
 
 def ratio_words(ratio: Ratio) -> str:
-    """``1.12× (1.08 to 1.15)``: with the noise band."""
+    """Return a ratio with its noise band: ``1.12× (1.08 to 1.15)``."""
     return f"{ratio.median:.2f}{TIMES} ({ratio.low:.2f} to {ratio.high:.2f})"
 
 
 def candidate_words(contestant: Contestant) -> str:
-    """``conv_mma: block 64×64×32, stages 4`` or ``cuDNN 9.19.0: engine 12``."""
+    """Return ``conv_mma: block 64×64×32, stages 4`` or ``cuDNN 9.19.0: engine 12``."""
     candidate = contestant.candidate
     return f"{candidate.maker.title}: {schedule_words(candidate.configuration)}"
 
 
 def tally_words(measured: Measurement) -> str:
-    """``generated 59 ok, 5 wrong result; cuDNN 12 ok``."""
+    """Return how many trials ended how: ``generated 59 ok, 5 wrong result; cuDNN 12 ok``."""
     return "; ".join(
         f"{tally.family} "
         + ", ".join(
@@ -163,7 +163,7 @@ def _verdict(chosen: Contestant, rival: Contestant, name: str) -> str:
 
 
 def contest_of(measurements: Iterable[Measurement | None]) -> ContestFacts | None:
-    """The sums over the operators for which a library had a correct candidate; None without any."""
+    """Return the sums over the operators for which a library had a correct candidate; None without any."""
     pairs = [
         (each, each.library)
         for each in measurements
@@ -201,7 +201,7 @@ def _seconds(measured: Iterable[Measurement]) -> float:
 
 
 def contest_sentences(contest: ContestFacts) -> list[str]:
-    """The contest of a whole plan in sentences."""
+    """Return the contest of a whole plan in sentences."""
     count, name = contest.operators, contest.library
     sentences = [
         (

@@ -237,24 +237,24 @@ class ReportFacts:
     sources: dict[str, str]
 
     @cached_property
-    def measured(self) -> list[tuple[OperatorFacts, Measurement]]:
+    def measured_operators(self) -> list[tuple[OperatorFacts, Measurement]]:
         """The operators that were measured, with what was measured of each."""
         return [(each, each.measurement) for each in self.operators if each.measurement is not None]
 
     @property
     def is_measured(self) -> bool:
         """Whether the plan holds any measured time: of an operator, or of the whole engine."""
-        return self.measurement is not None or bool(self.measured)
+        return self.measurement is not None or bool(self.measured_operators)
 
     @property
-    def searched(self) -> tuple[int, int]:
-        """How many schedules were legal, and how many of them were compiled."""
+    def legal_and_compiled(self) -> tuple[int, int]:
+        """The numbers of schedules that were legal and that were compiled."""
         funnels = [funnel for problem in self.problems for funnel in problem.funnels]
         return sum(each.legal for each in funnels), sum(each.compiled for each in funnels)
 
     @property
-    def right(self) -> int:
-        """How many operators were executed alone and are right."""
+    def right_operators(self) -> int:
+        """The number of operators that were executed alone and are right."""
         return sum(each.state == outcome_word(Outcome.OK) for each in self.operators)
 
     @property

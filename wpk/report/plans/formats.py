@@ -17,7 +17,7 @@ FORM = 4
 
 
 def json_text(facts: ReportFacts) -> str:
-    """The facts as one JSON object in ASCII; infinities and NaN are strings."""
+    """Return the facts as one JSON object in ASCII; infinities and NaN are strings."""
     data = {"report": FORM, **encode(facts, ReportFacts)}
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
 

@@ -20,7 +20,7 @@ from wpk.report.plans.words import schedule_words
 
 
 def gather(subject: Plan | PlanBundle) -> ReportFacts:
-    """The facts of a plan; generated sources only where a bundle has them."""
+    """Return the facts of a plan; generated sources only where a bundle has them."""
     plan = subject.plan if isinstance(subject, PlanBundle) else subject
     sources = subject.sources if isinstance(subject, PlanBundle) else {}
     cpu, refusal = _cpu_sources(plan)

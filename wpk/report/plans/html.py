@@ -25,7 +25,7 @@ _PARTS = Path(__file__).parent / "page"
 
 
 def html_page(facts: ReportFacts) -> str:
-    """The whole page.
+    """Return the whole page.
 
     Names in it come from a model that nobody vouches for. Everything is escaped, and a content
     security policy allows no network and no script but the page's own, known by its hash.

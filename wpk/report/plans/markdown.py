@@ -22,7 +22,7 @@ _DIGEST = 12
 
 
 def markdown_text(facts: ReportFacts) -> str:
-    """The report: sums, operators, search, passes, checks."""
+    """Return the report: sums, operators, search, passes, checks."""
     blocks = [
         f"# {_plain(facts.model)} → {_plain(facts.target)}, {facts.precision.asked}",
         _sums(facts),

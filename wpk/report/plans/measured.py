@@ -42,14 +42,14 @@ def chain_words(facts: ReportFacts) -> str:
 
 
 def measured_cell(operator: OperatorFacts) -> str:
-    """``7.12 ±0.3%`` in microseconds; empty where nothing was measured."""
+    """Return a time in microseconds, ``7.12 ±0.3%``; empty where nothing was measured."""
     measured = operator.measurement
     return "" if measured is None else time_words(measured)
 
 
 def measured_sum(facts: ReportFacts) -> tuple[str, str]:
-    """The sum over the operators that were measured, and what it is the sum of, in words."""
-    measured = [each for _, each in facts.measured]
+    """Return the sum over the operators that were measured, and what it is the sum of, in words."""
+    measured = [each for _, each in facts.measured_operators]
     regimes = " and ".join(sorted({each.regime for each in measured}))
     total = sum(each.median_seconds for each in measured) * 1e6
     count = f"{len(measured)} of {len(facts.operators)} operators"
@@ -57,9 +57,9 @@ def measured_sum(facts: ReportFacts) -> tuple[str, str]:
 
 
 def measured_lines(facts: ReportFacts) -> list[str]:
-    """The sum over the operators, and the whole engine; nothing where nothing was measured."""
+    """Return sentences on the operators and on the whole engine; none where nothing was measured."""
     lines = []
-    if facts.measured:
+    if facts.measured_operators:
         lines.append("measured {}: {}.".format(*measured_sum(facts)))
     if facts.measurement is not None:
         lines.append("whole engine measured {}: {}.".format(*measured_engine(facts.measurement)))
@@ -70,7 +70,7 @@ def measured_lines(facts: ReportFacts) -> list[str]:
 
 
 def measured_engine(measured: EngineMeasurement) -> tuple[str, str]:
-    """The whole engine's time, and what it was compared with, in words."""
+    """Return the whole engine's time, and what it was compared with, in words."""
     others = [each for each in measured.variants if each.name != measured.chosen]
     words = ", ".join(f"{each.name} {each.median_seconds * 1e6:.2f} µs" for each in others)
     kept = f"±{measured.plan.noise:.1%}, {measured.chosen} was chosen"
@@ -79,7 +79,7 @@ def measured_engine(measured: EngineMeasurement) -> tuple[str, str]:
 
 
 def undone_sentences(measured: EngineMeasurement) -> list[str]:
-    """Which substitutions did not pay; nothing where all did."""
+    """Say which substitutions did not pay; nothing where all did."""
     if not measured.undone:
         return []
     names = ", ".join(measured.undone)
@@ -103,14 +103,14 @@ def variant_rows(measured: EngineMeasurement) -> list[list[str]]:
 
 
 def distance_words(operator: OperatorFacts) -> str:
-    """How many times the bound the operator's time is, or a dash where there is no bound."""
+    """Return how many times the bound an operator's time is, or a dash where there is no bound."""
     if operator.bound_us <= 0:
         return DASH
     return f"{operator.time_us / operator.bound_us:.1f}"
 
 
 def over_library_words(operator: OperatorFacts) -> str:
-    """The choice's speedup over the library's best with its band; the library's name where it won."""
+    """Return the choice's speedup over the library's best; the library's name where it won."""
     if not operator.launches:
         return operator.candidate.family
     return DASH if operator.over_library is None else ratio_words(operator.over_library)
@@ -128,12 +128,12 @@ def measured_tables(facts: ReportFacts) -> list[Table]:
         (
             "Candidates side by side",
             ("operator", "role", "candidate", "median µs", "speedup of the choice"),
-            [row for each in facts.measured for row in _candidate_rows(*each)],
+            [row for each in facts.measured_operators for row in _candidate_rows(*each)],
         ),
         (
             "Outcomes",
             ("operator", "alone µs", "in engine µs", f"{TIMES} bound", "over library", "why"),
-            [_outcome_row(*each) for each in facts.measured],
+            [_outcome_row(*each) for each in facts.measured_operators],
         ),
         *_search_tables(problems),
     ]
@@ -194,12 +194,15 @@ def _search_tables(
 
 
 def curve_name(curve: Curve) -> str:
-    """``conv_mma, genetic``."""
+    """Return who searched and with what: ``conv_mma, genetic``."""
     return f"{curve.maker}, {curve.searcher}" if curve.searcher else curve.maker
 
 
 def curve_words(curve: Curve) -> str:
-    """``20.10 @1 → 9.80 @5``: the best after so many trials; the middle of long ones is left out."""
+    """Return the best after so many trials: ``20.10 @1 → 9.80 @5``.
+
+    The middle of long curves is left out.
+    """
     points = [f"{seconds * 1e6:.2f} @{trial}" for trial, seconds in curve.points]
     if len(points) > _MOST_POINTS:
         half = _MOST_POINTS // 2
@@ -208,7 +211,7 @@ def curve_words(curve: Curve) -> str:
 
 
 def measured_sentence(measured: Measurement) -> str:
-    """How the choice of one operator was measured."""
+    """Say how the choice of one operator was measured."""
     return (
         f"Measured {measured.median_seconds * 1e6:.3f} µs (median of {measured.chosen.samples} "
         f"samples, ±{measured.noise:.1%}, {measured.regime}): {measured.trials} candidates were "

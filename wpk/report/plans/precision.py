@@ -57,7 +57,7 @@ def _uses_tensor_cores(plan: Plan, step: Step) -> bool:
 
 
 def precision_sentences(precision: PrecisionFacts) -> list[str]:
-    """What was asked for, what the memory holds, and which cores multiply."""
+    """Say what was asked for, what the memory holds, and which cores multiply."""
     values = ", ".join(f"{count} {name}" for name, count in precision.values.items())
     sentences = [f"Asked for {precision.asked}. Activations in memory: {values}."]
     matrix = len(precision.on_tensor_cores) + len(precision.on_ordinary_cores)

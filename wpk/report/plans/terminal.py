@@ -24,16 +24,16 @@ _CELL = 200
 
 
 def summary(plan: Plan) -> str:
-    """What was chosen, operator by operator, how each space was narrowed, and the sums."""
+    """Say what was chosen, operator by operator, how each space was narrowed, and the sums."""
     facts = gather(plan)
     return "\n\n".join((_operators(facts), _search(facts), *_measured(facts), _sums(facts)))
 
 
 def _operators(facts: ReportFacts) -> str:
     header = ["operator", "computes", "schedule", "bound µs", "estimate µs"]
-    header += ["measured µs"] if facts.measured else []
+    header += ["measured µs"] if facts.measured_operators else []
     header += ["regs", "shared", "runs", "check", "source: cubin", "= CPU"]
-    rows = [_row(operator, measured=bool(facts.measured)) for operator in facts.operators]
+    rows = [_row(operator, measured=bool(facts.measured_operators)) for operator in facts.operators]
     return format_table(header, rows)
 
 
@@ -92,7 +92,7 @@ def _problem(problem: ProblemFacts) -> list[object]:
 def _sums(facts: ReportFacts) -> str:
     memory = facts.memory
     free = ", ".join(f"{visible(n)} (tuned at {size})" for n, size in facts.free.items())
-    legal, compiled = facts.searched
+    legal, compiled = facts.legal_and_compiled
     library = f", {facts.library_steps} library steps" if facts.library_steps else ""
     lines = [
         f"model      {visible(facts.model)}, opset {facts.opset}, {len(facts.nodes)} nodes",
@@ -130,7 +130,7 @@ def _spills(facts: ReportFacts) -> list[str]:
 def _checks(facts: ReportFacts) -> list[str]:
     where = f" on {visible(facts.checked_on)}" if facts.checked_on else ""
     lines = [
-        f"checks     {facts.right} of {len(facts.operators)} operators executed{where} and right"
+        f"checks     {facts.right_operators} of {len(facts.operators)} operators executed{where} and right"
     ]
     if not facts.checks:
         left_out = mode_words(facts.check_mode)
@@ -144,7 +144,7 @@ def _checks(facts: ReportFacts) -> list[str]:
 
 
 def operator_source(bundle: PlanBundle, name: str) -> str:
-    """The generated CUDA of one operator.
+    """Return the generated CUDA of one operator.
 
     Raises:
         EngineError: The plan has no such operator, or a library computes it.

@@ -29,7 +29,7 @@ _ONNX_KINDS = (
 
 
 def kind_of_onnx(operator: str) -> str:
-    """The family of an ONNX operator, in the words of `Family`."""
+    """Return the family of an ONNX operator, in the words of `Family`."""
     for kind, pattern in _ONNX_KINDS:
         if re.fullmatch(pattern, operator):
             return kind.value
@@ -37,7 +37,7 @@ def kind_of_onnx(operator: str) -> str:
 
 
 def schedule_words(schedule: Sequence[tuple[str, int]]) -> str:
-    """A schedule's numbers, axes of one thing together: ``block 64×64×32, warps 2×2, stages 4``."""
+    """Return a schedule's numbers, axes of one thing together: ``block 64×64×32, stages 4``."""
     words = []
     for name, group in groupby(schedule, key=_stem):
         words.append(f"{name.replace('_', ' ')} {TIMES.join(str(value) for _, value in group)}")

@@ -19,7 +19,7 @@ from wpk.trial import Regime
 
 
 def contest_part(operator: OperatorFacts, measured: Measurement) -> Html:
-    """The candidates of one operator with their times."""
+    """Return the candidates of one operator with their times."""
     shown = roles(measured)
     slowest = max(each.high_seconds for _, each in shown)
     rows = [_row(role, each, measured.chosen, slowest) for role, each in shown]

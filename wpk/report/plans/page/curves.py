@@ -66,7 +66,7 @@ def _round_step(least: float) -> float:
 
 
 def search_curves(measured: Measurement, bound_us: float, number: int) -> Html:
-    """The picture of one problem's search with its legend, trials, stop and what was known before."""
+    """Return the picture of one problem's search with its legend, trials and what was known before."""
     curves = [curve for curve in measured.curves if curve.points]
     library = measured.library
     levels = [("bound", "bound", bound_us)] if bound_us > 0 else []

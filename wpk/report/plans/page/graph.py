@@ -23,7 +23,7 @@ _NodesByOperator = defaultdict[int, list[NodeFacts]]
 
 
 def graph_section(facts: ReportFacts) -> Html:
-    """Rows of nodes before and operator after, with lanes."""
+    """Return rows of nodes before and operator after, with lanes."""
     lanes = assign_lanes([operator.reads for operator in facts.operators])
     count = max((lane.place for lane in lanes), default=0) + 1
     computed, removed = _by_operator(facts.nodes)

@@ -25,7 +25,7 @@ class Lane:
 
 
 def assign_lanes(reads: Sequence[Sequence[int]]) -> list[Lane]:
-    """A lane for each row's value, the lowest that no other line occupies at the same rows.
+    """Give each row's value a lane, the lowest that no other line occupies at the same rows.
 
     To the row right below a value runs along the spine, to rows further down on a lane of its own.
 

@@ -21,7 +21,7 @@ Attribute = str | int | float | bool | None
 
 
 def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
-    """An element.
+    """Return an element.
 
     Args:
         name: Name of the element.
@@ -36,7 +36,7 @@ def tag(name: str, /, *children: str, **attributes: Attribute) -> Html:
 
 
 def joined(parts: Iterable[str]) -> Html:
-    """Parts in sequence, plain strings escaped and shortened to `LONGEST`."""
+    """Return parts in sequence, plain strings escaped and shortened to `LONGEST`."""
     return Html("".join(part if isinstance(part, Html) else _escaped(part) for part in parts))
 
 

@@ -9,9 +9,9 @@ from wpk.report.plans.page.markup import Html, joined, section, table_head, tag
 
 
 def measured_section(facts: ReportFacts) -> Html:
-    """Whole engines side by side, and what the operators' contests come to."""
+    """Return whole engines side by side, and what the operators' contests come to."""
     words = [] if facts.contest is None else contest_sentences(facts.contest)
-    if facts.contest is None and facts.measured:
+    if facts.contest is None and facts.measured_operators:
         words = ["No library had a correct candidate for any operator that was measured."]
     parts = [] if facts.measurement is None else [_engines(facts.measurement)]
     return section("measured", "Measured", *parts, *(tag("p", each) for each in words))

@@ -8,7 +8,7 @@ from wpk.report.text import byte_size
 
 
 def memory_section(facts: ReportFacts) -> Html:
-    """The numbers, and the arena as a picture."""
+    """Return the numbers, and the arena as a picture."""
     memory = facts.memory
     tuned = ", ".join(f"{name} = {size}" for name, size in facts.free.items())
     words = (

@@ -32,21 +32,21 @@ _COLUMNS = (
 
 
 def operators_section(facts: ReportFacts) -> Html:
-    """The table, its legend, and for each operator a part that opens."""
+    """Return the table, its legend, and for each operator a part that opens."""
     columns = _columns(facts)
     longest = max((_longest(operator) for operator in facts.operators), default=1.0)
     bodies = [
         _body(facts, number, operator, longest or 1.0)
         for number, operator in enumerate(facts.operators)
     ]
-    style = "operators measured" if facts.measured else "operators"
+    style = "operators measured" if facts.measured_operators else "operators"
     table = tag("table", _head(columns), *bodies, id="operator-table", class_=style)
     return section("operators", "Operators", _legend(facts), table)
 
 
 def _columns(facts: ReportFacts) -> tuple[tuple[str, str, str], ...]:
     """Label, order and explanation of each column; plans without measuring have fewer."""
-    if not facts.measured:
+    if not facts.measured_operators:
         return (*_COLUMNS[:2], _ESTIMATE, *_COLUMNS[2:])
     return (*_COLUMNS[:2], _MEASURED, _COLUMNS[2], _LIBRARY, *_COLUMNS[3:])
 
@@ -58,7 +58,7 @@ def _longest(operator: OperatorFacts) -> float:
 
 def _legend(facts: ReportFacts) -> Html:
     words = " estimate, predicted and not measured. "
-    if facts.measured:
+    if facts.measured_operators:
         words = " median of the choice alone "
     mark = [tag("span", class_="key rival"), " the library's best. "] if facts.contest else []
     return tag(
@@ -95,7 +95,7 @@ def _body(facts: ReportFacts, number: int, operator: OperatorFacts, longest: flo
         id=f"inside-{number}",
         hidden=True,
     )
-    row = tag("tr", *_cells(number, operator, longest, measured=bool(facts.measured)))
+    row = tag("tr", *_cells(number, operator, longest, measured=bool(facts.measured_operators)))
     return tag("tbody", row, detail, id=f"operator-{number}", data_ops=number)
 
 
@@ -197,13 +197,13 @@ def _bar(operator: OperatorFacts, longest: float, *, measured: bool) -> Html:
 
 
 def state_mark(state: str) -> Html:
-    """A check's outcome with its sign."""
+    """Return a check's outcome with its sign."""
     sign = {"ok": "✓", "WRONG": "✗", "inconclusive": "?"}.get(state, DASH)
     return tag("span", f"{sign} {state}", class_=f"state {state.lower()}")
 
 
 def source_mark(launch: LaunchFacts) -> Html:
-    """The digest of a launch's source, once where cubin and CPU agree."""
+    """Return the digest of a launch's source, once where cubin and CPU agree."""
     cubin, cpu = launch.cubin_source[:DIGEST], launch.cpu_source[:DIGEST]
     if cubin == cpu:
         title = "one source: the cubin was compiled from it, and the CPU device executes it"
@@ -213,12 +213,12 @@ def source_mark(launch: LaunchFacts) -> Html:
 
 
 def kind_class(kind: str) -> str:
-    """The style class of a family."""
+    """Return the style class of a family."""
     return f"kind-{kind.replace(' ', '-')}"
 
 
 def check_items(checks: tuple[Check, ...]) -> Html:
-    """A list of checks with their numbers."""
+    """Return a list of checks with their numbers."""
     items = [
         tag(
             "li",

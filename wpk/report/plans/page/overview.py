@@ -22,7 +22,7 @@ SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "ch
 
 
 def header(facts: ReportFacts) -> Html:
-    """Title, verdict, way to the sections."""
+    """Return title, verdict and the way to the sections."""
     title = tag(
         "h1",
         facts.model,
@@ -84,7 +84,7 @@ def _time_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
     chain = "sum along the longest chain of operators; nothing can beat it"
     return [
         *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
-        *([("Measured", *measured_sum(facts))] if facts.measured else []),
+        *([("Measured", *measured_sum(facts))] if facts.measured_operators else []),
         ("Estimate", f"{facts.estimate_us:.1f} µs", f"sum over operators; {estimate_words(facts)}"),
         ("Bound", f"{facts.bound_us:.2f} µs", chain),
     ]
@@ -98,7 +98,7 @@ def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
         besides = f"{facts.library_steps} library steps besides"
     fewer = f"of {nodes} ONNX nodes, {max(nodes - operators, 0)} fewer{chain_words(facts)}"
     weights = f"activations; weights {byte_size(memory.weight_bytes)}"
-    legal, compiled = facts.searched
+    legal, compiled = facts.legal_and_compiled
     return [
         ("Launches", str(facts.launches), f"kernels of one inference, {besides}"),
         ("Operators", str(operators), fewer),
@@ -108,7 +108,7 @@ def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
 
 
 def shares(facts: ReportFacts) -> Html:
-    """One strip: the part of the estimate that each operator takes."""
+    """Return one strip: the part of the time that each operator takes."""
     pieces = [
         tag(
             "a",
@@ -126,7 +126,7 @@ def shares(facts: ReportFacts) -> Html:
         for kind, count in Counter(each.kind for each in facts.operators).items()
     ]
     words = "Where the time is predicted to go, operator by operator"
-    if facts.measured:
+    if facts.measured_operators:
         words = "Where the time goes: each operator alone, measured where it was"
     return tag(
         "section",
@@ -137,7 +137,7 @@ def shares(facts: ReportFacts) -> Html:
 
 
 def precision_section(facts: ReportFacts) -> Html:
-    """The precision that was really used."""
+    """Return what is known of the precision that was really used."""
     sentences = [tag("p", sentence) for sentence in precision_sentences(facts.precision)]
     total = sum(facts.precision.instructions.values())
     rows = [
@@ -150,10 +150,10 @@ def precision_section(facts: ReportFacts) -> Html:
 
 
 def checks_section(facts: ReportFacts) -> Html:
-    """Checks of the whole engine, and how the operators' own are to be read."""
+    """Return the checks of the whole engine, and how the operators' own are to be read."""
     where = f" on {facts.checked_on}" if facts.checked_on else ""
     words = (
-        f"{facts.right} of {len(facts.operators)} operators were executed alone{where} and agree with a "
+        f"{facts.right_operators} of {len(facts.operators)} operators were executed alone{where} and agree with a "
         "float64 reference, each element within a tolerance derived from its precision. The "
         "graph passes and the whole engine:"
     )
@@ -170,7 +170,7 @@ def checks_section(facts: ReportFacts) -> Html:
 
 
 def origin_section(facts: ReportFacts) -> Html:
-    """Where the plan comes from."""
+    """Say where the plan comes from."""
     ports = [
         (f"{role} {port.name}", f"{port.dtype} {port.shape}")
         for role, group in (("input", facts.inputs), ("output", facts.outputs))

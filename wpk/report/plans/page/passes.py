@@ -7,7 +7,7 @@ from wpk.report.plans.page.markup import Html, section, table_head, tag
 
 
 def passes_section(facts: ReportFacts) -> Html:
-    """Passes that rewrote or refused something, then the names of those that found nothing."""
+    """Return the passes that rewrote or refused something, then the names of the others."""
     busy = [each for each in facts.passes if each.rewritten or each.refusals or each.skipped]
     idle = [each.name for each in facts.passes if each not in busy]
     most = max((each.rewritten for each in busy), default=1)

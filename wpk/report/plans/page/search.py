@@ -12,19 +12,19 @@ _STAGES = ("space", "legal", "kept", "compiled")
 
 
 def search_section(facts: ReportFacts) -> Html:
-    """A funnel for every template that was asked, and the reasons of those that were not."""
+    """Return a funnel for every template that was asked, and the reasons of those that were not."""
     cards = [_card(number, problem) for number, problem in enumerate(facts.problems)]
     words = (
         f"{len(facts.problems)} distinct problems. Of each template's space the legal schedules "
         "are scored; the score keeps the promising ones, an estimate ranks them, and the best are "
         "compiled. Heights are logarithmic."
     )
-    if facts.measured:
+    if facts.measured_operators:
         words += (
             " Curves show the best time so far against the number of schedules tried, one for each "
             "template and searcher."
         )
-    style = "cards measured" if facts.measured else "cards"
+    style = "cards measured" if facts.measured_operators else "cards"
     deck = tag("div", *cards, class_=style)
     return section("search", "Search", tag("p", words, class_="legend"), deck)
 
