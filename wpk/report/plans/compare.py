@@ -187,17 +187,16 @@ def _identity(step: Step, common: set[str]) -> tuple[str, ...]:
 
 def _pair(first: Step | None, second: Step | None) -> Pair:
     operator = next(step.operator for step in (first, second) if step is not None)
-    speedup, compared = None, "no partner"
+    speedup, compared, same_choice = None, "no partner", False
     if first is not None and second is not None:
         speedup, compared = _speedup(first, second)
+        same_choice = first.candidate == second.candidate
     return Pair(
         work=operator.problem.words(),
         nodes=operator.nodes,
         first=None if first is None else _side(first),
         second=None if second is None else _side(second),
-        same_choice=first is not None
-        and second is not None
-        and first.candidate == second.candidate,
+        same_choice=same_choice,
         compared=compared,
         speedup=speedup,
     )

@@ -1,6 +1,5 @@
 """Device memory of a plan: every buffer in time, and at its place in the arena."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wpk.plan import Memory, Order, Plan, arena, lifetimes, pieces, workspace_bytes
@@ -46,7 +45,11 @@ def memory_of(plan: Plan, order: Order) -> MemoryFacts:
     """Return where every buffer of a plan lies, and when."""
     placed = arena(plan, order, plan.free)
     pinned = [port.name for port in (*plan.inputs, *plan.outputs)]
-    kinds = _writers(plan)
+    kinds = {  # of the steps that write to a buffer the first one decides
+        plan.values[name].buffer: step.operator.problem.family.value
+        for step in reversed(plan.steps)
+        for name in step.operator.outputs
+    }
     blocks = [
         BlockFacts(
             name=name,
@@ -64,12 +67,3 @@ def memory_of(plan: Plan, order: Order) -> MemoryFacts:
         workspace_bytes=pieces(plan, order, plan.free, workspace_bytes).bytes,
         blocks=tuple(sorted(blocks, key=lambda block: (block.first, block.offset))),
     )
-
-
-def _writers(plan: Plan) -> Mapping[str, str]:
-    """Family of the operator that first writes each buffer."""
-    kinds: dict[str, str] = {}
-    for step in plan.steps:
-        for name in step.operator.outputs:
-            kinds.setdefault(plan.values[name].buffer, step.operator.problem.family.value)
-    return kinds
