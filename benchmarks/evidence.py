@@ -39,7 +39,7 @@ from rows.machine import machine
 from rows.result_file import Record, ResultFile
 from rows.spread import Seat, seats, spread
 
-from wpk.report.table import format_table
+from wpk.report import format_table
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

@@ -22,7 +22,7 @@ from rows.base import Row
 from rows.catalogue import all_rows
 from rows.result_file import Record, ResultFile
 
-from wpk.report.table import format_table
+from wpk.report import format_table
 
 REACHED, MISSED, UNKNOWN, FAILED = "reached", "not reached", "not measured", "row failed"
 

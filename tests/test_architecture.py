@@ -68,13 +68,9 @@ OPEN = {
     "cli": {"main"},
     "lowering": {"flat_graph", "model", "program"},
     "problems": {"signs"},
-    "report": {
-        *("cache", "check_words", "compare", "compare_text", "formats", "model", "preview"),
-        *("table", "terminal", "visible"),
-    },
 }
 """Modules that other rooms import by name: importing the room's door, its ``__init__``, would load more
-than they need, or than a command needs that prints a table. All other rooms have doors only."""
+than they need. All other rooms have doors only."""
 
 FACADE = "wpk"
 """`wpk/__init__.py` offers `wpk.optimize` and `wpk.load`, imported on first use: the one arrow up. No

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.networks.silent_models import AMPLIFIES, DEAD_HEAD, save_silent
 
-from wpk.report.check_words import PROOF_WORDS, QUICK_WORDS
+from wpk.report.plans.check_words import PROOF_WORDS, QUICK_WORDS
 
 Command = Callable[..., Any]
 

@@ -13,7 +13,7 @@ from wpk.plan.measurement import Contestant, EngineMeasurement, EngineVariant, M
 from wpk.plan.plan import Plan, PlanBundle, Step
 from wpk.plan.plan_file import read_plan, write_plan
 from wpk.problems.signs import TIMES
-from wpk.report.compare import compare_plans
+from wpk.report.plans.compare import compare_plans
 
 Command = Callable[..., Any]
 

@@ -30,8 +30,8 @@ from wpk.plan.plan import (
 )
 from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
 from wpk.problems import Convolution, Matmul
-from wpk.report.facts import ReportFacts
-from wpk.report.gather import gather
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.gather import gather
 from wpk.schedules.packings import packed_shape
 from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.search.models.static_search import Finalist, shortlist_all

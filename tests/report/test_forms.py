@@ -10,15 +10,14 @@ import pytest
 from wpk.errors import EngineError
 from wpk.plan.codec import decode
 from wpk.plan.plan import CheckMode, PlanBundle
-from wpk.report.check_words import QUICK_WORDS
-from wpk.report.facts import ReportFacts
-from wpk.report.formats import require_format, write_report
-from wpk.report.gather import gather
-from wpk.report.html import html_page
-from wpk.report.json import FORM, json_text
-from wpk.report.markdown import markdown_text
-from wpk.report.terminal import operator_source, summary
-from wpk.report.visible import visible, visible_lines
+from wpk.report import visible, visible_lines
+from wpk.report.plans.check_words import QUICK_WORDS
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.formats import FORM, json_text, require_format, write_report
+from wpk.report.plans.gather import gather
+from wpk.report.plans.html import html_page
+from wpk.report.plans.markdown import markdown_text
+from wpk.report.plans.terminal import operator_source, summary
 
 
 def test_the_terminal_shows_each_operator_in_one_line(

@@ -6,9 +6,9 @@ import pytest
 from support.plans.candidates import kernel
 
 from wpk.plan.plan import Check, Outcome, PlanBundle
-from wpk.report.facts import PrecisionFacts, ReportFacts
-from wpk.report.gather import gather
-from wpk.report.precision_words import precision_sentences
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.gather import gather
+from wpk.report.plans.precision import PrecisionFacts, precision_sentences
 
 
 def test_sums_are_those_of_the_operators(bundle: PlanBundle, facts: ReportFacts) -> None:

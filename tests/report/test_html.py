@@ -14,11 +14,11 @@ import pytest
 from wpk.lowering.program import NodeRecord
 from wpk.plan.output_file import OutputError
 from wpk.plan.plan import PlanBundle
-from wpk.report.facts import ReportFacts
-from wpk.report.formats import write_report
-from wpk.report.gather import gather
-from wpk.report.html import html_page
-from wpk.report.page.markup import Html, joined, tag
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.formats import write_report
+from wpk.report.plans.gather import gather
+from wpk.report.plans.html import html_page
+from wpk.report.plans.page.markup import Html, joined, tag
 
 VOID = {"meta", "img"}
 

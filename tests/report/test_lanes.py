@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wpk.report.page.lanes import Lane, assign_lanes
+from wpk.report.plans.page.lanes import Lane, assign_lanes
 
 
 def test_a_chain_runs_along_the_spine() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from wpk.problems.family import Family
 from wpk.problems.signs import MINUS, TIMES
-from wpk.report.facts import ReportFacts
-from wpk.report.words import kind_of_onnx, schedule_words
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.words import kind_of_onnx, schedule_words
 
 
 def plain(words: str) -> str:

@@ -9,10 +9,15 @@ Example:
 """
 
 import argparse
+import json
+from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from wpk.cli.progress import ProgressLine
 from wpk.cli.say import say
+from wpk.cli.usage import add_trust
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,20 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="gpu",
         help="where to measure; the emulator's times would say nothing about a GPU",
     )
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="let a GPU execute the plan's machine code without compiling it again to compare",
-    )
+    add_trust(parser)
     parser.add_argument("--json", action="store_true", help="all numbers, in seconds")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, and print."""
-    import json
-
     from wpk.backends import open_gpu
-    from wpk.cli.progress import ProgressLine
     from wpk.engine import compare_machine_code, require_executable, time_engine
     from wpk.plan import read_plan
 
@@ -62,20 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
     from wpk.device import quantile
-    from wpk.report.table import format_table
+    from wpk.report import format_table
 
     rows = []
     for step in plan.steps:
         timing, evidence = times.operators[step.operator.name], step.evidence
-        cells = [evidence.bound_seconds, evidence.estimate_seconds, timing.median]
-        rows.append(
-            [
-                step.operator.name,
-                *map(_us, cells),
-                f"±{timing.noise:.1%}",
-                step.candidate.maker.name,
-            ]
-        )
+        cells = (evidence.bound_seconds, evidence.estimate_seconds, timing.median)
+        made_by = step.candidate.maker.name
+        rows.append([step.operator.name, *map(_us, cells), f"±{timing.noise:.1%}", made_by])
     header = ["operator alone", "bound µs", "estimate µs", "median µs", "noise", "made by"]
     whole = [
         [name, *(_us(quantile(samples, part)) for part in (0.5, 0.99)), len(samples)]
@@ -94,8 +86,6 @@ def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
 
 
 def _data(plan: "Plan", times: "EngineTimes", device: "CudaDevice") -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "device": device.name,
         "driver": device.driver,
@@ -111,8 +101,6 @@ def _data(plan: "Plan", times: "EngineTimes", device: "CudaDevice") -> dict[str,
 
 
 def _numbers(seconds: "Sequence[float]") -> dict[str, Any]:
-    from statistics import median
-
     from wpk.device import noise_band, quantile
 
     return {

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wpk.cli.say import say
+from wpk.cli.usage import UsageError
+from wpk.errors import EngineError, WpkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,15 +56,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(places: "CacheFolder", arguments: argparse.Namespace) -> None:
-    from wpk.report.cache import cache_text
+    from wpk.cli.cache_text import cache_text
 
     del arguments
     say(cache_text(places))
 
 
 def _clear(places: "CacheFolder", arguments: argparse.Namespace) -> None:
-    from wpk.errors import WpkError
-    from wpk.report.cache import clearable
+    from wpk.cli.cache_text import clearable
     from wpk.search.store import TuningStore
 
     words = clearable(places, arguments.target, arguments.template)
@@ -83,7 +84,11 @@ def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
     from wpk.plan import atomic_file
     from wpk.search.store import TuningStore, export_lines, summarize
 
-    _require_store(places)
+    if not places.store.is_file():
+        raise WpkError(
+            f"there are no trials: {places.store} does not exist",
+            fix="name the folder that was tuned with: --cache FOLDER",
+        )
     with TuningStore(places.store) as store, atomic_file(arguments.file) as stream:
         for line in export_lines(store):
             stream.write(line.encode())
@@ -92,7 +97,6 @@ def _export(places: "CacheFolder", arguments: argparse.Namespace) -> None:
 
 
 def _import(places: "CacheFolder", arguments: argparse.Namespace) -> None:
-    from wpk.errors import EngineError
     from wpk.search.loop import setup_here
     from wpk.search.store import TuningStore, import_lines
 
@@ -109,24 +113,12 @@ def _import(places: "CacheFolder", arguments: argparse.Namespace) -> None:
     say(f"{done.added} trials added to {places.store}; {done.present} were there already")
 
 
-def _require_store(places: "CacheFolder") -> None:
-    from wpk.errors import WpkError
-
-    if not places.store.is_file():
-        raise WpkError(
-            f"there are no trials: {places.store} does not exist",
-            fix="name the folder that was tuned with: --cache FOLDER",
-        )
-
-
 def _require_usage(arguments: argparse.Namespace) -> None:
     """Refuse options of another action.
 
     Raises:
         UsageError: There are any, or the file is missing.
     """
-    from wpk.cli.usage import UsageError
-
     action, help_ = arguments.action, "see wpk cache --help"
     transfers = action in ("export", "import")
     if transfers and arguments.file is None:

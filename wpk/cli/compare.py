@@ -7,6 +7,7 @@ Example:
 """
 
 import argparse
+import json
 from pathlib import Path
 
 from wpk.cli.say import say
@@ -21,12 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison."""
-    import json
-
     from wpk.codec import encode
     from wpk.plan import read_plan
-    from wpk.report.compare import PlanComparison, compare_plans
-    from wpk.report.compare_text import compare_text
+    from wpk.report.plans import PlanComparison, compare_plans, compare_text
 
     first, second = (read_plan(path).plan for path in (arguments.first, arguments.second))
     comparison = compare_plans(first, second)

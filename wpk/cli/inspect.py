@@ -6,9 +6,12 @@ Examples:
 """
 
 import argparse
+import json
+import zipfile
 from pathlib import Path
 
 from wpk.cli.say import say
+from wpk.errors import EngineError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,19 +26,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what the file holds."""
-    import zipfile
-
     if zipfile.is_zipfile(arguments.file) or arguments.file.suffix != ".onnx":
-        return _plan(arguments)
-    return _model(arguments)
+        _plan(arguments)
+    else:
+        _model(arguments)
+    return 0
 
 
-def _plan(arguments: argparse.Namespace) -> int:
-    import json
-
+def _plan(arguments: argparse.Namespace) -> None:
     from wpk.codec import encode
     from wpk.plan import Plan, read_plan
-    from wpk.report.terminal import operator_source, summary
+    from wpk.report.plans import operator_source, summary
 
     bundle = read_plan(arguments.file)
     if arguments.source is not None:
@@ -44,12 +45,10 @@ def _plan(arguments: argparse.Namespace) -> int:
         print(json.dumps(encode(bundle.plan, Plan)))
     else:
         say(summary(bundle.plan))
-    return 0
 
 
-def _model(arguments: argparse.Namespace) -> int:
-    from wpk.errors import EngineError
-    from wpk.report.model import model_json, model_text
+def _model(arguments: argparse.Namespace) -> None:
+    from wpk.cli.model_text import model_json, model_text
 
     if arguments.source is not None:
         raise EngineError(
@@ -60,4 +59,3 @@ def _model(arguments: argparse.Namespace) -> int:
         print(model_json(arguments.file))
     else:
         say(model_text(arguments.file))
-    return 0

@@ -65,7 +65,7 @@ def _failed(error: BaseException) -> int:
 
 
 def entry_point() -> NoReturn:
-    """The installed command."""
+    """Run the installed command and end the process."""
     with interrupts_end_the_process():
         code = main()
     sys.exit(code)

@@ -12,16 +12,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wpk.cli.progress import ProgressLine
 from wpk.cli.say import say
+from wpk.cli.usage import UsageError, add_inputs
 from wpk.options import BuildOptions, SearchOptions, flag_of, help_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from wpk.cli.progress import ProgressLine
     from wpk.plan import PlanBundle
     from wpk.search.store import Run
 
@@ -40,6 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         for option in fields(kind):
             how = {name: value for name, value in option.metadata.items() if name != "flag"}
             parser.add_argument(flag_of(option), dest=option.name, help=words[option.name], **how)
+    _add_work(parser)
+    _add_files(parser)
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    """Declare what the work begins with, and how its result is checked."""
     parser.add_argument(
         "--resume",
         metavar="RUN",
@@ -60,14 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "the GPU where it measured, else on the CPU (default: on); quick: at the tuned sizes and on "
         "one drawn input only, and without second evaluators of graph passes",
     )
-    parser.add_argument(
-        "--inputs",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="X.npz",
-        help="arrays by input name, to check on beside drawn ones; repeatable",
-    )
+    add_inputs(parser)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    """Declare what is written beside the plan or in its place."""
     parser.add_argument(
         "--report",
         type=Path,
@@ -92,9 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Optimize, and print what was chosen."""
-    from wpk.cli.progress import ProgressLine
     from wpk.plan import require_folder
-    from wpk.report.formats import require_format
+    from wpk.report.plans import require_format
 
     _require_usage(arguments)
     for path in (arguments.output, arguments.report, arguments.lock):
@@ -104,18 +102,16 @@ def run(arguments: argparse.Namespace) -> int:
         require_format(arguments.report)
     progress = ProgressLine()
     if arguments.dry_run:
-        return _preview(arguments, progress)
-    if arguments.from_lock is not None:
-        bundle = _rebuilt(arguments, progress)
+        _preview(arguments, progress)
     else:
-        bundle = _optimized(arguments, progress)
-    _write_others(arguments, bundle)
+        _say_and_write(arguments, _plan(arguments, progress))
     return 0
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, as keyword arguments of `wpk.optimize`."""
     from wpk.free_shapes import parse_shapes
+    from wpk.pipeline import recall
 
     options = {each.name: getattr(arguments, each.name) for each in _OPTIONS}
     if arguments.shapes is not None:
@@ -123,72 +119,50 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     given = {name: value for name, value in options.items() if value is not None}
     if arguments.resume is None:
         return given
-    from wpk.pipeline import recall
-
     return {**recall(arguments.resume, arguments.cache), **given}
 
 
-def _optimized(arguments: argparse.Namespace, progress: "ProgressLine") -> "PlanBundle":
-    from wpk.pipeline import optimize
+def _plan(arguments: argparse.Namespace, progress: ProgressLine) -> "PlanBundle":
+    """Write the plan: found by searching, or built from a lock."""
+    from wpk.engine import read_arrays
+    from wpk.pipeline import optimize, rebuild
 
-    entered: list[Run] = []
+    model, output = arguments.model, arguments.output
+    asked = {
+        **_options(arguments),
+        "cache": arguments.cache,
+        "check": arguments.check,
+        "inputs": [read_arrays(path) for path in arguments.inputs],
+        "progress": progress,
+    }
+    if arguments.from_lock is not None:
+        return rebuild(model, output, arguments.from_lock, **asked)
+    entered: list[str] = []
 
     def on_run(run: "Run") -> None:
-        entered.append(run)
-        progress.note(f"run {run.id}: resume with --resume {short_name(run.id)}")
+        entered.append(run.id.rpartition("-")[2])  # enough to resume it
+        progress.note(f"run {run.id}: resume with --resume {entered[-1]}")
 
     try:
-        return optimize(
-            arguments.model,
-            arguments.output,
-            **_options(arguments),
-            cache=arguments.cache,
-            resume=arguments.resume,
-            check=arguments.check,
-            inputs=_given(arguments),
-            progress=progress,
-            on_run=on_run,
-        )
+        return optimize(model, output, **asked, resume=arguments.resume, on_run=on_run)
     except KeyboardInterrupt:
         for run in entered:
-            progress.note(f"what was measured is kept: go on with --resume {short_name(run.id)}")
+            progress.note(f"what was measured is kept: go on with --resume {run}")
         raise
 
 
-def _rebuilt(arguments: argparse.Namespace, progress: "ProgressLine") -> "PlanBundle":
-    from wpk.pipeline import rebuild
-
-    return rebuild(
-        arguments.model,
-        arguments.output,
-        arguments.from_lock,
-        **_options(arguments),
-        cache=arguments.cache,
-        check=arguments.check,
-        inputs=_given(arguments),
-        progress=progress,
-    )
-
-
-def _given(arguments: argparse.Namespace) -> "list[Mapping[str, NDArray[np.generic]]]":
-    from wpk.engine import read_arrays
-
-    return [read_arrays(path) for path in arguments.inputs]
-
-
-def _preview(arguments: argparse.Namespace, progress: "ProgressLine") -> int:
+def _preview(arguments: argparse.Namespace, progress: ProgressLine) -> None:
+    from wpk.cli.preview_text import preview_text
     from wpk.pipeline import preview
-    from wpk.report.preview import preview_text
 
     options = _options(arguments)
     say(preview_text(preview(arguments.model, **options, cache=arguments.cache, progress=progress)))
-    return 0
 
 
-def _write_others(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
+def _say_and_write(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
+    """Print what the plan is, and write what was asked for beside it."""
     from wpk.assembly import write_lock
-    from wpk.report.formats import write_report
-    from wpk.report.terminal import summary
+    from wpk.report.plans import summary, write_report
 
     say(summary(bundle.plan))
     say(f"\nplan: {arguments.output}")
@@ -200,19 +174,12 @@ def _write_others(arguments: argparse.Namespace, bundle: "PlanBundle") -> None:
         say(f"lock: {arguments.lock}")
 
 
-def short_name(run: str) -> str:
-    """The part of a run's name that is enough to resume it."""
-    return run.rpartition("-")[2]
-
-
 def _require_usage(arguments: argparse.Namespace) -> None:
     """Refuse options that contradict each other.
 
     Raises:
         UsageError: They do.
     """
-    from wpk.cli.usage import UsageError
-
     if arguments.dry_run:
         writes = ("output", "report", "lock", "from_lock")
         given = [name for name in writes if getattr(arguments, name) is not None]
@@ -222,8 +189,8 @@ def _require_usage(arguments: argparse.Namespace) -> None:
     elif arguments.output is None:
         raise UsageError("the following arguments are required: -o/--output", fix=_HELP)
     if arguments.from_lock is not None:
-        decided = [each for each in _OPTIONS if each.name in _SEARCHES]
-        searching = [flag_of(e) for e in decided if getattr(arguments, e.name) is not None]
+        asked = [each for each in _OPTIONS if getattr(arguments, each.name) is not None]
+        searching = [flag_of(each) for each in asked if each.name in _SEARCHES]
         searching += ["--resume"] if arguments.resume is not None else []
         if searching:
             raise UsageError(

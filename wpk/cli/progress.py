@@ -4,7 +4,7 @@ import sys
 import time
 from typing import TextIO
 
-from wpk.report.visible import visible
+from wpk.report import visible
 
 LOG_SECONDS = 30.0
 """A log, which cannot rewrite a line, gets at most one line in this time within a stage."""
@@ -63,7 +63,7 @@ class ProgressLine:
 
 
 def duration(seconds: float) -> str:
-    """``45 s``, ``12 min``, ``2.5 h``."""
+    """Return a time in words: ``45 s``, ``12 min``, ``2.5 h``."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

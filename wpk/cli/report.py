@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Write the report, and print its path."""
     from wpk.plan import read_plan
-    from wpk.report.formats import require_format, write_report
+    from wpk.report.plans import require_format, write_report
 
     require_format(arguments.output)
     write_report(arguments.output, read_plan(arguments.plan))

@@ -5,9 +5,11 @@ Example:
 """
 
 import argparse
+import time
 from pathlib import Path
 
 from wpk.cli.say import say
+from wpk.cli.usage import add_trust
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,21 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--outputs", type=Path, metavar="Y.npz", help="write the outputs")
     parser.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="let a GPU execute the plan's machine code without compiling it again to compare",
-    )
+    add_trust(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Execute, and print one line for each output."""
-    import time
-
     import numpy as np
 
     from wpk.engine import load, random_inputs, read_arrays, write_arrays
-    from wpk.report.table import format_table
+    from wpk.report import format_table
 
     with load(arguments.plan, arguments.device, trust=arguments.trust) as engine:
         if arguments.inputs is not None:

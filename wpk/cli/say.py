@@ -3,7 +3,7 @@
 import logging
 import sys
 
-from wpk.report.visible import visible_lines
+from wpk.report import visible_lines
 
 
 def say(text: object) -> None:
@@ -20,5 +20,5 @@ class PlainFormatter(logging.Formatter):
     """Formats log lines with the same care."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         return visible_lines(super().format(record))

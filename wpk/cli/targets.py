@@ -5,9 +5,12 @@ Example:
 """
 
 import argparse
+import dataclasses
+import json
 from typing import TYPE_CHECKING
 
 from wpk.cli.say import say
+from wpk.errors import TargetError
 
 if TYPE_CHECKING:
     from wpk.targets import Target
@@ -20,28 +23,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
-    import dataclasses
-    import json
-
-    from wpk.report.table import format_table
+    from wpk.report import format_table
     from wpk.targets import TARGETS
 
     if arguments.json:
         print(json.dumps([dataclasses.asdict(target) for target in TARGETS], indent=1))
         return 0
-    rows = []
-    for target in TARGETS:
-        rows.append(
-            [
-                target.name,
-                target.arch,
-                target.description,
-                target.sm_count,
-                f"{target.peak_ordinary / 1e12:.1f}",
-                f"{target.global_bandwidth / 1e12:.2f}",
-                _precisions(target),
-            ]
-        )
+    rows = [
+        [
+            target.name,
+            target.arch,
+            target.description,
+            target.sm_count,
+            f"{target.peak_ordinary / 1e12:.1f}",
+            f"{target.global_bandwidth / 1e12:.2f}",
+            _precisions(target),
+        ]
+        for target in TARGETS
+    ]
     header = ["target", "arch", "GPU", "SMs", "fp32 TFLOP/s", "TB/s", "compiles for"]
     say(format_table(header, rows))
     return 0
@@ -49,7 +48,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _precisions(target: "Target") -> str:
     from wpk.dtypes import Precision
-    from wpk.errors import TargetError
     from wpk.targets import require_compilable, why_precision_unsupported
 
     try:

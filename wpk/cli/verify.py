@@ -16,10 +16,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wpk.cli.progress import ProgressLine
 from wpk.cli.say import say
+from wpk.cli.usage import add_inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wpk.checks import Scope
+    from wpk.plan import Check
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,14 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="quick: operators alone and the whole engine at the tuned sizes and on one drawn input "
         "only, and no second evaluators of graph passes (default: on)",
     )
-    parser.add_argument(
-        "--inputs",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="X.npz",
-        help="arrays by input name, to check on beside drawn ones; repeatable",
-    )
+    add_inputs(parser)
     parser.add_argument(
         "--rtol",
         type=_not_negative,
@@ -67,12 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Verify, and print every check."""
     from wpk.backends import open_device
     from wpk.checks import prove_passes, require_inputs, require_passed, verify
-    from wpk.cli.progress import ProgressLine
     from wpk.engine import compare_machine_code, require_executable, require_same
     from wpk.lowering.model import lower_model
     from wpk.plan import read_plan
-    from wpk.report.check_words import outcome_word, remarks
-    from wpk.report.table import format_table
+    from wpk.report.plans import remarks
 
     progress = ProgressLine()
     scope = _scope(arguments)
@@ -90,18 +86,26 @@ def run(arguments: argparse.Namespace) -> int:
         if not device.executes_source and not arguments.trust:
             require_executable(code)
         outcome = verify(bundle, proof, device, progress)
-    rows = [[o.name, outcome_word(o.check.outcome), o.check.detail] for o in outcome.operators]
-    say(format_table(["operator alone", "", "against float64"], rows))
-    passes = [[c.name, outcome_word(c.outcome), c.detail] for c in outcome.passes]
-    say("\n" + format_table(["rewritten graph", "", "against the model in float64"], passes))
-    whole = [[check.name, outcome_word(check.outcome), check.detail] for check in outcome.whole]
-    say("\n" + format_table(["whole engine", "", "error"], whole))
+    tables = [
+        ("operator alone", "against float64", [(o.name, o.check) for o in outcome.operators]),
+        ("rewritten graph", "against the model in float64", [(c.name, c) for c in outcome.passes]),
+        ("whole engine", "error", [(check.name, check) for check in outcome.whole]),
+    ]
+    say("\n\n".join(_table(*each) for each in tables))
     for said in remarks(scope.mode, outcome.whole):
         say(said)
     sys.stdout.flush()
     require_passed(outcome)
     require_same(code)
     return 0
+
+
+def _table(title: str, words: str, checks: "Iterable[tuple[str, Check]]") -> str:
+    from wpk.report import format_table
+    from wpk.report.plans import outcome_word
+
+    rows = [[name, outcome_word(check.outcome), check.detail] for name, check in checks]
+    return format_table([title, "", words], rows)
 
 
 def _scope(arguments: argparse.Namespace) -> "Scope":

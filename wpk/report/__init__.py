@@ -1,1 +1,3 @@
-"""What a person reads: the terminal's summary and the web page."""
+"""What a person reads. This door holds plain text, `wpk.report.plans` what is said about plans."""
+
+from wpk.report.text import byte_size, format_table, visible, visible_lines

@@ -11,8 +11,8 @@ from wpk.libraries.cudnn_description import CUDNN
 from wpk.plan.measurement import EngineMeasurement, EngineVariant
 from wpk.plan.plan import PlanBundle, Step
 from wpk.problems import Convolution, Matmul
-from wpk.report.facts import ReportFacts
-from wpk.report.gather import gather
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.gather import gather
 from wpk.search.loop.evidence import measurement_of
 from wpk.search.loop.result import Stop, TuningResult
 from wpk.trial import Regime, Status, Trial

@@ -8,7 +8,7 @@ import pytest
 from support.plans.candidates import kernel, library_call
 
 from wpk.plan.measurement import GENERATED, Contestant, Measurement, Tally
-from wpk.report.contest import contest_of, contest_sentences, roles, tally_words, why_words
+from wpk.report.plans.contest import contest_of, contest_sentences, roles, tally_words, why_words
 
 
 def timed(

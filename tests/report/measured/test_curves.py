@@ -9,8 +9,8 @@ import pytest
 from support.plans.candidates import kernel, library_call
 
 from wpk.plan.measurement import GENERATED, Contestant, Curve, Measurement, Tally
-from wpk.report.measured import curve_words
-from wpk.report.page.curves import search_curves
+from wpk.report.plans.measured import curve_words
+from wpk.report.plans.page.curves import search_curves
 
 CHOSEN = Contestant(kernel("conv_mma", ()), 2e-6, 2e-6, 2e-6, 5, True)
 CURVES = (

@@ -22,14 +22,20 @@ from wpk.plan.measurement import (
 )
 from wpk.plan.plan import Plan, PlanBundle
 from wpk.problems.signs import DASH
-from wpk.report.contest import candidate_words, contest_sentences, roles, tally_words, time_words
-from wpk.report.facts import ReportFacts
-from wpk.report.gather import gather
-from wpk.report.html import html_page
-from wpk.report.json import json_text
-from wpk.report.markdown import markdown_text
-from wpk.report.measured import curve_name
-from wpk.report.terminal import operator_source, summary
+from wpk.report.plans.contest import (
+    candidate_words,
+    contest_sentences,
+    roles,
+    tally_words,
+    time_words,
+)
+from wpk.report.plans.facts import ReportFacts
+from wpk.report.plans.formats import json_text
+from wpk.report.plans.gather import gather
+from wpk.report.plans.html import html_page
+from wpk.report.plans.markdown import markdown_text
+from wpk.report.plans.measured import curve_name
+from wpk.report.plans.terminal import operator_source, summary
 
 CHOSEN = Contestant(kernel("conv_mma", (("stages", 3),)), 7.125e-6, 7.0e-6, 7.2e-6, 33, True)
 MEASURED = Measurement(
@@ -82,7 +88,7 @@ def test_every_form_shows_who_took_part_and_why_it_ended_so(
             for role, each in roles(operator.measurement):
                 assert role in text
                 assert candidate_words(each) in text
-                assert time_words(each.median_seconds, each.noise) in text
+                assert time_words(each) in text
             assert f"{0.9e6 * operator.measurement.median_seconds:.2f}" in text
         for problem in measured_facts.problems:
             assert problem.measurement is not None

@@ -1,0 +1,106 @@
+"""What the tuning store and the cache of kernels hold, in words."""
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from wpk.report import byte_size, format_table, visible
+from wpk.search.loop import CacheFolder
+from wpk.search.store import Group, Run, TuningStore, summarize
+
+RUNS_SHOWN = 20
+"""The latest runs are listed, the others counted."""
+
+_MODEL = 32
+
+
+def cache_text(places: CacheFolder) -> str:
+    """Return tables of trials and runs, and sizes on the disk; create no file that is not there.
+
+    Raises:
+        StoreError: The store cannot be read.
+        CompileError: The cache of kernels cannot be read.
+    """
+    usage = places.kernels.usage()
+    kernels = f"kernels  {usage.kernels}, {byte_size(usage.bytes)}, in {places.kernels.folder}"
+    if not places.store.is_file():
+        return f"trials   none: {places.store} does not exist\n{kernels}"
+    with TuningStore(places.store) as store:
+        held = summarize(store)
+    trials = (
+        f"trials   {held.trials} of {held.problems} problems in {len(held.runs)} runs, "
+        f"{byte_size(_bytes(places.store))}, in {places.store}"
+    )
+    tables = [_groups(held.groups)] if held.groups else []
+    tables += [_runs(held.runs)] if held.runs else []
+    return "\n\n".join([*tables, f"{trials}\n{kernels}"])
+
+
+def clearable(places: CacheFolder, target: str | None, template: str | None) -> str:
+    """Say in words what clearing would remove; empty if that is nothing.
+
+    Args:
+        places: The caches.
+        target: Only trials of it; None for all, and the kernels with them.
+        template: Only trials of this template.
+    """
+    words = []
+    if places.store.is_file():
+        with TuningStore(places.store) as store:
+            groups = [
+                group
+                for group in summarize(store).groups
+                if target in (None, group.target) and template in (None, group.template)
+            ]
+        if groups:
+            makers = ", ".join(sorted({group.template for group in groups}))
+            targets = ", ".join(sorted({group.target for group in groups}))
+            words.append(f"{sum(g.trials for g in groups)} trials of {makers} on {targets}")
+    usage = places.kernels.usage()
+    if usage.kernels and target is None and template is None:
+        words.append(f"{usage.kernels} compiled kernels ({byte_size(usage.bytes)})")
+    return " and ".join(words)
+
+
+def _groups(groups: Sequence[Group]) -> str:
+    statuses = list(dict.fromkeys(status for group in groups for status in group.statuses))
+    header = ["template", "version", "target", "compiler", "driver", "problems", "trials"]
+    rows: list[list[object]] = [
+        [
+            group.template,
+            group.version,
+            f"{group.target} ({group.arch})",
+            group.compiler,
+            group.driver,
+            group.problems,
+            group.trials,
+            *(group.statuses.get(status, 0) for status in statuses),
+        ]
+        for group in groups
+    ]
+    total = sum((Counter(group.statuses) for group in groups), Counter())
+    sums = [sum(total.values()), *(total[status] for status in statuses)]
+    return format_table([*header, *statuses], [*rows, ["all", "", "", "", "", "", *sums]])
+
+
+def _runs(runs: Sequence[tuple[Run, int]]) -> str:
+    header = ["run", "started (UTC)", "state", "model", "target", "precision", "searcher", "trials"]
+    table = format_table(header, [_run(run, trials) for run, trials in runs[-RUNS_SHOWN:]])
+    hidden = len(runs) - RUNS_SHOWN
+    return f"{table}\n({hidden} earlier runs are not listed)" if hidden > 0 else table
+
+
+def _run(run: Run, trials: int) -> list[object]:
+    started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
+    asked, words = run.request, ("", "", "", "")
+    if asked is not None:
+        searched = f"{asked.search.search}, effort {asked.search.effort}"
+        words = (visible(asked.model, _MODEL), asked.build.target, asked.build.precision, searched)
+    return [run.id, started, run.state.value, *words, trials]
+
+
+def _bytes(store: Path) -> int:
+    """Return the bytes of the file and of those that SQLite keeps beside it."""
+    files = [store, *(store.with_name(f"{store.name}{end}") for end in ("-wal", "-shm"))]
+    return sum(file.stat().st_size for file in files if file.is_file())

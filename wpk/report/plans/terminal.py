@@ -1,0 +1,164 @@
+"""A plan in a terminal."""
+
+from wpk.errors import EngineError
+from wpk.plan import Plan, PlanBundle
+from wpk.problems.signs import DASH
+from wpk.report.plans.check_words import mode_words, outcome_word, remarks
+from wpk.report.plans.facts import OperatorFacts, ProblemFacts, ReportFacts
+from wpk.report.plans.gather import gather
+from wpk.report.plans.measured import (
+    chain_words,
+    estimate_cell,
+    estimate_words,
+    measured_cell,
+    measured_lines,
+    measured_tables,
+)
+from wpk.report.plans.precision import precision_sentences
+from wpk.report.text import byte_size, format_table, visible
+
+_DIGEST = 12
+_NAME = 32
+_WORK = 44
+_CELL = 200
+
+
+def summary(plan: Plan) -> str:
+    """Say what was chosen, operator by operator, how each space was narrowed, and the sums."""
+    facts = gather(plan)
+    return "\n\n".join((_operators(facts), _search(facts), *_measured(facts), _sums(facts)))
+
+
+def _operators(facts: ReportFacts) -> str:
+    header = ["operator", "computes", "schedule", "bound µs", "estimate µs"]
+    header += ["measured µs"] if facts.measured_operators else []
+    header += ["regs", "shared", "runs", "check", "source: cubin", "= CPU"]
+    rows = [_row(operator, measured=bool(facts.measured_operators)) for operator in facts.operators]
+    return format_table(header, rows)
+
+
+def _measured(facts: ReportFacts) -> list[str]:
+    """Whole engines, candidates, outcomes and searches; nothing without measuring."""
+    return [
+        format_table(header, [[visible(cell, _CELL) for cell in row] for row in rows])
+        for _, header, rows in measured_tables(facts)
+    ]
+
+
+def _row(operator: OperatorFacts, *, measured: bool) -> list[object]:
+    spills = f"+{operator.spill_bytes} B spilled" if operator.spill_bytes else ""
+    cubin = ",".join(launch.cubin_source[:_DIGEST] for launch in operator.launches)
+    same = all(launch.cpu_source == launch.cubin_source for launch in operator.launches)
+    return [
+        visible(operator.name, _NAME),
+        visible(operator.work, _WORK),
+        f"{operator.title}: {operator.schedule}",
+        f"{operator.bound_us:.2f}",
+        estimate_cell(operator),
+        *([measured_cell(operator)] if measured else []),
+        *(
+            (DASH, DASH, DASH)
+            if not operator.launches
+            else (
+                f"{operator.registers}{spills}",
+                byte_size(operator.shared_bytes),
+                len(operator.launches),
+            )
+        ),
+        operator.state,
+        *((DASH, DASH) if not operator.launches else (cubin, "yes" if same else "NO")),
+    ]
+
+
+def _search(facts: ReportFacts) -> str:
+    header = ["problem", "operators", "templates", "space", "legal", "kept", "compiled"]
+    return format_table(header, [_problem(problem) for problem in facts.problems])
+
+
+def _problem(problem: ProblemFacts) -> list[object]:
+    """Sums over the templates that were asked; Markdown and the web page show each."""
+    asked = [funnel for funnel in problem.funnels if not funnel.refusal]
+    return [
+        visible(problem.work, _WORK),
+        len(problem.operators),
+        " ".join(f.template + "*" * (f.template in problem.chosen) for f in asked),
+        sum(funnel.space for funnel in asked),
+        sum(funnel.legal for funnel in asked),
+        sum(funnel.kept for funnel in asked),
+        sum(funnel.compiled for funnel in asked),
+    ]
+
+
+def _sums(facts: ReportFacts) -> str:
+    memory = facts.memory
+    free = ", ".join(f"{visible(n)} (tuned at {size})" for n, size in facts.free.items())
+    legal, compiled = facts.legal_and_compiled
+    library = f", {facts.library_steps} library steps" if facts.library_steps else ""
+    lines = [
+        f"model      {visible(facts.model)}, opset {facts.opset}, {len(facts.nodes)} nodes",
+        f"target     {visible(facts.target)} ({facts.arch}), {facts.precision.asked}",
+        *([f"free       {free}"] if free else []),
+        f"operators  {len(facts.operators)}, {facts.launches} kernel launches{library}{chain_words(facts)}",
+        (
+            f"time       bound {facts.bound_us:.2f} µs (nothing can beat it), estimate "
+            f"{facts.estimate_us:.2f} µs ({estimate_words(facts)})"
+        ),
+        *(f"time       {visible(line)}" for line in measured_lines(facts)),
+        (
+            f"memory     weights {byte_size(memory.weight_bytes)}, activations "
+            f"{byte_size(memory.arena_bytes)} (no plan can need less than "
+            f"{byte_size(memory.peak_bytes)})"
+        ),
+        (
+            f"search     {len(facts.problems)} problems, {legal} legal schedules, {compiled} "
+            "compiled (* the template that was chosen)"
+        ),
+        *(f"precision  {visible(sentence)}" for sentence in precision_sentences(facts.precision)),
+        *_spills(facts),
+        *_checks(facts),
+    ]
+    return "\n".join(lines)
+
+
+def _spills(facts: ReportFacts) -> list[str]:
+    spilling = [visible(o.name) for o in facts.operators if o.spill_bytes]
+    if not spilling:
+        return []
+    return [f"warning    registers spill in {', '.join(spilling)}: no finalist without spills"]
+
+
+def _checks(facts: ReportFacts) -> list[str]:
+    where = f" on {visible(facts.checked_on)}" if facts.checked_on else ""
+    lines = [
+        f"checks     {facts.right_operators} of {len(facts.operators)} operators executed{where} and right"
+    ]
+    if not facts.checks:
+        left_out = mode_words(facts.check_mode)
+        return [*lines, f"checks     the whole engine was not compared: {left_out}"]
+    lines += [
+        f"checks     {outcome_word(check.outcome):<5}  {visible(check.name)}: "
+        f"{visible(check.detail)}"
+        for check in facts.checks
+    ]
+    return lines + [f"checks     {said}" for said in remarks(facts.check_mode, facts.checks)]
+
+
+def operator_source(bundle: PlanBundle, name: str) -> str:
+    """Return the generated CUDA of one operator.
+
+    Raises:
+        EngineError: The plan has no such operator, or a library computes it.
+    """
+    for step in bundle.plan.steps:
+        if step.operator.name == name:
+            if step.image is not None:
+                raise EngineError(
+                    f"{step.image.library} computes {name!r}: it has no generated source",
+                    fix="ask for an operator that the plan's table shows with a source",
+                )
+            return "\n".join(
+                f"// {launch.entry} {launch.kernel}\n{bundle.sources[launch.kernel]}"
+                for launch in step.launches
+            )
+    known = ", ".join(step.operator.name for step in bundle.plan.steps)
+    raise EngineError(f"the plan has no operator {name!r}", fix=f"choose one of {known}")
