@@ -1,6 +1,6 @@
 """One description of a launch, executed alike by the emulator, by CUDA and by a TensorRT plugin."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from wpk.dims import DimExpr
 
@@ -10,6 +10,9 @@ EARLY_LAUNCH = "early_launch"
 
 ATTRIBUTES = (EARLY_LAUNCH,)
 """Every name that `Launch.attributes` may hold."""
+
+NO_CLUSTER = (1, 1, 1)
+"""Blocks of a thread-block cluster that is none."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,8 @@ class Launch:
     block: tuple[int, int, int]
     shared_bytes: int
     arguments: tuple[Argument, ...]
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    attributes: tuple[str, ...] = field(default=())
+    cluster: tuple[int, int, int] = NO_CLUSTER
+    attributes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Hold the argument order that every executor relies on."""

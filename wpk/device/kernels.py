@@ -7,9 +7,10 @@ from math import prod
 from typing import Any, NamedTuple
 
 from wpk.device.graph import bindings, checked
-from wpk.device.launch_form import NO_CLUSTER, Parameters, configuration
+from wpk.device.launch_form import Parameters, configuration
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import BoundLaunch, KernelImage
+from wpk.launch import NO_CLUSTER
 
 PORTABLE_CLUSTER = 8
 """Blocks of the largest cluster that every GPU with clusters takes; more must be allowed for a kernel."""

@@ -6,13 +6,11 @@ from math import prod
 
 from wpk.dims import evaluate
 from wpk.execution import TensorMap
-from wpk.launch import ATTRIBUTES, Launch, TensorMapArgument
+from wpk.launch import ATTRIBUTES, NO_CLUSTER, Launch, TensorMapArgument
 from wpk.plan.binding import element_bytes
 from wpk.plan.codec import wrong
 from wpk.plan.plan import Plan, Step
 from wpk.tensor_maps import faults, reach
-
-NO_CLUSTER = (1, 1, 1)
 
 _MAX_CLUSTER = 16
 """Blocks: CUDA C++ programming guide, "Thread block clusters", with non-portable sizes allowed."""
