@@ -6,7 +6,6 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self, TypeVar
 
 import numpy as np
 
@@ -29,18 +28,16 @@ from wpk.execution import (
     Predecessors,
     Work,
 )
-from wpk.process import ChildLostError, ChildProcess, ChildTimeoutError
+from wpk.process import ChildDevice, ChildLostError, ChildProcess, ChildTimeoutError
 
 _START_SECONDS = 60.0  # for the interpreter and numpy on a loaded machine
 
-T = TypeVar("T")
 
-
-class EmulatorProcess:
+class EmulatorProcess(ChildDevice):
     """An `Emulator` in a child process, each launch within a time limit.
 
     After an error other than a kernel's own (time limit, crash, interrupt) the child is gone and so is
-    its memory: make a new one. Use it as a context manager, or call `close`.
+    its memory: make a new one.
 
     Attributes:
         name: What a report calls it.
@@ -73,13 +70,14 @@ class EmulatorProcess:
         self.statistics: Statistics | None = None
         self._libraries: Libraries[Device] = libraries or NoLibraries()
         self._builder = Emulator(mode, cache=cache)
-        self._sent: set[str] = set()
         self._reports = sanitizers.open_reports(self) if mode.sanitized else None
-        self._child = ChildProcess(
-            "wpk.emulator.serve",
-            errors=(EmulatorError, CompileError),
-            environment=sanitizers.environment() if mode.sanitized else None,
-            reports=self._reports,
+        super().__init__(
+            ChildProcess(
+                "wpk.emulator.serve",
+                errors=(EmulatorError, CompileError),
+                environment=sanitizers.environment() if mode.sanitized else None,
+                reports=self._reports,
+            )
         )
         try:
             runtime = runtime_library(sanitized=mode.sanitized)
@@ -87,23 +85,6 @@ class EmulatorProcess:
             self.close()
             raise
         self._start: tuple[object, ...] | None = (mode, seed, threads, runtime)
-
-    def __enter__(self) -> Self:
-        """Nothing more to do: the child runs."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close."""
-        self.close()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the child runs."""
-        return self._child.is_alive
-
-    def close(self) -> None:
-        """End the child."""
-        self._child.end()
 
     def load(self, image: Image) -> None:
         """Compile a kernel, here and in the background: the time limit is for executing it.
@@ -116,22 +97,10 @@ class EmulatorProcess:
         else:
             self._builder.load(image)
 
-    def allocate(self, size: int) -> int:
-        """See `Emulator.allocate`; the address is one of the child's."""
-        return self._ask("allocate", size, answer=int)
-
-    def free(self, address: int) -> None:
-        """See `Emulator.free`. The memory of a child that has ended is free already."""
-        if self.is_alive:
-            self._tell("free", address)
-
     def write(self, address: int, data: Bytes) -> None:
         """See `Emulator.write`."""
-        self._tell("write", address, data=np.ascontiguousarray(data).reshape(-1).view(np.uint8))
-
-    def fill(self, address: int, size: int, byte: int) -> None:
-        """See `Emulator.fill`."""
-        self._tell("fill", address, size, byte)
+        flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        self._tell("write", address, data=flat.data)
 
     def read(self, address: int, size: int) -> Bytes:
         """See `Emulator.read`."""
@@ -147,12 +116,9 @@ class EmulatorProcess:
         """
         if isinstance(work, BoundCall):
             self._libraries.call(work, self)
-            return
-        if work.kernel not in self._sent:
+        else:
             library = self._builder.library(work.kernel)
-            self._tell("take_built", work.kernel, library)
-            self._sent.add(work.kernel)
-        self.statistics = self._ask("launch", work, answer=Statistics)
+            self.statistics = self._ask("launch", work, library, answer=Statistics)
 
     def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> OneByOne:
         """Work to be executed together: one after the other, as it is given."""
@@ -161,25 +127,15 @@ class EmulatorProcess:
     def synchronize(self) -> None:
         """Nothing to wait for: a launch returns when its kernel has ended."""
 
-    def _tell(self, method: str, *arguments: object, data: Bytes | None = None) -> None:
-        with self._supervised(method) as limit:
-            given = None if data is None else data.data
-            self._child.tell(method, *arguments, data=given, limit_seconds=limit)
-
-    def _ask(self, method: str, *arguments: object, answer: type[T], size: int = 0) -> T:
-        with self._supervised(method) as limit:
-            return self._child.ask(
-                method, *arguments, answer=answer, size=size, limit_seconds=limit
-            )
-
     @contextmanager
-    def _supervised(self, method: str) -> Iterator[float]:
-        """Yields the time limit of a call, and says in words how the child ended in it."""
-        limit = self.time_limit_seconds * max(1.0, self.patience)
+    def _supervised(self, method: str, limit: float | None = None) -> Iterator[float]:
+        """Say in words how the child ended; start its emulator before the first call."""
+        if limit is None:
+            limit = self.time_limit_seconds * max(1.0, self.patience)
         try:
             if self._start is not None:  # the child began while there was something else to do
                 start, self._start = self._start, None
-                self._child.tell("start", *start, limit_seconds=max(limit, _START_SECONDS))
+                self._child.ask("start", *start, limit_seconds=max(limit, _START_SECONDS))
             yield limit
         except ChildTimeoutError as error:
             raise EmulatorTimeoutError(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from wpk.emulator.build import compile_unit, runtime_library
+from wpk.emulator.build import compile_unit
 from wpk.emulator.errors import EmulatorError
 from wpk.emulator.free_memory import free_bytes
 from wpk.emulator.memory import Bytes, DeviceBuffer, guarded_buffer, plain_buffer
@@ -25,7 +25,6 @@ from wpk.execution import (
     Predecessors,
     Work,
 )
-from wpk.launch import EARLY_LAUNCH
 
 _ALIGNMENT = 256
 _BUG = "this is a bug in the code that plans memory or launches"
@@ -91,12 +90,6 @@ class Emulator:
             sanitized=self.mode.sanitized,
             cache=self._cache,
         )
-
-    def take_built(self, digest: str, library: Path) -> None:
-        """Take a kernel that was built elsewhere, in the form that this mode needs."""
-        finished: Future[Path] = Future()
-        finished.set_result(library)
-        self._built[digest] = finished
 
     def library(self, digest: str) -> Path:
         """The built form of a loaded kernel; waits for its compilation.
@@ -174,25 +167,19 @@ class Emulator:
         if isinstance(work, BoundCall):
             self._libraries.call(work, self)
         else:
-            self._launch(work)
+            self.statistics = self.execute(work, self.library(work.kernel))
 
-    def _launch(self, launch: BoundLaunch) -> None:
-        self.statistics = launch_kernel(
-            self.library(launch.kernel),
-            launch.entry,
-            launch.grid,
-            launch.block,
-            launch.shared_bytes,
-            launch.arguments,
-            self.mode,
-            cluster=launch.cluster,
-            seed=self._seed,
-            threads=self._threads,
-            awaited=() if EARLY_LAUNCH in launch.attributes else None,
-        )
+    def execute(self, launch: BoundLaunch, library: Path) -> Statistics:
+        """Execute a kernel that was built in the form that this mode needs; tell what it did.
+
+        Raises:
+            EmulatorError: The kernel broke a rule, or the launch cannot be executed here.
+        """
+        done = launch_kernel(library, launch, self.mode, seed=self._seed, threads=self._threads)
         if self.mode.guards and not self.mode.sanitized:
             for address, buffer in self._buffers.items():
                 buffer.check_edges(f"the buffer at {address:#x}, by {launch.entry}")
+        return done
 
     def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> OneByOne:
         """Work to be executed together: one after the other, as it is given."""
@@ -200,12 +187,6 @@ class Emulator:
 
     def synchronize(self) -> None:
         """Nothing to wait for: a launch returns when its kernel has ended."""
-
-    def prepare(self) -> None:
-        """Wait until everything that was loaded is built, the runtime library too."""
-        runtime_library(sanitized=self.mode.sanitized)
-        for digest in self._built:
-            self.library(digest)
 
     def _range(self, address: int, size: int) -> DeviceBuffer:
         for start, buffer in self._buffers.items():
