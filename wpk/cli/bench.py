@@ -98,8 +98,8 @@ def _data(plan: "Plan", times: "EngineTimes", device: "CudaDevice") -> dict[str,
 
     return {
         "device": device.name,
-        "driver": device.driver,
-        "cuda_driver_api": device.cuda_api,
+        "driver": device.facts.driver,
+        "cuda_driver_api": device.facts.cuda_api,
         "memory": {**asdict(times.memory), "total_bytes": times.memory.total_bytes},
         "model": plan.provenance.model,
         "precision": plan.precision.value,

@@ -16,7 +16,7 @@ PORTABLE_CLUSTER = 8
 """Blocks of the largest cluster that every GPU with clusters takes; more must be allowed for a kernel."""
 
 
-class _Loaded(NamedTuple):
+class _LoadedKernel(NamedTuple):
     """A kernel on the GPU: handles of its module and of its function."""
 
     module: Any
@@ -37,7 +37,7 @@ class CudaKernels:
         """
         self._driver = bindings()
         self._name = name
-        self._loaded: dict[str, _Loaded] = {}
+        self._loaded: dict[str, _LoadedKernel] = {}
 
     def load(self, image: KernelImage) -> None:
         """Load a cubin, once.
@@ -61,7 +61,7 @@ class CudaKernels:
                 f"{self._name} cannot load kernel {entry}: {error.what}",
                 fix="write the plan for this GPU: wpk optimize --target",
             ) from error
-        self._loaded[image.digest] = _Loaded(module, function)
+        self._loaded[image.digest] = _LoadedKernel(module, function)
 
     def launch(self, launch: BoundLaunch, stream: int) -> None:
         """Start a kernel on a stream, by its handle.
