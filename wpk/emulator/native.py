@@ -94,10 +94,6 @@ def launch_kernel(
     """
     entry = launch.entry
     runtime, function = _runtime(mode.sanitized), _function(library, entry)
-    if min(launch.grid) < 1:
-        raise EmulatorError(
-            f"{entry}: a grid of {launch.grid} blocks", fix="launch at least one block"
-        )
     pointers, _storage = _pack(entry, launch.arguments)
     statistics = _NativeStatistics()
     message = ctypes.create_string_buffer(_MESSAGE_BYTES)
@@ -115,6 +111,10 @@ def launch_kernel(
 
 def _sizes(launch: BoundLaunch, mode: Mode, seed: int, threads: int | None) -> tuple[object, ...]:
     """Grid, block, cluster and shared memory, then how they are executed, as the library takes them."""
+    if min(launch.grid) < 1:
+        raise EmulatorError(
+            f"{launch.entry}: a grid of {launch.grid} blocks", fix="launch at least one block"
+        )
     triples = ((ctypes.c_uint32 * 3)(*x) for x in (launch.grid, launch.block, launch.cluster))
     count = threads or len(os.sched_getaffinity(0))
     numbers = map(ctypes.c_uint32, (launch.shared_bytes, count, mode.bits))

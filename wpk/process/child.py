@@ -131,14 +131,21 @@ class ChildProcess:
             ChildLostError: The child has ended.
             WpkError: The method's own error; the child goes on.
         """
-        if not self.is_alive:
-            raise ChildLostError(None)
         limit = min(limit_seconds, _LONGEST_SECONDS)
         request = RemoteCall(method, arguments, answer, data is not None, limit)
-        deadline = time.monotonic() + limit
+        found = self._call(request, memoryview(b"") if data is None else data, size)
+        if isinstance(found, WpkError):
+            raise found
+        return found
+
+    def _call(self, request: RemoteCall, data: memoryview, size: int) -> Any:
+        """The answer to a request, which may be an error."""
+        if not self.is_alive:
+            raise ChildLostError(None)
+        deadline = time.monotonic() + request.limit_seconds
         try:
-            self._channel.ask(request, memoryview(b"") if data is None else data, deadline)
-            found = self._channel.receive_answer(request, size, self._errors, deadline)
+            self._channel.ask(request, data, deadline)
+            return self._channel.receive_answer(request, size, self._errors, deadline)
         except TimeoutError as error:
             self.end()
             raise ChildTimeoutError from error
@@ -147,9 +154,6 @@ class ChildProcess:
         except BaseException:  # an interrupt: the next answer would be one to this request
             self.end()
             raise
-        if isinstance(found, WpkError):
-            raise found
-        return found
 
     def _status(self) -> int:
         """How a child that has closed its end ends."""

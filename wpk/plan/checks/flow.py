@@ -7,7 +7,7 @@ lays them out itself, from the order that this shows to be right (`wpk.plan.memo
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from wpk.plan.checks.operands import StepTouches, Touched
+from wpk.plan.checks.operands import StepTouches, Touch
 from wpk.plan.codec import wrong
 from wpk.plan.plan import Plan, Port
 from wpk.plan.regions import Parts, Region
@@ -41,17 +41,17 @@ def check_flow(plan: Plan, regions: Mapping[str, Region], steps: Sequence[StepTo
 
 def _ports(
     plan: Plan, ports: Sequence[Port], regions: Mapping[str, Region], path: str
-) -> Iterator[Touched]:
+) -> Iterator[Touch]:
     for index, port in enumerate(ports):
         buffer = plan.values[port.name].buffer
-        yield Touched(f"{path}[{index}]", port.name, buffer, regions[port.name])
+        yield Touch(f"{path}[{index}]", port.name, buffer, regions[port.name])
 
 
-def _write(written: Mapping[str, Parts], touched: Touched) -> None:
-    if not written[touched.buffer].add(touched.region):
-        raise wrong(touched.path, f"'{touched.name}' would overwrite what was written before")
+def _write(written: Mapping[str, Parts], touch: Touch) -> None:
+    if not written[touch.buffer].add(touch.region):
+        raise wrong(touch.path, f"'{touch.name}' would overwrite what was written before")
 
 
-def _require(written: Mapping[str, Parts], touched: Touched) -> None:
-    if not written[touched.buffer].cover(touched.region):
-        raise wrong(touched.path, f"'{touched.name}' is used before all of it was written")
+def _require(written: Mapping[str, Parts], touch: Touch) -> None:
+    if not written[touch.buffer].cover(touch.region):
+        raise wrong(touch.path, f"'{touch.name}' is used before all of it was written")

@@ -17,7 +17,7 @@ from wpk.problems import Access
 
 
 @dataclass(frozen=True)
-class Touched:
+class Touch:
     """The bytes of a buffer that a step reads or writes.
 
     Attributes:
@@ -37,8 +37,8 @@ class Touched:
 class StepTouches:
     """What a step touches of the activations: values that it reads, and the one that it writes."""
 
-    reads: tuple[Touched, ...]
-    writes: Touched
+    reads: tuple[Touch, ...]
+    writes: Touch
 
 
 def check_operands(
@@ -64,18 +64,12 @@ def check_operands(
     if len(step.operator.inputs) != len(inputs):
         raise wrong(f"{path}.operator.inputs", f"{len(step.operator.inputs)} names")
     reads = []
-    for index, (name, access) in enumerate(zip(step.inputs, inputs, strict=True)):
-        field = f"{path}.inputs[{index}]"
+    for index, access in enumerate(inputs):
+        field, name = f"{path}.inputs[{index}]", step.inputs[index]
         if name in plan.weights:
             _check_constant(plan, step, index, access, dims, field)
-        elif name not in plan.values:
-            raise wrong(field, f"no value or weight is called {name!r}")
-        elif access is None:
-            raise wrong(field, f"'{name}' is a value, the problem reads a packed constant")
         else:
-            if name != step.operator.inputs[index]:
-                raise wrong(field, f"{name!r}, the operator has {step.operator.inputs[index]!r}")
-            reads.append(_within_value(plan, name, access, regions, dims, field))
+            reads.append(_read_value(plan, step, index, access, regions, dims, field))
     field, target = f"{path}.operator.outputs[0]", step.operator.outputs[0]
     writes = _within_value(plan, target, output, regions, dims, field)
     for extent, stride in zip(output.extents, output.tensor.strides, strict=True):
@@ -106,6 +100,25 @@ def _check_constant(
     _fits(path, access.span_bytes(dims), prod(weight.shape) * weight.dtype.bytes)
 
 
+def _read_value(
+    plan: Plan,
+    step: Step,
+    index: int,
+    access: Access | None,
+    regions: Mapping[str, Region],
+    dims: Mapping[str, int],
+    path: str,
+) -> Touch:
+    name, expected = step.inputs[index], step.operator.inputs[index]
+    if name not in plan.values:
+        raise wrong(path, f"no value or weight is called {name!r}")
+    if access is None:
+        raise wrong(path, f"'{name}' is a value, the problem reads a packed constant")
+    if name != expected:
+        raise wrong(path, f"{name!r}, the operator has {expected!r}")
+    return _within_value(plan, name, access, regions, dims, path)
+
+
 def _within_value(
     plan: Plan,
     name: str,
@@ -113,7 +126,7 @@ def _within_value(
     regions: Mapping[str, Region],
     dims: Mapping[str, int],
     path: str,
-) -> Touched:
+) -> Touch:
     """What an access touches of a value, which must hold it."""
     value, tensor = plan.values[name], access.tensor
     _same_type(path, tensor.dtype, value.dtype)
@@ -132,7 +145,7 @@ def _within_value(
             f"the problem's strides {tensor.strides} over {sizes} with padding {tensor.padding} "
             f"leave '{name}', which has {value.strides} over {value.shape}",
         )
-    return Touched(path, name, value.buffer, found)
+    return Touch(path, name, value.buffer, found)
 
 
 def _same_type(path: str, expected: DType, seen: DType) -> None:
