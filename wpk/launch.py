@@ -1,6 +1,7 @@
 """One description of a launch, executed alike by the emulator, by CUDA and by a TensorRT plugin."""
 
 from dataclasses import dataclass
+from typing import get_args
 
 from wpk.dims import DimExpr
 
@@ -107,6 +108,7 @@ Argument = (
     | WorkspaceArgument
     | CounterArgument
 )
+"""In the order that the arguments of a launch have."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +143,4 @@ class Launch:
             raise ValueError(f"{self.entry}: arguments out of order: {self.arguments}")
 
 
-_ORDER = [
-    InputArgument,
-    SizeArgument,
-    TensorMapArgument,
-    OutputArgument,
-    WorkspaceArgument,
-    CounterArgument,
-]
+_ORDER = get_args(Argument)

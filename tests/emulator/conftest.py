@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.faults.planter import Edit, whole
-from support.launches.on_arrays import Value, launch_on_arrays
+from support.launches.on_arrays import Value, guarded, launch_on_arrays
 
 from wpk.emulator import FAST, Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
 from wpk.emulator.native import Statistics
 from wpk.execution import TensorMap
 from wpk.kernel_source import KernelSource

@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, inlined
-from support.launches.on_arrays import launch_on_arrays
+from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
 from wpk.kernel_source import KernelSource
 
 KERNEL = Path(__file__).parent / "kernels" / "split_sum.cu"

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Edit, Fault, before, change, drop, move, whole
-from support.launches.on_arrays import launch_on_arrays
+from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
 from wpk.kernel_source import KernelSource
 
 BLOCKS = 3

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.launches.on_arrays import launch_on_arrays
+from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk.emulator import Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
 from wpk.kernel_source import KernelSource
 from wpk.performance.bank_conflicts import passes
 

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.launches.on_arrays import launch_on_arrays
+from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk import dims as dim_expressions
 from wpk.dtypes import DType
 from wpk.emulator import CHECKING, FAST
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
 from wpk.emulator.native import Statistics
 from wpk.execution import TensorMap
 from wpk.expression import evaluate

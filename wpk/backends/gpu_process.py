@@ -7,8 +7,9 @@ limit. Its child is ``python -m wpk.backends.gpu_child``. Tensors go through sha
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
@@ -123,13 +124,9 @@ class GpuProcess(ChildDevice):
         """See `CudaDevice.capture`; the graph is the child's."""
         unused = [self._unused.pop() for _ in range(len(self._unused))]
         number = self._ask("capture", tuple(works), predecessors, unused, answer=int)
-        replay = _RemoteReplay(self, number)
+        replay = _RemoteReplay(partial(self._tell, "replay", number))
         weakref.finalize(replay, self._unused.append, number)  # no call: it may come amid another
         return replay
-
-    def replay(self, number: int) -> None:
-        """Start what was captured under a number."""
-        self._tell("replay", number)
 
     def synchronize(self) -> None:
         """See `CudaDevice.synchronize`."""
@@ -177,9 +174,5 @@ class GpuProcess(ChildDevice):
 class _RemoteReplay:
     """A graph in the child."""
 
-    def __init__(self, gpu: GpuProcess, number: int) -> None:
-        self._gpu, self._number = gpu, number
-
-    def replay(self) -> None:
-        """Start it."""
-        self._gpu.replay(self._number)
+    def __init__(self, start: Callable[[], None]) -> None:
+        self.replay = start

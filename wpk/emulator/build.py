@@ -6,10 +6,9 @@ interrupted leaves nothing that looks finished (`wpk.emulator.library_cache`).
 """
 
 import hashlib
-import os
-from collections.abc import Sequence
 from pathlib import Path
 
+from wpk.build import default_cache_folder
 from wpk.emulator import sanitizers
 from wpk.emulator.host_compiler import find_host_compiler
 from wpk.emulator.library_cache import kept
@@ -34,14 +33,12 @@ _RUNTIME_FLAGS = (*_COMMON_FLAGS, "-O3", "-pthread")
 
 def default_cache() -> Path:
     """``$XDG_CACHE_HOME/wpk/emulator``, or ``~/.cache/wpk/emulator``."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "wpk" / "emulator"
+    return default_cache_folder() / "emulator"
 
 
 def compile_unit(
     source: KernelSource,
     *,
-    include_dirs: Sequence[Path] = (),
     checking: bool = False,
     sanitized: bool = False,
     cache: Path | None = None,
@@ -50,7 +47,6 @@ def compile_unit(
 
     Args:
         source: The unit that NVRTC compiles for the GPU, unchanged.
-        include_dirs: Searched before the package itself.
         checking: Build with the hooks that checking modes need; slower.
         sanitized: Build under sanitizers, for the runtime library of the same kind.
         cache: Folder of built libraries; `default_cache` when not given.
@@ -62,13 +58,12 @@ def compile_unit(
         CompileError: No compiler, or it failed.
     """
     compiler = find_host_compiler()
-    includes = [f"-I{folder}" for folder in (*include_dirs, PACKAGE_INCLUDE)]
     flags = [*_KERNEL_FLAGS, *_sanitizers(sanitized), f"-DWPK_EMULATOR_CHECKS={int(checking)}"]
     interface = (_HERE / "interface.cuh").read_text(encoding="utf-8")
-    key = _key(compiler.identity, *flags, *map(str, include_dirs), interface, source.digest)
+    key = _key(compiler.identity, *flags, interface, source.digest)
 
     def build(target: Path) -> None:
-        arguments = [*flags, *includes, "-x", "c++", "-", "-o", str(target)]
+        arguments = [*flags, f"-I{PACKAGE_INCLUDE}", "-x", "c++", "-", "-o", str(target)]
         compiler.run(arguments, text=source.text, what=f"kernel {source.entry}")
 
     return kept(cache or default_cache(), f"{source.entry}-{key}.so", build)

@@ -117,7 +117,8 @@ def _compiled_again(
                 return MachineCode(Likeness.NOT_COMPARABLE, f"{name}: {each.error}")
             if each.kernel is None:
                 return MachineCode(Likeness.DIFFERS, f"{name} does not compile here: {each.error}")
-            if _digest(each.kernel.cubin) != plan.kernels[each.source.digest].cubin_digest:
+            digest = sha256(each.kernel.cubin).hexdigest()
+            if digest != plan.kernels[each.source.digest].cubin_digest:
                 return MachineCode(Likeness.DIFFERS, f"{name} is another one than {here} makes")
             made += not each.cached
     cached = len(sources) - made
@@ -132,7 +133,3 @@ def _name(plan: Plan, digest: str) -> str:
             if launch.kernel == digest:
                 return f"{launch.entry} of operator '{step.operator.name}'"
     return plan.kernels[digest].entry
-
-
-def _digest(data: bytes) -> str:
-    return sha256(data).hexdigest()

@@ -9,12 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.emulator import FAST, Mode
+from wpk.emulator.memory import guarded_buffer
 from wpk.emulator.native import Statistics, launch_kernel
 from wpk.execution import BoundArgument, BoundLaunch, Pointer
 from wpk.launch import EARLY_LAUNCH, NO_CLUSTER
 
 Array = NDArray[np.generic]
 Value = Array | BoundArgument
+
+
+def guarded(array: Array) -> Array:
+    """A copy of an array that lies between guard regions; views of it keep them alive."""
+    copy = guarded_buffer(array.nbytes).data.view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def launch_on_arrays(

@@ -17,8 +17,7 @@ from wpk.launch import (
 )
 from wpk.libraries import constant_layout, constant_shape, constant_tensor
 from wpk.plan.checks.launches import check_extensions
-from wpk.plan.codec import wrong
-from wpk.plan.fields import MAX_BYTES, within
+from wpk.plan.fields import MAX_BYTES, within, wrong
 from wpk.plan.plan import Plan, Step
 
 # CUDA C++ programming guide, "Technical specifications per compute capability": 5.0 to 12.x.

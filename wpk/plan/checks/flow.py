@@ -8,7 +8,7 @@ lays them out itself, from the order that this shows to be right (`wpk.plan.memo
 from collections.abc import Iterator, Mapping, Sequence
 
 from wpk.plan.checks.operands import StepTouches, Touch
-from wpk.plan.codec import wrong
+from wpk.plan.fields import wrong
 from wpk.plan.plan import Plan, Port
 from wpk.plan.regions import Parts, Region
 

@@ -7,8 +7,8 @@ from math import prod
 from wpk.dims import evaluate
 from wpk.execution import TensorMap
 from wpk.launch import ATTRIBUTES, NO_CLUSTER, Launch, TensorMapArgument
-from wpk.plan.binding import element_bytes
-from wpk.plan.codec import wrong
+from wpk.plan.binding import bind_map, element_bytes
+from wpk.plan.fields import wrong
 from wpk.plan.plan import Plan, Step
 from wpk.tensor_maps import faults, reach
 
@@ -50,7 +50,11 @@ def check_extensions(
     for index, argument in enumerate(launch.arguments):
         if isinstance(argument, TensorMapArgument):
             field = f"{path}.arguments[{index}]"
-            tensor = _bound(plan, step, argument, dims)
+            # Buffers and weights begin where addresses are aligned.
+            value = plan.values.get(step.inputs[argument.index])
+            address = 0 if value is None else value.offset
+            size = element_bytes(plan, step)[argument.index]
+            tensor = bind_map(argument, address, size, dims)
             _check_tensor_map(tensor, rooms[argument.index], field)
 
 
@@ -79,23 +83,6 @@ def _extensions(launch: Launch) -> Iterator[str]:
     for index, argument in enumerate(launch.arguments):
         if isinstance(argument, TensorMapArgument):
             yield f"arguments[{index}]"
-
-
-def _bound(
-    plan: Plan, step: Step, argument: TensorMapArgument, dims: Mapping[str, int]
-) -> TensorMap:
-    """The map as it will be bound; buffers and weights begin where addresses are aligned."""
-    value = plan.values.get(step.inputs[argument.index])
-    return TensorMap(
-        0 if value is None else value.offset,
-        element_bytes(plan, step)[argument.index],
-        tuple(evaluate(size, dims) for size in argument.shape),
-        tuple(evaluate(size, dims) for size in argument.strides),
-        argument.box,
-        argument.swizzle,
-        argument.im2col,
-        argument.to_tf32,
-    )
 
 
 def _check_tensor_map(tensor: TensorMap, room: int, path: str) -> None:

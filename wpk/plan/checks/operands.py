@@ -10,7 +10,7 @@ from math import prod
 
 from wpk.dims import evaluate
 from wpk.dtypes import DType
-from wpk.plan.codec import wrong
+from wpk.plan.fields import wrong
 from wpk.plan.plan import Plan, Step
 from wpk.plan.regions import Region, region
 from wpk.problems import Access

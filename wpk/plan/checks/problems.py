@@ -6,8 +6,7 @@ from dataclasses import fields
 from wpk.expression import Acc, Operand, leaves
 from wpk.extent import MAX_SIZE, Extent
 from wpk.plan.checks.values import MAX_PADDING, check_extent
-from wpk.plan.codec import wrong
-from wpk.plan.fields import MAX_BYTES, within
+from wpk.plan.fields import MAX_BYTES, within, wrong
 from wpk.problems import FieldExpression, Problem, Tensor
 
 _SIGNED = {"pad", "pad_end", "begin"}

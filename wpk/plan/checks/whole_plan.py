@@ -13,8 +13,7 @@ from wpk.plan.checks.operands import check_operands
 from wpk.plan.checks.problems import check_problem
 from wpk.plan.checks.values import check_values
 from wpk.plan.checks.work import check_work
-from wpk.plan.codec import wrong
-from wpk.plan.fields import MAX_BYTES, at, unique, within
+from wpk.plan.fields import MAX_BYTES, at, unique, within, wrong
 from wpk.plan.plan import Plan, Port
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
