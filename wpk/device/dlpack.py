@@ -20,17 +20,8 @@ CUDA_MANAGED = 13
 """``kDLCUDAManaged``."""
 
 _NAME = b"dltensor"  # a capsule keeps no copy of its name
-_INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
-_CODES = {
-    DType.FP32: (_FLOAT, 32),
-    DType.FP16: (_FLOAT, 16),
-    DType.BF16: (_BFLOAT, 16),
-    DType.INT8: (_INT, 8),
-    DType.UINT8: (_UINT, 8),
-    DType.INT32: (_INT, 32),
-    DType.INT64: (_INT, 64),
-    DType.BOOL: (_BOOL, 8),
-}
+_TYPE_CODES = {"i": 0, "u": 1, "f": 2, "V": 4, "b": 6}  # by NumPy's kind; V is ml_dtypes' bfloat16
+_CODES = {dtype: (_TYPE_CODES[dtype.numpy.kind], 8 * dtype.bytes) for dtype in DType}
 _KINDS = {(*code, 1): dtype.value for dtype, code in _CODES.items()}
 
 
