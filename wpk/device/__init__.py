@@ -16,7 +16,6 @@ from wpk.device.streams import (
     Mark,
     StreamDevice,
     StreamReplay,
-    interface_handle,
     stream_handle,
 )
 from wpk.device.timing import (

@@ -11,7 +11,7 @@ import numpy as np
 
 from wpk.device.dlpack import CUDA, CUDA_MANAGED, exchange_of, read_capsule
 from wpk.device.foreign_array import ForeignArray
-from wpk.device.streams import interface_handle
+from wpk.device.streams import LEGACY_STREAM
 from wpk.dtypes import from_numpy
 from wpk.errors import EngineError
 
@@ -61,7 +61,7 @@ def _read(array: Any, stream: int, asked: set[type]) -> tuple[ForeignArray, int 
         asked.add(array.__class__)
         return found, exchange.stream(found.ordinal)
     if hasattr(array, "__dlpack_device__"):
-        return read_capsule(array.__dlpack__(stream=interface_handle(stream))), None
+        return read_capsule(array.__dlpack__(stream=stream or LEGACY_STREAM)), None
     return _from_interface(array.__cuda_array_interface__)
 
 

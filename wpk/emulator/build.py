@@ -6,6 +6,7 @@ interrupted leaves nothing that looks finished (`wpk.emulator.library_cache`).
 """
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from wpk.build import default_cache_folder
@@ -57,16 +58,10 @@ def compile_unit(
     Raises:
         CompileError: No compiler, or it failed.
     """
-    compiler = find_host_compiler()
     flags = [*_KERNEL_FLAGS, *_sanitizers(sanitized), f"-DWPK_EMULATOR_CHECKS={int(checking)}"]
     interface = (_HERE / "interface.cuh").read_text(encoding="utf-8")
-    key = _key(compiler.identity, *flags, interface, source.digest)
-
-    def build(target: Path) -> None:
-        arguments = [*flags, f"-I{PACKAGE_INCLUDE}", "-x", "c++", "-", "-o", str(target)]
-        compiler.run(arguments, text=source.text, what=f"kernel {source.entry}")
-
-    return kept(cache or default_cache(), f"{source.entry}-{key}.so", build)
+    what = f"kernel {source.entry}"
+    return _library(source.entry, flags, source.text, (interface, source.digest), what, cache)
 
 
 def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Path:
@@ -79,7 +74,6 @@ def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Pa
     Raises:
         CompileError: No compiler, or it failed.
     """
-    compiler = find_host_compiler()
     folder = _HERE / "runtime"
     sources = sorted(folder.glob("*.cpp"))
     headers = [
@@ -89,14 +83,23 @@ def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Pa
     ]
     texts = [path.read_text(encoding="utf-8") for path in (*sources, *sorted(headers))]
     flags = [*_RUNTIME_FLAGS, *_sanitizers(sanitized)]
-    key = _key(compiler.identity, *flags, *texts)
+    together = "".join(f'#include "{path}"\n' for path in sources)  # a third of the time
+    what = "the emulator's runtime library"
+    return _library("libwpk_emulator", flags, together, texts, what, cache)
+
+
+def _library(
+    name: str, flags: list[str], text: str, parts: Sequence[str], what: str, cache: Path | None
+) -> Path:
+    """A library, built from a text; its flags and ``parts`` decide its bytes."""
+    compiler = find_host_compiler()
+    key = _key(compiler.identity, *flags, *parts)
 
     def build(target: Path) -> None:
-        together = "".join(f'#include "{path}"\n' for path in sources)  # a third of the time
         arguments = [*flags, f"-I{PACKAGE_INCLUDE}", "-x", "c++", "-", "-o", str(target)]
-        compiler.run(arguments, text=together, what="the emulator's runtime library")
+        compiler.run(arguments, text=text, what=what)
 
-    return kept(cache or default_cache(), f"libwpk_emulator-{key}.so", build)
+    return kept(cache or default_cache(), f"{name}-{key}.so", build)
 
 
 def _sanitizers(wanted: bool) -> tuple[str, ...]:

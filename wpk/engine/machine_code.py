@@ -8,6 +8,7 @@ one thing. What was compiled here before is found in the kernel cache and costs 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
 
 from wpk.build import CompilePool, KernelCache, compiler_here
@@ -106,12 +107,8 @@ def _compiled_again(
 ) -> MachineCode:
     plan = bundle.plan
     made = 0
-
-    def tell(done: int, count: int) -> None:
-        progress(STAGE, done, count)
-
     with CompilePool(plan.arch, cache=cache) as pool:
-        for each in pool.compile(sources.values(), tell):
+        for each in pool.compile(sources.values(), partial(progress, STAGE)):
             name = _name(plan, each.source.digest)
             if each.status is Status.TIMED_OUT:
                 return MachineCode(Likeness.NOT_COMPARABLE, f"{name}: {each.error}")
