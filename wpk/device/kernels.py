@@ -27,10 +27,7 @@ class CudaKernels:
     """The kernels that are loaded on one GPU. Its context is current whenever this is called."""
 
     def __init__(self, name: str) -> None:
-        """Begin with none.
-
-        Args:
-            name: Of the GPU, for messages.
+        """Begin with none, on a GPU of this name.
 
         Raises:
             EngineError: cuda-bindings is not installed.

@@ -114,13 +114,9 @@ class Bindings:
         weights: Mapping[str, int],
         settle: Callable[[], None],
     ) -> None:
-        """Begin with none.
+        """Begin with none of a plan whose kernels are loaded, and whose weights have these addresses.
 
-        Args:
-            plan: What to bind; its kernels are loaded.
-            device: Where.
-            weights: Addresses of the weights by name.
-            settle: Waits for what was started, before something that it needs is given up.
+        ``settle`` waits for what was started, before something that it needs is given up.
         """
         self._plan, self._device, self._settle = plan, device, settle
         self._memory = _Memory(plan, device, weights)

@@ -101,14 +101,7 @@ class RunCache:
     """
 
     def __init__(self, plan: Plan, device: StreamDevice, bindings: Bindings, ready: Mark) -> None:
-        """Begin with nothing known.
-
-        Args:
-            plan: What is executed.
-            device: Where.
-            bindings: Of the plan on the device.
-            ready: A mark that lies behind whatever writes the engine's own outputs.
-        """
+        """Begin with nothing known; ``ready`` lies behind whatever writes the engine's own outputs."""
         self._plan, self._device, self._bindings, self._ready = plan, device, bindings, ready
         self._last: Run | None = None
         self._recipes: Recent[tuple[Arrays, Arrays | None], _Recipe] = Recent(_RECIPES_KEPT)

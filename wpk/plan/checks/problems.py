@@ -19,15 +19,10 @@ MAX_LEAVES = 2**12
 
 
 def check_problem(problem: Problem, free: Mapping[str, int], path: str) -> None:
-    """Check a problem at the tuned sizes.
-
-    Args:
-        problem: What a step computes.
-        free: The free dimensions.
-        path: Field of the problem.
+    """Check a problem at the tuned sizes of the free dimensions.
 
     Raises:
-        PlanError: Naming the field.
+        PlanError: Naming the field, of which ``path`` is the problem's.
     """
     for each in fields(problem):
         field = f"{path}.{each.name}"
