@@ -3,7 +3,7 @@
 `EmulatorProcess` is the same device as `Emulator`, and its child is ``python -m wpk.emulator.serve``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,44 +11,29 @@ import numpy as np
 
 from wpk.emulator import sanitizers
 from wpk.emulator.build import runtime_library
+from wpk.emulator.cpu_device import CpuDevice
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
 from wpk.emulator.memory import Bytes
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics
 from wpk.errors import CompileError
-from wpk.execution import (
-    BoundCall,
-    Device,
-    Image,
-    Libraries,
-    LibraryImage,
-    NoLibraries,
-    OneByOne,
-    Predecessors,
-    Work,
-)
+from wpk.execution import BoundLaunch, Device, KernelImage, Libraries
 from wpk.process import ChildDevice, ChildLostError, ChildProcess, ChildTimeoutError
 
 _START_SECONDS = 60.0  # for the interpreter and numpy on a loaded machine
 
 
-class EmulatorProcess(ChildDevice):
+class EmulatorProcess(CpuDevice, ChildDevice):
     """An `Emulator` in a child process, each launch within a time limit.
 
     After an error other than a kernel's own (time limit, crash, interrupt) the child is gone and so is
     its memory: make a new one.
 
     Attributes:
-        name: What a report calls it.
-        mode: Which checks every launch makes.
         time_limit_seconds: Of one launch.
         patience: How many times longer a launch may take at the moment.
-        statistics: What the last launch did.
     """
-
-    name = Emulator.name
-    executes_source = Emulator.executes_source
 
     def __init__(
         self,
@@ -64,38 +49,24 @@ class EmulatorProcess(ChildDevice):
 
         What the libraries compute they compute here, on the child's memory.
         """
-        self.mode = mode
+        CpuDevice.__init__(self, mode, libraries)
         self.time_limit_seconds = time_limit_seconds
         self.patience = 1.0
-        self.statistics: Statistics | None = None
-        self._libraries: Libraries[Device] = libraries or NoLibraries()
         self._builder = Emulator(mode, cache=cache)
         self._reports = sanitizers.open_reports(self) if mode.sanitized else None
-        super().__init__(
-            ChildProcess(
-                "wpk.emulator.serve",
-                errors=(EmulatorError, CompileError),
-                environment=sanitizers.environment() if mode.sanitized else None,
-                reports=self._reports,
-            )
+        child = ChildProcess(
+            "wpk.emulator.serve",
+            errors=(EmulatorError, CompileError),
+            environment=sanitizers.environment() if mode.sanitized else None,
+            reports=self._reports,
         )
+        ChildDevice.__init__(self, child)
         try:
             runtime = runtime_library(sanitized=mode.sanitized)
         except BaseException:  # an interrupt too: nobody else could end the child
             self.close()
             raise
         self._start: tuple[object, ...] | None = (mode, seed, threads, runtime)
-
-    def load(self, image: Image) -> None:
-        """Compile a kernel, here and in the background: the time limit is for executing it.
-
-        Raises:
-            EngineError: It is a library's, which cannot be called.
-        """
-        if isinstance(image, LibraryImage):
-            self._libraries.load(image, self)
-        else:
-            self._builder.load(image)
 
     def write(self, address: int, data: Bytes) -> None:
         """See `Emulator.write`."""
@@ -106,26 +77,12 @@ class EmulatorProcess(ChildDevice):
         """See `Emulator.read`."""
         return np.frombuffer(self._ask("read", address, size, answer=bytes, size=size), np.uint8)
 
-    def launch(self, work: Work) -> None:
-        """Execute a kernel to its end, or call a library.
+    def _load(self, image: KernelImage) -> None:
+        self._builder.load(image)  # here: the time limit is for executing it
 
-        Raises:
-            EmulatorTimeoutError: It took longer than the time limit; the child is gone.
-            EmulatorError: It broke a rule, or crashed the child, which then is gone.
-            CompileError: It does not compile.
-        """
-        if isinstance(work, BoundCall):
-            self._libraries.call(work, self)
-        else:
-            library = self._builder.library(work.kernel)
-            self.statistics = self._ask("launch", work, library, answer=Statistics)
-
-    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> OneByOne:
-        """Work to be executed together: one after the other, as it is given."""
-        return OneByOne(self, works)
-
-    def synchronize(self) -> None:
-        """Nothing to wait for: a launch returns when its kernel has ended."""
+    def _launch(self, launch: BoundLaunch) -> None:
+        library = self._builder.library(launch.kernel)
+        self.statistics = self._ask("launch", launch, library, answer=Statistics)
 
     @contextmanager
     def _supervised(self, method: str, limit: float | None = None) -> Iterator[float]:

@@ -186,7 +186,7 @@ class _Layouts:
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Bytes of each."""
-        return self.arena.arena_bytes, self.workspace.bytes, self.counters.bytes
+        return self.arena.bytes, self.workspace.bytes, self.counters.bytes
 
 
 class _Memory:
