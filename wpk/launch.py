@@ -6,8 +6,8 @@ from typing import get_args
 from wpk.dims import DimExpr
 
 EARLY_LAUNCH = "early_launch"
-"""Launch attribute: blocks may start before the launch in front has ended, up to where they wait for it
-(wpk/kernels/early_launch.cuh). Where launches run one after the other it changes nothing."""
+"""Launch attribute, CUDA's programmatic dependent launch: blocks may start before the launch in front has
+ended, up to where they wait for it (wpk/kernels/early_launch.cuh). Elsewhere it changes nothing."""
 
 ATTRIBUTES = (EARLY_LAUNCH,)
 """Every name that `Launch.attributes` may hold."""
