@@ -4,9 +4,10 @@ The operations are TensorRT's nine dimension operations, so that a launch descri
 to a TensorRT plugin as it is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import add, eq, floordiv, lt, mul, sub
 
 from wpk.errors import EngineError
 
@@ -62,7 +63,7 @@ def evaluate(expression: DimExpr, dims: Mapping[str, int]) -> int:
         return dims[expression]
     left, right = evaluate(expression.left, dims), evaluate(expression.right, dims)
     divides = expression.operation in (DimOperation.CEIL_DIV, DimOperation.FLOOR_DIV)
-    result = None if divides and right == 0 else _apply(expression.operation, left, right)
+    result = None if divides and right == 0 else int(_MEANINGS[expression.operation](left, right))
     if result is None or not -_LIMIT <= result < _LIMIT:
         raise EngineError(
             f"a size is {expression.operation}({left}, {right}), which "
@@ -72,26 +73,17 @@ def evaluate(expression: DimExpr, dims: Mapping[str, int]) -> int:
     return result
 
 
-def _apply(operation: DimOperation, a: int, b: int) -> int:
-    match operation:
-        case DimOperation.SUM:
-            return a + b
-        case DimOperation.PROD:
-            return a * b
-        case DimOperation.MAX:
-            return max(a, b)
-        case DimOperation.SUB:
-            return a - b
-        case DimOperation.MIN:
-            return min(a, b)
-        case DimOperation.CEIL_DIV:
-            return -(-a // b)
-        case DimOperation.FLOOR_DIV:
-            return a // b
-        case DimOperation.EQUAL:
-            return int(a == b)
-        case DimOperation.LESS:
-            return int(a < b)
+_MEANINGS: dict[DimOperation, Callable[[int, int], int]] = {
+    DimOperation.SUM: add,
+    DimOperation.PROD: mul,
+    DimOperation.MAX: max,
+    DimOperation.SUB: sub,
+    DimOperation.MIN: min,
+    DimOperation.CEIL_DIV: lambda a, b: -(-a // b),
+    DimOperation.FLOOR_DIV: floordiv,
+    DimOperation.EQUAL: eq,
+    DimOperation.LESS: lt,
+}
 
 
 def product(a: DimExpr, b: DimExpr) -> DimExpr:

@@ -1,6 +1,7 @@
 """Element types in memory, and the precisions that arithmetic may use."""
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -21,7 +22,7 @@ class DType(StrEnum):
     @property
     def numpy(self) -> np.dtype:
         """The NumPy dtype that holds it (bf16 through ``ml_dtypes``)."""
-        return _NUMPY[self]
+        return _ROWS[self].numpy
 
     @property
     def bytes(self) -> int:
@@ -36,44 +37,37 @@ class DType(StrEnum):
     @property
     def c_name(self) -> str:
         """The type's name in the device headers (``wpk/kernels/scalar.cuh``)."""
-        return _C_NAMES[self]
+        return _ROWS[self].c_name
 
     @property
     def unit_roundoff(self) -> float:
         """Half the distance from 1 to the next number; 0 for integers."""
-        return _UNIT_ROUNDOFF.get(self, 0.0)
+        return _ROWS[self].unit_roundoff
 
 
-_NUMPY: dict[DType, np.dtype] = {
-    DType.FP32: np.dtype(np.float32),
-    DType.FP16: np.dtype(np.float16),
-    DType.BF16: np.dtype(ml_dtypes.bfloat16),
-    DType.INT8: np.dtype(np.int8),
-    DType.UINT8: np.dtype(np.uint8),
-    DType.INT32: np.dtype(np.int32),
-    DType.INT64: np.dtype(np.int64),
-    DType.BOOL: np.dtype(np.bool_),
-}
-_C_NAMES: dict[DType, str] = {
-    DType.FP32: "float",
-    DType.FP16: "wpk::Half",
-    DType.BF16: "wpk::Bfloat16",
-    DType.INT8: "wpk::int8",
-    DType.UINT8: "wpk::uint8",
-    DType.INT32: "wpk::int32",
-    DType.INT64: "wpk::int64",
-    DType.BOOL: "bool",
-}
-_UNIT_ROUNDOFF: dict[DType, float] = {
-    DType.FP32: 2.0**-24,
-    DType.FP16: 2.0**-11,
-    DType.BF16: 2.0**-8,
+class _Row(NamedTuple):
+    """An element type in NumPy, in the device headers, and its unit roundoff."""
+
+    numpy: np.dtype
+    c_name: str
+    unit_roundoff: float = 0.0
+
+
+_ROWS: dict[DType, _Row] = {
+    DType.FP32: _Row(np.dtype(np.float32), "float", 2.0**-24),
+    DType.FP16: _Row(np.dtype(np.float16), "wpk::Half", 2.0**-11),
+    DType.BF16: _Row(np.dtype(ml_dtypes.bfloat16), "wpk::Bfloat16", 2.0**-8),
+    DType.INT8: _Row(np.dtype(np.int8), "wpk::int8"),
+    DType.UINT8: _Row(np.dtype(np.uint8), "wpk::uint8"),
+    DType.INT32: _Row(np.dtype(np.int32), "wpk::int32"),
+    DType.INT64: _Row(np.dtype(np.int64), "wpk::int64"),
+    DType.BOOL: _Row(np.dtype(np.bool_), "bool"),
 }
 
 
 def from_numpy(dtype: np.dtype) -> DType | None:
     """The element type of a NumPy dtype, or None where wpk has none (float64, strings, complex)."""
-    return next((d for d, n in _NUMPY.items() if n == dtype), None)
+    return next((kind for kind, row in _ROWS.items() if row.numpy == dtype), None)
 
 
 class Precision(StrEnum):

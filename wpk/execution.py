@@ -1,7 +1,7 @@
 """What executes launches: the one protocol that the emulator and CUDA follow."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -232,14 +232,14 @@ class Libraries(Protocol[DeviceT]):
 class OneByOne:
     """A replay for devices that execute work when they are given it."""
 
-    def __init__(self, device: Device, works: Sequence[Work]) -> None:
-        """Remember the work."""
-        self._device, self._works = device, tuple(works)
+    def __init__(self, launch: Callable[[Work], None], works: Sequence[Work]) -> None:
+        """Remember the work, and what launches it."""
+        self._launch, self._works = launch, tuple(works)
 
     def replay(self) -> None:
         """Launch one after the other."""
         for work in self._works:
-            self._device.launch(work)
+            self._launch(work)
 
 
 class NoLibraries:

@@ -54,14 +54,10 @@ def bind_shapes(graph: onnx.GraphProto, shapes: Mapping[str, Sequence[int]]) -> 
     bound: dict[str, int] = {}
     for name, sizes in shapes.items():
         bound.update(_bind(inputs[name], sizes))
-    for info in graph.input:
-        for dim in info.type.tensor_type.shape.dim:
-            if dim.dim_param in bound:
-                dim.dim_value = bound[dim.dim_param]
+    for info in (*graph.input, *graph.output):
+        _decide(info, bound)
     if shapes:
         del graph.value_info[:]
-        for info in graph.output:
-            _forget(info, bound)
     _check_free(graph)
 
 
@@ -97,8 +93,8 @@ def _bind(info: onnx.ValueInfoProto, sizes: Sequence[int]) -> dict[str, int]:
     return bound
 
 
-def _forget(info: onnx.ValueInfoProto, bound: Mapping[str, int]) -> None:
-    """Replace an output's bound symbols; other symbols are for shape inference to find."""
+def _decide(info: onnx.ValueInfoProto, bound: Mapping[str, int]) -> None:
+    """Replace bound symbols; an output's other symbols are for shape inference to find."""
     for dim in info.type.tensor_type.shape.dim:
         if dim.dim_param in bound:
             dim.dim_value = bound[dim.dim_param]

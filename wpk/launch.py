@@ -1,15 +1,19 @@
 """One description of a launch, executed alike by the emulator, by CUDA and by a TensorRT plugin."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import get_args
 
 from wpk.dims import DimExpr
 
 EARLY_LAUNCH = "early_launch"
-"""Launch attribute: blocks may start before the launch in front has ended, up to where they wait for it
-(wpk/kernels/early_launch.cuh). Where launches run one after the other it changes nothing."""
+"""Launch attribute, CUDA's programmatic dependent launch: blocks may start before the launch in front has
+ended, up to where they wait for it (wpk/kernels/early_launch.cuh). Elsewhere it changes nothing."""
 
 ATTRIBUTES = (EARLY_LAUNCH,)
 """Every name that `Launch.attributes` may hold."""
+
+NO_CLUSTER = (1, 1, 1)
+"""Blocks of a thread-block cluster that is none."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,7 @@ Argument = (
     | WorkspaceArgument
     | CounterArgument
 )
+"""In the order that the arguments of a launch have."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +133,8 @@ class Launch:
     block: tuple[int, int, int]
     shared_bytes: int
     arguments: tuple[Argument, ...]
-    cluster: tuple[int, int, int] = (1, 1, 1)
-    attributes: tuple[str, ...] = field(default=())
+    cluster: tuple[int, int, int] = NO_CLUSTER
+    attributes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Hold the argument order that every executor relies on."""
@@ -138,11 +143,4 @@ class Launch:
             raise ValueError(f"{self.entry}: arguments out of order: {self.arguments}")
 
 
-_ORDER = [
-    InputArgument,
-    SizeArgument,
-    TensorMapArgument,
-    OutputArgument,
-    WorkspaceArgument,
-    CounterArgument,
-]
+_ORDER = get_args(Argument)

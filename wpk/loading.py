@@ -42,18 +42,14 @@ def load_graph(path: Path, shapes: Mapping[str, Sequence[int]] | None = None) ->
     """
     model = read_model(path)
     with _in_words(path):
-        return _graph_of(model, shapes or {})
-
-
-def _graph_of(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> gs.Graph:
-    _drop_weights_from_inputs(model.graph)
-    check_types(model.graph)
-    _check_constants(model.graph)
-    bind_shapes(model.graph, shapes)
-    check_shapes(model)
-    _name_nodes(model.graph)
-    graph: gs.Graph = gs.import_onnx(model)
-    return graph
+        _drop_weights_from_inputs(model.graph)
+        check_types(model.graph)
+        _check_constants(model.graph)
+        bind_shapes(model.graph, shapes or {})
+        check_shapes(model)
+        _name_nodes(model.graph)
+        graph: gs.Graph = gs.import_onnx(model)
+        return graph
 
 
 def read_model(path: Path) -> onnx.ModelProto:

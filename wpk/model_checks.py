@@ -1,6 +1,7 @@
 """What a model must be beyond well-formed: shapes that fit, sizes and types that wpk carries."""
 
 from collections.abc import Iterable
+from math import prod
 
 import numpy as np
 import onnx
@@ -78,7 +79,7 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     light.graph.input.extend(model.graph.input)
     light.graph.output.extend(model.graph.output)
     for constant in model.graph.initializer:
-        if _elements(constant.dims) <= _SMALL:
+        if prod(constant.dims) <= _SMALL:
             light.graph.initializer.append(constant)
         else:
             light.graph.input.append(
@@ -96,16 +97,8 @@ def _check_sizes(infos: Iterable[onnx.ValueInfoProto]) -> None:
             raise GraphError(
                 f"tensor '{info.name}' has a negative dimension", fix="export the model again"
             )
-        if _elements(sizes) > MAX_ELEMENTS:
+        if prod(sizes) > MAX_ELEMENTS:
             raise GraphError(
-                f"tensor '{info.name}' claims {_elements(sizes)} elements; wpk carries "
-                f"{MAX_ELEMENTS}",
+                f"tensor '{info.name}' claims {prod(sizes)} elements; wpk carries {MAX_ELEMENTS}",
                 fix="give smaller sizes with --shapes, or export the model again",
             )
-
-
-def _elements(sizes: Iterable[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wpk.assembly import (
     EvidenceBook,
+    Lock,
     Setting,
     assemble,
     compile_locked,
@@ -28,11 +29,19 @@ from wpk.assembly import (
 from wpk.backends import open_device
 from wpk.bench import GpuLease, Offers
 from wpk.build import CompilePool
-from wpk.checks import proven, require_inputs, require_passed, scope_of, verify, with_checks
+from wpk.checks import (
+    PassProof,
+    Scope,
+    proven,
+    require_inputs,
+    require_passed,
+    scope_of,
+    verify,
+    with_checks,
+)
 from wpk.dtypes import Precision
-from wpk.execution import Device
-from wpk.lowering.model import lower_model
-from wpk.options import split_options
+from wpk.lowering.model import LoweredModel, lower_model
+from wpk.options import BuildOptions, SearchOptions, split_options
 from wpk.plan import CheckMode, PlanBundle, write_plan
 from wpk.progress import Progress, silent
 from wpk.schedules import TEMPLATES
@@ -40,6 +49,7 @@ from wpk.search.loop import (
     CacheFolder,
     Equipment,
     Preview,
+    Tuning,
     choose_target,
     confirmed,
     evidence_of,
@@ -53,6 +63,7 @@ from wpk.search.loop import (
 )
 from wpk.search.models import check_skips, search_model
 from wpk.search.store import Run
+from wpk.targets import Target
 
 Paths = str | os.PathLike[str]
 
@@ -94,54 +105,41 @@ def optimize(
     build, search = split_options(options)
     check_skips(build.skip_templates, TEMPLATES)
     scope = scope_of(check, inputs)
-    path, places, precision = Path(model), CacheFolder(cache), Precision(build.precision)
-    target = choose_target(build.target, precision)
-    tuning = plan_tuning(target, search, places.store)
-    require_measuring(tuning is not None, search.operators, resume)
-    if tuning is not None and resume is None:
-        tuning = replace(tuning, store=places.writable_store)
-    request = runs.request_of(path, replace(build, target=target.name), search)
-    earlier = None if resume is None else runs.find_same_run(places.store, resume, request)
+    target = choose_target(build.target, Precision(build.precision))
+    job = _Job(Path(model), build, target, CacheFolder(cache), progress, scope, inputs)
+    return job.write(_optimized(job, search, job.run(search, resume, on_run)), output)
 
-    lowered = lower_model(path, build.shapes, precision, build.skip_passes, progress)
-    program = lowered.program
-    require_inputs(inputs, input_ports(program))
-    proof = None if scope is None else proven(lowered, scope, progress)
+
+def _optimized(job: "_Job", search: SearchOptions, run: "_EnteredRun | None") -> PlanBundle:
+    """The way of a model to its plan; where there is a run, it measures what the models chose from."""
+    lowered = job.lower()
+    proof = job.prove(lowered)
+    program, setting, progress = lowered.program, job.setting(lowered), job.progress
     problems = [operator.problem for operator in program.operators]
     named = selected_problems(program.operators, search.operators)
-    origin = provenance(path, lowered, build.shapes, build.skip_passes)
-    setting = Setting(target, precision, origin)
     with (
-        CompilePool(target.arch, cache=places.kernels) as pool,
+        CompilePool(job.target.arch, cache=job.places.kernels) as pool,
         GpuLease() as lease,
-        Offers(lease, named if tuning is not None else ()) as offers,
+        Offers(lease, () if run is None else named) as offers,
     ):
-        static = search_model(
-            problems, TEMPLATES, target, pool.compile, progress, skip=build.skip_templates
-        )
+        skipped = job.build.skip_templates
+        static = search_model(problems, TEMPLATES, job.target, pool.compile, progress, skip=skipped)
         choices = static_choices(static)
         bundle = assemble(program, choices.implementations, choices.kernels, setting)
-        if tuning is None:
+        if run is None:
             book = EvidenceBook(evidence_of(bundle.plan, choices))
         else:
             equipment = Equipment(pool.submit, lease, offers)
-            with runs.entered(tuning, request, earlier, on_run) as (limited, run):
+            with run as (tuning, entry):
                 tuned = tune_model(
-                    lowered, bundle.plan, static, target, equipment, limited, run, progress
+                    lowered, bundle.plan, static, job.target, equipment, tuning, entry, progress
                 )
                 process = lease.process()
                 bundle, book = confirmed(program, choices, tuned, setting, process, progress)
         if proof is not None:
-            with _checker(lease, measured=tuning is not None) as device:
+            with open_device("cpu") if run is None else nullcontext(lease.process()) as device:
                 book = with_checks(book, bundle, proof, device, progress)
-    bundle = with_evidence(bundle, book)
-    write_plan(Path(output), bundle)
-    return bundle
-
-
-def _checker(lease: GpuLease, *, measured: bool) -> AbstractContextManager[Device]:
-    """What executes a plan to check it: the GPU that measured it, else the CPU."""
-    return nullcontext(lease.process()) if measured else open_device("cpu")
+    return with_evidence(bundle, book)
 
 
 def preview(
@@ -154,15 +152,11 @@ def preview(
     """
     build, search = split_options(options)
     check_skips(build.skip_templates, TEMPLATES)
-    precision = Precision(build.precision)
-    target = choose_target(build.target, precision)
-    tuning = plan_tuning(target, search, CacheFolder(cache).store)
-    require_measuring(tuning is not None, search.operators, None)
-    lowered = lower_model(Path(model), build.shapes, precision, build.skip_passes, progress)
-    operators = lowered.program.operators
-    return preview_of(
-        operators, target, tuning, search.operators, progress, skip=build.skip_templates
-    )
+    target = choose_target(build.target, Precision(build.precision))
+    job = _Job(Path(model), build, target, CacheFolder(cache), progress)
+    tuning = job.tuning(search, None)
+    operators, skipped = job.lower().program.operators, build.skip_templates
+    return preview_of(operators, target, tuning, search.operators, progress, skip=skipped)
 
 
 def recall(run: str, cache: Paths | None = None) -> dict[str, Any]:
@@ -203,26 +197,89 @@ def rebuild(
     Raises:
         WpkError: With what is wrong and what to do; nothing is written then.
     """
-    path, locked = Path(model), read_lock(Path(lock))
-    scope = scope_of(check, inputs)
+    locked, scope = read_lock(Path(lock)), scope_of(check, inputs)
     asked, _ = split_options(options)
-    require_fit(locked, model_digest(path), asked, options)
+    require_fit(locked, model_digest(Path(model)), asked, options)
     target = choose_target(options.get("target", locked.target), locked.precision)
     require_target(locked, target)
-    build = locked.build
-    lowered = lower_model(path, build.shapes, locked.precision, build.skip_passes, progress)
-    require_inputs(inputs, input_ports(lowered.program))
-    proof = None if scope is None else proven(lowered, scope, progress)
-    implementations = implementations_of(locked, lowered.program, target)
-    with CompilePool(target.arch, cache=CacheFolder(cache).kernels) as pool:
+    job = _Job(Path(model), locked.build, target, CacheFolder(cache), progress, scope, inputs)
+    return job.write(_rebuilt(job, locked), output)
+
+
+def _rebuilt(job: "_Job", locked: Lock) -> PlanBundle:
+    """The locked plan, executed once more on the CPU where it is checked."""
+    lowered = job.lower()
+    proof = job.prove(lowered)
+    implementations = implementations_of(locked, lowered.program, job.target)
+    with CompilePool(job.target.arch, cache=job.places.kernels) as pool:
         kernels = compile_locked(implementations.values(), pool.compile)
-    origin = provenance(path, lowered, build.shapes, build.skip_passes)
-    setting = Setting(target, locked.precision, origin)
-    bundle = assemble(lowered.program, implementations, kernels, setting)
+    bundle = assemble(lowered.program, implementations, kernels, job.setting(lowered))
     bundle = with_evidence(bundle, locked.book)  # what was measured cannot be had again
     require_locked_plan(bundle.plan, locked)
     if proof is not None:
         with open_device("cpu") as device:
-            require_passed(verify(bundle, proof, device, progress))
-    write_plan(Path(output), bundle)
+            require_passed(verify(bundle, proof, device, job.progress))
     return bundle
+
+
+_EnteredRun = AbstractContextManager[tuple[Tuning, Run]]
+"""A run of the tuning store, and what is left to it, while it is entered."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What a plan is made of, for, and checked on; see `optimize`."""
+
+    model: Path
+    build: BuildOptions
+    target: Target
+    places: CacheFolder
+    progress: Progress
+    scope: Scope | None = None
+    inputs: Sequence[Mapping[str, NDArray[np.generic]]] = ()
+
+    @property
+    def precision(self) -> Precision:
+        """What multiplications may use."""
+        return Precision(self.build.precision)
+
+    def tuning(self, search: SearchOptions, resume: str | None) -> Tuning | None:
+        """How to measure; None where the models choose."""
+        tuning = plan_tuning(self.target, search, self.places.store)
+        require_measuring(tuning is not None, search.operators, resume)
+        return tuning
+
+    def run(
+        self, search: SearchOptions, resume: str | None, on_run: Callable[[Run], None] | None
+    ) -> _EnteredRun | None:
+        """The run that measures, to be entered; None where the models choose."""
+        tuning = self.tuning(search, resume)
+        if tuning is not None and resume is None:
+            tuning = replace(tuning, store=self.places.writable_store)
+        build = replace(self.build, target=self.target.name)
+        request = runs.request_of(self.model, build, search)
+        earlier = None if resume is None else runs.find_same_run(self.places.store, resume, request)
+        return None if tuning is None else runs.entered(tuning, request, earlier, on_run)
+
+    def lower(self) -> LoweredModel:
+        """Load the model, run the passes on it, and partition it into operators."""
+        build = self.build
+        return lower_model(
+            self.model, build.shapes, self.precision, build.skip_passes, self.progress
+        )
+
+    def prove(self, lowered: LoweredModel) -> PassProof | None:
+        """The proof that the passes changed nothing; None where nothing is checked."""
+        require_inputs(self.inputs, input_ports(lowered.program))
+        return None if self.scope is None else proven(lowered, self.scope, self.progress)
+
+    def setting(self, lowered: LoweredModel) -> Setting:
+        """What the plan says of its target and its origin."""
+        build = self.build
+        origin = provenance(self.model, lowered, build.shapes, build.skip_passes)
+        return Setting(self.target, self.precision, origin)
+
+    def write(self, bundle: PlanBundle, output: Paths) -> PlanBundle:
+        """Write the plan."""
+        write_plan(Path(output), bundle)
+        return bundle

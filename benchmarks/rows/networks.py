@@ -36,7 +36,7 @@ from wpk.device import noise_band, quantile
 from wpk.dtypes import Precision
 from wpk.engine import Engine
 from wpk.execution import Replay
-from wpk.plan.measurement import Timed
+from wpk.plan.measurement import TimeBand
 from wpk.plan.plan_file import read_plan
 
 OURS = "wpk"
@@ -63,7 +63,7 @@ Samples = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True)
-class Median(Timed):
+class Median(TimeBand):
     """The median of samples between the ends of its noise band, in seconds."""
 
     median_seconds: float

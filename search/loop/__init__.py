@@ -9,4 +9,4 @@ from wpk.search.loop.model_tuning import tune_model
 from wpk.search.loop.preview import Preview, ProblemPreview, preview_of
 from wpk.search.loop.selection import require_measuring, selected_problems
 from wpk.search.loop.target_choice import choose_target
-from wpk.search.loop.tuning import Equipment
+from wpk.search.loop.tuning import Equipment, Tuning

@@ -50,7 +50,7 @@ def plan_tuning(target: Target, options: SearchOptions, store: Path) -> Tuning |
     gpu = None if options.search == STATIC else _gpu_of(target, options.search)
     if gpu is None:
         return None
-    for difference in () if gpu.facts is None else differences(gpu.facts, target):
+    for difference in differences(gpu, target):
         _log.warning("%s has %s as %s is known to have", gpu.name, difference, target.name)
     return Tuning(options.search, effort, budget, options.seed, store, gpu, options.operators)
 

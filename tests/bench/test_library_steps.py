@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from support.devices.dummy_gpu import DummyGpu, is_library
+from support.devices.gpus import H200
 from support.plans.candidates import library_call
 
 from wpk.assembly.assemble import Setting, assemble
@@ -24,7 +25,7 @@ from wpk.candidate import GENERATED, Kind, Maker
 from wpk.checks.pass_proof import prove_passes
 from wpk.checks.scope import Scope
 from wpk.checks.verification import verify
-from wpk.device import GpuFacts, MemoryRange
+from wpk.device import MemoryRange
 from wpk.dtypes import DType, Precision
 from wpk.errors import PlanError
 from wpk.execution import BoundCall, LibraryImage, Work
@@ -86,8 +87,7 @@ class Bench:
         return lambda: DummyGpu(clock, engines=engines)
 
     def tune(self, open_gpu: Callable[[], Any], store: Path) -> Choices:
-        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
-        tuning = Tuning("random", EFFORT, None, 0, store / "trials.sqlite", gpu)
+        tuning = Tuning("random", EFFORT, None, 0, store / "trials.sqlite", H200)
         given = self.lowered, self.static.plan, self.found, TARGET
         request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
         with (

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from support.devices.dummy_gpu import DummyGpu, is_library
+from support.devices.gpus import H200
 
 from wpk import pipeline
 from wpk.bench.gpu_lease import GpuLease
-from wpk.device import GpuFacts, MemoryRange
+from wpk.device import MemoryRange
 from wpk.execution import BoundLaunch, Work
 from wpk.plan.plan import Plan
 from wpk.plan.plan_file import read_plan
@@ -52,8 +53,7 @@ class Gpu:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     """This machine has an H200, as far as the commands can tell."""
     stand_in = Gpu()
-    facts = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
-    monkeypatch.setattr(measuring, "read_gpu", lambda: facts)
+    monkeypatch.setattr(measuring, "read_gpu", lambda: H200)
     monkeypatch.setattr(pipeline, "GpuLease", partial(GpuLease, stand_in.open))
     return stand_in
 

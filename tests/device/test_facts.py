@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.devices.gpus import H200
 
 from wpk.device import differences, executes
-from wpk.device.facts import DeviceFacts, read_driver_version
+from wpk.device.facts import read_driver_version
 from wpk.targets.registry import find_target
-
-H200 = DeviceFacts(132, 1.98e9, 60 << 20, 227 << 10, 141 << 30)
 
 
 @pytest.mark.parametrize(

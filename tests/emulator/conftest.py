@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.faults.planter import Edit, whole
+from support.launches.on_arrays import Value, guarded, launch_on_arrays
 
 from wpk.emulator import FAST, Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
-from wpk.emulator.native import Statistics, Value, launch_kernel
+from wpk.emulator.native import Statistics
 from wpk.execution import TensorMap
 from wpk.kernel_source import KernelSource
 
@@ -38,7 +38,7 @@ def _emulate(
     text = edit((KERNELS / f"{file}.cu").read_text(encoding="utf-8"))
     library = compile_unit(KernelSource(file, text), checking=mode.checking)
     shape = block or (threads, 1, 1)
-    return launch_kernel(library, entry, grid, shape, shared_bytes, arguments, mode, seed=seed)
+    return launch_on_arrays(library, entry, grid, shape, shared_bytes, arguments, mode, seed=seed)
 
 
 @pytest.fixture(name="emulate", scope="session")

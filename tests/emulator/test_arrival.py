@@ -5,11 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.faults.planter import Fault, change, drop, inlined
+from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
-from wpk.emulator.native import launch_kernel
 from wpk.kernel_source import KernelSource
 
 KERNEL = Path(__file__).parent / "kernels" / "split_sum.cu"
@@ -42,7 +41,7 @@ def _run(source: KernelSource, mode: Mode, launches: int = 1, seed: int = 0) -> 
     for _ in range(launches):
         y, parts = (guarded(np.full(n, np.nan, np.float32)) for n in (64, BLOCKS * 64))
         arguments = [x, y, parts, counter, ROWS]
-        launch_kernel(
+        launch_on_arrays(
             library, source.entry, (BLOCKS, 1, 1), (64, 1, 1), 4, arguments, mode, seed=seed
         )
         right &= np.array_equal(y, x.sum(axis=0)) and not counter.any()

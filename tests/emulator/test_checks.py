@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from support.launches.on_arrays import guarded
 
 from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
-from wpk.emulator.memory import guarded
 
 both_modes = pytest.mark.parametrize("mode", [FAST, CHECKING], ids=["fast", "checking"])
 

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from support.faults.planter import Edit, Fault, before, change, drop, move, whole
+from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk.emulator import CHECKING, FAST, EmulatorError, Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
-from wpk.emulator.native import launch_kernel
 from wpk.kernel_source import KernelSource
 
 BLOCKS = 3
@@ -34,7 +33,7 @@ def fixture_run() -> Emulated:
         rng = np.random.default_rng(3)
         x, weights = (guarded(rng.integers(0, 9, 64 * BLOCKS).astype(np.float32)) for _ in "xw")
         y = guarded(np.full(64 * BLOCKS, np.nan, np.float32))
-        launch_kernel(
+        launch_on_arrays(
             *(library, entry, (BLOCKS, 1, 1), (64, 1, 1), 512, [x, weights, y], mode),
             seed=seed,
             awaited=[x, y],

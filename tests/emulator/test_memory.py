@@ -5,9 +5,10 @@ from ctypes import c_uint8
 
 import numpy as np
 import pytest
+from support.launches.on_arrays import guarded
 
 from wpk.emulator import EmulatorError
-from wpk.emulator.memory import guarded, guarded_buffer, plain_buffer
+from wpk.emulator.memory import guarded_buffer, plain_buffer
 
 
 @pytest.mark.parametrize("size", [0, 1, 100, 5000])

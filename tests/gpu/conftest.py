@@ -268,8 +268,8 @@ def _machine(config: pytest.Config) -> dict[str, str]:
     with CudaDevice() as device:
         return {
             "gpu": device.name,
-            "driver": device.driver,
-            "cuda_driver_api": device.cuda_api,
+            "driver": device.facts.driver,
+            "cuda_driver_api": device.facts.cuda_api,
             "nvrtc": ".".join(map(str, load_nvrtc().version)),
             "wpk": wpk.__version__,
             "commit": config.getoption("--commit") or "unknown",

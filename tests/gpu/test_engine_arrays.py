@@ -289,8 +289,8 @@ def test_processes_that_close_nothing_end_without_a_crash(plan: Path) -> None:
 def test_the_gpu_is_what_the_table_says(cuda: CudaDevice) -> None:
     assert cuda.capability == (9, 0)
     assert differences(cuda.facts, find_target("h200")) == ()
-    assert re.fullmatch(r"\d{3,}\.\d+(\.\d+)?", cuda.driver)
-    assert int(cuda.cuda_api.partition(".")[0]) >= 12
+    assert re.fullmatch(r"\d{3,}\.\d+(\.\d+)?", cuda.facts.driver)
+    assert int(cuda.facts.cuda_api.partition(".")[0]) >= 12
 
 
 def test_a_plan_for_another_gpu_is_refused_or_goes_to_the_cpu(tmp_path: Path) -> None:

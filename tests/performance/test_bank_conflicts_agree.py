@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk.emulator import Mode
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
-from wpk.emulator.native import launch_kernel
 from wpk.kernel_source import KernelSource
 from wpk.performance.bank_conflicts import passes
 
@@ -32,7 +31,7 @@ def test_the_emulator_counts_the_same_passes(library: Path, size: int) -> None:
         for active in (1.0, 0.5, 0.1):
             slots = random.integers(0, min(span, SHARED_BYTES // size), 32)
             lanes = np.where(random.random(32) < active, slots * size, -1)
-            done = launch_kernel(
+            done = launch_on_arrays(
                 library,
                 f"read_{size}",
                 (1, 1, 1),

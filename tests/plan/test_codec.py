@@ -14,7 +14,7 @@ from wpk.errors import PlanError
 from wpk.expression import Acc, Operand, Round, Scalar, apply
 from wpk.extent import Extent
 from wpk.launch import Launch, OutputArgument, SizeArgument
-from wpk.plan.codec import decode
+from wpk.plan.fields import decode
 from wpk.problems import Elementwise, Epilogue, Matmul, Problem, Tensor
 
 MATMUL = Matmul(

@@ -16,7 +16,7 @@ from wpk.lowering.program import Buffer, Operator, Value
 from wpk.pipeline import optimize
 from wpk.plan.checks.whole_plan import check_plan, check_sizes
 from wpk.plan.checks.work import check_work
-from wpk.plan.codec import decode
+from wpk.plan.fields import decode
 from wpk.plan.plan import Plan, PlanBundle, Step
 from wpk.plan.plan_file import read_plan
 from wpk.problems import Elementwise, Epilogue, Pooling, Tensor

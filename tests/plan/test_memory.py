@@ -93,13 +93,13 @@ def test_what_stays_shares_with_nothing_and_every_second_value_of_a_chain_shares
         {found.offsets[name] for name in pair} for pair in (("of_a", "of_c"), ("of_b", "of_d"))
     )
     assert (len(kept), len(one), len(other), len(kept | one | other)) == (2, 1, 1, 4)
-    assert (found.arena_bytes, found.peak_bytes) == (4 * 512, 4 * 512)
+    assert (found.bytes, found.peak_bytes) == (4 * 512, 4 * 512)
 
 
 def test_sizes_follow_the_batch_and_the_peak_is_what_one_step_needs() -> None:
     assert planned("x", "a", "y", batch=5).peak_bytes == 3 * 1280
-    assert planned("x", "y").peak_bytes == planned("x", "y").arena_bytes == 2 * 512
+    assert planned("x", "y").peak_bytes == planned("x", "y").bytes == 2 * 512
     values, _ = chain("x")
     buffers = {"of_x": Buffer("of_x", values["x"].span())}
     alone = plan_memory(buffers, values, Order(values, []), ["x"], {"n": 2})
-    assert (alone.offsets, alone.arena_bytes, alone.peak_bytes) == ({"of_x": 0}, 512, 512)
+    assert (alone.offsets, alone.bytes, alone.peak_bytes) == ({"of_x": 0}, 512, 512)

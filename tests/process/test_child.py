@@ -39,14 +39,14 @@ def test_answers_are_of_the_type_asked_for(child: ChildProcess) -> None:
 @pytest.mark.parametrize("size", [0, 1, 5 << 20])
 def test_bytes_go_there_and_back(child: ChildProcess, size: int) -> None:
     data = os.urandom(size)
-    child.tell("swap", data=memoryview(data), limit_seconds=LIMIT)
+    child.ask("swap", data=memoryview(data), limit_seconds=LIMIT)
     assert child.ask("swapped", answer=bytes, size=size, limit_seconds=LIMIT) == data[::-1]
 
 
 @pytest.mark.parametrize("kind", ["engine", "plan"])
 def test_an_error_is_an_answer_and_the_child_goes_on(child: ChildProcess, kind: str) -> None:
     with pytest.raises(EngineError, match="it fails") as raised:
-        child.tell("fail", kind, limit_seconds=LIMIT)
+        child.ask("fail", kind, limit_seconds=LIMIT)
     assert type(raised.value) is EngineError
     assert raised.value.fix == "do not ask"
     assert child.is_alive
@@ -55,17 +55,17 @@ def test_an_error_is_an_answer_and_the_child_goes_on(child: ChildProcess, kind: 
 def test_a_time_limit_ends_the_child(child: ChildProcess) -> None:
     begin = time.monotonic()
     with pytest.raises(ChildTimeoutError):
-        child.tell("sleep", 60.0, limit_seconds=1.0)
+        child.ask("sleep", 60.0, limit_seconds=1.0)
     assert time.monotonic() - begin < 20
     assert not child.is_alive
     with pytest.raises(ChildLostError) as lost:
-        child.tell("sleep", 0.0, limit_seconds=LIMIT)
+        child.ask("sleep", 0.0, limit_seconds=LIMIT)
     assert lost.value.status is None
 
 
 def test_a_child_that_dies_says_how(child: ChildProcess) -> None:
     with pytest.raises(ChildLostError) as lost:
-        child.tell("leave", 11, limit_seconds=LIMIT)
+        child.ask("leave", 11, limit_seconds=LIMIT)
     assert lost.value.status == 11
 
 
@@ -73,7 +73,7 @@ def test_a_child_that_was_killed_says_so(child: ChildProcess) -> None:
     killer = threading.Timer(0.5, os.kill, (child.pid, signal.SIGSEGV))
     killer.start()
     with pytest.raises(ChildLostError) as lost:
-        child.tell("sleep", 20.0, limit_seconds=LIMIT)
+        child.ask("sleep", 20.0, limit_seconds=LIMIT)
     killer.join()
     assert lost.value.status == -signal.SIGSEGV
 
@@ -118,9 +118,9 @@ import threading
 from support.devices import obedient_child
 from pathlib import Path
 child = obedient_child.start()
-child.tell("sleep", 0.0, limit_seconds=30.0)
+child.ask("sleep", 0.0, limit_seconds=30.0)
 print(child.pid, flush=True)
-child.tell("touch_late", Path({str(tmp_path / "late")!r}), 4.0, limit_seconds=30.0)
+child.ask("touch_late", Path({str(tmp_path / "late")!r}), 4.0, limit_seconds=30.0)
 """
     running = start_program(program, PYTHONPATH=folder)
     (child,) = children(running.pid)

@@ -194,7 +194,7 @@ def _memory(program: Program) -> Memory:
     pinned = (*program.inputs, *program.outputs)
     arena = plan_memory(program.buffers, program.values, order, pinned, program.free)
     weights = sum(array.nbytes for array in program.constants.values())
-    return Memory(arena.arena_bytes, arena.peak_bytes, weights)
+    return Memory(arena.bytes, arena.peak_bytes, weights)
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wpk.errors import EngineError
-from wpk.plan.codec import decode
+from wpk.plan.fields import decode
 from wpk.plan.plan import CheckMode, PlanBundle
 from wpk.report import visible, visible_lines
 from wpk.report.plans.check_words import QUICK_WORDS

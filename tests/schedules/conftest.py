@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.launches.on_arrays import guarded, launch_on_arrays
 
 from wpk import dims as dim_expressions
 from wpk.dtypes import DType
 from wpk.emulator import CHECKING, FAST
 from wpk.emulator.build import compile_unit
-from wpk.emulator.memory import guarded
-from wpk.emulator.native import Statistics, launch_kernel
+from wpk.emulator.native import Statistics
 from wpk.execution import TensorMap
 from wpk.expression import evaluate
 from wpk.launch import (
@@ -108,7 +108,7 @@ class Execution:
                     raise NotImplementedError(argument)
         x, y, z = (dim_expressions.evaluate(extent, dims) for extent in launch.grid)
         mode = CHECKING if self.checking else FAST
-        self.statistics = launch_kernel(
+        self.statistics = launch_on_arrays(
             library,
             launch.entry,
             (x, y, z),

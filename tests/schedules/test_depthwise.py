@@ -12,9 +12,9 @@ from support.faults.planter import Fault, change, drop, plant
 from support.machine_code.disassembly import listing
 
 from wpk.build import load_nvrtc
-from wpk.build.nvrtc import NvrtcError
 from wpk.dtypes import DType, Precision
 from wpk.emulator import EmulatorError
+from wpk.errors import CompileError
 from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.performance.bound import bound
@@ -267,7 +267,7 @@ def test_refuses_tiles_that_registers_do_not_hold(
     problem = depthwise(c=64, **changes)
     assert reason in str(TEMPLATE.why_illegal(problem, schedule, H200))
     (source,) = TEMPLATE.instantiate(problem, schedule)
-    with pytest.raises(NvrtcError, match="holds the filter"):
+    with pytest.raises(CompileError, match="holds the filter"):
         load_nvrtc().compile(source, H200.arch)
 
 

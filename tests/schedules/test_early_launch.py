@@ -10,8 +10,8 @@ from support.faults.planter import Fault, change, drop, move, plant, put
 from support.launches.early_kernels import CASES, Case, operands, schedule
 
 from wpk.build import load_nvrtc
-from wpk.build.nvrtc import NvrtcError
 from wpk.emulator import EmulatorError
+from wpk.errors import CompileError
 from wpk.expression import Scalar
 from wpk.launch import EARLY_LAUNCH
 from wpk.problems import Elementwise
@@ -151,7 +151,7 @@ def test_early_is_legal_where_the_target_has_it(case: Case) -> None:
     wrong = schedule(case, 2)
     assert template.why_illegal(problem, wrong, H200) == "early is 0 or 1 (early=2)"
     (source,) = template.instantiate(problem, wrong)
-    with pytest.raises(NvrtcError, match="early is 0 or 1"):
+    with pytest.raises(CompileError, match="early is 0 or 1"):
         load_nvrtc().compile(source, H200.arch)
 
 

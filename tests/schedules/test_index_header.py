@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from support.launches.on_arrays import launch_on_arrays
 
 from wpk.emulator import FAST
 from wpk.emulator.build import compile_unit
-from wpk.emulator.native import launch_kernel
 from wpk.kernel_source import KernelSource
 
 UNIT = """#include <wpk/kernels/index.cuh>
@@ -26,7 +26,7 @@ def test_places_are_numpys(first: int) -> None:
     source = KernelSource("wpk_places", UNIT.replace("@WIDE", str(wide).lower()))
     places = np.zeros((64, 5), np.int32)
     start = np.array([first], np.int64)
-    launch_kernel(
+    launch_on_arrays(
         compile_unit(source), "wpk_places", (1, 1, 1), (64, 1, 1), 0, [start, places], FAST
     )
     shape = (2**31 - 1, 3, 1, 7, 11)

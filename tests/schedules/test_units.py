@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from wpk.build.nvrtc import NvrtcError, load_nvrtc
+from wpk.build.nvrtc import CompileError, load_nvrtc
 from wpk.kernel_source import KernelSource
 
 UNITS = sorted((Path(__file__).parents[1] / "golden/schedules").glob("*.cu"))
@@ -38,7 +38,7 @@ def test_other_shared_memory_than_the_header_counts_does_not_compile(
         lambda counted: str(int(counted[0]) + wrong),
         path.read_text(),
     )
-    with pytest.raises(NvrtcError, match="count the same shared memory"):
+    with pytest.raises(CompileError, match="count the same shared memory"):
         load_nvrtc().compile(KernelSource(f"wpk_{path.stem}", text), "sm_90a")
 
 

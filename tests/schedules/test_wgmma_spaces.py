@@ -11,9 +11,9 @@ import pytest
 from support.problems.network_layers import dense, resnet
 
 from wpk.build import count_tensor_core_instructions, load_nvrtc
-from wpk.build.nvrtc import NvrtcError
 from wpk.dims import evaluate
 from wpk.dtypes import Precision
+from wpk.errors import CompileError
 from wpk.execution import TensorMap
 from wpk.launch import EARLY_LAUNCH, CounterArgument, TensorMapArgument, WorkspaceArgument
 from wpk.performance.bound import bound
@@ -208,7 +208,7 @@ ILLEGAL = [
 def test_what_python_refuses_the_header_refuses(name: str, schedule: WgmmaSchedule) -> None:
     problem = resnet() if name == "conv_wgmma" else dense(k=2304)
     assert TEMPLATE_OF[name].why_illegal(problem, schedule, H200) is not None
-    with pytest.raises(NvrtcError, match="static assertion"):
+    with pytest.raises(CompileError, match="static assertion"):
         _compile(name, problem, schedule)
 
 
@@ -217,7 +217,7 @@ def test_boxes_of_a_b_that_lies_across_are_whole() -> None:
     reason = TEMPLATE_OF["gemm_wgmma"].why_illegal(problem, schedule, H200)
     assert reason is not None
     assert "boxes of 64 columns" in reason
-    with pytest.raises(NvrtcError, match="whole boxes of 64 columns"):
+    with pytest.raises(CompileError, match="whole boxes of 64 columns"):
         _compile("gemm_wgmma", problem, schedule)
     kernel, _ = _compile("gemm_wgmma", problem, TILE)
     assert not kernel.resources.spills
@@ -239,6 +239,6 @@ def test_python_and_header_agree_on_legality(name: str) -> None:
         try:
             _compile(name, problem, schedules[index])
             compiles = True
-        except NvrtcError:
+        except CompileError:
             compiles = False
         assert compiles == (reason is None), f"{schedules[index]}: {reason}"

@@ -10,7 +10,7 @@ from wpk.assembly.from_lock import (
     require_target,
 )
 from wpk.assembly.implementation import Implementation, by_library, generated
-from wpk.assembly.lock import read_lock, write_lock
+from wpk.assembly.lock import Lock, read_lock, write_lock
 from wpk.assembly.origin import model_digest, provenance
 from wpk.assembly.ports import input_ports
 from wpk.assembly.weight_store import WeightStore

@@ -79,7 +79,7 @@ def assemble(
         weights=store.weights,
         steps=steps,
         kernels={digest: _kernel(sources[digest], kernels[digest]) for digest in sorted(sources)},
-        memory=Memory(arena.arena_bytes, arena.peak_bytes, store.bytes()),
+        memory=Memory(arena.bytes, arena.peak_bytes, store.bytes()),
         provenance=setting.provenance,
     )
     cubins = {digest: kernels[digest].cubin for digest in plan.kernels}

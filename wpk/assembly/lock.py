@@ -202,12 +202,9 @@ def read_lock(path: Path) -> Lock:
             fix="use the version that wrote it, or write it again: wpk optimize --lock",
         )
     try:
-        return _consistent(path, decode(data, Lock, "lock"))
+        lock = decode(data, Lock, "lock")
     except FieldError as error:
         raise _damaged(path, f"field {error.path}: {error.what}") from error
-
-
-def _consistent(path: Path, lock: Lock) -> Lock:
     if len(lock.evidence) != len(lock.steps):
         raise _damaged(path, f"{len(lock.steps)} steps, {len(lock.evidence)} entries of evidence")
     return lock

@@ -29,14 +29,7 @@ def provenance(
     shapes: Mapping[str, Sequence[int]],
     skipped: Collection[str],
 ) -> Provenance:
-    """What a plan says of its origin.
-
-    Args:
-        path: The model.
-        lowered: What became of it.
-        shapes: Shapes given, by input.
-        skipped: Passes skipped on request.
-    """
+    """What a plan says of its origin: a model, with the shapes of inputs and the skips that were asked for."""
     return Provenance(
         model=path.name,
         model_digest=model_digest(path),

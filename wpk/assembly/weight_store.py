@@ -1,7 +1,6 @@
 """The weights of a plan: a constant is stored once for each packing that its readers ask for."""
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from wpk.assembly.implementation import Pack
 from wpk.dtypes import from_numpy
 from wpk.lowering.program import Operator
-from wpk.plan import Weight, array_bytes
+from wpk.plan import Weight, array_digest
 
 
 class WeightStore:
@@ -40,7 +39,7 @@ class WeightStore:
             known = self.weights.get(name)
             if known is None:
                 return self._add(name, constant, packing, packed)
-            if known.digest == _digest(packed) and known.shape == packed.shape:
+            if known.digest == array_digest(packed) and known.shape == packed.shape:
                 return name
         raise AssertionError("one name more than there are weights is always free")
 
@@ -48,13 +47,11 @@ class WeightStore:
         dtype = from_numpy(packed.dtype)
         if dtype is None:
             raise TypeError(f"packing {packing} of {constant} gave element type {packed.dtype}")
-        self.weights[name] = Weight(name, constant, packing, dtype, packed.shape, _digest(packed))
+        self.weights[name] = Weight(
+            name, constant, packing, dtype, packed.shape, array_digest(packed)
+        )
         self.arrays[name] = packed
         return name
 
     def bytes(self) -> int:
         return sum(array.nbytes for array in self.arrays.values())
-
-
-def _digest(array: NDArray[Any]) -> str:
-    return sha256(array_bytes(array)).hexdigest()

@@ -49,10 +49,7 @@ class GpuService:
 
     def facts(self) -> GpuFacts:
         """What was read off the GPU."""
-        device = self._device
-        return GpuFacts(
-            device.name, device.capability, device.driver, device.facts, device.cuda_api
-        )
+        return self._device.facts
 
     def offer(self, library: str, problem: Problem) -> LibraryOffer:
         """What a library proposes for a problem."""

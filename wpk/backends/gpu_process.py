@@ -7,9 +7,9 @@ limit. Its child is ``python -m wpk.backends.gpu_child``. Tensors go through sha
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Self, TypeVar
+from functools import partial
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from wpk.errors import EngineError, LaunchError
 from wpk.execution import Bytes, Image, LibraryImage, Predecessors, Replay, Work
 from wpk.libraries import LibraryOffer
 from wpk.problems import Problem
-from wpk.process import ChildLostError, ChildProcess, ChildTimeoutError, SharedMemory
+from wpk.process import ChildDevice, ChildLostError, ChildProcess, ChildTimeoutError, SharedMemory
 from wpk.trial import Regime
 
 _START_SECONDS = 60.0
@@ -36,11 +36,9 @@ _START_SECONDS = 60.0
 _PREPARE_SECONDS = 60.0
 """For a library to load, and to compile one implementation."""
 
-T = TypeVar("T")
 
-
-class GpuProcess:
-    """A GPU in a child process. Use it as a context manager, or call `close`.
+class GpuProcess(ChildDevice):
+    """A GPU in a child process.
 
     After a `LaunchError` the child has ended, and its memory with it: a context in which a kernel
     failed executes nothing more, and what a wild kernel left behind must not reach the next trial.
@@ -68,12 +66,9 @@ class GpuProcess:
         self._unused: list[int] = []
         self._shared = SharedMemory()
         memory = self._shared.descriptor
-        self._child = ChildProcess(
-            self._MODULE,
-            memory,
-            ordinal,
-            errors=(LaunchError, EngineError, TrampledError),
-            descriptors=[memory],
+        errors = (LaunchError, EngineError, TrampledError)
+        super().__init__(
+            ChildProcess(self._MODULE, memory, ordinal, errors=errors, descriptors=[memory])
         )
         try:
             self.facts = self._ask("facts", answer=GpuFacts, limit=_START_SECONDS)
@@ -82,22 +77,9 @@ class GpuProcess:
             raise
         self.name, self.capability = self.facts.name, self.facts.capability
 
-    def __enter__(self) -> Self:
-        """Nothing more to do: the child runs."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close."""
-        self.close()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it can be called."""
-        return self._child.is_alive
-
     def close(self) -> None:
         """End the child."""
-        self._child.end()
+        super().close()
         self._shared.close()
 
     def load(self, image: Image) -> None:
@@ -121,29 +103,12 @@ class GpuProcess:
         """
         return self._ask("prepare", image, answer=int, limit=_PREPARE_SECONDS)
 
-    def allocate(self, size: int) -> int:
-        """See `CudaDevice.allocate`; the address is one of the child's."""
-        return self._ask("allocate", size, answer=int)
-
-    def free(self, address: int) -> None:
-        """Give memory back. That of a child that has ended is free already.
-
-        Raises:
-            LaunchError: Something was written next to it.
-        """
-        if self.is_alive:
-            self._tell("free", address)
-
     def write(self, address: int, data: Bytes) -> None:
         """See `CudaDevice.write`."""
         flat = data.reshape(-1)
         loan = self._shared.lend(data.size)
         by_blocks(data.size, lambda block: np.copyto(loan.array[block], flat[block]))
         self._tell("write", address, loan.segment, data.size)
-
-    def fill(self, address: int, size: int, byte: int) -> None:
-        """See `CudaDevice.fill`."""
-        self._tell("fill", address, size, byte)
 
     def read(self, address: int, size: int) -> Bytes:
         """See `CudaDevice.read`; the array lies in memory that is used again when it is gone."""
@@ -159,13 +124,9 @@ class GpuProcess:
         """See `CudaDevice.capture`; the graph is the child's."""
         unused = [self._unused.pop() for _ in range(len(self._unused))]
         number = self._ask("capture", tuple(works), predecessors, unused, answer=int)
-        replay = _RemoteReplay(self, number)
+        replay = _RemoteReplay(partial(self._tell, "replay", number))
         weakref.finalize(replay, self._unused.append, number)  # no call: it may come amid another
         return replay
-
-    def replay(self, number: int) -> None:
-        """Start what was captured under a number."""
-        self._tell("replay", number)
 
     def synchronize(self) -> None:
         """See `CudaDevice.synchronize`."""
@@ -185,22 +146,12 @@ class GpuProcess:
         """See `wpk.device.step_seconds`."""
         return self._ask("step_seconds", steps, answer=tuple[float, ...])
 
-    def _tell(self, method: str, *arguments: object) -> None:
-        with self._supervised(method, self.limit_seconds):
-            self._child.tell(method, *arguments, limit_seconds=self.limit_seconds)
-
-    def _ask(
-        self, method: str, *arguments: object, answer: type[T], limit: float | None = None
-    ) -> T:
-        seconds = self.limit_seconds if limit is None else limit
-        with self._supervised(method, seconds):
-            return self._child.ask(method, *arguments, answer=answer, limit_seconds=seconds)
-
     @contextmanager
-    def _supervised(self, method: str, seconds: float) -> Iterator[None]:
+    def _supervised(self, method: str, limit: float | None = None) -> Iterator[float]:
         """Say in words how the child ended; end it where a kernel failed."""
+        seconds = self.limit_seconds if limit is None else limit
         try:
-            yield
+            yield seconds
         except ChildTimeoutError as error:
             raise GpuTimeoutError(
                 f"{method} did not end within {seconds:g} s: a kernel hangs",
@@ -223,9 +174,5 @@ class GpuProcess:
 class _RemoteReplay:
     """A graph in the child."""
 
-    def __init__(self, gpu: GpuProcess, number: int) -> None:
-        self._gpu, self._number = gpu, number
-
-    def replay(self) -> None:
-        """Start it."""
-        self._gpu.replay(self._number)
+    def __init__(self, start: Callable[[], None]) -> None:
+        self.replay = start

@@ -1,10 +1,10 @@
-"""Read what a cubin says about its kernels: registers, frame, static shared memory, code.
+"""Read what a cubin says about its kernels: registers, frame, code.
 
 A cubin is a 64-bit little-endian ELF file.  The sections used here are ``.text.KERNEL`` (machine
-code), ``.nv.shared.KERNEL`` (static shared memory) and ``.nv.info`` (attributes: a format byte, an
-attribute byte, then 16 bits that are the value or the length of what follows).  The attributes are
-those that cuobjdump calls EIATTR_REGCOUNT, EIATTR_FRAME_SIZE and EIATTR_MAX_THREADS; their numbers
-were read from cubins of NVRTC 13.0 and 13.5 and agree with ptxas's own report.
+code) and ``.nv.info`` (attributes: a format byte, an attribute byte, then 16 bits that are the value
+or the length of what follows).  The attributes are those that cuobjdump calls EIATTR_REGCOUNT and
+EIATTR_FRAME_SIZE; their numbers were read from cubins of NVRTC 13.0 and 13.5 and agree with ptxas's
+own report.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from dataclasses import dataclass
 
 from wpk.errors import CompileError
 
-_MAX_THREADS = 0x05
 _FRAME_SIZE = 0x11
 _REGCOUNT = 0x2F
 _SIZED_FORMAT = 4  # the 16 bits behind the attribute are a length, not the value
-_SIZE_ONLY_KIND = 8  # SHT_NOBITS: a section with a size and no bytes, as for shared memory
 _SYMBOL_BYTES = 24
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 
@@ -32,24 +30,18 @@ class CubinKernel:
         name: The name of the entry.
         registers: Registers a thread uses.
         frame_bytes: Local memory of a thread's stack frame; above 0 means stack or spills.
-        shared_section_bytes: Static shared memory, with the 1024 bytes that sm_90 and later
-            reserve once a kernel uses any.
-        max_threads: Threads of the launch bound, None where the kernel states none.
         code: The machine code, 16 bytes an instruction.
     """
 
     name: str
     registers: int
     frame_bytes: int
-    shared_section_bytes: int
-    max_threads: int | None
     code: bytes
 
 
 @dataclass(frozen=True)
 class _Section:
     name: str
-    kind: int
     offset: int
     size: int
     link: int
@@ -68,13 +60,11 @@ class _Elf:
         if names_index >= count:
             raise ValueError(f"section {names_index} of {count} should hold the names")
         names_at = headers[names_index][4]
-        self.sections = [
-            _Section(self._text(names_at + h[0]), h[1], h[4], h[5], h[6]) for h in headers
-        ]
+        self.sections = [_Section(self._text(names_at + h[0]), *h[4:7]) for h in headers]
 
     def content(self, section: _Section) -> bytes:
         end = section.offset + section.size
-        if section.kind != _SIZE_ONLY_KIND and end > len(self._data):
+        if end > len(self._data):
             raise ValueError(f"section {section.name!r} ends at byte {end}")
         return self._data[section.offset : end]
 
@@ -89,9 +79,9 @@ class _Elf:
         entries = struct.iter_unpack(f"<I{_SYMBOL_BYTES - 4}x", self.content(table))
         return [self._text(names_at + offset) for (offset,) in entries]
 
-    def attributes(self, name: str) -> Iterator[tuple[int, bytes]]:
-        """Yield (attribute, its bytes) of an ``.nv.info`` section; nothing where there is none."""
-        section = self.find(name)
+    def attributes(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (attribute, its bytes) of ``.nv.info``; nothing where there is none."""
+        section = self.find(".nv.info")
         content = b"" if section is None else self.content(section)
         at = 0
         while at < len(content):
@@ -123,7 +113,7 @@ def read_cubin(cubin: bytes) -> dict[str, CubinKernel]:
 def _read_kernels(elf: _Elf) -> dict[str, CubinKernel]:
     symbols = elf.symbol_names()
     numbers: dict[tuple[int, str], int] = {}
-    for attribute, value in elf.attributes(".nv.info"):
+    for attribute, value in elf.attributes():
         if attribute in (_REGCOUNT, _FRAME_SIZE):
             symbol, number = struct.unpack_from("<II", value)
             numbers[attribute, symbols[symbol]] = number
@@ -135,21 +125,6 @@ def _read_kernels(elf: _Elf) -> dict[str, CubinKernel]:
                 name=name,
                 registers=numbers[_REGCOUNT, name],
                 frame_bytes=numbers.get((_FRAME_SIZE, name), 0),
-                shared_section_bytes=_section_bytes(elf, f".nv.shared.{name}"),
-                max_threads=_max_threads(elf, name),
                 code=elf.content(section),
             )
     return kernels
-
-
-def _section_bytes(elf: _Elf, name: str) -> int:
-    section = elf.find(name)
-    return 0 if section is None else section.size
-
-
-def _max_threads(elf: _Elf, kernel: str) -> int | None:
-    for attribute, value in elf.attributes(f".nv.info.{kernel}"):
-        if attribute == _MAX_THREADS:
-            x, y, z = struct.unpack_from("<III", value)
-            return int(x * y * z)
-    return None

@@ -27,27 +27,6 @@ _COMPILATION_FAILED = 6  # NVRTC_ERROR_COMPILATION
 _SHOWN_ERRORS = 3
 
 
-class NvrtcError(CompileError):
-    """A unit did not compile.
-
-    Attributes:
-        log: Everything the compiler said.
-    """
-
-    def __init__(self, what: str, *, fix: str, log: str = "") -> None:
-        """Keep the log beside the two sentences."""
-        super().__init__(what, fix=fix)
-        self.log = log
-
-    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        """Survive pickling between processes with the log."""
-        return (_rebuild, (self.what, self.fix, self.log))
-
-
-def _rebuild(what: str, fix: str, log: str) -> NvrtcError:
-    return NvrtcError(what, fix=fix, log=log)
-
-
 def options(arch: str) -> tuple[str, ...]:
     """Every option a kernel is compiled with; part of the cache's key.
 
@@ -101,8 +80,7 @@ class Nvrtc:
 
         Raises:
             TargetError: this NVRTC does not build for the architecture.
-            NvrtcError: the unit does not compile.
-            CompileError: the unit lacks its entry, or reports disagree.
+            CompileError: the unit does not compile or lacks its entry, or reports disagree.
         """
         check_arch(arch, self.supported_archs())
         cubin, log = self._run(source, arch)
@@ -210,13 +188,12 @@ def _strings(texts: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:
     return (ctypes.c_char_p * len(texts))(*(text.encode() for text in texts))
 
 
-def _compile_error(entry: str, arch: str, log: str) -> NvrtcError:
+def _compile_error(entry: str, arch: str, log: str) -> CompileError:
     errors = [line.strip() for line in log.splitlines() if "error" in line or "fatal" in line]
     shown = "; ".join(errors[:_SHOWN_ERRORS]) or log[:200]
-    return NvrtcError(
+    return CompileError(
         f"{entry} failed to compile for {arch}: {shown}",
         fix="this schedule should have been illegal, or its header is wrong; see its template",
-        log=log,
     )
 
 

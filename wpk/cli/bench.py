@@ -88,8 +88,8 @@ def _tables(plan: "Plan", times: "EngineTimes", device: str) -> str:
 def _data(plan: "Plan", times: "EngineTimes", device: "CudaDevice") -> dict[str, Any]:
     return {
         "device": device.name,
-        "driver": device.driver,
-        "cuda_driver_api": device.cuda_api,
+        "driver": device.facts.driver,
+        "cuda_driver_api": device.facts.cuda_api,
         "memory": {**asdict(times.memory), "total_bytes": times.memory.total_bytes},
         "model": plan.provenance.model,
         "precision": plan.precision.value,

@@ -1,10 +1,11 @@
 """Execution on NVIDIA GPUs: the launch protocol on CUDA, arrays and streams of others, measuring."""
 
-from wpk.device.arrays import ForeignArray, lies_on_gpu, read_array
+from wpk.device.arrays import lies_on_gpu, read_array
 from wpk.device.cuda import CudaDevice
 from wpk.device.dlpack import CUDA, make_capsule
 from wpk.device.errors import GpuLostError, GpuTimeoutError, TrampledError
 from wpk.device.facts import GpuFacts, differences, executes
+from wpk.device.foreign_array import ForeignArray
 from wpk.device.graph import CudaGraph, bindings
 from wpk.device.measuring import measure, warm
 from wpk.device.memory import pin
@@ -15,7 +16,6 @@ from wpk.device.streams import (
     Mark,
     StreamDevice,
     StreamReplay,
-    interface_handle,
     stream_handle,
 )
 from wpk.device.timing import (

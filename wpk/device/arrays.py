@@ -5,48 +5,17 @@ ready for the stream that will read it, or says which stream that has to wait fo
 """
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from wpk.device.dlpack import CUDA, CUDA_MANAGED, DlpackTensor, exchange_of, read_capsule
-from wpk.device.streams import interface_handle
+from wpk.device.dlpack import CUDA, CUDA_MANAGED, exchange_of, read_capsule
+from wpk.device.foreign_array import ForeignArray
+from wpk.device.streams import LEGACY_STREAM
 from wpk.dtypes import from_numpy
 from wpk.errors import EngineError
 
 _ON_HOST = (np.ndarray, np.generic)
-
-
-class ForeignArray(NamedTuple):
-    """An array that lies on a GPU.
-
-    Attributes:
-        address: Of its first element.
-        kind: Element type: the value of a `DType`, or other words where wpk has none.
-        shape: Extents.
-        strides: In elements; None where it is dense in C's order.
-        ordinal: Number of its GPU; None where the array does not say.
-        read_only: Whether writing to it is forbidden.
-    """
-
-    address: int
-    kind: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None
-    ordinal: int | None
-    read_only: bool
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether its elements follow each other in C's order."""
-        if self.strides is None:
-            return True
-        step = 1
-        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if size != 1 and stride != step:
-                return False
-            step *= size
-        return True
 
 
 def lies_on_gpu(array: object) -> bool:
@@ -78,36 +47,35 @@ def read_array(
         EngineError: It is on the host, or its library does not give it away.
     """
     try:
-        exchange = exchange_of(array.__class__)
-        if exchange is not None:
-            tensor = exchange.read(array)
-            if array.__class__ in asked:
-                return _described(tensor), None
-            asked.add(array.__class__)
-            return _described(tensor), exchange.stream(tensor.device)
-        if hasattr(array, "__dlpack_device__"):
-            tensor = read_capsule(array.__dlpack__(stream=interface_handle(stream)))
-            return _described(tensor), None
-        return _from_interface(array.__cuda_array_interface__)
+        return _read(array, stream, asked)
     except Exception as error:  # whatever its library raises
-        if not lies_on_gpu(array):
-            raise EngineError(
-                f"'{name}' is a {type(array).__name__} on the host, and the run is one on GPU arrays",
-                fix="give all inputs and outputs on the GPU (engine.upload makes inputs), or only "
-                "NumPy inputs, without outputs and stream",
-            ) from error
-        raise EngineError(
-            f"'{name}' is a {type(array).__name__} that cannot be shared: {error}",
-            fix="give an array on the GPU without gradients, e.g. tensor.detach()",
-        ) from error
+        raise _refusal(array, name, error) from error
 
 
-@lru_cache(maxsize=256)
-def _described(tensor: DlpackTensor) -> ForeignArray:
-    address, (kind, ordinal), dtype, shape, strides = tensor
-    if kind not in (CUDA, CUDA_MANAGED):
-        raise ValueError("it is not on a GPU")
-    return ForeignArray(address, dtype, shape, strides, ordinal, False)
+def _read(array: Any, stream: int, asked: set[type]) -> tuple[ForeignArray, int | None]:
+    exchange = exchange_of(array.__class__)
+    if exchange is not None:
+        found = exchange.read(array)
+        if array.__class__ in asked:
+            return found, None
+        asked.add(array.__class__)
+        return found, exchange.stream(found.ordinal)
+    if hasattr(array, "__dlpack_device__"):
+        return read_capsule(array.__dlpack__(stream=stream or LEGACY_STREAM)), None
+    return _from_interface(array.__cuda_array_interface__)
+
+
+def _refusal(array: object, name: str, error: Exception) -> EngineError:
+    if not lies_on_gpu(array):
+        return EngineError(
+            f"'{name}' is a {type(array).__name__} on the host, and the run is one on GPU arrays",
+            fix="give all inputs and outputs on the GPU (engine.upload makes inputs), or only "
+            "NumPy inputs, without outputs and stream",
+        )
+    return EngineError(
+        f"'{name}' is a {type(array).__name__} that cannot be shared: {error}",
+        fix="give an array on the GPU without gradients, e.g. tensor.detach()",
+    )
 
 
 def _from_interface(interface: dict[str, Any]) -> tuple[ForeignArray, int | None]:

@@ -41,13 +41,7 @@ class CurrentContext:
     """
 
     def __init__(self, driver: Any, context: Any, name: str) -> None:
-        """Keep a context.
-
-        Args:
-            driver: ``pycuda.driver``.
-            context: What `retain` gave.
-            name: Of the GPU, for messages.
-        """
+        """Keep what `retain` gave of ``pycuda.driver``, for a GPU of this name."""
         self._pop = driver.Context.pop
         self._context = context
         self._name = name

@@ -7,14 +7,14 @@ cuda-bindings. The context is the device's primary one, so other libraries in th
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from wpk.device.capture_order import end_overlap, put_in_order
 from wpk.device.context import CurrentContext, DriverContext, pycuda_driver, retain
 from wpk.device.errors import kernel_failure
-from wpk.device.facts import DeviceFacts, read_driver_version, read_facts
+from wpk.device.facts import read_facts
 from wpk.device.graph import CudaGraph, CudaMark, bindings, checked
 from wpk.device.kernels import CudaKernels
 from wpk.device.memory import GUARD_BYTES, CudaMemory, located
@@ -45,9 +45,7 @@ class CudaDevice:
         name: What a report calls it, e.g. ``NVIDIA H200 (sm_90)``.
         ordinal: Its number among the GPUs of the process.
         capability: Major and minor compute capability.
-        cuda_api: Version of CUDA that the driver supports, e.g. ``13.0``.
-        driver: The driver's own version, e.g. ``580.159.03``.
-        facts: Numbers of the GPU, read off the driver.
+        facts: What was read off the driver.
         stream: Handle of the device's own stream, which launches and replays go to.
         current: Entered as `active()` is, around replays, marks and calls of the device, not of pycuda.
     """
@@ -72,23 +70,10 @@ class CudaDevice:
             EngineError: pycuda is not installed, or there is no such GPU.
         """
         self._cuda = pycuda_driver()
-        try:
-            self._cuda.init()
-            device = self._cuda.Device(ordinal)
-            context = retain(self._cuda, ordinal)
-        except self._cuda.Error as error:
-            raise EngineError(
-                f"GPU {ordinal} cannot be used: {error}",
-                fix="check nvidia-smi, or use --device cpu",
-            ) from error
         self.ordinal = ordinal
-        self.capability: tuple[int, int] = tuple(device.compute_capability())
-        major, minor = self.capability
-        self.name = f"{device.name()} (sm_{major}{minor})"
-        version = self._cuda.get_driver_version()
-        self.cuda_api = f"{version // 1000}.{version % 1000 // 10}"
-        self.driver = read_driver_version(self.cuda_api)
-        self.facts: DeviceFacts = read_facts(self._cuda, device)
+        device, context = _take(self._cuda, ordinal)
+        self.facts = read_facts(self._cuda, device)
+        self.name, self.capability = self.facts.name, self.facts.capability
         self._context = CurrentContext(self._cuda, context, self.name)
         self.current = DriverContext(self._context)
         self._libraries: Libraries[CudaDevice] = libraries or NoLibraries()
@@ -104,19 +89,9 @@ class CudaDevice:
         guard_bytes = GUARD_BYTES if is_guarded else 0
         self._memory = CudaMemory(self._cuda, self.name, self._streams[0], guard_bytes=guard_bytes)
         self.stream = int(self._streams[0].handle)
-        self._leave = weakref.finalize(
-            self,
-            _leave,
-            self._context,
-            self._children,
-            (
-                self._libraries.close,
-                self._kernels.clear,
-                self._memory.clear,
-                self._events.clear,
-                self._streams.clear,
-            ),
-        )
+        parts = (self._kernels, self._memory, self._events, self._streams)
+        clears = [self._libraries.close, *(part.clear for part in parts)]
+        self._leave = weakref.finalize(self, _leave, self._context, self._children, clears)
 
     def close(self) -> None:
         """Unload libraries, free all memory and leave the context; also done when the process ends."""
@@ -129,11 +104,6 @@ class CudaDevice:
     def __exit__(self, *error: object) -> None:
         """Close."""
         self.close()
-
-    @property
-    def l2_bytes(self) -> int:
-        """Size of the L2 cache."""
-        return self.facts.l2_bytes
 
     @property
     def work_stream(self) -> int:
@@ -280,12 +250,8 @@ class CudaDevice:
         with self._context:
             self._memory.fill(address, size, byte)
 
-    def copy(self, source: int, target: int, size: int) -> None:
-        """Start to copy bytes from one place of memory to another."""
-        self.copy_on(self.stream, source, target, size)
-
     def copy_on(self, stream: int, source: int, target: int, size: int) -> None:
-        """Start to copy bytes, on any stream by its handle."""
+        """Start to copy bytes from one place of memory to another, on any stream by its handle."""
         driver = bindings()
         with self._context:
             checked(
@@ -299,17 +265,29 @@ class CudaDevice:
             return located(address)
 
 
+def _take(driver: Any, ordinal: int) -> tuple[Any, Any]:
+    """Pycuda's objects for a GPU and its primary context."""
+    try:
+        driver.init()
+        return driver.Device(ordinal), retain(driver, ordinal)
+    except driver.Error as error:
+        raise EngineError(
+            f"GPU {ordinal} cannot be used: {error}",
+            fix="check nvidia-smi, or use --device cpu",
+        ) from error
+
+
 def _leave(
     context: CurrentContext,
     children: "weakref.WeakSet[CudaGraph | CudaMark]",
-    parts: Sequence[Callable[[], None]],
+    clears: Sequence[Callable[[], None]],
 ) -> None:
     """Wait for what runs, let go of what was captured, then of each part, then of the context."""
     with ExitStack() as remaining:  # a part that fails keeps no other from being let go of
         remaining.callback(context.close)
         remaining.enter_context(context)
-        for part in reversed(parts):
-            remaining.callback(part)
+        for clear in reversed(clears):
+            remaining.callback(clear)
         for child in list(children):
             if isinstance(child, CudaMark):
                 with suppress(LaunchError):  # whatever became of it, it does not run any more

@@ -10,6 +10,7 @@ import struct
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from wpk.device.foreign_array import ForeignArray
 from wpk.dtypes import DType
 
 CUDA = 2
@@ -19,17 +20,8 @@ CUDA_MANAGED = 13
 """``kDLCUDAManaged``."""
 
 _NAME = b"dltensor"  # a capsule keeps no copy of its name
-_INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
-_CODES = {
-    DType.FP32: (_FLOAT, 32),
-    DType.FP16: (_FLOAT, 16),
-    DType.BF16: (_BFLOAT, 16),
-    DType.INT8: (_INT, 8),
-    DType.UINT8: (_UINT, 8),
-    DType.INT32: (_INT, 32),
-    DType.INT64: (_INT, 64),
-    DType.BOOL: (_BOOL, 8),
-}
+_TYPE_CODES = {"i": 0, "u": 1, "f": 2, "V": 4, "b": 6}  # by NumPy's kind; V is ml_dtypes' bfloat16
+_CODES = {dtype: (_TYPE_CODES[dtype.numpy.kind], 8 * dtype.bytes) for dtype in DType}
 _KINDS = {(*code, 1): dtype.value for dtype, code in _CODES.items()}
 
 
@@ -58,7 +50,7 @@ _TENSORS_KEPT = 256
 """Tensors of a type whose structure is not read again while it is the same, to the byte."""
 
 
-class _Managed(ctypes.Structure):
+class _ManagedTensor(ctypes.Structure):
     _fields_ = (
         ("tensor", _Tensor),
         ("context", ctypes.c_void_p),
@@ -99,41 +91,23 @@ _dying_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_ch
 )
 
 
-class DlpackTensor(NamedTuple):
-    """What a tensor says of itself.
-
-    Attributes:
-        address: Of the first element.
-        device: Type and number of the device.
-        kind: Element type: the value of a `DType`, or DLPack's own words where wpk has none.
-        shape: Extents.
-        strides: In elements; None where it is dense in C's order.
-    """
-
-    address: int
-    device: tuple[int, int]
-    kind: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None
-
-
-def read_capsule(capsule: object) -> DlpackTensor:
+def read_capsule(capsule: object) -> ForeignArray:
     """Look into a capsule without consuming it: the producer keeps what it owns.
 
     Raises:
-        ValueError: It is no unconsumed capsule of DLPack.
+        ValueError: It is no unconsumed capsule of DLPack, or of no array on a GPU.
     """
-    return _read(_Managed.from_address(_pointer(capsule, _NAME)).tensor)
+    return _read(_ManagedTensor.from_address(_pointer(capsule, _NAME)).tensor)
 
 
-class _Seen(NamedTuple):
-    """A tensor that was read, and the memory that its structure points to with what it held."""
+class _Reading(NamedTuple):
+    """What was read of a tensor, and the memory that its structure points to with what it held."""
 
     extents: ctypes.Array[ctypes.c_char]
     extents_were: bytes
     strides: ctypes.Array[ctypes.c_char]
     strides_were: bytes
-    tensor: DlpackTensor
+    array: ForeignArray
 
 
 class DlpackExchange:
@@ -142,12 +116,13 @@ class DlpackExchange:
     def __init__(self, table: _Exchange) -> None:
         """Take the functions of a table of version 1, which has both."""
         self._to_tensor, self._stream = _TO_TENSOR(table.to_tensor), _STREAM(table.stream)
-        self._seen: dict[bytes, _Seen] = {}
+        self._seen: dict[bytes, _Reading] = {}
 
-    def read(self, array: object) -> DlpackTensor:
+    def read(self, array: object) -> ForeignArray:
         """What an array says of itself; nothing waits.
 
         Raises:
+            ValueError: It is not on a GPU.
             Exception: The producer's, where it does not give the array away.
         """
         header = _Header()
@@ -156,12 +131,12 @@ class DlpackExchange:
         seen = self._seen.get(raw)
         if seen is not None:
             # An equal structure points to the same memory, which the array keeps valid at the moment.
-            extents, extents_were, strides, strides_were, tensor = seen
+            extents, extents_were, strides, strides_were, found = seen
             if extents.raw == extents_were and strides.raw == strides_were:
-                return tensor
+                return found
         return self._look(raw)
 
-    def _look(self, raw: bytes) -> DlpackTensor:
+    def _look(self, raw: bytes) -> ForeignArray:
         """Read a structure, and keep what it says."""
         structure = _Tensor.from_buffer_copy(raw)
         size, shape, strides = 8 * structure.ndim, structure.shape, structure.strides
@@ -169,16 +144,16 @@ class DlpackExchange:
             (ctypes.c_char * (size if place else 0)).from_address(_address(place))
             for place in (shape, strides)
         ]
-        tensor = _read(structure)
+        found = _read(structure)
         if len(self._seen) >= _TENSORS_KEPT:
             self._seen.clear()
-        self._seen[raw] = _Seen(views[0], views[0].raw, views[1], views[1].raw, tensor)
-        return tensor
+        self._seen[raw] = _Reading(views[0], views[0].raw, views[1], views[1].raw, found)
+        return found
 
-    def stream(self, device: tuple[int, int]) -> int:
-        """Handle of the stream that the producer works on at the moment, on a device."""
+    def stream(self, ordinal: int | None) -> int:
+        """Handle of the stream that the producer works on at the moment, on a GPU by its number."""
         stream = _Handle()
-        self._stream(*device, stream)
+        self._stream(CUDA, ordinal, stream)
         return stream[0] or 0
 
 
@@ -193,14 +168,16 @@ def exchange_of(kind: type) -> DlpackExchange | None:
     return DlpackExchange(table) if usable else None
 
 
-def _read(tensor: _Tensor) -> DlpackTensor:
+def _read(tensor: _Tensor) -> ForeignArray:
     data, device, ordinal, rank, code, bits, lanes, shape, strides, offset = _FIELDS.unpack(tensor)
-    return DlpackTensor(
+    if device not in (CUDA, CUDA_MANAGED):
+        raise ValueError("it is not on a GPU")
+    return ForeignArray(
         data + offset,
-        (device, ordinal),
         _KINDS.get((code, bits, lanes)) or f"DLPack's type {code} of {bits} bits x {lanes}",
         _longs(rank).unpack(ctypes.string_at(shape, 8 * rank)),
         _longs(rank).unpack(ctypes.string_at(strides, 8 * rank)) if strides else None,
+        ordinal,
     )
 
 
@@ -229,7 +206,7 @@ def make_capsule(
         shape: Extents.
         owner: What must live as long as the consumer uses the memory.
     """
-    managed = _Managed()
+    managed = _ManagedTensor()
     extents = (ctypes.c_int64 * len(shape))(*shape)
     tensor = managed.tensor
     tensor.data, tensor.device_type, tensor.device_id = address, CUDA, ordinal

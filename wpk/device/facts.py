@@ -16,25 +16,6 @@ _VERSION = re.compile(r"\b\d{3,}\.\d+(?:\.\d+)?\b")
 
 
 @dataclass(frozen=True)
-class DeviceFacts:
-    """Numbers of one GPU.
-
-    Attributes:
-        sm_count: Streaming multiprocessors; fewer than the chip's where it is shared (MIG).
-        clock: Highest clock in hertz.
-        l2_bytes: Size of the L2 cache.
-        shared_block_bytes: Shared memory that one block may ask for.
-        memory_bytes: Size of its memory.
-    """
-
-    sm_count: int
-    clock: float
-    l2_bytes: int
-    shared_block_bytes: int
-    memory_bytes: int
-
-
-@dataclass(frozen=True)
 class GpuFacts:
     """A GPU of this machine.
 
@@ -42,18 +23,24 @@ class GpuFacts:
         name: As the driver says it, with its architecture, e.g. ``NVIDIA H200 (sm_90)``.
         capability: Major and minor compute capability.
         driver: Its driver's own version, e.g. ``580.159.03``.
-        facts: Its numbers.
         cuda_api: Version of CUDA that its driver supports, e.g. ``13.0``.
+        sm_count: Streaming multiprocessors; fewer than the chip's where it is shared (MIG).
+        clock: Highest clock in hertz.
+        l2_bytes: Size of the L2 cache.
+        shared_block_bytes: Shared memory that one block may ask for.
     """
 
     name: str
     capability: tuple[int, int]
     driver: str
-    facts: DeviceFacts | None = None
-    cuda_api: str = ""
+    cuda_api: str
+    sm_count: int
+    clock: float
+    l2_bytes: int
+    shared_block_bytes: int
 
 
-def read_facts(driver: Any, device: Any) -> DeviceFacts:
+def read_facts(driver: Any, device: Any) -> GpuFacts:
     """Ask for them.
 
     Args:
@@ -61,16 +48,22 @@ def read_facts(driver: Any, device: Any) -> DeviceFacts:
         device: Its ``Device``.
     """
     names = driver.device_attribute
-    return DeviceFacts(
+    major, minor = device.compute_capability()
+    version = driver.get_driver_version()
+    cuda_api = f"{version // 1000}.{version % 1000 // 10}"
+    return GpuFacts(
+        f"{device.name()} (sm_{major}{minor})",
+        (major, minor),
+        read_driver_version(cuda_api),
+        cuda_api,
         device.get_attribute(names.MULTIPROCESSOR_COUNT),
         device.get_attribute(names.CLOCK_RATE) * 1e3,
         device.get_attribute(names.L2_CACHE_SIZE),
         device.get_attribute(names.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-        device.total_memory(),
     )
 
 
-def differences(facts: DeviceFacts, target: Target) -> tuple[str, ...]:
+def differences(facts: GpuFacts, target: Target) -> tuple[str, ...]:
     """Where a GPU is not what the table says, in words."""
     pairs = (
         ("multiprocessors", facts.sm_count, target.sm_count),

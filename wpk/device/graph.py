@@ -31,7 +31,7 @@ class CudaGraph:
             LaunchError: Something cannot be captured.
         """
         self._driver = bindings()
-        self._stream = stream_object(stream if replays_on is None else replays_on)
+        self._stream = stream if replays_on is None else replays_on
         mode = self._driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         checked("begin a graph", self._driver.cuStreamBeginCapture(stream_object(stream), mode))
         try:
@@ -56,9 +56,7 @@ class CudaGraph:
         Raises:
             LaunchError: It cannot be started, or something before it failed.
         """
-        launched = self._launch(self._executable, self._stream)
-        if launched[0]:
-            checked("start a graph", launched)
+        self.replay_on(self._stream)
 
     def replay_on(self, stream: int) -> None:
         """Start it on another stream, by its handle.

@@ -7,15 +7,16 @@ from math import prod
 from typing import Any, NamedTuple
 
 from wpk.device.graph import bindings, checked
-from wpk.device.launch_form import NO_CLUSTER, Parameters, configuration
+from wpk.device.launch_form import Parameters, configuration
 from wpk.errors import EngineError, LaunchError
 from wpk.execution import BoundLaunch, KernelImage
+from wpk.launch import NO_CLUSTER
 
 PORTABLE_CLUSTER = 8
 """Blocks of the largest cluster that every GPU with clusters takes; more must be allowed for a kernel."""
 
 
-class _Loaded(NamedTuple):
+class _LoadedKernel(NamedTuple):
     """A kernel on the GPU: handles of its module and of its function."""
 
     module: Any
@@ -26,17 +27,14 @@ class CudaKernels:
     """The kernels that are loaded on one GPU. Its context is current whenever this is called."""
 
     def __init__(self, name: str) -> None:
-        """Begin with none.
-
-        Args:
-            name: Of the GPU, for messages.
+        """Begin with none, on a GPU of this name.
 
         Raises:
             EngineError: cuda-bindings is not installed.
         """
         self._driver = bindings()
         self._name = name
-        self._loaded: dict[str, _Loaded] = {}
+        self._loaded: dict[str, _LoadedKernel] = {}
 
     def load(self, image: KernelImage) -> None:
         """Load a cubin, once.
@@ -60,7 +58,7 @@ class CudaKernels:
                 f"{self._name} cannot load kernel {entry}: {error.what}",
                 fix="write the plan for this GPU: wpk optimize --target",
             ) from error
-        self._loaded[image.digest] = _Loaded(module, function)
+        self._loaded[image.digest] = _LoadedKernel(module, function)
 
     def launch(self, launch: BoundLaunch, stream: int) -> None:
         """Start a kernel on a stream, by its handle.

@@ -7,9 +7,7 @@ from typing import Any
 from wpk.device.tensor_map import DESCRIPTOR_BYTES, encode
 from wpk.errors import LaunchError
 from wpk.execution import BoundArgument, BoundLaunch, Pointer, TensorMap
-from wpk.launch import EARLY_LAUNCH
-
-NO_CLUSTER = (1, 1, 1)
+from wpk.launch import EARLY_LAUNCH, NO_CLUSTER
 
 _INT32 = range(-(2**31), 2**31)
 

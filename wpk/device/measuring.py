@@ -1,6 +1,6 @@
 """Time one sequence of launches on a GPU, with its operands in L2 (warm) or in global memory (cold)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from wpk.device.cuda import CudaDevice
 from wpk.device.rotation import MemoryRange, moved
@@ -54,33 +54,41 @@ def measure(
     """
     if regime is Regime.WARM:
         return time_side_by_side(device, [warm(device, works)], patience)[0]
-    count = _repetitions(device, works)
+    return _measure_cold(device, works, regions, patience)
+
+
+def _measure_cold(
+    device: CudaDevice, works: Sequence[Work], regions: Sequence[MemoryRange], patience: Patience
+) -> Timing:
+    """Time repetitions that work on copies of the memory in turn."""
     sizes = {region: -(-region.size // _ALIGNMENT) * _ALIGNMENT for region in regions}
     each = sum(sizes.values())
-    copies = max(2, min(count, COPIES_BYTES // max(1, each)))
-    flush_bytes = FLUSH_FACTOR * device.l2_bytes
+    copies = max(2, min(_repetitions(device, works), COPIES_BYTES // max(1, each)))
+    flush_bytes = FLUSH_FACTOR * device.facts.l2_bytes
     scratch, memory = device.allocate(flush_bytes), device.allocate(copies * each)
     try:
         sets: list[Work] = []
-        place = memory
-        for _ in range(copies):
-            places: dict[MemoryRange, int] = {}
-            for region, size in sizes.items():
-                places[region] = place
-                device.copy(region.address, place, region.size)
-                place += size
+        for copy in range(copies):
+            places = _copied(device, sizes, memory + copy * each)
             sets += moved(works, places)
         device.synchronize()
-        subject = Subject(
-            device.capture(sets),
-            copies,
-            lambda: device.fill(scratch, flush_bytes, 0),
-            Regime.COLD,
-        )
+        replay = device.capture(sets)
+        subject = Subject(replay, copies, lambda: device.fill(scratch, flush_bytes, 0), Regime.COLD)
         return time_side_by_side(device, [subject], patience)[0]
     finally:
         device.free(scratch)
         device.free(memory)
+
+
+def _copied(
+    device: CudaDevice, sizes: Mapping[MemoryRange, int], place: int
+) -> dict[MemoryRange, int]:
+    """Copy regions to a place, each taking the size given; tell where each lies now."""
+    places: dict[MemoryRange, int] = {}
+    for region, size in sizes.items():
+        device.copy_on(device.stream, region.address, place, region.size)
+        places[region], place = place, place + size
+    return places
 
 
 def warm(device: CudaDevice, works: Sequence[Work]) -> Subject:

@@ -104,8 +104,3 @@ def stream_handle(stream: object) -> int:
         f"{type(stream).__name__} is no CUDA stream",
         fix="give its handle as an int, or a stream of pycuda, PyTorch, CuPy or cuda.core",
     )
-
-
-def interface_handle(handle: int) -> int:
-    """A handle as DLPack and ``__cuda_array_interface__`` write it, where 0 is not allowed."""
-    return handle or LEGACY_STREAM

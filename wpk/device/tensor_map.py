@@ -52,22 +52,8 @@ def encoding(driver: Any, tensor: TensorMap) -> tuple[Any, ...]:
         driver: ``cuda.bindings.driver``.
         tensor: Without faults.
     """
-    kinds = driver.CUtensorMapDataType
-    kind = {
-        1: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT8,
-        2: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT16,
-        4: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT32,
-        8: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT64,
-    }[tensor.element_bytes]
-    if tensor.to_tf32:
-        kind = kinds.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-    swizzles = driver.CUtensorMapSwizzle
-    swizzle = {
-        0: swizzles.CU_TENSOR_MAP_SWIZZLE_NONE,
-        32: swizzles.CU_TENSOR_MAP_SWIZZLE_32B,
-        64: swizzles.CU_TENSOR_MAP_SWIZZLE_64B,
-        128: swizzles.CU_TENSOR_MAP_SWIZZLE_128B,
-    }[tensor.swizzle]
+    kind = "TFLOAT32" if tensor.to_tf32 else f"UINT{8 * tensor.element_bytes}"
+    swizzle = f"{tensor.swizzle}B" if tensor.swizzle else "NONE"
     rank, mode = len(tensor.shape), tensor.im2col
     wide, narrow = driver.cuuint64_t, driver.cuuint32_t
     box: tuple[Any, ...]
@@ -79,7 +65,7 @@ def encoding(driver: Any, tensor: TensorMap) -> tuple[Any, ...]:
         box = (list(mode.lower), list(mode.upper), channels, pixels)
         steps = [1, *mode.steps, 1]
     return (
-        kind,
+        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{kind}"),
         rank,
         tensor.address,
         [wide(extent) for extent in tensor.shape],
@@ -87,7 +73,7 @@ def encoding(driver: Any, tensor: TensorMap) -> tuple[Any, ...]:
         *box,
         [narrow(step) for step in steps],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        swizzle,
+        getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle}"),
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )

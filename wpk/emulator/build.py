@@ -6,10 +6,10 @@ interrupted leaves nothing that looks finished (`wpk.emulator.library_cache`).
 """
 
 import hashlib
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from wpk.build import default_cache_folder
 from wpk.emulator import sanitizers
 from wpk.emulator.host_compiler import find_host_compiler
 from wpk.emulator.library_cache import kept
@@ -34,14 +34,12 @@ _RUNTIME_FLAGS = (*_COMMON_FLAGS, "-O3", "-pthread")
 
 def default_cache() -> Path:
     """``$XDG_CACHE_HOME/wpk/emulator``, or ``~/.cache/wpk/emulator``."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "wpk" / "emulator"
+    return default_cache_folder() / "emulator"
 
 
 def compile_unit(
     source: KernelSource,
     *,
-    include_dirs: Sequence[Path] = (),
     checking: bool = False,
     sanitized: bool = False,
     cache: Path | None = None,
@@ -50,7 +48,6 @@ def compile_unit(
 
     Args:
         source: The unit that NVRTC compiles for the GPU, unchanged.
-        include_dirs: Searched before the package itself.
         checking: Build with the hooks that checking modes need; slower.
         sanitized: Build under sanitizers, for the runtime library of the same kind.
         cache: Folder of built libraries; `default_cache` when not given.
@@ -61,17 +58,10 @@ def compile_unit(
     Raises:
         CompileError: No compiler, or it failed.
     """
-    compiler = find_host_compiler()
-    includes = [f"-I{folder}" for folder in (*include_dirs, PACKAGE_INCLUDE)]
     flags = [*_KERNEL_FLAGS, *_sanitizers(sanitized), f"-DWPK_EMULATOR_CHECKS={int(checking)}"]
     interface = (_HERE / "interface.cuh").read_text(encoding="utf-8")
-    key = _key(compiler.identity, *flags, *map(str, include_dirs), interface, source.digest)
-
-    def build(target: Path) -> None:
-        arguments = [*flags, *includes, "-x", "c++", "-", "-o", str(target)]
-        compiler.run(arguments, text=source.text, what=f"kernel {source.entry}")
-
-    return kept(cache or default_cache(), f"{source.entry}-{key}.so", build)
+    what = f"kernel {source.entry}"
+    return _library(source.entry, flags, source.text, (interface, source.digest), what, cache)
 
 
 def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Path:
@@ -84,7 +74,6 @@ def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Pa
     Raises:
         CompileError: No compiler, or it failed.
     """
-    compiler = find_host_compiler()
     folder = _HERE / "runtime"
     sources = sorted(folder.glob("*.cpp"))
     headers = [
@@ -94,14 +83,23 @@ def runtime_library(*, sanitized: bool = False, cache: Path | None = None) -> Pa
     ]
     texts = [path.read_text(encoding="utf-8") for path in (*sources, *sorted(headers))]
     flags = [*_RUNTIME_FLAGS, *_sanitizers(sanitized)]
-    key = _key(compiler.identity, *flags, *texts)
+    together = "".join(f'#include "{path}"\n' for path in sources)  # a third of the time
+    what = "the emulator's runtime library"
+    return _library("libwpk_emulator", flags, together, texts, what, cache)
+
+
+def _library(
+    name: str, flags: list[str], text: str, parts: Sequence[str], what: str, cache: Path | None
+) -> Path:
+    """A library, built from a text; its flags and ``parts`` decide its bytes."""
+    compiler = find_host_compiler()
+    key = _key(compiler.identity, *flags, *parts)
 
     def build(target: Path) -> None:
-        together = "".join(f'#include "{path}"\n' for path in sources)  # a third of the time
         arguments = [*flags, f"-I{PACKAGE_INCLUDE}", "-x", "c++", "-", "-o", str(target)]
-        compiler.run(arguments, text=together, what="the emulator's runtime library")
+        compiler.run(arguments, text=text, what=what)
 
-    return kept(cache or default_cache(), f"libwpk_emulator-{key}.so", build)
+    return kept(cache or default_cache(), f"{name}-{key}.so", build)
 
 
 def _sanitizers(wanted: bool) -> tuple[str, ...]:

@@ -3,55 +3,37 @@
 `EmulatorProcess` is the same device as `Emulator`, and its child is ``python -m wpk.emulator.serve``.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self, TypeVar
 
 import numpy as np
 
 from wpk.emulator import sanitizers
 from wpk.emulator.build import runtime_library
+from wpk.emulator.cpu_device import CpuDevice
 from wpk.emulator.emulator import Emulator
 from wpk.emulator.errors import EmulatorError, EmulatorTimeoutError
 from wpk.emulator.memory import Bytes
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics
 from wpk.errors import CompileError
-from wpk.execution import (
-    BoundCall,
-    Device,
-    Image,
-    Libraries,
-    LibraryImage,
-    NoLibraries,
-    OneByOne,
-    Predecessors,
-    Work,
-)
-from wpk.process import ChildLostError, ChildProcess, ChildTimeoutError
+from wpk.execution import BoundLaunch, Device, KernelImage, Libraries
+from wpk.process import ChildDevice, ChildLostError, ChildProcess, ChildTimeoutError
 
 _START_SECONDS = 60.0  # for the interpreter and numpy on a loaded machine
 
-T = TypeVar("T")
 
-
-class EmulatorProcess:
+class EmulatorProcess(CpuDevice, ChildDevice):
     """An `Emulator` in a child process, each launch within a time limit.
 
     After an error other than a kernel's own (time limit, crash, interrupt) the child is gone and so is
-    its memory: make a new one. Use it as a context manager, or call `close`.
+    its memory: make a new one.
 
     Attributes:
-        name: What a report calls it.
-        mode: Which checks every launch makes.
         time_limit_seconds: Of one launch.
         patience: How many times longer a launch may take at the moment.
-        statistics: What the last launch did.
     """
-
-    name = Emulator.name
-    executes_source = Emulator.executes_source
 
     def __init__(
         self,
@@ -67,20 +49,18 @@ class EmulatorProcess:
 
         What the libraries compute they compute here, on the child's memory.
         """
-        self.mode = mode
+        CpuDevice.__init__(self, mode, libraries)
         self.time_limit_seconds = time_limit_seconds
         self.patience = 1.0
-        self.statistics: Statistics | None = None
-        self._libraries: Libraries[Device] = libraries or NoLibraries()
         self._builder = Emulator(mode, cache=cache)
-        self._sent: set[str] = set()
         self._reports = sanitizers.open_reports(self) if mode.sanitized else None
-        self._child = ChildProcess(
+        child = ChildProcess(
             "wpk.emulator.serve",
             errors=(EmulatorError, CompileError),
             environment=sanitizers.environment() if mode.sanitized else None,
             reports=self._reports,
         )
+        ChildDevice.__init__(self, child)
         try:
             runtime = runtime_library(sanitized=mode.sanitized)
         except BaseException:  # an interrupt too: nobody else could end the child
@@ -88,98 +68,31 @@ class EmulatorProcess:
             raise
         self._start: tuple[object, ...] | None = (mode, seed, threads, runtime)
 
-    def __enter__(self) -> Self:
-        """Nothing more to do: the child runs."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Close."""
-        self.close()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the child runs."""
-        return self._child.is_alive
-
-    def close(self) -> None:
-        """End the child."""
-        self._child.end()
-
-    def load(self, image: Image) -> None:
-        """Compile a kernel, here and in the background: the time limit is for executing it.
-
-        Raises:
-            EngineError: It is a library's, which cannot be called.
-        """
-        if isinstance(image, LibraryImage):
-            self._libraries.load(image, self)
-        else:
-            self._builder.load(image)
-
-    def allocate(self, size: int) -> int:
-        """See `Emulator.allocate`; the address is one of the child's."""
-        return self._ask("allocate", size, answer=int)
-
-    def free(self, address: int) -> None:
-        """See `Emulator.free`. The memory of a child that has ended is free already."""
-        if self.is_alive:
-            self._tell("free", address)
-
     def write(self, address: int, data: Bytes) -> None:
         """See `Emulator.write`."""
-        self._tell("write", address, data=np.ascontiguousarray(data).reshape(-1).view(np.uint8))
-
-    def fill(self, address: int, size: int, byte: int) -> None:
-        """See `Emulator.fill`."""
-        self._tell("fill", address, size, byte)
+        flat = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        self._tell("write", address, data=flat.data)
 
     def read(self, address: int, size: int) -> Bytes:
         """See `Emulator.read`."""
         return np.frombuffer(self._ask("read", address, size, answer=bytes, size=size), np.uint8)
 
-    def launch(self, work: Work) -> None:
-        """Execute a kernel to its end, or call a library.
+    def _load(self, image: KernelImage) -> None:
+        self._builder.load(image)  # here: the time limit is for executing it
 
-        Raises:
-            EmulatorTimeoutError: It took longer than the time limit; the child is gone.
-            EmulatorError: It broke a rule, or crashed the child, which then is gone.
-            CompileError: It does not compile.
-        """
-        if isinstance(work, BoundCall):
-            self._libraries.call(work, self)
-            return
-        if work.kernel not in self._sent:
-            library = self._builder.library(work.kernel)
-            self._tell("take_built", work.kernel, library)
-            self._sent.add(work.kernel)
-        self.statistics = self._ask("launch", work, answer=Statistics)
-
-    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> OneByOne:
-        """Work to be executed together: one after the other, as it is given."""
-        return OneByOne(self, works)
-
-    def synchronize(self) -> None:
-        """Nothing to wait for: a launch returns when its kernel has ended."""
-
-    def _tell(self, method: str, *arguments: object, data: Bytes | None = None) -> None:
-        with self._supervised(method) as limit:
-            given = None if data is None else data.data
-            self._child.tell(method, *arguments, data=given, limit_seconds=limit)
-
-    def _ask(self, method: str, *arguments: object, answer: type[T], size: int = 0) -> T:
-        with self._supervised(method) as limit:
-            return self._child.ask(
-                method, *arguments, answer=answer, size=size, limit_seconds=limit
-            )
+    def _launch(self, launch: BoundLaunch) -> None:
+        library = self._builder.library(launch.kernel)
+        self.statistics = self._ask("launch", launch, library, answer=Statistics)
 
     @contextmanager
-    def _supervised(self, method: str) -> Iterator[float]:
-        """Yields the time limit of a call, and says in words how the child ended in it."""
-        limit = self.time_limit_seconds * max(1.0, self.patience)
+    def _supervised(self, method: str, limit: float | None = None) -> Iterator[float]:
+        """Say in words how the child ended; start its emulator before the first call."""
+        if limit is None:
+            limit = self.time_limit_seconds * max(1.0, self.patience)
         try:
             if self._start is not None:  # the child began while there was something else to do
                 start, self._start = self._start, None
-                self._child.tell("start", *start, limit_seconds=max(limit, _START_SECONDS))
+                self._child.ask("start", *start, limit_seconds=max(limit, _START_SECONDS))
             yield limit
         except ChildTimeoutError as error:
             raise EmulatorTimeoutError(

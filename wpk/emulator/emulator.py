@@ -1,49 +1,29 @@
 """The device that executes kernels on the CPU."""
 
 import os
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-from wpk.emulator.build import compile_unit, runtime_library
+from wpk.emulator.build import compile_unit
+from wpk.emulator.cpu_device import CpuDevice
 from wpk.emulator.errors import EmulatorError
 from wpk.emulator.free_memory import free_bytes
 from wpk.emulator.memory import Bytes, DeviceBuffer, guarded_buffer, plain_buffer
 from wpk.emulator.mode import FAST, Mode
 from wpk.emulator.native import Statistics, launch_kernel
-from wpk.execution import (
-    BoundCall,
-    BoundLaunch,
-    Device,
-    Image,
-    Libraries,
-    LibraryImage,
-    NoLibraries,
-    OneByOne,
-    Predecessors,
-    Work,
-)
-from wpk.launch import EARLY_LAUNCH
+from wpk.execution import BoundLaunch, Device, KernelImage, Libraries
 
 _ALIGNMENT = 256
 _BUG = "this is a bug in the code that plans memory or launches"
 
 
-class Emulator:
+class Emulator(CpuDevice):
     """Loads kernels, holds memory, launches: the same protocol as a GPU.
 
     Kernels are compiled in the background from `load` on; the first `launch` of one waits for it.
-
-    Attributes:
-        name: What a report calls it.
-        mode: Which checks every launch makes.
-        statistics: What the last launch did; None before the first.
     """
-
-    name = "cpu (emulator)"
-    executes_source = True
 
     def __init__(
         self,
@@ -63,9 +43,7 @@ class Emulator:
             threads: Operating system threads; all CPUs of this process when not given.
             cache: Folder of built kernels; the user's cache when not given.
         """
-        self.mode = mode
-        self.statistics: Statistics | None = None
-        self._libraries: Libraries[Device] = libraries or NoLibraries()
+        super().__init__(mode, libraries)
         self._seed = seed
         self._threads = threads
         self._cache = cache
@@ -73,15 +51,7 @@ class Emulator:
         self._buffers: dict[int, DeviceBuffer] = {}
         self._compiler = ThreadPoolExecutor(len(os.sched_getaffinity(0)), "wpk-emulator-build")
 
-    def load(self, image: Image) -> None:
-        """Make a kernel ready to launch; one that is loaded already costs nothing.
-
-        Raises:
-            EngineError: It is a library's, which cannot be called.
-        """
-        if isinstance(image, LibraryImage):
-            self._libraries.load(image, self)
-            return
+    def _load(self, image: KernelImage) -> None:
         if image.digest in self._built:
             return
         self._built[image.digest] = self._compiler.submit(
@@ -91,12 +61,6 @@ class Emulator:
             sanitized=self.mode.sanitized,
             cache=self._cache,
         )
-
-    def take_built(self, digest: str, library: Path) -> None:
-        """Take a kernel that was built elsewhere, in the form that this mode needs."""
-        finished: Future[Path] = Future()
-        finished.set_result(library)
-        self._built[digest] = finished
 
     def library(self, digest: str) -> Path:
         """The built form of a loaded kernel; waits for its compilation.
@@ -164,48 +128,20 @@ class Emulator:
         """
         return self._range(address, size).data.copy()
 
-    def launch(self, work: Work) -> None:
-        """Execute a kernel to its end.
+    def _launch(self, launch: BoundLaunch) -> None:
+        self.statistics = self.execute(launch, self.library(launch.kernel))
+
+    def execute(self, launch: BoundLaunch, library: Path) -> Statistics:
+        """Execute a kernel that was built in the form that this mode needs; tell what it did.
 
         Raises:
             EmulatorError: The kernel broke a rule, or the launch cannot be executed here.
-            CompileError: The kernel does not compile.
         """
-        if isinstance(work, BoundCall):
-            self._libraries.call(work, self)
-        else:
-            self._launch(work)
-
-    def _launch(self, launch: BoundLaunch) -> None:
-        self.statistics = launch_kernel(
-            self.library(launch.kernel),
-            launch.entry,
-            launch.grid,
-            launch.block,
-            launch.shared_bytes,
-            launch.arguments,
-            self.mode,
-            cluster=launch.cluster,
-            seed=self._seed,
-            threads=self._threads,
-            awaited=() if EARLY_LAUNCH in launch.attributes else None,
-        )
+        done = launch_kernel(library, launch, self.mode, seed=self._seed, threads=self._threads)
         if self.mode.guards and not self.mode.sanitized:
             for address, buffer in self._buffers.items():
                 buffer.check_edges(f"the buffer at {address:#x}, by {launch.entry}")
-
-    def capture(self, works: Sequence[Work], predecessors: Predecessors | None = None) -> OneByOne:
-        """Work to be executed together: one after the other, as it is given."""
-        return OneByOne(self, works)
-
-    def synchronize(self) -> None:
-        """Nothing to wait for: a launch returns when its kernel has ended."""
-
-    def prepare(self) -> None:
-        """Wait until everything that was loaded is built, the runtime library too."""
-        runtime_library(sanitized=self.mode.sanitized)
-        for digest in self._built:
-            self.library(digest)
+        return done
 
     def _range(self, address: int, size: int) -> DeviceBuffer:
         for start, buffer in self._buffers.items():

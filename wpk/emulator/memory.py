@@ -128,14 +128,6 @@ def _give_back(address: int, size: int) -> None:
     _libc().munmap(address, size)
 
 
-def guarded(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """A copy of an array that lies between guard regions; views of it keep them alive."""
-    buffer = guarded_buffer(array.nbytes)
-    copy = buffer.data.view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
 def pages_of(array: npt.NDArray[np.generic]) -> tuple[int, int]:
     """Address and bytes of the pages that a guarded array lies in; nothing else does."""
     start = array.ctypes.data // mmap.PAGESIZE * mmap.PAGESIZE

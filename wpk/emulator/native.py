@@ -15,9 +15,10 @@ from wpk.emulator import sanitizers
 from wpk.emulator.arguments import pack_tensor_map
 from wpk.emulator.build import runtime_library
 from wpk.emulator.errors import EmulatorError
-from wpk.emulator.memory import DeviceBuffer, pages_of
+from wpk.emulator.memory import pages_of
 from wpk.emulator.mode import FAST, Mode
-from wpk.execution import Pointer, TensorMap
+from wpk.execution import BoundArgument, BoundLaunch, Pointer, TensorMap
+from wpk.launch import EARLY_LAUNCH
 
 _ACCESS_KINDS = ("load", "store", "matrix_load", "copy")  # enum AccessKind in runtime/state.h
 _ARGUMENT_BYTES = 128  # of the largest value, a tensor map, which asks for an alignment of 64
@@ -46,10 +47,6 @@ class Statistics:
     uncounted: int
 
 
-Value = Pointer | DeviceBuffer | npt.NDArray[np.generic] | int | float | TensorMap
-"""A kernel argument: memory (passed by address), an int32, a float, a tensor map."""
-
-
 class _Pages(ctypes.Structure):
     _fields_ = [("address", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
@@ -62,80 +59,81 @@ class _NativeStatistics(ctypes.Structure):
         ("uncounted", ctypes.c_uint64),
     ]
 
+    def read(self) -> Statistics:
+        return Statistics(
+            collectives=self.collectives,
+            phases=dict(zip(_ACCESS_KINDS, self.phases, strict=True)),
+            conflicts=dict(zip(_ACCESS_KINDS, self.conflicts, strict=True)),
+            uncounted=self.uncounted,
+        )
+
 
 def launch_kernel(
     library: Path,
-    entry: str,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    shared_bytes: int,
-    arguments: Sequence[Value],
+    launch: BoundLaunch,
     mode: Mode = FAST,
     *,
-    cluster: tuple[int, int, int] = (1, 1, 1),
     seed: int = 0,
     threads: int | None = None,
-    awaited: Sequence[npt.NDArray[np.generic]] | None = None,
+    awaited: Sequence[npt.NDArray[np.generic]] = (),
 ) -> Statistics:
     """Execute one kernel over its grid.
 
     Args:
         library: From `wpk.emulator.build.compile_unit`, with ``checking`` as in ``mode``.
-        entry: Name of the kernel.
-        grid: Blocks along x, y, z.
-        block: Threads along x, y, z.
-        shared_bytes: Dynamic shared memory of a block.
-        arguments: The kernel's parameters in order.
+        launch: What is launched. Where it is launched early and the mode orders threads at random,
+            every thread must wait for the kernels in front before it ends, and one thread executes.
         mode: Which checks are made.
-        cluster: Blocks of a cluster along x, y, z.
         seed: Of the random order.
         threads: Operating system threads; all CPUs of this process when not given.
-        awaited: Given where the kernel is launched early and the mode orders threads at random:
-            guarded memory that kernels in front may touch. A thread that touches it must have
-            waited for them, and every thread must wait before it ends. One thread executes.
+        awaited: Guarded memory that kernels in front of an early launch may touch: a thread that
+            touches it must have waited for them.
 
     Raises:
         EmulatorError: The kernel broke a rule; names block and thread.
     """
+    entry = launch.entry
     runtime, function = _runtime(mode.sanitized), _function(library, entry)
-    if min(grid) < 1:
-        raise EmulatorError(f"{entry}: a grid of {grid} blocks", fix="launch at least one block")
-    pointers, _storage = _pack(entry, arguments)
-    checks_early = awaited is not None and mode.random_order
-    pages = [_Pages(*pages_of(array)) for array in awaited or ()]
+    pointers, _storage = _pack(entry, launch.arguments)
     statistics = _NativeStatistics()
     message = ctypes.create_string_buffer(_MESSAGE_BYTES)
     failed = runtime.wpk_emulator_launch(
-        function,
-        pointers,
-        (ctypes.c_uint32 * 3)(*grid),
-        (ctypes.c_uint32 * 3)(*block),
-        (ctypes.c_uint32 * 3)(*cluster),
-        ctypes.c_uint32(shared_bytes),
-        ctypes.c_uint32(threads or len(os.sched_getaffinity(0))),
-        ctypes.c_uint32(mode.bits),
-        ctypes.c_uint64(seed),
-        ctypes.c_uint32(checks_early),
-        (_Pages * max(len(pages), 1))(*pages),
-        ctypes.c_size_t(len(pages)),
-        ctypes.byref(statistics),
-        message,
-        ctypes.c_size_t(_MESSAGE_BYTES),
+        *(function, pointers, *_sizes(launch, mode, seed, threads), *_early(launch, mode, awaited)),
+        *(ctypes.byref(statistics), message, ctypes.c_size_t(_MESSAGE_BYTES)),
     )
     if failed:
         raise EmulatorError(
             f"{entry}: {message.value.decode(errors='replace')}",
             fix="this is a bug in the kernel or in its launch; another schedule may not have it",
         )
-    return Statistics(
-        collectives=statistics.collectives,
-        phases=dict(zip(_ACCESS_KINDS, statistics.phases, strict=True)),
-        conflicts=dict(zip(_ACCESS_KINDS, statistics.conflicts, strict=True)),
-        uncounted=statistics.uncounted,
-    )
+    return statistics.read()
 
 
-def _pack(entry: str, arguments: Sequence[Value]) -> tuple[ctypes.Array[ctypes.c_void_p], object]:
+def _sizes(launch: BoundLaunch, mode: Mode, seed: int, threads: int | None) -> tuple[object, ...]:
+    """Grid, block, cluster and shared memory, then how they are executed, as the library takes them."""
+    if min(launch.grid) < 1:
+        raise EmulatorError(
+            f"{launch.entry}: a grid of {launch.grid} blocks", fix="launch at least one block"
+        )
+    triples = ((ctypes.c_uint32 * 3)(*x) for x in (launch.grid, launch.block, launch.cluster))
+    count = threads or len(os.sched_getaffinity(0))
+    numbers = map(ctypes.c_uint32, (launch.shared_bytes, count, mode.bits))
+    return *triples, *numbers, ctypes.c_uint64(seed)
+
+
+def _early(
+    launch: BoundLaunch, mode: Mode, awaited: Sequence[npt.NDArray[np.generic]]
+) -> tuple[object, ...]:
+    """Whether waiting for kernels in front is checked, and the pages that must not be touched before."""
+    checked = EARLY_LAUNCH in launch.attributes and mode.random_order
+    pages = [_Pages(*pages_of(array)) for array in awaited]
+    places = (_Pages * max(len(pages), 1))(*pages)
+    return ctypes.c_uint32(checked), places, ctypes.c_size_t(len(pages))
+
+
+def _pack(
+    entry: str, arguments: Sequence[BoundArgument]
+) -> tuple[ctypes.Array[ctypes.c_void_p], object]:
     """Pointers to the values, and the memory that holds them; every value is 128-byte aligned."""
     storage = np.zeros((len(arguments) + 1) * _ARGUMENT_BYTES, np.uint8)
     first = -storage.ctypes.data % _ARGUMENT_BYTES
@@ -148,19 +146,11 @@ def _pack(entry: str, arguments: Sequence[Value]) -> tuple[ctypes.Array[ctypes.c
     return pointers, storage
 
 
-def _pack_one(entry: str, index: int, argument: Value) -> bytes:
-    if isinstance(argument, Pointer | DeviceBuffer):
+def _pack_one(entry: str, index: int, argument: BoundArgument) -> bytes:
+    if isinstance(argument, Pointer):
         return struct.pack("<Q", argument.address)
-    if isinstance(argument, np.ndarray):
-        if not argument.flags.c_contiguous:
-            raise EmulatorError(
-                f"{entry}: argument {index} is not contiguous", fix="pass a contiguous array"
-            )
-        return struct.pack("<Q", argument.ctypes.data)
     if isinstance(argument, TensorMap):
         return pack_tensor_map(argument)
-    if isinstance(argument, float):
-        return struct.pack("<f", argument)
     if not -_INT32_MAXIMUM - 1 <= argument <= _INT32_MAXIMUM:
         raise EmulatorError(
             f"{entry}: argument {index} is {argument}, which is no int32",

@@ -30,10 +30,9 @@ class _Service:
         """See `Emulator.write`."""
         self._emulator.write(address, np.frombuffer(data, np.uint8))
 
-    def launch(self, launch: BoundLaunch) -> Statistics | None:
-        """Execute a kernel; what the launch did."""
-        self._emulator.launch(launch)
-        return self._emulator.statistics
+    def launch(self, launch: BoundLaunch, library: Path) -> Statistics:
+        """See `Emulator.execute`."""
+        return self._emulator.execute(launch, library)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,8 @@ class Binding:
     ) -> None:
         """Evaluate every launch at its addresses, and capture."""
         self._values = plan.values
-        self._starts = {name: memory.arena + at for name, at in layouts.arena.offsets.items()}
+        arena_at, workspace, counters = memory.places
+        self._starts = {name: arena_at + at for name, at in layouts.arena.offsets.items()}
         for name, address in external.items():
             self._starts[self._values[name].buffer] = address - self._values[name].offset
         self.steps: list[tuple[Work, ...]] = []
@@ -58,8 +59,8 @@ class Binding:
                 tuple(memory.weights.get(n) or self.address(n) for n in step.inputs),
                 element_bytes(plan, step),
                 tuple(self.address(name) for name in step.operator.outputs),
-                memory.workspace + layouts.workspace.offsets[number],
-                memory.counters + layouts.counters.offsets[number],
+                workspace + layouts.workspace.offsets[number],
+                counters + layouts.counters.offsets[number],
             )
             self.steps.append(bind_step(step, addresses, dims))
         works, predecessors = _in_order(self.steps, memory.order)
@@ -113,13 +114,9 @@ class Bindings:
         weights: Mapping[str, int],
         settle: Callable[[], None],
     ) -> None:
-        """Begin with none.
+        """Begin with none of a plan whose kernels are loaded, and whose weights have these addresses.
 
-        Args:
-            plan: What to bind; its kernels are loaded.
-            device: Where.
-            weights: Addresses of the weights by name.
-            settle: Waits for what was started, before something that it needs is given up.
+        ``settle`` waits for what was started, before something that it needs is given up.
         """
         self._plan, self._device, self._settle = plan, device, settle
         self._memory = _Memory(plan, device, weights)
@@ -189,18 +186,18 @@ class _Layouts:
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Bytes of each."""
-        return self.arena.arena_bytes, self.workspace.bytes, self.counters.bytes
+        return self.arena.bytes, self.workspace.bytes, self.counters.bytes
 
 
 class _Memory:
-    """The arena, the workspace and counters on the device, and where the weights lie."""
+    """Where the arena, the workspace and the counters lie on the device, and where the weights do."""
 
     def __init__(self, plan: Plan, device: Device, weights: Mapping[str, int]) -> None:
         self.weights = weights
-        self.arena = self.workspace = self.counters = 0
+        self.places: list[int] = []
         self.order = order_of(plan)
         self._plan, self._device = plan, device
-        self._sizes = (0, 0, 0)
+        self._sizes: tuple[int, ...] = (0, 0, 0)
 
     def layouts(self, dims: Mapping[str, int]) -> _Layouts:
         return _Layouts(
@@ -211,17 +208,16 @@ class _Memory:
 
     def holds(self, layouts: _Layouts) -> bool:
         pairs = zip(layouts.sizes, self._sizes, strict=True)
-        return bool(self.arena) and all(n <= s for n, s in pairs)
+        return bool(self.places) and all(n <= s for n, s in pairs)
 
     def grow(self, layouts: _Layouts) -> None:
         pairs = zip(layouts.sizes, self._sizes, strict=True)
-        arena_bytes, scratch, counters = (max(*pair, _ALIGNMENT) for pair in pairs)
+        sizes = tuple(max(*pair, _ALIGNMENT) for pair in pairs)
         self.free()
-        self.arena = self._device.allocate(arena_bytes)
-        self.workspace = self._device.allocate(scratch)
-        self.counters = self._device.allocate(counters)
-        self._device.write(self.counters, np.zeros(counters, np.uint8))
-        self._sizes = (arena_bytes, scratch, counters)
+        for size in sizes:
+            self.places.append(self._device.allocate(size))
+        self._device.write(self.places[-1], np.zeros(sizes[-1], np.uint8))
+        self._sizes = sizes
 
     @property
     def held_bytes(self) -> tuple[int, int]:
@@ -229,8 +225,6 @@ class _Memory:
         return arena_bytes, scratch + counters
 
     def free(self) -> None:
-        for address in (self.arena, self.workspace, self.counters):
-            if address:
-                self._device.free(address)
-        self.arena = self.workspace = self.counters = 0
+        while self.places:
+            self._device.free(self.places.pop())
         self._sizes = (0, 0, 0)

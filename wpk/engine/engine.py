@@ -96,12 +96,7 @@ class Engine:
             self._bindings = Bindings(self.plan, device, self._weights, self._wait)
             self._runs = GpuRuns(self.plan, streams, self._bindings) if streams else None
             try:
-                for digest, source in sources.items():
-                    device.load(KernelImage(digest, source, bundle.cubins[digest]))
-                for image in library_images(self.plan):
-                    device.load(image)
-                for name, array in sorted(bundle.weights.items()):
-                    self._upload(name, array)
+                self._load(bundle, sources)
                 if streams:
                     streams.settle()  # a caller's stream would not wait for the weights
             except BaseException:
@@ -129,24 +124,21 @@ class Engine:
     ) -> dict[str, Any]:
         """Execute the plan once.
 
-        With NumPy arrays the inputs are copied to the device, the run is waited for, and the outputs
-        are NumPy arrays of their own.
+        With NumPy arrays the inputs are copied to the device, the run is waited for, and outputs are new arrays.
 
-        With arrays on the GPU nothing is copied or waited for. They are read and written where they
-        lie (an output that is a part of a larger value inside the engine is copied there, on the
-        GPU), and must stay as they are until the run has ended: they are dense, of the model's type
-        and shape, at multiples of 16 bytes. All inputs, and all outputs if any are given, are then
-        on the GPU.
+        With arrays on the GPU nothing is copied or waited for. They are read and written where they lie (an
+        output that is a part of a larger value inside the engine is copied there, on the GPU), and must stay
+        as they are until the run has ended: they are dense, of the model's type and shape, at multiples of
+        16 bytes. All inputs, and all outputs if any are given, are then on the GPU.
 
         Args:
-            inputs: One array for each input of the model, of its exact type and shape; a free
-                leading dimension takes the size that the arrays have. On the GPU: anything with
-                ``__dlpack__`` or ``__cuda_array_interface__``.
+            inputs: One array for each input of the model, of its exact type and shape; a free leading
+                dimension takes the size that the arrays have. On the GPU: anything with ``__dlpack__`` or
+                ``__cuda_array_interface__``.
             outputs: Arrays on the GPU to write to, one for each output.
-            stream: Where the run is enqueued, behind all that was enqueued there: a handle, or a
-                stream of pycuda, PyTorch, CuPy or cuda.core. Without it, a stream of the engine's
-                that takes turns with the legacy default stream, which those libraries use unless
-                told otherwise.
+            stream: Where the run is enqueued, behind all that was enqueued there: a handle, or a stream of
+                pycuda, PyTorch, CuPy or cuda.core. Without it, a stream of the engine's that takes turns with
+                the legacy default stream, which those libraries use unless told otherwise.
 
         Returns:
             One array for each output of the model: NumPy arrays, or those given, or `GpuArray`s of
@@ -159,8 +151,8 @@ class Engine:
         """
         with self._turn:
             require_mapping("inputs", inputs)
-            on_gpu = outputs is not None or stream is not None
-            if on_gpu or any(map(_lies_on_gpu, inputs.values())):
+            asked = outputs is not None or stream is not None
+            if asked or any(map(_lies_on_gpu, inputs.values())):
                 return self._on_streams().run(inputs, outputs, stream)
             return self._run_on_host(inputs)
 
@@ -256,11 +248,16 @@ class Engine:
             )
         return self._runs
 
-    def _upload(self, name: str, array: NDArray[np.generic]) -> None:
-        size = max(array.nbytes, _ALIGNMENT)
-        self._weights[name] = address = self.device.allocate(size)
-        self._weight_bytes += size
-        self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
+    def _load(self, bundle: PlanBundle, sources: Mapping[str, KernelSource]) -> None:
+        for digest, source in sources.items():
+            self.device.load(KernelImage(digest, source, bundle.cubins[digest]))
+        for image in library_images(self.plan):
+            self.device.load(image)
+        for name, array in sorted(bundle.weights.items()):
+            size = max(array.nbytes, _ALIGNMENT)
+            self._weights[name] = address = self.device.allocate(size)
+            self._weight_bytes += size
+            self.device.write(address, np.frombuffer(array_bytes(array), np.uint8))
 
 
 def _patience(plan: Plan, dims: Mapping[str, int]) -> float:

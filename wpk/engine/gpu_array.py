@@ -14,7 +14,6 @@ from wpk.device import (
     ForeignArray,
     Mark,
     StreamDevice,
-    interface_handle,
     make_capsule,
 )
 from wpk.dtypes import DType
@@ -123,7 +122,7 @@ class GpuArray:
             "typestr": self.dtype.str,
             "data": (self.address, False),
             "strides": None,
-            "stream": interface_handle(self._stream),
+            "stream": self._stream or LEGACY_STREAM,
         }
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -38,13 +38,7 @@ class GpuRuns:
     """
 
     def __init__(self, plan: Plan, device: StreamDevice, bindings: Bindings) -> None:
-        """Begin with nothing bound.
-
-        Args:
-            plan: What is executed.
-            device: Where.
-            bindings: The bindings of the plan on the device.
-        """
+        """Begin with nothing bound."""
         self._plan, self._device = plan, device
         self._own_stream = device.stream
         self._end_mark: Mark = device.make_mark()  # kept behind the last run

@@ -8,6 +8,7 @@ one thing. What was compiled here before is found in the kernel cache and costs 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from hashlib import sha256
 
 from wpk.build import CompilePool, KernelCache, compiler_here
@@ -106,18 +107,15 @@ def _compiled_again(
 ) -> MachineCode:
     plan = bundle.plan
     made = 0
-
-    def tell(done: int, count: int) -> None:
-        progress(STAGE, done, count)
-
     with CompilePool(plan.arch, cache=cache) as pool:
-        for each in pool.compile(sources.values(), tell):
+        for each in pool.compile(sources.values(), partial(progress, STAGE)):
             name = _name(plan, each.source.digest)
             if each.status is Status.TIMED_OUT:
                 return MachineCode(Likeness.NOT_COMPARABLE, f"{name}: {each.error}")
             if each.kernel is None:
                 return MachineCode(Likeness.DIFFERS, f"{name} does not compile here: {each.error}")
-            if _digest(each.kernel.cubin) != plan.kernels[each.source.digest].cubin_digest:
+            digest = sha256(each.kernel.cubin).hexdigest()
+            if digest != plan.kernels[each.source.digest].cubin_digest:
                 return MachineCode(Likeness.DIFFERS, f"{name} is another one than {here} makes")
             made += not each.cached
     cached = len(sources) - made
@@ -132,7 +130,3 @@ def _name(plan: Plan, digest: str) -> str:
             if launch.kernel == digest:
                 return f"{launch.entry} of operator '{step.operator.name}'"
     return plan.kernels[digest].entry
-
-
-def _digest(data: bytes) -> str:
-    return sha256(data).hexdigest()

@@ -1,6 +1,6 @@
 """The memory that an engine holds on its device."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 
 @dataclass(frozen=True)
@@ -22,16 +22,12 @@ class MemoryUse:
     @property
     def total_bytes(self) -> int:
         """The sum of all these; machine code and what the driver needs are not counted."""
-        return self.weight_bytes + self.arena_bytes + self.workspace_bytes + self.output_bytes
+        return sum(astuple(self))
 
     def __str__(self) -> str:
         """``46.8 MiB on the device: weights 44.6, activations 2.2, workspace 0.0, outputs 0.0``."""
-        parts = (
-            ("weights", self.weight_bytes),
-            ("activations", self.arena_bytes),
-            ("workspace", self.workspace_bytes),
-            ("outputs", self.output_bytes),
-        )
+        names = ("weights", "activations", "workspace", "outputs")
+        parts = zip(names, astuple(self), strict=True)
         words = ", ".join(f"{name} {_mib(size)}" for name, size in parts)
         return f"{_mib(self.total_bytes)} MiB on the device: {words}"
 

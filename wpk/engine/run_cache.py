@@ -101,14 +101,7 @@ class RunCache:
     """
 
     def __init__(self, plan: Plan, device: StreamDevice, bindings: Bindings, ready: Mark) -> None:
-        """Begin with nothing known.
-
-        Args:
-            plan: What is executed.
-            device: Where.
-            bindings: Of the plan on the device.
-            ready: A mark that lies behind whatever writes the engine's own outputs.
-        """
+        """Begin with nothing known; ``ready`` lies behind whatever writes the engine's own outputs."""
         self._plan, self._device, self._bindings, self._ready = plan, device, bindings, ready
         self._last: Run | None = None
         self._recipes: Recent[tuple[Arrays, Arrays | None], _Recipe] = Recent(_RECIPES_KEPT)
@@ -199,16 +192,9 @@ class RunCache:
         direct = replaceable(self._plan, dims)
         external = {n: address for n, address in (sources | targets).items() if n in direct}
         binding = self._bindings.at(dims, external)
-        before = tuple(
-            Copy(address, binding.address(name), extents[name])
-            for name, address in sources.items()
-            if name not in direct
-        )
-        after = tuple(
-            Copy(binding.address(name), address, extents[name])
-            for name, address in targets.items()
-            if name not in direct
-        )
+        inside = {name: binding.address(name) for name in extents if name not in direct}
+        before = tuple(Copy(sources[n], at, extents[n]) for n, at in inside.items() if n in sources)
+        after = tuple(Copy(at, targets[n], extents[n]) for n, at in inside.items() if n in targets)
         recipe = _Recipe(sizes, outputs, before, binding_key(dims, external), after)
         return recipe, binding
 

@@ -127,6 +127,22 @@ def bind_launch(launch: Launch, addresses: StepAddresses, dims: Mapping[str, int
     )
 
 
+def bind_map(
+    argument: TensorMapArgument, address: int, element_bytes: int, dims: Mapping[str, int]
+) -> TensorMap:
+    """A tensor map over the tensor at an address, with everything evaluated."""
+    return TensorMap(
+        address,
+        element_bytes,
+        tuple(evaluate(size, dims) for size in argument.shape),
+        tuple(evaluate(size, dims) for size in argument.strides),
+        argument.box,
+        argument.swizzle,
+        argument.im2col,
+        argument.to_tf32,
+    )
+
+
 def _argument(
     argument: Argument, addresses: StepAddresses, dims: Mapping[str, int]
 ) -> BoundArgument:
@@ -136,16 +152,8 @@ def _argument(
         case SizeArgument(expression):
             return evaluate(expression, dims)
         case TensorMapArgument():
-            return TensorMap(
-                addresses.inputs[argument.index],
-                addresses.element_bytes[argument.index],
-                tuple(evaluate(size, dims) for size in argument.shape),
-                tuple(evaluate(size, dims) for size in argument.strides),
-                argument.box,
-                argument.swizzle,
-                argument.im2col,
-                argument.to_tf32,
-            )
+            address = addresses.inputs[argument.index]
+            return bind_map(argument, address, addresses.element_bytes[argument.index], dims)
         case OutputArgument(index):
             return Pointer(addresses.outputs[index])
         case WorkspaceArgument():

@@ -23,6 +23,7 @@ MAX_MEMBERS = 20_000
 MAX_PLAN_BYTES = 256 * 2**20
 MAX_KERNEL_BYTES = 64 * 2**20
 MAX_DIGEST_BYTES = 256
+_LIMITS = {PLAN: MAX_PLAN_BYTES, DIGEST: MAX_DIGEST_BYTES, WEIGHTS: None}
 
 _NAME = re.compile(r"plan\.(json|sha256)|weights\.safetensors|kernels/[0-9a-f]{64}\.(cubin|cu)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -104,7 +105,7 @@ def _check_members(path: Path, infos: list[zipfile.ZipInfo]) -> None:
             raise _damaged(path, f"has a compressed member {name!r}; plans are stored")
         if info.flag_bits & 1:
             raise _damaged(path, f"has an encrypted member {name!r}")
-        limit = _limit(name)
+        limit = _LIMITS.get(name, MAX_KERNEL_BYTES)
         if limit is not None and info.file_size > limit:
             raise _damaged(
                 path, f"member {name!r} claims {info.file_size} bytes of at most {limit}"
@@ -115,14 +116,6 @@ def _check_members(path: Path, infos: list[zipfile.ZipInfo]) -> None:
     for name in (PLAN, WEIGHTS, DIGEST):
         if name not in seen:
             raise _damaged(path, f"has no member {name!r}")
-
-
-def _limit(name: str) -> int | None:
-    if name == PLAN:
-        return MAX_PLAN_BYTES
-    if name == DIGEST:
-        return MAX_DIGEST_BYTES
-    return None if name == WEIGHTS else MAX_KERNEL_BYTES
 
 
 def _damaged(path: Path, what: str) -> PlanError:

@@ -49,16 +49,9 @@ def _at(stream: BinaryIO, position: int, size: int) -> bytes:
 
 
 def _local_header(info: zipfile.ZipInfo, large: bool) -> bytes:
-    name, extra, size = info.filename.encode(), b"", info.file_size
-    if large:
-        extra = struct.pack("<HHQQ", 1, 16, size, size)
-    head = struct.pack(
-        "<4sHHHHHLLLHH",
-        *(b"PK\x03\x04", _LARGE if large else _PLAIN, 0, zipfile.ZIP_STORED, *_DATE, info.CRC),
-        *(_FULL if large else size,) * 2,
-        *(len(name), len(extra)),
-    )
-    return head + name + extra
+    written = zipfile.ZipInfo(info.filename)  # of 1 January 1980
+    written.CRC, written.file_size, written.compress_size = info.CRC, *(info.file_size,) * 2
+    return written.FileHeader(zip64=large)
 
 
 def _end(count: int, size: int, start: int) -> bytes:

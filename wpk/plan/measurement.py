@@ -1,6 +1,6 @@
 """What a plan says about how its choices were measured: every operator alone, and the whole engine."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wpk.candidate import GENERATED, Candidate
@@ -26,8 +26,8 @@ class Ratio:
         return self.low > 1 or self.high < 1
 
 
-class Timed:
-    """What has a median and its noise band, in seconds."""
+class TimeBand:
+    """A median and its noise band, in seconds."""
 
     median_seconds: float
     low_seconds: float
@@ -38,7 +38,7 @@ class Timed:
         """Half the band of the median, relative to it."""
         return (self.high_seconds - self.low_seconds) / (2 * self.median_seconds)
 
-    def speedup_over(self, other: "Timed") -> Ratio:
+    def speedup_over(self, other: "TimeBand") -> Ratio:
         """How many times as fast as another."""
         return Ratio(
             other.median_seconds / self.median_seconds,
@@ -48,7 +48,7 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Contestant(Timed):
+class Contestant(TimeBand):
     """A candidate that ran correctly, with its time. Seconds.
 
     Attributes:
@@ -142,16 +142,6 @@ class Measurement:
         return self.chosen.median_seconds
 
     @property
-    def low_seconds(self) -> float:
-        """The choice's median lies above this, with a probability of 95 %."""
-        return self.chosen.low_seconds
-
-    @property
-    def high_seconds(self) -> float:
-        """And below this."""
-        return self.chosen.high_seconds
-
-    @property
     def noise(self) -> float:
         """Half the band of the choice's median, relative to it."""
         return self.chosen.noise
@@ -169,7 +159,7 @@ class Measurement:
     @property
     def runner_up(self) -> Contestant | None:
         """The fastest of the others."""
-        return min(self.others, key=lambda each: each.median_seconds, default=None)
+        return _fastest(self.others)
 
     @property
     def library(self) -> Contestant | None:
@@ -186,12 +176,12 @@ class Measurement:
         return self.chosen, *self.others
 
 
-def _fastest(contestants: Iterator[Contestant]) -> Contestant | None:
+def _fastest(contestants: Iterable[Contestant]) -> Contestant | None:
     return min(contestants, key=lambda each: each.median_seconds, default=None)
 
 
 @dataclass(frozen=True)
-class EngineVariant(Timed):
+class EngineVariant(TimeBand):
     """One whole engine, one inference after another, measured in turns with the other variants.
 
     Attributes:
@@ -246,13 +236,3 @@ class EngineMeasurement:
     def median_seconds(self) -> float:
         """Of one inference of the plan."""
         return self.plan.median_seconds
-
-    @property
-    def low_seconds(self) -> float:
-        """The plan's median lies above this, with a probability of 95 %."""
-        return self.plan.low_seconds
-
-    @property
-    def high_seconds(self) -> float:
-        """And below this."""
-        return self.plan.high_seconds

@@ -37,19 +37,15 @@ class Layout(Generic[_Name]):
 
 
 @dataclass(frozen=True)
-class MemoryPlan:
-    """Offsets of all buffers in the arena.
+class MemoryPlan(Layout[str]):
+    """All buffers in the arena.
 
     Attributes:
-        offsets: Byte offset of each buffer, a multiple of `ALIGNMENT`.
         sizes: Bytes of each buffer, rounded up to `ALIGNMENT`.
-        arena_bytes: Size of the arena.
         peak_bytes: Most bytes that are alive during any one step: no plan can need less.
     """
 
-    offsets: dict[str, int]
     sizes: dict[str, int]
-    arena_bytes: int
     peak_bytes: int
 
 
@@ -80,7 +76,7 @@ def plan_memory(
         ),
         default=0,
     )
-    return MemoryPlan(layout.offsets, sizes, layout.bytes, peak)
+    return MemoryPlan(layout.offsets, layout.bytes, sizes, peak)
 
 
 def aligned(size: int) -> int:

@@ -9,8 +9,8 @@ from typing import Any
 from wpk.codec import encode
 from wpk.errors import PlanError
 from wpk.plan.checks.whole_plan import check_plan
-from wpk.plan.codec import decode, wrong
 from wpk.plan.container import DIGEST, PLAN, WEIGHTS, member_of, read_container, write_container
+from wpk.plan.fields import decode, wrong
 from wpk.plan.plan import SCHEMA, Plan, PlanBundle
 from wpk.plan.weights_file import array_digest, read_weights, weights_bytes, write_weights
 from wpk.version import VERSION

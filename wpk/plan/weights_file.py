@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType, from_numpy
-from wpk.plan.codec import wrong
+from wpk.plan.fields import wrong
 
 _MAX_AXES = 16
 _MAX_ELEMENTS = 2**48

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 from wpk.errors import WpkError
 from wpk.process.channel import Channel, RemoteCall
@@ -20,8 +20,6 @@ _EXIT_SECONDS = 5.0
 """For a child that has closed its end to exit by itself, so that its status says why."""
 
 _STANDARD_ERROR = 2
-
-T = TypeVar("T")
 
 
 class ChildTimeoutError(Exception):
@@ -108,38 +106,24 @@ class ChildProcess:
         """End it, wait for it, and let go of it."""
         self._end()
 
-    def tell(
-        self,
-        method: str,
-        *arguments: object,
-        limit_seconds: float,
-        data: memoryview | None = None,
-    ) -> None:
-        """Have the child call a method of its service that answers nothing: see `ask`.
-
-        Args:
-            method: Its name.
-            arguments: What it takes.
-            limit_seconds: For the whole call.
-            data: Bytes that are its last argument.
-        """
-        self._call(method, arguments, None, limit_seconds, data)
-
     def ask(
         self,
         method: str,
         *arguments: object,
-        answer: type[T],
         limit_seconds: float,
+        answer: Any = None,
+        data: memoryview | None = None,
         size: int = 0,
-    ) -> T:
+    ) -> Any:
         """Have the child call a method of its service.
 
         Args:
             method: Its name.
             arguments: What it takes; they are pickled.
-            answer: Type of the answer, one that `wpk.codec` knows; bytes for what a buffer holds.
             limit_seconds: For the whole call; then the child is ended.
+            answer: Type of the answer, one that `wpk.codec` knows; bytes for what a buffer holds; None
+                where there is none.
+            data: Bytes that are the method's last argument.
             size: Of the bytes that are asked for; no other number is taken.
 
         Raises:
@@ -147,26 +131,21 @@ class ChildProcess:
             ChildLostError: The child has ended.
             WpkError: The method's own error; the child goes on.
         """
-        found: T = self._call(method, arguments, answer, limit_seconds, None, size)
-        return found
-
-    def _call(
-        self,
-        method: str,
-        arguments: tuple[object, ...],
-        answer: Any,
-        limit_seconds: float,
-        data: memoryview | None = None,
-        size: int = 0,
-    ) -> Any:
-        if not self.is_alive:
-            raise ChildLostError(None)
         limit = min(limit_seconds, _LONGEST_SECONDS)
         request = RemoteCall(method, arguments, answer, data is not None, limit)
-        deadline = time.monotonic() + limit
+        found = self._call(request, memoryview(b"") if data is None else data, size)
+        if isinstance(found, WpkError):
+            raise found
+        return found
+
+    def _call(self, request: RemoteCall, data: memoryview, size: int) -> Any:
+        """The answer to a request, which may be an error."""
+        if not self.is_alive:
+            raise ChildLostError(None)
+        deadline = time.monotonic() + request.limit_seconds
         try:
-            self._channel.ask(request, memoryview(b"") if data is None else data, deadline)
-            found = self._channel.receive_answer(request, size, self._errors, deadline)
+            self._channel.ask(request, data, deadline)
+            return self._channel.receive_answer(request, size, self._errors, deadline)
         except TimeoutError as error:
             self.end()
             raise ChildTimeoutError from error
@@ -175,9 +154,6 @@ class ChildProcess:
         except BaseException:  # an interrupt: the next answer would be one to this request
             self.end()
             raise
-        if isinstance(found, WpkError):
-            raise found
-        return found
 
     def _status(self) -> int:
         """How a child that has closed its end ends."""

@@ -8,10 +8,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
 
 from wpk.errors import WpkError
-from wpk.process.channel import Channel, RemoteCall
+from wpk.process.channel import Channel
 
 _ORPHAN_POLL_SECONDS = 0.5
 _ORPHAN_GRACE_SECONDS = 10
@@ -42,7 +41,8 @@ def serve(open_service: Callable[..., object]) -> None:
         try:
             if service is None:
                 service = open_service(*arguments)
-            result = _execute(service, request, data)
+            last = (data,) if request.has_data else ()
+            result = getattr(service, request.method)(*request.arguments, *last)
         except WpkError as error:
             result = error
         except (MemoryError, OSError) as error:
@@ -53,11 +53,6 @@ def serve(open_service: Callable[..., object]) -> None:
             channel.answer(request, result)
         except OSError:
             return
-
-
-def _execute(service: Any, request: RemoteCall, data: bytearray) -> object:
-    last = (data,) if request.has_data else ()
-    return getattr(service, request.method)(*request.arguments, *last)
 
 
 def _watch_parent(parent: int) -> None:

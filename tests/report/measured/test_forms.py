@@ -11,7 +11,7 @@ import pytest
 from support.plans.candidates import kernel
 
 from wpk.errors import EngineError
-from wpk.plan.codec import decode
+from wpk.plan.fields import decode
 from wpk.plan.measurement import (
     GENERATED,
     Contestant,

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.devices.gpus import H200
 
 from wpk.device import GpuFacts
-from wpk.device.facts import DeviceFacts
 from wpk.errors import EngineError, TargetError, WpkError
 from wpk.options import SearchOptions
 from wpk.search.loop import measuring
@@ -17,7 +17,6 @@ from wpk.search.loop.budget import EFFORTS, Budget
 from wpk.search.loop.measuring import plan_tuning, target_here
 from wpk.targets.registry import find_target
 
-H200 = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
 STORE = Path("trials.sqlite")
 
 
@@ -79,7 +78,7 @@ def test_refuses_what_it_cannot_understand(
 def test_the_target_here_is_the_one_of_that_name(here: Callable[..., None]) -> None:
     here(H200)
     assert target_here() == find_target("h200")
-    here(GpuFacts("NVIDIA H100 80GB HBM3 (sm_90)", (9, 0), "13.0"))
+    here(replace(H200, name="NVIDIA H100 80GB HBM3 (sm_90)"))
     assert target_here() == find_target("h100")
     here(None)
     with pytest.raises(TargetError, match="the GPU of this machine, and there is none"):
@@ -90,12 +89,9 @@ def test_a_gpu_that_is_not_what_the_table_says_is_named(
     here: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     target = find_target("h200")
-    same = DeviceFacts(
-        target.sm_count, target.clock, target.l2_bytes, target.max_shared_block, 141 << 30
-    )
-    for facts, said in [(same, []), (replace(same, l2_bytes=30 << 20), ["31457280 bytes of L2"])]:
+    for facts, said in [(H200, []), (replace(H200, l2_bytes=30 << 20), ["31457280 bytes of L2"])]:
         caplog.clear()
-        here(replace(H200, facts=facts))
+        here(facts)
         plan_tuning(target, SearchOptions("auto", 1, None, 0), STORE)
         assert len(caplog.messages) == len(said)
         assert all(words in caplog.text for words in said)

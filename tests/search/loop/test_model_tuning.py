@@ -10,6 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 from support.devices.dummy_gpu import DummyGpu
+from support.devices.gpus import H200
 
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook, with_evidence
@@ -17,7 +18,7 @@ from wpk.bench.cases import Case, Cases
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
 from wpk.build import CompilePool, KernelCache
-from wpk.device import GpuFacts, MemoryRange
+from wpk.device import MemoryRange
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.execution import BoundLaunch, Work
@@ -85,8 +86,7 @@ class Bench:
         return with_evidence(bundle, EvidenceBook(evidence_of(bundle.plan, choices)))
 
     def tune(self, tell: Progress = silent, **changes: object) -> tuple[Choices, PlanBundle]:
-        gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0")
-        tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", gpu)
+        tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", H200)
         measured.clear()
         problems = [step.operator.problem for step in self.static.plan.steps]
         how = replace(tuning, **changes)  # type: ignore[arg-type]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.devices.gpus import H200
 
-from wpk.device import GpuFacts
 from wpk.errors import EngineError
 from wpk.options import BuildOptions, SearchOptions
 from wpk.search.loop import runs
@@ -20,8 +20,7 @@ REQUEST = RunRequest("m.onnx", "0" * 64, BuildOptions("h200"), SearchOptions(see
 
 @pytest.fixture
 def tuning(tmp_path: Path) -> Tuning:
-    gpu = GpuFacts("NVIDIA H200 (sm_90)", (9, 0), "13.0", 60 << 20)
-    return Tuning("auto", EFFORTS[1], Budget(seconds=60.0), 3, tmp_path / "trials.sqlite", gpu)
+    return Tuning("auto", EFFORTS[1], Budget(seconds=60.0), 3, tmp_path / "trials.sqlite", H200)
 
 
 def state(tuning: Tuning) -> RunState:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from itertools import count
 from typing import Any, cast
 
 import numpy as np
 
+from support.devices.gpus import H200
 from wpk.backends import GpuProcess, gpu_child
 from wpk.backends.gpu_child import GpuService
 from wpk.dtypes import Precision
@@ -42,7 +44,7 @@ class NumpyProcess(GpuProcess):
 class NumpyDevice:
     """Allocations in NumPy."""
 
-    name, capability, driver, cuda_api, facts = "NumPy", (9, 0), "", "", None
+    facts = replace(H200, name="NumPy")
     pinned_bytes = 0
 
     def __init__(self, ordinal: int = 0) -> None:

@@ -16,7 +16,7 @@ class Started(OneByOne):
     """Work of a device, started at once on whatever stream."""
 
     def __init__(self, device: Streams, works: Sequence[Work]) -> None:
-        super().__init__(device, works)
+        super().__init__(device.launch, works)
         self._log = device.log
 
     def replay_on(self, stream: int) -> None:

@@ -48,7 +48,7 @@ WPK_API void wpk_emulator_copy_async(unsigned long target, const void* source, i
     if (worker->has(kLateCopies))
     {
         memset(reinterpret_cast<void*>(target), 0xff, static_cast<size_t>(bytes));
-        currentFiber()->checks->copies.push_back(copy);
+        currentFiber()->checks->copies.pending.push_back(copy);
     }
     else
     {
@@ -59,25 +59,12 @@ WPK_API void wpk_emulator_copy_async(unsigned long target, const void* source, i
 
 WPK_API void wpk_emulator_commit_copies()
 {
-    if (!worker->has(kLateCopies))
-        return;
-    FiberChecks& checks = *currentFiber()->checks;
-    checks.groups.push_back(checks.copies.size());
+    if (worker->has(kLateCopies))
+        currentFiber()->checks->copies.commit();
 }
 
 WPK_API void wpk_emulator_wait_copies(int pending)
 {
-    if (!worker->has(kLateCopies))
-        return;
-    FiberChecks& checks = *currentFiber()->checks;
-    const size_t keep = static_cast<size_t>(pending);
-    if (checks.groups.size() <= keep)
-        return;
-    const size_t done = checks.groups.size() - keep, end = checks.groups[done - 1];
-    for (size_t i = 0; i < end; ++i)
-        land(checks.copies[i]);
-    checks.copies.erase(checks.copies.begin(), checks.copies.begin() + static_cast<long>(end));
-    checks.groups.erase(checks.groups.begin(), checks.groups.begin() + static_cast<long>(done));
-    for (size_t& group : checks.groups)
-        group -= end;
+    if (worker->has(kLateCopies))
+        currentFiber()->checks->copies.wait(static_cast<size_t>(pending), land);
 }

@@ -27,6 +27,40 @@ struct AsyncWrite
     TensorMap map; // a copy: the thread that asked may have ended, and its parameters with it
 };
 
+// What is committed in groups, and finished group by group.
+template <typename T>
+struct Groups
+{
+    std::vector<T> pending;
+    std::vector<size_t> ends; // of each committed group in `pending`
+
+    void commit()
+    {
+        ends.push_back(pending.size());
+    }
+
+    // Finishes all groups but the last `keep`.
+    template <typename Finish>
+    void wait(size_t keep, Finish finish)
+    {
+        if (ends.size() <= keep)
+            return;
+        const size_t done = ends.size() - keep, end = ends[done - 1];
+        for (size_t i = 0; i < end; ++i)
+            finish(pending[i]);
+        pending.erase(pending.begin(), pending.begin() + static_cast<long>(end));
+        ends.erase(ends.begin(), ends.begin() + static_cast<long>(done));
+        for (size_t& each : ends)
+            each -= end;
+    }
+
+    void clear()
+    {
+        pending.clear();
+        ends.clear();
+    }
+};
+
 // A box that is copied out of shared memory.
 struct AsyncStore
 {

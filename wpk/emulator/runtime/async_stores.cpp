@@ -38,9 +38,9 @@ void checkFenced(const RunningBlock& block, uint32 offset, uint32 bytes, const c
 
 void checkThreadEnd(Fiber& fiber)
 {
-    if (fiber.checks != nullptr && !fiber.checks->asyncStores.empty())
+    if (fiber.checks != nullptr && !fiber.checks->asyncStores.pending.empty())
         fail("a thread ends while its tensor stores are under way: waitStores is missing");
-    if (!fiber.warp->wgmmas.empty())
+    if (!fiber.warp->wgmmas.pending.empty())
         fail("a thread ends while products are under way: waitWgmma is missing");
 }
 
@@ -59,33 +59,22 @@ WPK_API void wpk_emulator_tensor_store(const void* map, const int* coordinates, 
     memcpy(store.coordinates, coordinates, sizeof(int) * static_cast<size_t>(rank));
     if (!worker->has(kLateCopies))
         return storeBox(store, currentBlock());
-    currentFiber()->checks->asyncStores.push_back(store);
+    currentFiber()->checks->asyncStores.pending.push_back(store);
     yieldSometimes();
 }
 
 WPK_API void wpk_emulator_commit_stores()
 {
-    if (!worker->has(kLateCopies))
-        return;
-    FiberChecks& checks = *currentFiber()->checks;
-    checks.storeGroups.push_back(checks.asyncStores.size());
+    if (worker->has(kLateCopies))
+        currentFiber()->checks->asyncStores.commit();
 }
 
 WPK_API void wpk_emulator_wait_stores(int pending)
 {
     if (!worker->has(kLateCopies))
         return;
-    FiberChecks& checks = *currentFiber()->checks;
-    const size_t keep = static_cast<size_t>(pending);
-    if (checks.storeGroups.size() <= keep)
-        return;
-    const size_t done = checks.storeGroups.size() - keep, end = checks.storeGroups[done - 1];
-    for (size_t i = 0; i < end; ++i)
-        storeBox(checks.asyncStores[i], currentBlock());
-    checks.asyncStores.erase(checks.asyncStores.begin(), checks.asyncStores.begin() + static_cast<long>(end));
-    checks.storeGroups.erase(checks.storeGroups.begin(), checks.storeGroups.begin() + static_cast<long>(done));
-    for (size_t& group : checks.storeGroups)
-        group -= end;
+    currentFiber()->checks->asyncStores.wait(
+        static_cast<size_t>(pending), [](const AsyncStore& store) { storeBox(store, currentBlock()); });
 }
 
 WPK_API void wpk_emulator_proxy_fence()

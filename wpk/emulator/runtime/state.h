@@ -77,11 +77,9 @@ struct Access
 // The fields of a fiber in checking mode, kept apart so that the fast mode touches one cache line.
 struct FiberChecks
 {
-    std::vector<Copy> copies;
-    std::vector<size_t> groups; // end of each committed group in `copies`
+    Groups<Copy> copies;
     std::vector<Access> accesses;
-    std::vector<AsyncStore> asyncStores;
-    std::vector<size_t> storeGroups;    // end of each committed group in `asyncStores`
+    Groups<AsyncStore> asyncStores;
     std::vector<uint32> unfencedChunks; // of shared memory, that this thread wrote and did not fence
     bool stored = false; // to global memory, since the last barrier and with no fence of its own after it
     bool fenced = false; // since the last barrier
@@ -89,10 +87,8 @@ struct FiberChecks
     void clear()
     {
         copies.clear();
-        groups.clear();
         accesses.clear();
         asyncStores.clear();
-        storeGroups.clear();
         unfencedChunks.clear();
         stored = fenced = false;
     }
@@ -119,8 +115,7 @@ struct Warp
     uint32 index; // in its block
     uint32 place; // in its worker
     bool wgmmaFenced;
-    std::vector<WgmmaPending> wgmmas;
-    std::vector<size_t> wgmmaGroups;
+    Groups<WgmmaPending> wgmmas;
     std::vector<WgmmaTarget> wgmmaTargets;
 };
 

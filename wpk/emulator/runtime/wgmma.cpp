@@ -131,7 +131,7 @@ void runWgmma(Warp& warp, uint32 mask)
     if (!warp.wgmmaFenced)
         fail("wgmma: fenceWgmma is missing in front of it");
     pending.target = takeTarget(warp, first, accumulators);
-    warp.wgmmas.push_back(pending);
+    warp.wgmmas.pending.push_back(pending);
 }
 
 void runWgmmaFence(Warp& warp, uint32)
@@ -141,23 +141,15 @@ void runWgmmaFence(Warp& warp, uint32)
 
 void runWgmmaCommit(Warp& warp, uint32)
 {
-    warp.wgmmaGroups.push_back(warp.wgmmas.size());
+    warp.wgmmas.commit();
 }
 
 void runWgmmaWait(Warp& warp, uint32)
 {
-    const size_t keep = *static_cast<const uint32*>(warp.fibers[0].operands);
     warp.wgmmaFenced = false;
-    if (warp.wgmmaGroups.size() <= keep)
-        return;
-    const size_t done = warp.wgmmaGroups.size() - keep, end = warp.wgmmaGroups[done - 1];
-    for (size_t i = 0; i < end; ++i)
-        finish(warp, warp.wgmmas[i]);
-    warp.wgmmas.erase(warp.wgmmas.begin(), warp.wgmmas.begin() + static_cast<long>(end));
-    warp.wgmmaGroups.erase(warp.wgmmaGroups.begin(), warp.wgmmaGroups.begin() + static_cast<long>(done));
-    for (size_t& group : warp.wgmmaGroups)
-        group -= end;
-    if (warp.wgmmas.empty())
+    warp.wgmmas.wait(*static_cast<const uint32*>(warp.fibers[0].operands),
+        [&warp](const WgmmaPending& pending) { finish(warp, pending); });
+    if (warp.wgmmas.pending.empty())
         warp.wgmmaTargets.clear();
 }
 

@@ -119,7 +119,6 @@ void beginWarp(Warp& warp)
     warp.arrived = warp.barred = warp.asleep = warp.clusterArrived = warp.clusterUnwaited = 0;
     warp.wgmmaFenced = false;
     warp.wgmmas.clear();
-    warp.wgmmaGroups.clear();
     warp.wgmmaTargets.clear();
 }
 

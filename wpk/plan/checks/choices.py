@@ -1,9 +1,7 @@
 """What must hold of a step's candidate: launches that CUDA can make, calls that a library knows."""
 
-from collections.abc import Mapping
 from math import prod
 
-from wpk.dims import evaluate
 from wpk.execution import LibraryImage
 from wpk.extent import MAX_SIZE
 from wpk.launch import (
@@ -17,9 +15,9 @@ from wpk.launch import (
 )
 from wpk.libraries import constant_shape, constant_tensor, find_library
 from wpk.plan.checks.launches import check_extensions
-from wpk.plan.codec import wrong
-from wpk.plan.fields import MAX_BYTES, within
-from wpk.plan.plan import Plan, Step
+from wpk.plan.checks.sized_plan import SizedPlan
+from wpk.plan.fields import MAX_BYTES, within, wrong
+from wpk.plan.plan import Step
 
 # CUDA C++ programming guide, "Technical specifications per compute capability": 5.0 to 12.x.
 _MAX_GRID = (MAX_SIZE, 65535, 65535)
@@ -28,14 +26,14 @@ _MAX_THREADS = 1024
 _MAX_SHARED_BYTES = 227 * 1024
 
 
-def check_candidate(plan: Plan, step: Step, dims: Mapping[str, int], path: str) -> None:
-    """Check what computes a step, for one assignment of the free dimensions.
+def check_candidate(sized: SizedPlan, step: Step, path: str) -> None:
+    """Check what computes a step.
 
     Raises:
         PlanError: Naming the field.
     """
     if step.image is not None:
-        _check_call(plan, step, step.image, path)
+        _check_call(sized, step, step.image, path)
         return
     if step.workspace_bytes:
         raise wrong(
@@ -43,14 +41,13 @@ def check_candidate(plan: Plan, step: Step, dims: Mapping[str, int], path: str) 
         )
     if not step.launches:
         raise wrong(f"{path}.launches", "is empty")
-    rooms = [_room(plan, name, dims) for name in step.inputs]
     for index, launch in enumerate(step.launches):
         field = f"{path}.launches[{index}]"
-        _check_launch(plan, launch, len(step.inputs), dims, field)
-        check_extensions(plan, step, launch, rooms, dims, field)
+        _check_launch(sized, launch, len(step.inputs), field)
+        check_extensions(sized, step, launch, field)
 
 
-def _check_call(plan: Plan, step: Step, image: LibraryImage, path: str) -> None:
+def _check_call(sized: SizedPlan, step: Step, image: LibraryImage, path: str) -> None:
     """A library's call; the library itself checks the rest when it is loaded."""
     if step.launches:
         raise wrong(f"{path}.launches", f"{len(step.launches)}, and {image.library} computes it")
@@ -65,37 +62,26 @@ def _check_call(plan: Plan, step: Step, image: LibraryImage, path: str) -> None:
         raise wrong(f"{path}.candidate.configuration", str(error)) from error
     if layout is not None:
         tensor = constant_tensor(image.problem, layout)
-        weight = plan.weights.get(step.inputs[1])
+        weight = sized.plan.weights.get(step.inputs[1])
         seen = "no weight" if weight is None else f"{weight.dtype}, packing {weight.packing}"
         if weight is None or (weight.dtype, weight.packing) != (tensor.dtype, layout):
             raise wrong(
                 f"{path}.inputs[1]", f"{seen}; {image.library} reads {tensor.dtype} {layout}"
             )
         needed = prod(constant_shape(image.problem)) * tensor.dtype.bytes
-        room = _room(plan, weight.name, {})
+        room = sized.room(weight.name)
         if needed > room:
             raise wrong(
                 f"{path}.inputs[1]", f"{image.library} reads {needed} bytes, {room} are there"
             )
 
 
-def _room(plan: Plan, name: str, dims: Mapping[str, int]) -> int:
-    """Bytes from where a value or weight begins to the end of what it lies in."""
-    if name in plan.weights:
-        weight = plan.weights[name]
-        return prod(weight.shape) * weight.dtype.bytes
-    value = plan.values[name]
-    return evaluate(plan.buffers[value.buffer].bytes, dims) - value.offset
-
-
-def _check_launch(
-    plan: Plan, launch: Launch, inputs: int, dims: Mapping[str, int], path: str
-) -> None:
-    kernel = plan.kernels.get(launch.kernel)
+def _check_launch(sized: SizedPlan, launch: Launch, inputs: int, path: str) -> None:
+    kernel = sized.plan.kernels.get(launch.kernel)
     if kernel is None or kernel.entry != launch.entry:
         raise wrong(f"{path}.kernel", f"no kernel {launch.entry!r} {launch.kernel[:12]!r}")
     for size, limit in zip(launch.grid, _MAX_GRID, strict=True):
-        within(f"{path}.grid", evaluate(size, dims), 1, limit)
+        within(f"{path}.grid", sized.evaluate(size), 1, limit)
     threads = 1
     for count, limit in zip(launch.block, _MAX_BLOCK, strict=True):
         within(f"{path}.block", count, 1, limit)
@@ -110,8 +96,8 @@ def _check_launch(
             case OutputArgument(number):
                 within(f"{field}.index", number, 0, 0)
             case SizeArgument(expression):
-                within(f"{field}.expression", evaluate(expression, dims), -MAX_SIZE - 1, MAX_SIZE)
+                within(f"{field}.expression", sized.evaluate(expression), -MAX_SIZE - 1, MAX_SIZE)
             case WorkspaceArgument(size):
-                within(f"{field}.bytes", evaluate(size, dims), 0, MAX_BYTES)
+                within(f"{field}.bytes", sized.evaluate(size), 0, MAX_BYTES)
             case CounterArgument(size):
-                within(f"{field}.count", evaluate(size, dims), 0, MAX_SIZE)
+                within(f"{field}.count", sized.evaluate(size), 0, MAX_SIZE)

@@ -7,51 +7,45 @@ lays them out itself, from the order that this shows to be right (`wpk.plan.memo
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from wpk.plan.checks.operands import StepTouches, Touched
-from wpk.plan.codec import wrong
-from wpk.plan.plan import Plan, Port
+from wpk.plan.checks.operands import StepTouches, Touch
+from wpk.plan.checks.sized_plan import SizedPlan
+from wpk.plan.fields import wrong
+from wpk.plan.plan import Port
 from wpk.plan.regions import Parts, Region
 
 
-def check_flow(plan: Plan, regions: Mapping[str, Region], steps: Sequence[StepTouches]) -> None:
-    """Follow the steps in their order.
-
-    Args:
-        plan: Whose names refer to something.
-        regions: Of every value, at the sizes at hand.
-        steps: What each step touches.
+def check_flow(sized: SizedPlan, steps: Sequence[StepTouches]) -> None:
+    """Follow the steps, by what each touches, in their order.
 
     Raises:
         PlanError: A step reads, or an output is, what was not written; or a step writes what was
             written before.
     """
     wholes: dict[str, list[Region]] = {}
-    for name, value in plan.values.items():
-        wholes.setdefault(value.buffer, []).append(regions[name])
+    for name, value in sized.plan.values.items():
+        wholes.setdefault(value.buffer, []).append(sized.regions[name])
     written = {buffer: Parts(each) for buffer, each in wholes.items()}
-    for port in _ports(plan, plan.inputs, regions, "plan.inputs"):
+    for port in _ports(sized, sized.plan.inputs, "plan.inputs"):
         _write(written, port)
     for step in steps:
         for read in step.reads:
             _require(written, read)
         _write(written, step.writes)
-    for port in _ports(plan, plan.outputs, regions, "plan.outputs"):
+    for port in _ports(sized, sized.plan.outputs, "plan.outputs"):
         _require(written, port)
 
 
-def _ports(
-    plan: Plan, ports: Sequence[Port], regions: Mapping[str, Region], path: str
-) -> Iterator[Touched]:
+def _ports(sized: SizedPlan, ports: Sequence[Port], path: str) -> Iterator[Touch]:
     for index, port in enumerate(ports):
-        buffer = plan.values[port.name].buffer
-        yield Touched(f"{path}[{index}]", port.name, buffer, regions[port.name])
+        buffer = sized.plan.values[port.name].buffer
+        yield Touch(f"{path}[{index}]", port.name, buffer, sized.regions[port.name])
 
 
-def _write(written: Mapping[str, Parts], touched: Touched) -> None:
-    if not written[touched.buffer].add(touched.region):
-        raise wrong(touched.path, f"'{touched.name}' would overwrite what was written before")
+def _write(written: Mapping[str, Parts], touch: Touch) -> None:
+    if not written[touch.buffer].add(touch.region):
+        raise wrong(touch.path, f"'{touch.name}' would overwrite what was written before")
 
 
-def _require(written: Mapping[str, Parts], touched: Touched) -> None:
-    if not written[touched.buffer].cover(touched.region):
-        raise wrong(touched.path, f"'{touched.name}' is used before all of it was written")
+def _require(written: Mapping[str, Parts], touch: Touch) -> None:
+    if not written[touch.buffer].cover(touch.region):
+        raise wrong(touch.path, f"'{touch.name}' is used before all of it was written")

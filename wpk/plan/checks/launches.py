@@ -1,18 +1,16 @@
 """What launches ask of GPUs from sm_90 on, checked in a plan: clusters, attributes, tensor maps."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from math import prod
 
-from wpk.dims import evaluate
 from wpk.execution import TensorMap
-from wpk.launch import ATTRIBUTES, Launch, TensorMapArgument
-from wpk.plan.binding import element_bytes
-from wpk.plan.codec import wrong
-from wpk.plan.plan import Plan, Step
+from wpk.launch import ATTRIBUTES, NO_CLUSTER, Launch, TensorMapArgument
+from wpk.plan.binding import bind_map, element_bytes
+from wpk.plan.checks.sized_plan import SizedPlan
+from wpk.plan.fields import wrong
+from wpk.plan.plan import Step
 from wpk.tensor_maps import faults, reach
-
-NO_CLUSTER = (1, 1, 1)
 
 _MAX_CLUSTER = 16
 """Blocks: CUDA C++ programming guide, "Thread block clusters", with non-portable sizes allowed."""
@@ -21,46 +19,35 @@ _FIRST_ARCH = 90
 """Of the architectures that have all of these."""
 
 
-def check_extensions(
-    plan: Plan,
-    step: Step,
-    launch: Launch,
-    rooms: Sequence[int],
-    dims: Mapping[str, int],
-    path: str,
-) -> None:
-    """Check what a launch asks for beyond a grid of blocks.
-
-    Args:
-        plan: Whose arch must have it.
-        step: Which the launch belongs to.
-        launch: Whose references were checked.
-        rooms: Bytes from where each input of the step begins to the end of what it lies in.
-        dims: The free dimensions.
-        path: Field of the launch.
+def check_extensions(sized: SizedPlan, step: Step, launch: Launch, path: str) -> None:
+    """Check what a launch asks for beyond a grid of blocks, and what the plan's arch must have.
 
     Raises:
-        PlanError: Naming the field.
+        PlanError: Naming the field, of which ``path`` is the launch's.
     """
-    _check_cluster(launch, dims, path)
+    _check_cluster(sized, launch, path)
     for name in launch.attributes:
         if name not in ATTRIBUTES:
             raise wrong(f"{path}.attributes", f"{name!r} is none of {ATTRIBUTES}")
     if len(set(launch.attributes)) != len(launch.attributes):
         raise wrong(f"{path}.attributes", f"{launch.attributes} says one twice")
-    _check_arch(plan.arch, launch, path)
+    _check_arch(sized.plan.arch, launch, path)
     for index, argument in enumerate(launch.arguments):
         if isinstance(argument, TensorMapArgument):
             field = f"{path}.arguments[{index}]"
-            tensor = _bound(plan, step, argument, dims)
-            _check_tensor_map(tensor, rooms[argument.index], field)
+            # Buffers and weights begin where addresses are aligned.
+            name = step.inputs[argument.index]
+            address = 0 if name in sized.plan.weights else sized.plan.values[name].offset
+            size = element_bytes(sized.plan, step)[argument.index]
+            tensor = bind_map(argument, address, size, sized.dims)
+            _check_tensor_map(tensor, sized.room(name), field)
 
 
-def _check_cluster(launch: Launch, dims: Mapping[str, int], path: str) -> None:
+def _check_cluster(sized: SizedPlan, launch: Launch, path: str) -> None:
     field = f"{path}.cluster"
     if min(launch.cluster) < 1 or prod(launch.cluster) > _MAX_CLUSTER:
         raise wrong(field, f"{launch.cluster} is not 1 to {_MAX_CLUSTER} blocks")
-    grid = tuple(evaluate(size, dims) for size in launch.grid)
+    grid = tuple(map(sized.evaluate, launch.grid))
     if any(blocks % part for blocks, part in zip(grid, launch.cluster, strict=True)):
         raise wrong(field, f"{launch.cluster} does not divide the grid {grid}")
 
@@ -81,23 +68,6 @@ def _extensions(launch: Launch) -> Iterator[str]:
     for index, argument in enumerate(launch.arguments):
         if isinstance(argument, TensorMapArgument):
             yield f"arguments[{index}]"
-
-
-def _bound(
-    plan: Plan, step: Step, argument: TensorMapArgument, dims: Mapping[str, int]
-) -> TensorMap:
-    """The map as it will be bound; buffers and weights begin where addresses are aligned."""
-    value = plan.values.get(step.inputs[argument.index])
-    return TensorMap(
-        0 if value is None else value.offset,
-        element_bytes(plan, step)[argument.index],
-        tuple(evaluate(size, dims) for size in argument.shape),
-        tuple(evaluate(size, dims) for size in argument.strides),
-        argument.box,
-        argument.swizzle,
-        argument.im2col,
-        argument.to_tf32,
-    )
 
 
 def _check_tensor_map(tensor: TensorMap, room: int, path: str) -> None:

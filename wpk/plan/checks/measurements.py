@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import inf
 
-from wpk.plan.codec import wrong
+from wpk.plan.fields import wrong
 from wpk.plan.measurement import Contestant, EngineMeasurement, EngineVariant, Measurement
 from wpk.plan.plan import Plan
 

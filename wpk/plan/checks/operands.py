@@ -4,20 +4,18 @@ A kernel touches what its problem's strides reach, and what alignment and paddin
 must lie within the value that it is bound to, and promise no more.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
 
-from wpk.dims import evaluate
 from wpk.dtypes import DType
-from wpk.plan.codec import wrong
-from wpk.plan.plan import Plan, Step
+from wpk.plan.checks.sized_plan import SizedPlan
+from wpk.plan.fields import wrong
+from wpk.plan.plan import Step
 from wpk.plan.regions import Region, region
 from wpk.problems import Access
 
 
 @dataclass(frozen=True)
-class Touched:
+class Touch:
     """The bytes of a buffer that a step reads or writes.
 
     Attributes:
@@ -37,102 +35,85 @@ class Touched:
 class StepTouches:
     """What a step touches of the activations: values that it reads, and the one that it writes."""
 
-    reads: tuple[Touched, ...]
-    writes: Touched
+    reads: tuple[Touch, ...]
+    writes: Touch
 
 
-def check_operands(
-    plan: Plan, step: Step, regions: Mapping[str, Region], dims: Mapping[str, int], path: str
-) -> StepTouches:
-    """Compare a step's problem with what the step names.
-
-    Args:
-        plan: Whose values are right.
-        step: Whose problem is right in itself.
-        regions: Of the values.
-        dims: Values of the free dimensions.
-        path: Field of the step.
+def check_operands(sized: SizedPlan, step: Step, path: str) -> StepTouches:
+    """Compare a step's problem, which is right in itself, with what the step names.
 
     Raises:
-        PlanError: Naming the field.
+        PlanError: Naming the field, of which ``path`` is the step's.
     """
     inputs, output = step.operator.problem.accesses()
     if len(step.inputs) != len(inputs):
         raise wrong(f"{path}.inputs", f"{len(step.inputs)} names, the problem has {len(inputs)}")
-    if len(step.operator.outputs) != 1 or step.operator.outputs[0] not in plan.values:
-        raise wrong(f"{path}.operator.outputs", f"{step.operator.outputs} is not one value")
+    outputs = step.operator.outputs
+    if len(outputs) != 1 or outputs[0] not in sized.plan.values:
+        raise wrong(f"{path}.operator.outputs", f"{outputs} is not one value")
     if len(step.operator.inputs) != len(inputs):
         raise wrong(f"{path}.operator.inputs", f"{len(step.operator.inputs)} names")
     reads = []
-    for index, (name, access) in enumerate(zip(step.inputs, inputs, strict=True)):
+    for index, access in enumerate(inputs):
         field = f"{path}.inputs[{index}]"
-        if name in plan.weights:
-            _check_constant(plan, step, index, access, dims, field)
-        elif name not in plan.values:
-            raise wrong(field, f"no value or weight is called {name!r}")
-        elif access is None:
-            raise wrong(field, f"'{name}' is a value, the problem reads a packed constant")
+        if step.inputs[index] in sized.plan.weights:
+            _check_constant(sized, step, index, access, field)
         else:
-            if name != step.operator.inputs[index]:
-                raise wrong(field, f"{name!r}, the operator has {step.operator.inputs[index]!r}")
-            reads.append(_within_value(plan, name, access, regions, dims, field))
-    field, target = f"{path}.operator.outputs[0]", step.operator.outputs[0]
-    writes = _within_value(plan, target, output, regions, dims, field)
+            reads.append(_read_value(sized, step, index, access, field))
+    field = f"{path}.operator.outputs[0]"
+    writes = _within_value(sized, outputs[0], output, field)
     for extent, stride in zip(output.extents, output.tensor.strides, strict=True):
-        if stride == 0 and evaluate(extent, dims) > 1:
+        if stride == 0 and sized.evaluate(extent) > 1:
             raise wrong(field, f"the problem writes {extent} elements to one place")
     return StepTouches(tuple(reads), writes)
 
 
 def _check_constant(
-    plan: Plan,
-    step: Step,
-    index: int,
-    access: Access | None,
-    dims: Mapping[str, int],
-    path: str,
+    sized: SizedPlan, step: Step, index: int, access: Access | None, path: str
 ) -> None:
-    weight = plan.weights[step.inputs[index]]
-    if weight.constant != step.operator.inputs[index]:
-        raise wrong(
-            path,
-            f"holds constant {weight.constant!r}, the operator has {step.operator.inputs[index]!r}",
-        )
+    weight, expected = sized.plan.weights[step.inputs[index]], step.operator.inputs[index]
+    if weight.constant != expected:
+        raise wrong(path, f"holds constant {weight.constant!r}, the operator has {expected!r}")
     if access is None:
         return  # the schedule's packing says how it is read: see `wpk.engine.regenerate`
     _same_type(path, access.tensor.dtype, weight.dtype)
     if weight.packing is not None:
         raise wrong(path, f"is packed as {weight.packing!r}, the problem reads strides")
-    _fits(path, access.span_bytes(dims), prod(weight.shape) * weight.dtype.bytes)
+    _fits(path, access.span_bytes(sized.dims), sized.room(weight.name))
 
 
-def _within_value(
-    plan: Plan,
-    name: str,
-    access: Access,
-    regions: Mapping[str, Region],
-    dims: Mapping[str, int],
-    path: str,
-) -> Touched:
+def _read_value(
+    sized: SizedPlan, step: Step, index: int, access: Access | None, path: str
+) -> Touch:
+    name, expected = step.inputs[index], step.operator.inputs[index]
+    if name not in sized.plan.values:
+        raise wrong(path, f"no value or weight is called {name!r}")
+    if access is None:
+        raise wrong(path, f"'{name}' is a value, the problem reads a packed constant")
+    if name != expected:
+        raise wrong(path, f"{name!r}, the operator has {expected!r}")
+    return _within_value(sized, name, access, path)
+
+
+def _within_value(sized: SizedPlan, name: str, access: Access, path: str) -> Touch:
     """What an access touches of a value, which must hold it."""
-    value, tensor = plan.values[name], access.tensor
+    value, tensor = sized.plan.values[name], access.tensor
     _same_type(path, tensor.dtype, value.dtype)
-    room = evaluate(plan.buffers[value.buffer].bytes, dims) - value.offset
-    _fits(path, access.span_bytes(dims), room)
+    _fits(path, access.span_bytes(sized.dims), sized.room(name))
     if value.offset % tensor.alignment:
         raise wrong(
             path,
             f"the problem counts on {tensor.alignment} bytes, '{name}' begins at {value.offset}",
         )
-    sizes = [evaluate(extent, dims) for extent in access.extents]
+    sizes = [sized.evaluate(extent) for extent in access.extents]
     found = region(value.offset, tensor.dtype.bytes, sizes, tensor.strides, tensor.padding)
-    if found is None or not regions[name].holds(found):
+    if found is None or not sized.regions[name].holds(found):
         raise wrong(
             path,
             f"the problem's strides {tensor.strides} over {sizes} with padding {tensor.padding} "
             f"leave '{name}', which has {value.strides} over {value.shape}",
         )
-    return Touched(path, name, value.buffer, found)
+    return Touch(path, name, value.buffer, found)
 
 
 def _same_type(path: str, expected: DType, seen: DType) -> None:

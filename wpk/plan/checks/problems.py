@@ -6,8 +6,7 @@ from dataclasses import fields
 from wpk.expression import Acc, Operand, leaves
 from wpk.extent import MAX_SIZE, Extent
 from wpk.plan.checks.values import MAX_PADDING, check_extent
-from wpk.plan.codec import wrong
-from wpk.plan.fields import MAX_BYTES, within
+from wpk.plan.fields import MAX_BYTES, within, wrong
 from wpk.problems import FieldExpression, Problem, Tensor
 
 _SIGNED = {"pad", "pad_end", "begin"}
@@ -20,15 +19,10 @@ MAX_LEAVES = 2**12
 
 
 def check_problem(problem: Problem, free: Mapping[str, int], path: str) -> None:
-    """Check a problem at the tuned sizes.
-
-    Args:
-        problem: What a step computes.
-        free: The free dimensions.
-        path: Field of the problem.
+    """Check a problem at the tuned sizes of the free dimensions.
 
     Raises:
-        PlanError: Naming the field.
+        PlanError: Naming the field, of which ``path`` is the problem's.
     """
     for each in fields(problem):
         field = f"{path}.{each.name}"

@@ -6,8 +6,7 @@ from math import prod
 from wpk.dims import evaluate
 from wpk.extent import MAX_SIZE, Extent
 from wpk.lowering.program import Value
-from wpk.plan.codec import wrong
-from wpk.plan.fields import MAX_BYTES, within
+from wpk.plan.fields import MAX_BYTES, within, wrong
 from wpk.plan.plan import Plan
 from wpk.plan.regions import Region, region
 

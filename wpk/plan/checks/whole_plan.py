@@ -11,10 +11,10 @@ from wpk.plan.checks.flow import check_flow
 from wpk.plan.checks.measurements import check_measurements
 from wpk.plan.checks.operands import check_operands
 from wpk.plan.checks.problems import check_problem
+from wpk.plan.checks.sized_plan import SizedPlan
 from wpk.plan.checks.values import check_values
 from wpk.plan.checks.work import check_work
-from wpk.plan.codec import wrong
-from wpk.plan.fields import MAX_BYTES, at, unique, within
+from wpk.plan.fields import MAX_BYTES, at, unique, within, wrong
 from wpk.plan.plan import Plan, Port
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -52,14 +52,14 @@ def check_sizes(plan: Plan, dims: Mapping[str, int]) -> None:
     try:
         for name, buffer in plan.buffers.items():
             within(f"plan.buffers.{name}.bytes", evaluate(buffer.bytes, dims), 0, MAX_BYTES)
-        regions = check_values(plan, dims)
+        sized = SizedPlan(plan, dims, check_values(plan, dims))
         touches = []
         for index, step in enumerate(plan.steps):
             field = f"plan.steps[{index}]"
-            touches.append(check_operands(plan, step, regions, dims, field))
+            touches.append(check_operands(sized, step, field))
             check_work(step.operator.problem, dims, f"{field}.operator.problem")
-            check_candidate(plan, step, dims, field)
-        check_flow(plan, regions, touches)
+            check_candidate(sized, step, field)
+        check_flow(sized, touches)
     except EngineError as error:
         raise wrong("plan", error.what) from error
 
