@@ -159,7 +159,7 @@ def test_parts_that_are_listed_one_after_the_other_run_so_but_where_they_meet(
 
     def laid_out() -> tuple[Order, int]:
         order = Order(values, operators)
-        return order, plan_memory(buffers, values, order, (), {}).arena_bytes // size
+        return order, plan_memory(buffers, values, order, (), {}).bytes // size
 
     order, arena = laid_out()
     pairs = list(combinations(range(len(operators)), 2))
