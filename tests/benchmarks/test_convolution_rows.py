@@ -13,7 +13,7 @@ from rows.convolutions import TABLES, figures_of, judge
 from study_problems import PAPER_ROWS, ROWS
 from support.plans.candidates import kernel, library_call
 
-from wpk.libraries import why_not
+from wpk.libraries.cudnn_problems import why_not
 from wpk.lowering.model import lower_model
 from wpk.plan.measurement import Contestant, Measurement, Ratio
 from wpk.problems import Convolution

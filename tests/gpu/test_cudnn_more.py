@@ -20,9 +20,10 @@ from support.problems.cudnn_problems import attentions, elementwise, reductions,
 
 from wpk.device import CudaDevice
 from wpk.dtypes import DType, Precision
-from wpk.libraries import random_case, why_not
+from wpk.libraries import random_case
 from wpk.libraries.attention_reference import attend
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
+from wpk.libraries.cudnn_problems import why_not
 from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.reference import RandomCase, worst_error
 from wpk.problems import Attention, Problem
