@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 from wpk.candidate import Candidate, Maker
 from wpk.search.searchers import Searcher
@@ -25,7 +24,7 @@ LAG = 2.0
 
 @dataclass
 class _Entry:
-    searcher: Searcher[Any]
+    searcher: Searcher
     promise: float
     dealt: int = 0  # schedules asked for, and outcomes of others
     told: int = 0
@@ -42,7 +41,7 @@ class Competition:
     """The searchers of a problem's templates."""
 
     def __init__(
-        self, searchers: Mapping[Maker, Searcher[Any]], promises: Mapping[Maker, float]
+        self, searchers: Mapping[Maker, Searcher], promises: Mapping[Maker, float]
     ) -> None:
         """Begin with what the models think.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from wpk.candidate import Candidate, Maker
 from wpk.problems import Problem
@@ -24,7 +23,7 @@ class Contender:
 
     template: Maker
     promise: float
-    searcher: Callable[[int], Searcher[Any]]
+    searcher: Callable[[int], Searcher]
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.schedules import Schedule
-from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
-
-S = TypeVar("S", bound=Schedule)
 
 
 @dataclass(frozen=True)
@@ -41,20 +36,16 @@ class EvolutionOptions:
     start: int = 16
 
 
-class EvolutionSearch(SpaceSearcher[S]):
+class EvolutionSearch(SpaceSearcher):
     """A point that climbs along the gradient that samples around it suggest."""
 
     method = "evolution"
 
     def __init__(
-        self,
-        space: SearchSpace[S],
-        seed: int,
-        options: EvolutionOptions | None = None,
-        ledger: Ledger | None = None,
+        self, space: SearchSpace, seed: int, options: EvolutionOptions | None = None
     ) -> None:
         """Begin without a point: it will be the fastest of the first random schedules."""
-        super().__init__(space, ledger)
+        super().__init__(space)
         self.options = EvolutionOptions() if options is None else options
         self._generator = np.random.default_rng(seed)
         self._theta: NDArray[np.float32] | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ class Ledger:
         costs: Seconds of each row; infinity where it failed, NaN where no outcome is known.
     """
 
-    def __init__(self, space: SearchSpace[Any]) -> None:
+    def __init__(self, space: SearchSpace) -> None:
         """Nothing asked for yet."""
         self._space = space
         self.taken: NDArray[np.bool_] = np.zeros(space.size, bool)

@@ -10,15 +10,6 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 
 
-def paper_average(previous: float, seconds: float, step: int) -> float:
-    """Equation 3 as printed: ``(0.8 * previous + seconds) / step``, steps counted from 1.
-
-    It falls as 1 / step, so after the first steps every run time is more than twice the average and
-    equation 4 answers ``-previous`` to all of them.
-    """
-    return (0.8 * previous + seconds) / step
-
-
 def moving_average(previous: float, seconds: float, step: int) -> float:
     """An exponential average with equation 3's factor: ``0.8 * previous + 0.2 * seconds``.
 

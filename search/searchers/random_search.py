@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 
-from wpk.schedules import Schedule
-from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
 
-S = TypeVar("S", bound=Schedule)
 
-
-class RandomSearch(SpaceSearcher[S]):
+class RandomSearch(SpaceSearcher):
     """Uniform draws without repetition."""
 
     method = "random"
 
-    def __init__(self, space: SearchSpace[S], seed: int, ledger: Ledger | None = None) -> None:
+    def __init__(self, space: SearchSpace, seed: int) -> None:
         """Begin; the seed decides the order."""
-        super().__init__(space, ledger)
+        super().__init__(space)
         self._order = np.random.default_rng(seed).permutation(space.size).tolist()
 
     def propose(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from wpk.errors import WpkError
 from wpk.search.searchers.auto import AutoSearch
@@ -15,7 +14,7 @@ from wpk.search.searchers.ppo import PpoSearch
 from wpk.search.searchers.random_search import RandomSearch
 from wpk.search.searchers.space import SearchSpace
 
-MakeSearcher = Callable[[SearchSpace[Any], int], Searcher[Any]]
+MakeSearcher = Callable[[SearchSpace, int], Searcher]
 """Begins a search of a space with a seed."""
 
 SEARCHERS: dict[str, MakeSearcher] = {

@@ -54,7 +54,7 @@ class Recording:
     trials: tuple[Trial, ...]
 
     @cached_property
-    def space(self) -> SearchSpace[Schedule]:
+    def space(self) -> SearchSpace:
         """The recorded schedules; their type is the recording's own, not the template's of today.
 
         Raises:
@@ -87,9 +87,7 @@ class Recording:
         return self._by_schedule[schedule.parameters()]
 
 
-def replay(
-    searcher: Searcher[Any], recording: Recording, budget: int, batch: int = 8
-) -> list[Trial]:
+def replay(searcher: Searcher, recording: Recording, budget: int, batch: int = 8) -> list[Trial]:
     """The trials a search would have made, in its order.
 
     Args:

@@ -9,25 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.errors import ScheduleError
 from wpk.performance import Columns
-from wpk.problems import Problem
-from wpk.schedules import Schedule, ScheduleTemplate
-from wpk.targets import Target
+from wpk.schedules import Schedule
 
-S = TypeVar("S", bound=Schedule)
 Rows = NDArray[np.int64]
 
 ABSENT = -1
 """The row of a genome that is no legal schedule."""
 
 
-class SearchSpace(Generic[S]):
+class SearchSpace:
     """The schedules of one template to search, for one problem.
 
     Attributes:
@@ -40,7 +36,7 @@ class SearchSpace(Generic[S]):
 
     def __init__(
         self,
-        schedule_type: type[S],
+        schedule_type: type[Schedule],
         columns: Columns,
         features: Mapping[str, float],
         promising: int = 0,
@@ -77,30 +73,6 @@ class SearchSpace(Generic[S]):
         spans = np.maximum(1, np.asarray(self.shape) - 1)
         self._points = (self.genomes / spans).astype(np.float32)
 
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        template: ScheduleTemplate[Any, S],
-        target: Target,
-        rows: Rows | None = None,
-    ) -> SearchSpace[S]:
-        """Return the space of a template's legal schedules, or of those of its rows that a model left.
-
-        Args:
-            problem: A problem that the template carries.
-            template: Where the schedules come from.
-            target: The GPU.
-            rows: Which of the legal schedules, as `ScheduleTemplate.space` numbers them; all if None.
-
-        Raises:
-            ScheduleError: No schedule is legal.
-        """
-        _, columns = template.space(problem, target)
-        if rows is not None:
-            columns = {name: values[rows] for name, values in columns.items()}
-        return cls(template.schedule_type, columns, problem.features())
-
     @property
     def size(self) -> int:
         """Legal schedules."""
@@ -135,15 +107,10 @@ class SearchSpace(Generic[S]):
         row = int(self._index[tuple(genome)])
         return None if row == ABSENT else row
 
-    def schedule(self, row: int) -> S:
+    def schedule(self, row: int) -> Schedule:
         """The schedule of a row."""
         genes = zip(self.names, self.values, self.genomes[row], strict=True)
         return self._schedule_type(**{name: int(values[gene]) for name, values, gene in genes})
-
-    def parameters(self, rows: Rows) -> NDArray[np.float64]:
-        """The parameters' values of some rows: (rows, parameters)."""
-        columns = [v[g] for v, g in zip(self.values, self.genomes[rows].T, strict=True)]
-        return np.stack(columns, axis=1).astype(np.float64)
 
     def after_moves(self, rows: Rows) -> Rows:
         """Return the row to which each move leads from each row: (rows, moves); `ABSENT` where it is illegal.

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.plans.spaces import whole_space
 
 from wpk.bench.request import Request
 from wpk.performance.bound import bound
@@ -18,7 +19,6 @@ from wpk.search.loop.session import RunProgress, Session
 from wpk.search.loop.task import Contender, Task
 from wpk.search.loop.tune import tune
 from wpk.search.searchers.random_search import RandomSearch
-from wpk.search.searchers.space import SearchSpace
 from wpk.search.store.key import Setup
 from wpk.search.store.records import Stage
 from wpk.search.store.store import TuningStore
@@ -110,9 +110,9 @@ class Bench:
     def _contender(self, problem: Matmul, name: str) -> Contender:
         template = self.templates[name]
 
-        def search(seed: int) -> RandomSearch[Any]:
+        def search(seed: int) -> RandomSearch:
             self.searchers += 1
-            return RandomSearch(SearchSpace.of(problem, template, TARGET), seed)
+            return RandomSearch(whole_space(problem, template, TARGET), seed)
 
         return Contender(template.maker, 1.0, search)
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.plans.spaces import whole_space
 
 from wpk.bench.request import Request
 from wpk.problems import Matmul
 from wpk.search.loop.budget import Budget
 from wpk.search.loop.result import Stop
 from wpk.search.loop.tune import in_order, shares
-from wpk.search.searchers.space import SearchSpace
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
 
@@ -56,7 +56,7 @@ def test_a_space_smaller_than_the_effort_is_exhausted(
 ) -> None:
     bench = make_bench()
     problem = make_product(512, 512, 512)
-    size = SearchSpace.of(problem, bench.templates["tiled"], find_target("h200")).size
+    size = whole_space(problem, bench.templates["tiled"], find_target("h200")).size
     (tuned,) = bench.tune([bench.task(problem)], effort=replace(bench.effort, trials=1000))
     assert tuned.stop is Stop.EXHAUSTED
     assert len({each.candidate.configuration for each in tuned.tried}) == len(tuned.tried) == size
