@@ -82,7 +82,9 @@ def after_tuning(
         shortlists, options = static.shortlists[problem], choices.options[problem]
         for family, best in result.best_of_each.items():
             if family == GENERATED:
-                schedule = _with_compiled(bench.choice(shortlists, best), result)
+                compiled = (t for t in result.tried if t.status is not Status.COMPILE_FAILED)
+                names = (trial.candidate.maker.name for trial in compiled)
+                schedule = bench.choice(shortlists, best).with_compiled(names)
                 choices.schedules[problem] = schedule
                 options[family] = generated(problem, schedule.finalist)
             else:
@@ -109,13 +111,3 @@ def fastest_family(result: TuningResult) -> str:
 def best_library(result: TuningResult) -> Trial | None:
     """The fastest finalist of any library; None where none ran."""
     return fastest(each for each in result.finalists if each.candidate.family != GENERATED)
-
-
-def _with_compiled(choice: KernelChoice, result: TuningResult) -> KernelChoice:
-    """The choice, whose record says how many schedules of each template were compiled."""
-    compiled = tuple(
-        each.candidate.maker.name
-        for each in result.tried
-        if each.status is not Status.COMPILE_FAILED
-    )
-    return replace(choice, record=replace(choice.record, finalists=compiled))

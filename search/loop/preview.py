@@ -132,7 +132,7 @@ def _known(
 def _fresh(shortlists: Shortlists, known: int, tuning: Tuning | None) -> int:
     if tuning is None:
         return 0
-    kept = sum(each.counts.kept for each in shortlists.templates)
+    kept = sum(each.funnel.kept for each in shortlists.templates)
     return max(0, min(tuning.effort.trials, kept) - known)
 
 

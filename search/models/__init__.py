@@ -8,7 +8,7 @@ from wpk.search.models.static_search import (
     KernelChoice,
     Shortlists,
     check_skips,
-    choose_spilling,
+    choose,
     finalist_of,
     shortlist_all,
     spill_words,

@@ -25,9 +25,9 @@ from wpk.performance import (
     extended_pul,
     shared_cost,
 )
+from wpk.plan import Funnel
 from wpk.problems import Problem
 from wpk.schedules import Schedule, ScheduleTemplate
-from wpk.search.models.record import Prediction, SpaceCounts
 from wpk.targets import Target
 
 MOST_SCORED = 100_000
@@ -48,17 +48,34 @@ Template = ScheduleTemplate[Any, Any]
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """What the models say of a schedule.
+
+    Attributes:
+        schedule: The schedule.
+        score: Extended PUL with its bank conflicts counted, between 0 and 1.
+        shared: What its shared memory loads cost: COEF_bc and passes a load.
+        estimate: Predicted seconds.
+    """
+
+    schedule: Schedule
+    score: float
+    shared: SharedCost
+    estimate: float
+
+
+@dataclass(frozen=True)
 class Shortlist:
     """What a template has to offer for a problem.
 
     Attributes:
         template: The template.
-        counts: How many schedules each step left.
+        funnel: How many schedules each step left; none is compiled yet.
         ranked: The kept schedules, smallest estimate first; ties in the order of the parameters.
     """
 
     template: Template
-    counts: SpaceCounts
+    funnel: Funnel
     ranked: tuple[Prediction, ...]
 
 
@@ -72,21 +89,13 @@ def shortlist(problem: Problem, template: Template, target: Target, bound: Bound
         bound: The problem's bound on the target.
     """
     space, legal = template.space(problem, target)
-    legal_count = _rows(legal)
-    if legal_count == 0:
-        return Shortlist(template, SpaceCounts(template.name, space, 0, 0, 0, 0), ())
-    columns = _thin(legal)
-    models = _Models(problem, template, target, bound, columns)
-    kept, costs = _keep_of_each_family(models, legal_count)
-    counts = SpaceCounts(
-        template=template.name,
-        space=space,
-        legal=legal_count,
-        scored=_rows(columns),
-        counted=len(costs),
-        kept=len(kept),
-    )
-    return Shortlist(template, counts, models.predictions(kept, costs))
+    count = _rows(legal)
+    if count == 0:
+        return Shortlist(template, Funnel(template.name, "", space, 0, 0, 0), ())
+    models = _Models(problem, template, target, bound, _thin(legal))
+    kept, costs = _keep_of_each_family(models, count)
+    funnel = Funnel(template.name, "", space, legal=count, kept=len(kept), compiled=0)
+    return Shortlist(template, funnel, models.predictions(kept, costs))
 
 
 def predict(
@@ -144,7 +153,7 @@ class _Models:
     def predictions(self, rows: list[int], costs: dict[int, SharedCost]) -> tuple[Prediction, ...]:
         work = select(self.work, np.asarray(rows))
         passes = np.asarray([costs[row].passes for row in rows])
-        score = extended_pul(work, self.bound.operations, self.target, passes).score
+        score = self.scores(rows, costs)
         seconds = estimate(work, self.bound, self.target, passes)
         schedules = self.schedules(rows)
         return tuple(

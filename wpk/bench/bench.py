@@ -10,7 +10,7 @@ from wpk.bench.request import Request
 from wpk.bench.trials import TrialRunner, Way
 from wpk.build import CompiledKernel
 from wpk.candidate import GENERATED
-from wpk.search.models import KernelChoice, Shortlists, choose_spilling, spill_words
+from wpk.search.models import KernelChoice, Shortlists, choose, spill_words
 from wpk.search.store import Stage
 from wpk.trial import Status, Trial
 
@@ -67,13 +67,8 @@ class Bench:
     def choice(self, shortlists: Shortlists, trial: Trial) -> KernelChoice:
         """A schedule that ran as a choice, with what the compiler says of it."""
         (delivery,) = self._ahead.get([KernelOrder(shortlists.problem, trial.candidate)])
-        resources = {
-            each.source.digest: each.kernel.resources
-            if each.kernel is not None
-            else str(each.error)
-            for each in delivery.outcomes
-        }
-        chosen = choose_spilling(shortlists, [delivery.finalist], resources)
+        compiled = {each.source.digest: each for each in delivery.outcomes}
+        chosen = choose(shortlists, [delivery.finalist], compiled, allow_spills=True)
         if chosen is None:
             raise ValueError(f"{trial.candidate.maker.name} ran, and its resources are refused")
         return chosen
