@@ -52,7 +52,7 @@ from wpk.search.loop import (
     tune_model,
 )
 from wpk.search.models import check_skips, search_model
-from wpk.search.store import Run
+from wpk.search.store import RunRecord
 
 Paths = str | os.PathLike[str]
 
@@ -66,7 +66,7 @@ def optimize(
     check: CheckMode | str = CheckMode.ON,
     inputs: Sequence[Mapping[str, NDArray[np.generic]]] = (),
     progress: Progress = silent,
-    on_run: Callable[[Run], None] | None = None,
+    on_run: Callable[[RunRecord], None] | None = None,
     **options: Any,
 ) -> PlanBundle:
     """Turn an ONNX model into a plan file.

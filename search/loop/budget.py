@@ -14,7 +14,6 @@ schedules, which are measured again side by side in so many rounds, on top of th
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from math import inf
@@ -122,13 +121,3 @@ def effort_of(level: int) -> Effort:
             fix="choose 0 for a minute, 1 for minutes, 2 for half an hour, 3 for as long as it takes",
         )
     return EFFORTS[level]
-
-
-def limits(effort: Effort, budget: Budget | None) -> Budget:
-    """What a run may spend: the budget where one is given, else the time of its effort."""
-    return Budget(seconds=effort.seconds) if budget is None else budget
-
-
-def split(total: int, share: float) -> int:
-    """Return a share of a number of trials, rounded up so that it is not nothing."""
-    return min(total, math.ceil(total * share))

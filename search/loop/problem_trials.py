@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from wpk.bench import Request
 from wpk.candidate import Candidate
-from wpk.search.loop.session import Session
 from wpk.search.loop.task import Task
+from wpk.search.loop.tuning import Session
 from wpk.search.store import History, Stage, StoreKey, look_up
 from wpk.trial import Regime, Status, Trial
 

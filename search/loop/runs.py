@@ -9,9 +9,9 @@ from typing import Any
 from wpk.assembly import model_digest
 from wpk.errors import EngineError
 from wpk.options import BuildOptions, SearchOptions, flag_of, keywords
-from wpk.search.loop.budget import Budget, limits
+from wpk.search.loop.budget import Budget
 from wpk.search.loop.tuning import Tuning
-from wpk.search.store import Run, RunRequest, RunState, TuningStore
+from wpk.search.store import RunRecord, RunRequest, RunState, TuningStore
 
 _DIGEST = 12
 
@@ -25,7 +25,7 @@ def request_of(model: Path, build: BuildOptions, search: SearchOptions) -> RunRe
     return RunRequest(model.name, model_digest(model), build, search)
 
 
-def find_run(store: Path, name: str) -> tuple[Run, RunRequest]:
+def find_run(store: Path, name: str) -> tuple[RunRecord, RunRequest]:
     """An earlier run with what it was asked to do, by the name that `TuningStore.find_run` takes.
 
     Raises:
@@ -57,7 +57,7 @@ def recall(store: Path, name: str) -> dict[str, Any]:
     return keywords(request.build, request.search)
 
 
-def find_same_run(store: Path, name: str, request: RunRequest) -> Run:
+def find_same_run(store: Path, name: str, request: RunRequest) -> RunRecord:
     """An earlier run that was asked for the same. The model's name may differ, its content may not.
 
     Raises:
@@ -93,9 +93,9 @@ def _short(value: object) -> str:
 def entered(
     tuning: Tuning,
     request: RunRequest,
-    earlier: Run | None = None,
-    on_run: Callable[[Run], None] | None = None,
-) -> Iterator[tuple[Tuning, Run]]:
+    earlier: RunRecord | None = None,
+    on_run: Callable[[RunRecord], None] | None = None,
+) -> Iterator[tuple[Tuning, RunRecord]]:
     """A run, begun or gone on with, and the tuning with what is left of its budget.
 
     What becomes of the block is noted in the run: it is finished, or was interrupted or failed, and can
@@ -115,7 +115,7 @@ def entered(
             run = store.begin_run(request.search.seed, request)
         else:
             run = store.resume_run(earlier.id)
-            left = _left(limits(tuning.effort, tuning.budget), *store.spent(run.id))
+            left = _left(tuning.budget, *store.spent(run.id))
             tuning = replace(tuning, budget=left)
     state = RunState.FAILED
     try:

@@ -44,7 +44,7 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRecord:
     """One tuning of a network.
 
     Attributes:

@@ -9,16 +9,16 @@ from typing import Any
 
 from wpk.codec import decode, encode
 from wpk.search.store.key import canonical_json
-from wpk.search.store.records import Run, RunRequest, RunState, Stage, TrialRecord
+from wpk.search.store.records import RunRecord, RunRequest, RunState, Stage, TrialRecord
 from wpk.trial import Regime, Status
 
-_RUN = ", ".join(field.name for field in fields(Run))
+_RUN = ", ".join(field.name for field in fields(RunRecord))
 _TRIAL = ", ".join(field.name for field in fields(TrialRecord))
-_RUN_VALUES = ", ".join(f":{field.name}" for field in fields(Run))
+_RUN_VALUES = ", ".join(f":{field.name}" for field in fields(RunRecord))
 _TRIAL_VALUES = ", ".join(f":{field.name}" for field in fields(TrialRecord))
 
 
-def insert_run(connection: sqlite3.Connection, run: Run) -> bool:
+def insert_run(connection: sqlite3.Connection, run: RunRecord) -> bool:
     """Enter a run; return False, and change nothing, where a run of its name is there already."""
     row = asdict(run) | {
         "state": run.state.value,
@@ -48,7 +48,7 @@ def insert_trial(connection: sqlite3.Connection, record: TrialRecord) -> bool:
     return connection.execute(query, row).rowcount == 1
 
 
-def read_runs(connection: sqlite3.Connection) -> tuple[Run, ...]:
+def read_runs(connection: sqlite3.Connection) -> tuple[RunRecord, ...]:
     """All runs, the latest last.
 
     Raises:
@@ -69,14 +69,14 @@ def read_trials(connection: sqlite3.Connection, **equal: str) -> tuple[TrialReco
     return tuple(_trial(row) for row in connection.execute(query, equal))
 
 
-def _run(row: tuple[Any, ...]) -> Run:
-    values = dict(zip((field.name for field in fields(Run)), row, strict=True))
+def _run(row: tuple[Any, ...]) -> RunRecord:
+    values = dict(zip((field.name for field in fields(RunRecord)), row, strict=True))
     request = values["request"]
     changed = {
         "state": RunState(values["state"]),
         "request": request and decode(json.loads(request), RunRequest, "runs.request"),
     }
-    return Run(**values | changed)
+    return RunRecord(**values | changed)
 
 
 def _trial(row: tuple[Any, ...]) -> TrialRecord:

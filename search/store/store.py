@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from wpk.search.store.key import StoreKey
-from wpk.search.store.records import Run, RunRequest, RunState, Stage, TrialRecord
+from wpk.search.store.records import RunRecord, RunRequest, RunState, Stage, TrialRecord
 from wpk.search.store.rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
 from wpk.search.store.schema import StoreError, connect, damaged, guarded, transaction
 from wpk.trial import Regime, Status, Trial
@@ -81,16 +81,16 @@ class TuningStore:
         with guarded(self.path), transaction(self._connection, writes=True):
             yield self._connection
 
-    def begin_run(self, seed: int, request: RunRequest | None = None) -> Run:
+    def begin_run(self, seed: int, request: RunRequest | None = None) -> RunRecord:
         """Enter a run, under a name that is new to this and any other store."""
         started = time.time()
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(started))}-{secrets.token_hex(4)}"
-        run = Run(name, seed, started, RunState.RUNNING, VERSION, request)
+        run = RunRecord(name, seed, started, RunState.RUNNING, VERSION, request)
         with self.writing() as connection:
             insert_run(connection, run)
         return run
 
-    def find_run(self, name: str) -> Run:
+    def find_run(self, name: str) -> RunRecord:
         """An earlier run by its name, or by the beginning of its name or of the name's last part.
 
         Raises:
@@ -109,7 +109,7 @@ class TuningStore:
             fix="resume one of these, or start anew without --resume: trials are found anyway",
         )
 
-    def resume_run(self, name: str) -> Run:
+    def resume_run(self, name: str) -> RunRecord:
         """Enter an earlier run again; its trials are there for whoever asks for their keys.
 
         Raises:
@@ -124,7 +124,7 @@ class TuningStore:
         with self.writing() as connection:
             connection.execute("UPDATE runs SET state = ? WHERE id = ?", (state.value, name))
 
-    def runs(self) -> tuple[Run, ...]:
+    def runs(self) -> tuple[RunRecord, ...]:
         """All runs, the latest last."""
         with self.reading() as connection:
             return read_runs(connection)

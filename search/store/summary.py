@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wpk.search.store.records import Run
+from wpk.search.store.records import RunRecord
 from wpk.search.store.rows import read_runs
 from wpk.search.store.store import TuningStore
 
@@ -51,7 +51,7 @@ class StoreSummary:
 
     groups: tuple[Group, ...]
     problems: int
-    runs: tuple[tuple[Run, int], ...]
+    runs: tuple[tuple[RunRecord, int], ...]
 
     @property
     def trials(self) -> int:

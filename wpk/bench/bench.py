@@ -16,26 +16,33 @@ from wpk.trial import Status, Trial
 
 
 class Bench:
-    """Measures requests; afterwards it makes ready what won."""
+    """Measures requests; afterwards it makes ready what won.
+
+    An exception means that the bench is broken, not a candidate.
+    """
 
     def __init__(self, ahead: CompileAhead, runner: TrialRunner, odd: OddShapes) -> None:
         """Take what compiles, what executes, and what judges on odd shapes."""
         self._ahead, self._runner, self._odd = ahead, runner, odd
 
     def expect(self, requests: Sequence[Request]) -> None:
-        """See `Workbench.expect`. What may be chosen is made ready for odd shapes."""
+        """Note what will be measured soon, in this order: it is compiled meanwhile.
+
+        What may be chosen is made ready for odd shapes, too.
+        """
         self._ahead.expect(_orders(requests, Stage.SEARCH))
         self._odd.expect(_orders(requests, Stage.FINAL))
 
     def drop(self, requests: Sequence[Request]) -> None:
-        """See `Workbench.drop`."""
+        """Note that what was expected will not be measured."""
         self._ahead.drop(_orders(requests, Stage.SEARCH))
         self._odd.drop(_orders(requests, Stage.FINAL))
 
     def measure(self, requests: Sequence[Request]) -> Iterator[Trial]:
-        """See `Workbench.measure`.
+        """Yield one trial for each request, in their order, failures included, whether it was expected or not.
 
-        Before the first is measured, all schedules are compiled, and those that may be chosen are
+        The requests of one call are measured side by side. Each trial is stored as it comes, so that an
+        interrupt loses little. Before the first is measured, all schedules are compiled, and those that may be chosen are
         executed on odd shapes.
         """
         orders = _orders(requests)

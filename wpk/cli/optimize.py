@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from wpk.cli.progress import ProgressLine
     from wpk.plan import PlanBundle
-    from wpk.search.store import Run
+    from wpk.search.store import RunRecord
 
 _HELP = "see wpk optimize --help"
 _OPTIONS = (*fields(BuildOptions), *fields(SearchOptions))
@@ -131,9 +131,9 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 def _optimized(arguments: argparse.Namespace, progress: "ProgressLine") -> "PlanBundle":
     from wpk.pipeline import optimize
 
-    entered: list[Run] = []
+    entered: list[RunRecord] = []
 
-    def on_run(run: "Run") -> None:
+    def on_run(run: "RunRecord") -> None:
         entered.append(run)
         progress.note(f"run {run.id}: resume with --resume {short_name(run.id)}")
 
