@@ -57,16 +57,14 @@ def confirmed(
         EngineError: There is not enough memory for all.
     """
     tell(_STAGE, 0, 1)
-    substituted = _weakest_first(tuned)
-    undone = {f"undone {part}/4": substituted[: len(substituted) * part // 4] for part in (1, 2, 3)}
+    undone = _undone(tuned)
     choices = _variants(static, tuned, undone)
     plans = {
         n: assemble(program, c.implementations, c.kernels, setting) for n, c in choices.items()
     }
     samples = _side_by_side(gpu, plans)
-    best = min(samples, key=lambda name: quantile(samples[name], 0.5))
-    variants = tuple(_measured(name, plans[name], samples[name]) for name in plans)
-    measurement = EngineMeasurement(variants, best, _names(program, undone.get(best, ())))
+    measurement = _measurement(program, plans, samples, undone)
+    best = measurement.chosen
     times = _step_seconds(gpu, plans[best], quantile(samples[best], 0.5))
     tell(_STAGE, 1, 1)
     evidence = evidence_of(plans[best].plan, choices[best], times)
@@ -92,8 +90,8 @@ def _variants(
     return distinct
 
 
-def _weakest_first(tuned: Choices) -> list[Problem]:
-    """Problems of which generated kernels took a library's place, least gain first."""
+def _undone(tuned: Choices) -> dict[str, list[Problem]]:
+    """By name, the problems of which a library takes its place back: those where least was gained."""
 
     def gain(problem: Problem) -> float:
         result = tuned.results[problem]
@@ -102,12 +100,8 @@ def _weakest_first(tuned: Choices) -> list[Problem]:
             raise ValueError("a substitution has both")
         return library.cost / generated.cost
 
-    return sorted((p for p in tuned.libraries if tuned.families[p] == GENERATED), key=gain)
-
-
-def _names(program: Program, problems: Sequence[Problem]) -> tuple[str, ...]:
-    """Operators of problems, in the problems' order."""
-    return tuple(o.name for each in problems for o in program.operators if o.problem == each)
+    weakest = sorted((p for p in tuned.libraries if tuned.families[p] == GENERATED), key=gain)
+    return {f"undone {part}/4": weakest[: len(weakest) * part // 4] for part in (1, 2, 3)}
 
 
 def _side_by_side(gpu: GpuProcess, plans: Mapping[str, PlanBundle]) -> dict[str, tuple[float, ...]]:
@@ -137,7 +131,20 @@ def _ready(bundle: PlanBundle, gpu: GpuProcess) -> Engine:
     return engine
 
 
-def _measured(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
+def _measurement(
+    program: Program,
+    plans: Mapping[str, PlanBundle],
+    samples: Mapping[str, Sequence[float]],
+    undone: Mapping[str, Sequence[Problem]],
+) -> EngineMeasurement:
+    best = min(samples, key=lambda name: quantile(samples[name], 0.5))
+    problems = undone.get(best, ())
+    names = tuple(o.name for each in problems for o in program.operators if o.problem == each)
+    variants = tuple(_variant(name, bundle, samples[name]) for name, bundle in plans.items())
+    return EngineMeasurement(variants, best, names)
+
+
+def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
     low, high = noise_band(seconds)
     library = len(list(library_images(bundle.plan)))
     generated = len(bundle.plan.steps) - library

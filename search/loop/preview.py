@@ -10,11 +10,9 @@ from wpk.progress import Progress
 from wpk.schedules import TEMPLATES
 from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.tuning import Tuning
-from wpk.search.models import Shortlists, shortlist_all
+from wpk.search.models import Shortlists, shortlist_problems
 from wpk.search.store import StoreKey, TuningStore
 from wpk.targets import Target
-
-STAGE = "scoring schedules"
 
 
 @dataclass(frozen=True)
@@ -89,11 +87,7 @@ def preview_of(
     names: dict[Problem, list[str]] = {}
     for operator in operators:
         names.setdefault(operator.problem, []).append(operator.name)
-    shortlists: dict[Problem, Shortlists] = {}
-    for done, problem in enumerate(names):
-        tell(STAGE, done, len(names))
-        shortlists[problem] = shortlist_all(problem, TEMPLATES, target, skip)
-    tell(STAGE, len(names), len(names))
+    shortlists = shortlist_problems(names, TEMPLATES, target, skip, tell)
     known = _known([shortlists[p] for p in names if p in named], target, tuning)
     problems = tuple(
         _problem(tuple(names[problem]), each, known.get(problem, 0), tuning, problem in named)

@@ -17,7 +17,7 @@ from wpk.search.models.static_search import (
     Shortlists,
     choose,
     no_choice,
-    shortlist_all,
+    shortlist_problems,
 )
 from wpk.targets import Target
 
@@ -64,16 +64,11 @@ def search_model(
     Raises:
         ScheduleError: A problem has no schedule that compiles; says why of each.
     """
-    distinct = list(dict.fromkeys(problems))
-    shortlists: dict[Problem, Shortlists] = {}
-    for done, problem in enumerate(distinct):
-        progress("scoring schedules", done, len(distinct))
-        shortlists[problem] = shortlist_all(problem, templates, target, skip)
-    progress("scoring schedules", len(distinct), len(distinct))
+    shortlists = shortlist_problems(problems, templates, target, skip, progress)
     compiled: dict[str, Compilation] = {}
-    finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(distinct, ())
+    finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(shortlists, ())
     choices: dict[Problem, KernelChoice] = {}
-    while waiting := [problem for problem in distinct if problem not in choices]:
+    while waiting := [problem for problem in shortlists if problem not in choices]:
         batches = {p: shortlists[p].finalists(first=len(finalists[p])) for p in waiting}
         _compile(batches.values(), compiled, compiler, progress)
         for problem, batch in batches.items():

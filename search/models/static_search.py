@@ -23,6 +23,7 @@ from wpk.launch import Launch
 from wpk.performance import Bound, bound, estimate
 from wpk.plan import Funnel
 from wpk.problems import Problem
+from wpk.progress import Progress
 from wpk.schedules import TEMPLATE_OF
 from wpk.search.models.shortlist import Prediction, Shortlist, Template, predict, shortlist
 from wpk.targets import Target
@@ -184,6 +185,23 @@ def shortlist_all(
     if not shortlists:
         raise _no_template(problem, target, refusals)
     return Shortlists(problem, target, limit, tuple(shortlists), tuple(refusals))
+
+
+def shortlist_problems(
+    problems: Iterable[Problem],
+    templates: Sequence[Template],
+    target: Target,
+    skip: Collection[str],
+    tell: Progress,
+) -> dict[Problem, Shortlists]:
+    """`shortlist_all` for each distinct problem, in the order of their first."""
+    distinct = list(dict.fromkeys(problems))
+    shortlists: dict[Problem, Shortlists] = {}
+    for done, problem in enumerate(distinct):
+        tell("scoring schedules", done, len(distinct))
+        shortlists[problem] = shortlist_all(problem, templates, target, skip)
+    tell("scoring schedules", len(distinct), len(distinct))
+    return shortlists
 
 
 def _refused(template: Template, reason: str) -> Funnel:

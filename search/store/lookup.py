@@ -48,11 +48,6 @@ class Lookup:
     histories: tuple[History, ...]
     why: str
 
-    @property
-    def hit(self) -> bool:
-        """Whether anything is known."""
-        return bool(self.histories)
-
 
 def look_up(store: TuningStore, key: StoreKey, regime: Regime) -> Lookup:
     """What the store knows under a key in a regime.

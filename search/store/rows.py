@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from wpk.codec import decode, encode
@@ -14,18 +14,11 @@ from wpk.trial import Regime, Status
 
 _RUN = ", ".join(field.name for field in fields(RunRecord))
 _TRIAL = ", ".join(field.name for field in fields(TrialRecord))
-_RUN_VALUES = ", ".join(f":{field.name}" for field in fields(RunRecord))
-_TRIAL_VALUES = ", ".join(f":{field.name}" for field in fields(TrialRecord))
 
 
 def insert_run(connection: sqlite3.Connection, run: RunRecord) -> bool:
     """Enter a run; return False, and change nothing, where a run of its name is there already."""
-    row = asdict(run) | {
-        "state": run.state.value,
-        "request": run.request and canonical_json(encode(run.request, RunRequest)),
-    }
-    query = f"INSERT INTO runs ({_RUN}) VALUES ({_RUN_VALUES}) ON CONFLICT (id) DO NOTHING"
-    return connection.execute(query, row).rowcount == 1
+    return _insert(connection, "runs", "id", encode(run, RunRecord))
 
 
 def insert_problem(connection: sqlite3.Connection, digest: str, text: str) -> None:
@@ -37,14 +30,16 @@ def insert_problem(connection: sqlite3.Connection, digest: str, text: str) -> No
 
 def insert_trial(connection: sqlite3.Connection, record: TrialRecord) -> bool:
     """Store a trial; return False where it is there already."""
-    row = asdict(record) | {
-        "schedule": canonical_json(record.schedule),
-        "status": record.status.value,
-        "regime": None if record.regime is None else record.regime.value,
-        "stage": record.stage.value,
-        "seconds": canonical_json(record.seconds),
-    }
-    query = f"INSERT INTO trials ({_TRIAL}) VALUES ({_TRIAL_VALUES}) ON CONFLICT (uid) DO NOTHING"
+    return _insert(connection, "trials", "uid", encode(record, TrialRecord))
+
+
+def _insert(connection: sqlite3.Connection, table: str, key: str, record: dict[str, Any]) -> bool:
+    """Insert a record unless there is one of its key; what is no scalar is written as JSON."""
+    row = {k: canonical_json(v) if isinstance(v, dict | list) else v for k, v in record.items()}
+    values = ", ".join(f":{name}" for name in row)
+    query = (
+        f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values}) ON CONFLICT ({key}) DO NOTHING"
+    )
     return connection.execute(query, row).rowcount == 1
 
 

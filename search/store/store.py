@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from wpk.search.store.key import StoreKey
@@ -50,12 +49,7 @@ class TuningStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -154,10 +148,7 @@ class TuningStore:
             uid=uuid.uuid4().hex,
             run=run,
             problem=key.digest,
-            target=key.setup.target,
-            arch=key.setup.arch,
-            compiler=key.setup.compiler,
-            driver=key.setup.driver,
+            **asdict(key.setup),
             template=key.maker.name,
             version=key.maker.version,
             schedule=trial.candidate.configuration,
