@@ -1,4 +1,4 @@
-"""Confirm on whole engines what was chosen on single operators; substitutions that do not pay go."""
+"""Whole engines confirm what was chosen on single operators; substitutions that do not pay are undone."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -37,7 +37,7 @@ def confirmed(
     gpu: GpuProcess,
     tell: Progress,
 ) -> tuple[PlanBundle, EvidenceBook]:
-    """The fastest whole engine, and why it is what it is: it says what it was compared with.
+    """Return the fastest whole engine, and why it is what it is: it says what it was compared with.
 
     Engines take turns, one inference after another: what the models chose (``models``), generated
     kernels only (``generated``), a library wherever one can (``library``), of each operator the

@@ -1,4 +1,4 @@
-"""Which GPU a plan is compiled for, and whether and on what it is measured."""
+"""These functions decide which GPU a plan is compiled for, and whether and on what it is measured."""
 
 import logging
 from pathlib import Path
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 def choose_target(name: str, precision: Precision) -> Target:
-    """The GPU to compile for.
+    """Return the GPU to compile for.
 
     Args:
         name: Of a known target, its ``sm_XY``, a target file, or ``auto``: the GPU of this machine.
@@ -49,7 +49,7 @@ def choose_target(name: str, precision: Precision) -> Target:
 
 
 def target_here() -> Target:
-    """The target that the GPU of this machine is.
+    """Return the target that the GPU of this machine is.
 
     Raises:
         TargetError: There is no GPU, or none that is known.
@@ -65,7 +65,7 @@ def target_here() -> Target:
 
 
 def plan_tuning(target: Target, options: SearchOptions, store: Path) -> Tuning | None:
-    """How to tune, or None to choose by models alone.
+    """Return how to tune, or None to choose by models alone.
 
     Args:
         target: The GPU compiled for.
@@ -106,7 +106,7 @@ def _gpu_of(target: Target, search: str) -> GpuFacts | None:
 
 
 def setup_here() -> tuple[str, str] | None:
-    """Name and architecture of the target that this machine measures on; None without a GPU."""
+    """Return name and architecture of the target that this machine measures on; None without a GPU."""
     try:
         target = target_here()
     except TargetError:

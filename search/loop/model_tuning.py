@@ -1,4 +1,4 @@
-"""Choose every problem's schedule by measuring: searchers propose, the GPU decides, the store remembers."""
+"""Every problem's schedule is chosen by measuring: searchers propose, the GPU decides, the store remembers."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def tune_model(
     run: RunRecord,
     tell: Progress,
 ) -> Choices:
-    """The choices with the fastest correct schedule of each problem.
+    """Return the choices with the fastest correct schedule of each problem.
 
     The static choices are candidates like all others. A problem of which nothing ran correctly keeps
     its static choice, which the check of the whole plan then judges.
@@ -108,12 +108,12 @@ def _session(
 
 
 def clock_without(*cases: Cases) -> Callable[[], float]:
-    """Seconds, of which those spent on references are no part: a budget is for searching."""
+    """Return a clock of seconds that stands still while references are computed: a budget is for searching."""
     return lambda: time.monotonic() - sum(each.seconds for each in cases)
 
 
 def deciding_regime(plan: Plan, target: Target) -> Regime:
-    """What the caches hold in a deployed engine: warm if all that it touches fits in L2."""
+    """Return what the caches hold in a deployed engine: warm if all that it touches fits in L2."""
     touched = plan.memory.weight_bytes + plan.memory.arena_bytes
     return Regime.WARM if touched <= target.l2_bytes else Regime.COLD
 

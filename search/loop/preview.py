@@ -1,4 +1,4 @@
-"""What ``wpk optimize`` would do, found without compiling or measuring anything."""
+"""A preview says what ``wpk optimize`` would do; nothing is compiled or measured for it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from wpk.targets import Target
 
 @dataclass(frozen=True)
 class ProblemPreview:
-    """A distinct problem.
+    """This is what would be done for a distinct problem.
 
     Attributes:
         problem: What to compute.
@@ -40,7 +40,7 @@ class ProblemPreview:
 
 @dataclass(frozen=True)
 class Preview:
-    """What would be done.
+    """This is what would be done for a model.
 
     Attributes:
         target: The GPU.

@@ -1,4 +1,4 @@
-"""The trials of one problem: those that the store knows, and those measured and stored now."""
+"""The trials of one problem are those that the store knows, and those measured and stored now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wpk.trial import Regime, Status, Trial
 
 
 class ProblemTrials:
-    """What is known of a problem's candidates.
+    """These trials are all that is known of a problem's candidates.
 
     Attributes:
         known: What is known of each, in the order of trying.

@@ -1,4 +1,4 @@
-"""Runs in the tuning store: a run is its options, and lives as long as the block that it is entered for."""
+"""A run in the tuning store is its options, and lives as long as the block that it is entered for."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ _DIGEST = 12
 
 
 def request_of(model: Path, build: BuildOptions, search: SearchOptions) -> RunRequest:
-    """What a run remembers of what it is asked to do.
+    """Return what a run remembers of what it is asked to do.
 
     Raises:
         GraphError: The model cannot be read.
@@ -26,7 +26,7 @@ def request_of(model: Path, build: BuildOptions, search: SearchOptions) -> RunRe
 
 
 def find_run(store: Path, name: str) -> tuple[RunRecord, RunRequest]:
-    """An earlier run with what it was asked to do, by the name that `TuningStore.find_run` takes.
+    """Return an earlier run with what it was asked to do, by the name that `TuningStore.find_run` takes.
 
     Raises:
         StoreError: There is no store, or no such run in it; names the latest.
@@ -48,7 +48,7 @@ def find_run(store: Path, name: str) -> tuple[RunRecord, RunRequest]:
 
 
 def recall(store: Path, name: str) -> dict[str, Any]:
-    """What an earlier run was asked to do, as keyword arguments of `wpk.optimize`.
+    """Return what an earlier run was asked to do, as keyword arguments of `wpk.optimize`.
 
     Raises:
         StoreError: See `find_run`, as EngineError.
@@ -58,7 +58,7 @@ def recall(store: Path, name: str) -> dict[str, Any]:
 
 
 def find_same_run(store: Path, name: str, request: RunRequest) -> RunRecord:
-    """An earlier run that was asked for the same. The model's name may differ, its content may not.
+    """Return an earlier run that was asked for the same. The model's name may differ, its content may not.
 
     Raises:
         StoreError: See `find_run`.
@@ -96,7 +96,7 @@ def entered(
     earlier: RunRecord | None = None,
     on_run: Callable[[RunRecord], None] | None = None,
 ) -> Iterator[tuple[Tuning, RunRecord]]:
-    """A run, begun or gone on with, and the tuning with what is left of its budget.
+    """Begin a run or go on with one; yield it, and the tuning with what is left of its budget.
 
     What becomes of the block is noted in the run: it is finished, or was interrupted or failed, and can
     then be resumed.

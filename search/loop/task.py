@@ -1,4 +1,4 @@
-"""What there is to tune: every problem, who competes for it, and how much is to be won."""
+"""A task says what there is to tune: a problem, who competes for it, and how much is to be won."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wpk.targets import Target
 
 @dataclass(frozen=True)
 class Contender:
-    """A schedule template that competes for a problem.
+    """A contender is a schedule template that competes for a problem.
 
     Attributes:
         template: The template.
@@ -37,7 +37,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Rival:
-    """A library that was asked to compute a problem too.
+    """A rival is a library that was asked to compute a problem, too.
 
     Attributes:
         library: The library.
@@ -52,7 +52,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class Task:
-    """A problem to tune. Times in seconds.
+    """A task is a problem to tune; times are in seconds.
 
     Attributes:
         problem: What to compute.
@@ -91,7 +91,7 @@ def make_tasks(
     offers: Offers,
     tell: Progress,
 ) -> list[Task]:
-    """A task for each of some problems.
+    """Return a task for each of some problems.
 
     Args:
         program: The model.

@@ -1,4 +1,4 @@
-"""The tuning loop: all problems of a network, those first where most is to be won.
+"""The tuning loop tunes all problems of a network, those first where most is to be won.
 
 A run can be interrupted at any moment. Its trials are in the store; to resume it is to do the same
 again, since every trial that is known counts. The same seed and the same measured times give the
@@ -48,7 +48,7 @@ def tune(tasks: Sequence[Task], session: Session, tell: Progress) -> dict[Proble
 
 
 def in_order(tasks: Sequence[Task]) -> list[Task]:
-    """The tasks, those first where most is to be won; ties keep their order."""
+    """Return the tasks, those first where most is to be won; ties keep their order."""
     return sorted(tasks, key=lambda task: -task.gain)
 
 

@@ -1,4 +1,4 @@
-"""Tune one problem: what to ask for and to try, when to stop, and what to compare at the end.
+"""The tuning of one problem decides what to ask for and to try, when to stop, and what to compare at the end.
 
 Schedules are asked for before the outcomes of those that they follow are known, so that they compile
 while others are measured. How many before is fixed: how long a compile takes changes nothing.
@@ -43,7 +43,7 @@ LIBRARY_FINALISTS = 2
 
 
 class ProblemTuning:
-    """The tuning of one problem.
+    """This object tunes one problem.
 
     Attributes:
         task: The problem, and who competes for it.

@@ -1,4 +1,4 @@
-"""How a model is tuned, with what, and what all of its problems share meanwhile."""
+"""These types say how a model is tuned, with what, and what all of its problems share meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wpk.trial import Regime
 
 @dataclass(frozen=True)
 class Tuning:
-    """How to tune.
+    """A tuning says how to tune a model.
 
     Attributes:
         searcher: Name of the searcher.
@@ -40,13 +40,13 @@ class Tuning:
     operators: tuple[str, ...] = ()
 
     def setup(self, target: Target) -> Setup:
-        """Where and with what a target's kernels are measured."""
+        """Return where and with what a target's kernels are measured."""
         return Setup(target.name, target.arch, load_nvrtc().identity, self.gpu.driver)
 
 
 @dataclass(frozen=True)
 class Equipment:
-    """What measuring takes.
+    """Equipment is what measuring takes.
 
     Attributes:
         submit: Has kernels compiled.
@@ -61,7 +61,7 @@ class Equipment:
 
 @dataclass(frozen=True)
 class Session:
-    """What all problems of a run share.
+    """A session is what all problems of a run share.
 
     Attributes:
         store: Where trials are found and kept.

@@ -1,4 +1,4 @@
-"""What the models choose without a GPU."""
+"""The models choose schedules without a GPU."""
 
 from wpk.search.models.model_search import Compiler, StaticChoices, search_model
 from wpk.search.models.shortlist import PROMISING, Shortlist

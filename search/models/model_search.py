@@ -1,4 +1,4 @@
-"""Static search of all distinct problems of a model, their finalists compiled together."""
+"""The static search of a model compiles the finalists of all of its distinct problems together."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Compiler = Callable[[Sequence[KernelSource]], Iterable[Compilation]]
 
 @dataclass(frozen=True)
 class StaticChoices:
-    """What the models choose for a model's problems.
+    """These are the choices of the performance models for a model's problems.
 
     Attributes:
         kernels: The schedule of each problem.

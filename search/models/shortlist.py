@@ -1,4 +1,4 @@
-"""From a template's whole space to the few schedules worth compiling.
+"""A shortlist leads from a template's whole space to the few schedules worth compiling.
 
     space -> legal -> score keeps max(24, 3.5 %), at most 256, of each family -> estimate ranks
 
@@ -49,7 +49,7 @@ Template = ScheduleTemplate[Any, Any]
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the models say of a schedule.
+    """A prediction is what the models say of a schedule.
 
     Attributes:
         schedule: The schedule.
@@ -66,7 +66,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Shortlist:
-    """What a template has to offer for a problem.
+    """A shortlist is what a template has to offer for a problem.
 
     Attributes:
         template: The template.
@@ -80,7 +80,7 @@ class Shortlist:
 
 
 def shortlist(problem: Problem, template: Template, target: Target, bound: Bound) -> Shortlist:
-    """The schedules of a template worth compiling for a problem; none where none is legal.
+    """Return the schedules of a template that are worth compiling for a problem; none where none is legal.
 
     Args:
         problem: A problem that the template carries (`ScheduleTemplate.why_not` gave None).
@@ -107,7 +107,7 @@ def predict(
 
 
 def kept_count(legal: int) -> int:
-    """Schedules that the score leaves of so many legal ones: max(24, 3.5 %), at most 256."""
+    """Return how many schedules the score leaves of so many legal ones: max(24, 3.5 %), at most 256."""
     return min(legal, MOST_KEPT, max(LEAST_KEPT, round(KEPT_SHARE * legal)))
 
 
@@ -126,14 +126,14 @@ class _Models:
         return self.template.work(self.problem, self.columns, self.target)
 
     def order(self) -> tuple[NDArray[np.int64], Floats]:
-        """Rows by falling score without conflicts, ties by estimate, then by the parameters."""
+        """Return rows by falling score without conflicts, ties by estimate, then by the parameters."""
         score = extended_pul(self.work, self.bound.operations, self.target).score
         seconds = estimate(self.work, self.bound, self.target)
         rounded = score.round(_TIE_DIGITS)
         return np.lexsort((seconds, -rounded)), rounded
 
     def costs(self, rows: list[int]) -> dict[int, SharedCost]:
-        """What the shared memory loads of some schedules cost, by row."""
+        """Return what the shared memory loads of some schedules cost, by row."""
         return {
             row: shared_cost(tuple(self.template.shared_accesses(self.problem, schedule)))
             for row, schedule in zip(rows, self.schedules(rows), strict=True)
@@ -199,7 +199,7 @@ def _keep(
 
 
 def select(work: Work, rows: NDArray[np.int64]) -> Work:
-    """The work of some of the schedules, in the order of ``rows``."""
+    """Return the work of some of the schedules, in the order of ``rows``."""
     arrays = {k: v[rows] for k, v in vars(work).items() if isinstance(v, np.ndarray)}
     return Work(**{**vars(work), **arrays})
 

@@ -1,4 +1,4 @@
-"""The search that needs no GPU: models choose what to compile, resource reports what to keep.
+"""The static search needs no GPU: models choose what to compile, resource reports what to keep.
 
     shortlists of all templates -> the best 8 by estimate -> compiled -> resources read -> choice
 
@@ -40,7 +40,7 @@ Compiled = Mapping[str, Compilation]
 
 @dataclass(frozen=True)
 class Finalist:
-    """A schedule to compile.
+    """A finalist is a schedule to compile.
 
     Attributes:
         template: Whose schedule it is.
@@ -61,7 +61,7 @@ class Finalist:
 
 
 def finalist_of(problem: Problem, candidate: Candidate, target: Target) -> Finalist:
-    """A generated kernel as a finalist, whether the score would keep it or not.
+    """Return a generated kernel as a finalist, whether the score would keep it or not.
 
     Raises:
         KeyError: There is no such template.
@@ -84,7 +84,7 @@ def _finalist(problem: Problem, template: Template, prediction: Prediction) -> F
 
 @dataclass(frozen=True)
 class Shortlists:
-    """All that the models have to say about a problem.
+    """Shortlists are all that the models have to say about a problem.
 
     Attributes:
         problem: The problem.
@@ -102,7 +102,7 @@ class Shortlists:
 
     @property
     def funnels(self) -> tuple[Funnel, ...]:
-        """One a template: those that carry the problem first."""
+        """One funnel a template; those that carry the problem come first."""
         return (*(each.funnel for each in self.templates), *self.refusals)
 
     def finalists(self, first: int = 0, count: int = FINALISTS) -> tuple[Finalist, ...]:
@@ -115,7 +115,7 @@ class Shortlists:
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """The schedule chosen for a problem.
+    """A choice is the schedule that is chosen for a problem.
 
     Attributes:
         finalist: The schedule, its kernels and launches; the estimate is redone with the
@@ -131,7 +131,7 @@ class KernelChoice:
     funnels: tuple[Funnel, ...]
 
     def with_compiled(self, templates: Iterable[str]) -> KernelChoice:
-        """The same, where schedules of these templates were compiled; a name for each of them."""
+        """Return the same, where schedules of these templates were compiled; a name for each of them."""
         counts = Counter(templates)
         funnels = (replace(each, compiled=counts[each.template]) for each in self.funnels)
         return replace(self, funnels=tuple(funnels))
@@ -194,7 +194,7 @@ def shortlist_problems(
     skip: Collection[str],
     tell: Progress,
 ) -> dict[Problem, Shortlists]:
-    """`shortlist_all` for each distinct problem, in the order of their first."""
+    """Shortlist every template for each distinct problem, as `shortlist_all` does."""
     distinct = list(dict.fromkeys(problems))
     shortlists: dict[Problem, Shortlists] = {}
     for done, problem in enumerate(distinct):
@@ -226,7 +226,7 @@ def choose(
     *,
     allow_spills: bool = False,
 ) -> KernelChoice | None:
-    """The best finalist that compiled, None if there is none.
+    """Return the best finalist that compiled, None if there is none.
 
     Estimates are redone with the registers that the compiler reports; ties keep their order.
 
@@ -255,7 +255,7 @@ def no_choice(
 
 
 def spill_words(resources: KernelResources) -> str:
-    """How much a kernel spills, after its name."""
+    """Return how much a kernel spills, after its name."""
     stored, loaded = resources.spill_store_bytes, resources.spill_load_bytes
     return f"spills registers: {stored} bytes a thread stored, {loaded} loaded"
 

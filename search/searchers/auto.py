@@ -1,4 +1,4 @@
-"""The default: genetic and reinforcement learning take turns and learn from each other's trials.
+"""By default genetic search and reinforcement learning take turns and learn from each other's trials.
 
 Woodpecker-DL searches with both and takes the better result (section 3). Here they share the budget
 and a ledger as well, so neither tries what the other has tried.
@@ -15,7 +15,7 @@ from wpk.search.searchers.space_searcher import SpaceSearcher
 
 
 class AutoSearch(SpaceSearcher):
-    """Two searchers, one ledger; proposals alternate."""
+    """Two searchers share one ledger; their proposals alternate."""
 
     def __init__(self, space: SearchSpace, seed: int) -> None:
         """Begin with the genetic one."""

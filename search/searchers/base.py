@@ -1,4 +1,4 @@
-"""What a searcher is: something that proposes schedules, and nothing else."""
+"""A searcher proposes schedules, and does nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wpk.trial import Trial
 
 
 class Searcher(abc.ABC):
-    """Proposes schedules; never compiles, measures, sleeps, prints, or counts a budget."""
+    """A searcher proposes schedules; it never compiles, measures, sleeps, prints, or counts a budget."""
 
     @abc.abstractmethod
     def ask(self, count: int) -> list[Schedule]:

@@ -21,7 +21,7 @@ from wpk.search.searchers.space_searcher import SpaceSearcher
 
 @dataclass(frozen=True)
 class EvolutionOptions:
-    """The constants of algorithm 4.
+    """These are the constants of algorithm 4.
 
     Attributes:
         samples: Schedules of an iteration (n).
@@ -37,7 +37,7 @@ class EvolutionOptions:
 
 
 class EvolutionSearch(SpaceSearcher):
-    """A point that climbs along the gradient that samples around it suggest."""
+    """A point climbs along the gradient that samples around it suggest."""
 
     method = "evolution"
 
@@ -86,7 +86,7 @@ class EvolutionSearch(SpaceSearcher):
 
 
 def centred_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks scaled to between -1/2 (least) and 1/2 (greatest); equal values share their mean rank."""
+    """Return ranks scaled to between -1/2 (least) and 1/2 (greatest); equal values share their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts + 1) / 2
     scaled: NDArray[np.float64] = ranks[inverse.reshape(-1)] / max(1, len(values) - 1) - 0.5

@@ -1,4 +1,4 @@
-"""Exhaustive search: every schedule in the order of the parameters. For small spaces."""
+"""Exhaustive search tries every schedule in the order of the parameters; it is for small spaces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from wpk.search.searchers.space_searcher import SpaceSearcher
 
 
 class ExhaustiveSearch(SpaceSearcher):
-    """Proposes all rows in rising order."""
+    """This searcher proposes all rows in rising order."""
 
     method = "exhaustive"
 

@@ -1,4 +1,4 @@
-"""Genetic search as Woodpecker-DL 2.3 describes it, on the indices of parameter values.
+"""Genetic search works as Woodpecker-DL 2.3 describes it, on the indices of parameter values.
 
     verified random population -> fitness -> probabilities (eq. 1) -> k elites pass
     -> parents by roulette over the cumulative probabilities (eq. 2) -> crossover -> mutation -> ...
@@ -28,7 +28,7 @@ _ATTEMPTS = 32
 
 @dataclass(frozen=True)
 class GeneticOptions:
-    """How to breed. The defaults are tuned for some dozens of trials.
+    """These options say how to breed; the defaults are tuned for some dozens of trials.
 
     Attributes:
         population: Individuals of the first generation, and of every later one with its elites.
@@ -66,7 +66,7 @@ class _Genome(list[int]):
 
 
 class GeneticSearch(SpaceSearcher):
-    """Elites, roulette, crossover, mutation; fed by whatever trials it is told.
+    """This searcher breeds by elites, roulette, crossover and mutation from whatever trials it is told.
 
     A generation is bred when all of the one before has been asked for, and outcomes for a whole population
     are known; individuals whose outcomes are outstanding then live in the next one. Whoever asks for more

@@ -1,4 +1,4 @@
-"""Reinforcement learning as Woodpecker-DL 2.4: proximal policy optimisation over schedule parameters.
+"""Proximal policy optimisation over schedule parameters learns as Woodpecker-DL 2.4 describes it.
 
     observation of problem, schedule and average run time (eq. 3) -> network -> multinomial draw of
     an action that sets one parameter -> run time -> reward (eq. 4) -> advantages (eq. 5, 6)
@@ -35,7 +35,7 @@ from wpk.search.searchers.space_searcher import SpaceSearcher
 
 @dataclass(frozen=True)
 class PpoOptions:
-    """How to learn. The defaults are tuned for some dozens of trials.
+    """These options say how to learn; the defaults are tuned for some dozens of trials.
 
     Attributes:
         hidden: Width and activation of each hidden layer.
@@ -96,7 +96,7 @@ class _Walker:
 
 
 class PpoSearch(SpaceSearcher):
-    """Walkers that share a policy, which learns after every batch of outcomes."""
+    """Walkers share a policy, which learns after every batch of outcomes."""
 
     method = "ppo"
 
@@ -140,7 +140,7 @@ class PpoSearch(SpaceSearcher):
             self._update()
 
     def observe(self, row: int) -> NDArray[np.float32]:
-        """The observation O: the problem, the schedule's parameters, the average run time.
+        """Return the observation O: the problem, the schedule's parameters, the average run time.
 
         Logarithms and shares, since the raw numbers differ by nine orders of magnitude.
         """
@@ -150,19 +150,19 @@ class PpoSearch(SpaceSearcher):
         return np.concatenate([problem, point, [change]]).astype(np.float32)
 
     def next_average(self, seconds: float, outcomes: int) -> float:
-        """The average run time, alpha, after so many outcomes, of which the last took ``seconds``."""
+        """Return the average run time, alpha, after so many outcomes, of which the last took ``seconds``."""
         return moving_average(self._average, seconds, outcomes)
 
     def reward(self, seconds: float) -> float:
-        """Equation 4 relative to the average, where there is one."""
+        """Return the reward of equation 4 relative to the average, where there is one."""
         return reward(seconds, self._average) / (self._average or 1.0)
 
     def ends_episode(self, seconds: float, before: float) -> bool:
-        """Whether an action that led from ``before`` to ``seconds`` is its episode's last: it gained nothing."""
+        """Tell whether an action that led from ``before`` to ``seconds`` is its episode's last: it gained nothing."""
         return not seconds < before
 
     def forward(self, observations: NDArray[np.float32]) -> Pass:
-        """The forward pass of an update."""
+        """Make the forward pass of an update."""
         return self._network.forward(observations)
 
     def _free_walker(self) -> _Walker:

@@ -1,4 +1,4 @@
-"""The network of the reinforcement learner in NumPy: forward, backward, and Adam.
+"""The reinforcement learner's network is NumPy: forward, backward, and Adam.
 
     observation -> fully connected layers, each with its activation -> linear outputs
 
@@ -23,7 +23,7 @@ SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 @dataclass(frozen=True)
 class Layers:
-    """The shape of a network.
+    """Layers are the shape of a network.
 
     Attributes:
         inputs: Numbers of an observation.
@@ -43,7 +43,7 @@ class Layers:
 
 @dataclass(frozen=True)
 class Pass:
-    """What a forward pass leaves for the backward pass.
+    """A forward pass leaves this for the backward pass.
 
     Attributes:
         activations: The input of each linear layer, the network's own first.
@@ -57,7 +57,7 @@ class Pass:
 
 
 class Network:
-    """Weights and biases, and how they act.
+    """A network holds weights and biases, and knows how they act.
 
     Attributes:
         layers: The shape.
@@ -79,7 +79,7 @@ class Network:
         weights *= 0.01
 
     def forward(self, observations: Array) -> Pass:
-        """The outputs for a batch of observations: (batch, inputs)."""
+        """Return the outputs for a batch of observations: (batch, inputs)."""
         activations, slopes = [observations], []
         views = self._views(self.parameters)
         for (weights, biases), (_, name) in zip(views, self.layers.hidden, strict=False):
@@ -88,13 +88,13 @@ class Network:
         return Pass(tuple(activations), tuple(slopes), self.outputs(activations[-1]))
 
     def outputs(self, activations: Array) -> Array:
-        """The linear outputs for activations of the last hidden layer."""
+        """Return the linear outputs for activations of the last hidden layer."""
         weights, biases = self._views(self.parameters)[-1]
         outputs: Array = activations @ weights + biases
         return outputs
 
     def backward(self, done: Pass, gradient: Array) -> Array:
-        """The gradient of a scalar by the parameters, given its gradient by the outputs."""
+        """Return the gradient of a scalar by the parameters, given its gradient by the outputs."""
         result = np.empty_like(self.parameters)
         views = self._views(self.parameters)
         slots = self._views(result)
@@ -116,10 +116,10 @@ class Network:
 
 
 class Adam:
-    """Kingma and Ba 2015, "Adam: a method for stochastic optimization", algorithm 1."""
+    """Adam is algorithm 1 of Kingma and Ba 2015, "Adam: a method for stochastic optimization"."""
 
     def __init__(self, size: int, learning_rate: float, dtype: DTypeLike = np.float32) -> None:
-        """Moments of zero."""
+        """Begin with moments of zero."""
         self._learning_rate = learning_rate
         self._first: Array = np.zeros(size, dtype)
         self._second: Array = np.zeros(size, dtype)

@@ -1,4 +1,4 @@
-"""Random search: every schedule is as likely as any other. Other searchers must beat it."""
+"""In random search every schedule is as likely as any other; other searchers must beat it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wpk.search.searchers.space_searcher import SpaceSearcher
 
 
 class RandomSearch(SpaceSearcher):
-    """Uniform draws without repetition."""
+    """This searcher draws uniformly and without repetition."""
 
     method = "random"
 

@@ -1,4 +1,4 @@
-"""All searchers by name."""
+"""The registry holds all searchers by name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ here; the tests of the contract then include it."""
 
 
 def find_searcher(name: str) -> MakeSearcher:
-    """The searcher of a name.
+    """Return the searcher of a name.
 
     Raises:
         WpkError: There is none; names those that exist.

@@ -1,4 +1,4 @@
-"""A problem's legal schedules as searchers see them: rows of a table, and genes of small integers.
+"""Searchers see a problem's legal schedules as rows of a table, and as genes of small integers.
 
 A *row* numbers a legal schedule. Its *genome* holds, for each parameter, the index of its value
 among the values that legal schedules use. A dense index over all genomes tells the row of a genome
@@ -24,7 +24,7 @@ ABSENT = -1
 
 
 class SearchSpace:
-    """The schedules of one template to search, for one problem.
+    """A search space holds the schedules of one template to search for one problem.
 
     Attributes:
         names: The parameters, in the order of the schedule's fields.
@@ -75,26 +75,26 @@ class SearchSpace:
 
     @property
     def size(self) -> int:
-        """Legal schedules."""
+        """Number of legal schedules."""
         return len(self.genomes)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Values of each parameter."""
+        """Number of values of each parameter."""
         return tuple(len(values) for values in self.values)
 
     @property
     def moves(self) -> int:
-        """Ways to set one parameter to one of its values: the sum of `shape`."""
+        """Number of ways to set one parameter to one of its values: the sum of `shape`."""
         return len(self._move_axes)
 
     def rows(self, genomes: Rows | Sequence[Sequence[int]]) -> Rows:
-        """The row of each genome; `ABSENT` where it is illegal. Genes must lie within `shape`."""
+        """Return the row of each genome; `ABSENT` where it is illegal. Genes must lie within `shape`."""
         rows: Rows = self._index[tuple(np.asarray(genomes).T)].astype(np.int64)
         return rows
 
     def row(self, parameters: Sequence[tuple[str, int]]) -> int | None:
-        """The row of a schedule given as names and values; None if it is not in the space."""
+        """Return the row of a schedule given as names and values; None if it is not in the space."""
         given = dict(parameters)
         if set(given) != set(self.names):
             return None
@@ -108,7 +108,7 @@ class SearchSpace:
         return None if row == ABSENT else row
 
     def schedule(self, row: int) -> Schedule:
-        """The schedule of a row."""
+        """Return the schedule of a row."""
         genes = zip(self.names, self.values, self.genomes[row], strict=True)
         return self._schedule_type(**{name: int(values[gene]) for name, values, gene in genes})
 
@@ -123,18 +123,18 @@ class SearchSpace:
         return after
 
     def neighbours(self, row: int) -> Rows:
-        """The legal schedules that differ from a row's in exactly one parameter."""
+        """Return the legal schedules that differ from a row's in exactly one parameter."""
         after = self.after_moves(np.asarray([row]))[0]
         others: Rows = after[(after != ABSENT) & (after != row)]
         return others
 
     def point(self, row: int) -> NDArray[np.float32]:
-        """The genome scaled to between 0 and 1, for searchers in continuous spaces."""
+        """Return the genome scaled to between 0 and 1, for searchers in continuous spaces."""
         point: NDArray[np.float32] = self._points[row]
         return point
 
     def nearest(self, point: NDArray[np.float32], among: Rows) -> int:
-        """Of some rows, the one whose point is nearest; ties go to the first.
+        """Return the one of some rows whose point is nearest; ties go to the first.
 
         Args:
             point: One number a parameter, as `point` scales it.

@@ -1,4 +1,4 @@
-"""What all searchers of a space share: rows as schedules, and which of them were asked for already."""
+"""All searchers of a space share how rows become schedules, and which of them were asked for already."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODEL = "estimate"
 
 
 class SpaceSearcher(Searcher):
-    """A searcher of one space. Subclasses choose rows and learn from costs.
+    """This searcher searches one space; subclasses choose rows and learn from costs.
 
     The rows that the space calls promising come first: their outcomes are worth more to any method
     than those of as many random ones.

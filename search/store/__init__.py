@@ -1,4 +1,4 @@
-"""The tuning store: every trial ever measured, and the runs."""
+"""The tuning store holds every trial ever measured, and the runs."""
 
 from wpk.search.store.key import Setup, StoreKey, problem_digest
 from wpk.search.store.lookup import History, look_up

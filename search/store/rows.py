@@ -1,4 +1,4 @@
-"""Runs and trials to rows of the tuning store's tables, and back."""
+"""Runs and trials become rows of the tuning store's tables, and rows become runs and trials."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _insert(connection: sqlite3.Connection, table: str, key: str, record: dict[s
 
 
 def read_runs(connection: sqlite3.Connection) -> tuple[RunRecord, ...]:
-    """All runs, the latest last.
+    """Return all runs, the latest last.
 
     Raises:
         ValueError: A row is none that `insert_run` writes.
@@ -54,7 +54,7 @@ def read_runs(connection: sqlite3.Connection) -> tuple[RunRecord, ...]:
 
 
 def read_trials(connection: sqlite3.Connection, **equal: str) -> tuple[TrialRecord, ...]:
-    """The trials whose columns have these values, in the order in which they were stored.
+    """Return the trials whose columns have these values, in the order in which they were stored.
 
     Raises:
         ValueError: A row is none that `insert_trial` writes.

@@ -1,4 +1,4 @@
-"""The tuning store: every trial ever measured, in one SQLite file.
+"""The tuning store keeps every trial ever measured in one SQLite file.
 
 Several processes may read and write it at once. A trial is on the disk when `TuningStore.record`
 returns: neither an error nor a kill nor a power cut loses it afterwards.
@@ -31,7 +31,7 @@ LONGEST_GAP = 60.0
 
 
 class TuningStore:
-    """An open store, for one thread: each thread and process opens its own.
+    """A tuning store is open for one thread: each thread and process opens its own.
 
     Attributes:
         path: The file.
@@ -85,7 +85,7 @@ class TuningStore:
         return run
 
     def find_run(self, name: str) -> RunRecord:
-        """An earlier run by its name, or by the beginning of its name or of the name's last part.
+        """Return an earlier run by its name, or by the beginning of its name or of the name's last part.
 
         Raises:
             StoreError: There is no such run, or several; names the latest.
@@ -119,7 +119,7 @@ class TuningStore:
             connection.execute("UPDATE runs SET state = ? WHERE id = ?", (state.value, name))
 
     def runs(self) -> tuple[RunRecord, ...]:
-        """All runs, the latest last."""
+        """Return all runs, the latest last."""
         with self.reading() as connection:
             return read_runs(connection)
 
@@ -165,7 +165,7 @@ class TuningStore:
             insert_trial(connection, record)
 
     def trials(self, key: StoreKey) -> tuple[TrialRecord, ...]:
-        """All trials under a key, in the order in which they were stored."""
+        """Return all trials under a key, in the order in which they were stored."""
         with self.reading() as connection:
             return read_trials(
                 connection,
@@ -176,7 +176,7 @@ class TuningStore:
             )
 
     def spent(self, run: str) -> tuple[int, float]:
-        """What a run has spent on searching: schedules measured, and seconds between them.
+        """Return what a run has spent on searching: schedules measured, and seconds between them.
 
         What the models chose is measured before the search, and finalists after it: neither counts.
         Longer gaps than `LONGEST_GAP` are left out: the run was interrupted there.
@@ -192,7 +192,7 @@ class TuningStore:
         return int(trials), float(seconds)
 
     def pace(self, target: str) -> float | None:
-        """Mean seconds from one trial of a run to its next, on a target; None where there are none.
+        """Return the mean seconds from one trial of a run to its next, on a target; None where there are none.
 
         Longer gaps than `LONGEST_GAP` are left out: the run was interrupted there.
         """

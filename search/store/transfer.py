@@ -1,4 +1,4 @@
-"""Export the tuning store as JSON lines and import it again: to move it, to keep it, to replay it.
+"""The tuning store is exported as JSON lines and imported again: to move it, to keep it, to replay it.
 
 The first line is a header: schema, version of wpk, targets measured on, and how many lines follow.
 Then one line a run, a problem and a trial each, in this order: ``{"run": …}``, ``{"problem": …}``,
@@ -46,7 +46,7 @@ _OLDER_OPTIONS = {
 
 @dataclass(frozen=True)
 class Header:
-    """The first line.
+    """The header is the first line.
 
     Attributes:
         tuning_store: Schema of the store.
@@ -67,7 +67,7 @@ class Header:
 
 @dataclass(frozen=True)
 class StoredProblem:
-    """A problem's line: what a trial's digest stands for."""
+    """A problem's line says what a trial's digest stands for."""
 
     digest: str
     json: str
@@ -75,7 +75,7 @@ class StoredProblem:
 
 @dataclass(frozen=True)
 class ImportCounts:
-    """What an import did.
+    """These numbers say what an import did.
 
     Attributes:
         added: Trials that are new to the store.
@@ -87,7 +87,7 @@ class ImportCounts:
 
 
 def export_lines(store: TuningStore) -> Iterator[str]:
-    """The lines of the whole store as it is now, each with its line end.
+    """Return the lines of the whole store as it is now, each with its line end.
 
     Raises:
         StoreError: The file is damaged or cannot be read.

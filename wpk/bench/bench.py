@@ -1,4 +1,4 @@
-"""What the tuning loop measures with: compiles, checks and times schedules and library calls."""
+"""The tuning loop measures with a bench: it compiles, checks and times schedules and library calls."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from wpk.trial import Status, Trial
 
 
 class Bench:
-    """Measures requests; afterwards it makes ready what won.
+    """A bench measures requests; afterwards it makes ready what won.
 
     An exception means that the bench is broken, not a candidate.
     """
@@ -42,8 +42,8 @@ class Bench:
         """Yield one trial for each request, in their order, failures included, whether it was expected or not.
 
         The requests of one call are measured side by side. Each trial is stored as it comes, so that an
-        interrupt loses little. Before the first is measured, all schedules are compiled, and those that may be chosen are
-        executed on odd shapes.
+        interrupt loses little. Before the first is measured, all schedules are compiled, and those
+        that may be chosen are executed on odd shapes.
         """
         orders = _orders(requests)
         deliveries = dict(zip(orders, self._ahead.get(orders), strict=True))
@@ -60,11 +60,11 @@ class Bench:
                 yield self._runner.library_trial(request.problem, request.candidate, way)
 
     def kernels(self) -> dict[str, CompiledKernel]:
-        """All kernels of the schedules that were measured, by the digest of their source."""
+        """Return all kernels of the schedules that were measured, by the digest of their source."""
         return {e.source.digest: e.kernel for e in self._ahead.compilations() if e.kernel}
 
     def library(self, trial: Trial, shortlists: Shortlists) -> Implementation:
-        """A library's implementation that ran, made ready.
+        """Return a library's implementation that ran, made ready.
 
         Raises:
             EngineError: The library does not make it ready any more.
@@ -72,7 +72,7 @@ class Bench:
         return self._runner.prepare(shortlists.problem, trial.candidate)
 
     def choice(self, shortlists: Shortlists, trial: Trial) -> KernelChoice:
-        """A schedule that ran as a choice, with what the compiler says of it."""
+        """Return a schedule that ran as a choice, with what the compiler says of it."""
         (delivery,) = self._ahead.get([KernelOrder(shortlists.problem, trial.candidate)])
         compiled = {each.source.digest: each for each in delivery.outcomes}
         chosen = choose(shortlists, [delivery.finalist], compiled, allow_spills=True)
