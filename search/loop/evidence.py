@@ -35,13 +35,22 @@ def _of(step: Step, choices: Choices, in_engine: float | None) -> Evidence:
     result = choices.results.get(problem)
     if result is None or choices.regime is None:
         return evidence
-    return replace(evidence, measurement=_measurement(result, choices.regime, candidate, in_engine))
+    return replace(
+        evidence, measurement=measurement_of(result, choices.regime, candidate, in_engine)
+    )
 
 
-def _measurement(
-    result: TuningResult, regime: Regime, candidate: Candidate, in_engine: float | None
+def measurement_of(
+    result: TuningResult, regime: Regime, candidate: Candidate, in_engine: float | None = None
 ) -> Measurement | None:
-    """What was measured of a problem whose operators execute a candidate; None where that has no time."""
+    """Return what was measured of a problem whose operators execute one of its candidates.
+
+    Args:
+        result: The outcome of tuning.
+        regime: What the caches held.
+        candidate: The one that is executed; there is no measurement where it has no time.
+        in_engine: Its seconds among its neighbours, where they were measured.
+    """
     contestants = _contestants(result)
     named = {each.candidate: each for each in contestants}
     chosen = named.get(candidate) or _searched(result, candidate)
