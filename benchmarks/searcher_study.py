@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parent))  # Python's safe path leaves a script's folder out
 
+from papers.ppo import PaperPpoSearch
 from pruning_study import TARGET, read_all
 from study_problems import PAPER_ROWS, ROWS
 
 from wpk.dtypes import Precision
 from wpk.performance.bound import bound
-from wpk.search.searchers.ppo import PAPER_SETTINGS, PpoSearch
 from wpk.search.searchers.registry import SEARCHERS, MakeSearcher
 from wpk.search.searchers.replay import Recording, best_so_far, replay
 
@@ -41,7 +41,7 @@ RESAMPLES, RESAMPLING_SEED = 10_000, 0
 PAPER = "ppo, paper's settings"
 COMPARED: dict[str, MakeSearcher] = {
     **{name: SEARCHERS[name] for name in ("random", "genetic", "ppo", "evolution", "auto")},
-    PAPER: lambda space, seed: PpoSearch(space, seed, PAPER_SETTINGS),
+    PAPER: PaperPpoSearch,
 }
 
 Floats = NDArray[np.float64]

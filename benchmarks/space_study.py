@@ -61,13 +61,14 @@ class Space:
     """The legal schedules of one template, with their kernels."""
 
     template: Template
-    space: SearchSpace[Any]
+    space: SearchSpace
     candidates: tuple[SingleKernel, ...]
 
     @classmethod
     def of(cls, problem: Row, template: Template) -> "Space":
         """All of them, in the order of the space."""
-        space = SearchSpace.of(problem, template, TARGET)
+        _, columns = template.space(problem, TARGET)
+        space = SearchSpace(template.schedule_type, columns, problem.features())
         schedules = [space.schedule(row) for row in range(space.size)]
         return cls(template, space, tuple(SingleKernel.of(problem, template, s) for s in schedules))
 

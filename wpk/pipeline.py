@@ -62,7 +62,7 @@ from wpk.search.loop import (
     tune_model,
 )
 from wpk.search.models import check_skips, search_model
-from wpk.search.store import Run
+from wpk.search.store import RunRecord
 from wpk.targets import Target
 
 Paths = str | os.PathLike[str]
@@ -77,7 +77,7 @@ def optimize(
     check: CheckMode | str = CheckMode.ON,
     inputs: Sequence[Mapping[str, NDArray[np.generic]]] = (),
     progress: Progress = silent,
-    on_run: Callable[[Run], None] | None = None,
+    on_run: Callable[[RunRecord], None] | None = None,
     **options: Any,
 ) -> PlanBundle:
     """Turn an ONNX model into a plan file.
@@ -222,7 +222,7 @@ def _rebuilt(job: "_Job", locked: Lock) -> PlanBundle:
     return bundle
 
 
-_EnteredRun = AbstractContextManager[tuple[Tuning, Run]]
+_EnteredRun = AbstractContextManager[tuple[Tuning, RunRecord]]
 """A run of the tuning store, and what is left to it, while it is entered."""
 
 
@@ -250,7 +250,7 @@ class _Job:
         return tuning
 
     def run(
-        self, search: SearchOptions, resume: str | None, on_run: Callable[[Run], None] | None
+        self, search: SearchOptions, resume: str | None, on_run: Callable[[RunRecord], None] | None
     ) -> _EnteredRun | None:
         """The run that measures, to be entered; None where the models choose."""
         tuning = self.tuning(search, resume)

@@ -4,9 +4,8 @@ from wpk.search.loop.cache_folder import CacheFolder
 from wpk.search.loop.choices import static_choices
 from wpk.search.loop.confirmation import confirmed
 from wpk.search.loop.evidence import evidence_of
-from wpk.search.loop.measuring import plan_tuning, setup_here
+from wpk.search.loop.measuring import choose_target, plan_tuning, setup_here
 from wpk.search.loop.model_tuning import tune_model
 from wpk.search.loop.preview import Preview, ProblemPreview, preview_of
 from wpk.search.loop.selection import require_measuring, selected_problems
-from wpk.search.loop.target_choice import choose_target
 from wpk.search.loop.tuning import Equipment, Tuning

@@ -1,4 +1,4 @@
-"""How much to measure: levels of effort, budgets, and the time that is left.
+"""Levels of effort and budgets say how much is measured.
 
     effort   trials a problem   of a library   patience   finalists   rounds   time unless --budget says
     0                       8              3          8           2        1      1 min
@@ -14,7 +14,6 @@ schedules, which are measured again side by side in so many rounds, on top of th
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from math import inf
@@ -23,14 +22,14 @@ from wpk.errors import WpkError
 
 
 class BudgetError(WpkError):
-    """A budget or level of effort that cannot be understood."""
+    """A budget or level of effort cannot be understood."""
 
     exit_code = 2
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How thoroughly each problem is searched.
+    """An effort says how thoroughly each problem is searched.
 
     Attributes:
         trials: Schedules tried for a problem at most, known ones included.
@@ -60,7 +59,7 @@ EFFORTS = (
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may spend on searching; comparing the finalists comes on top.
+    """A budget is what a run may spend on searching; comparing the finalists comes on top.
 
     Attributes:
         seconds: Wall clock; None for no limit.
@@ -73,7 +72,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Slice:
-    """What one problem may spend of the budget.
+    """A slice is what one problem may spend of the budget.
 
     Attributes:
         until: Time of the session's clock at which its search ends, once it has tried the least.
@@ -92,7 +91,7 @@ _TRIALS = re.compile(r"(\d+)\s*trials?")
 
 
 def parse_budget(text: str) -> Budget:
-    """A budget as people write it: ``90s``, ``30m``, ``1.5h`` or ``400 trials``.
+    """Return a budget as people write it: ``90s``, ``30m``, ``1.5h`` or ``400 trials``.
 
     Raises:
         BudgetError: It is written in another way, or is nothing.
@@ -111,7 +110,7 @@ def parse_budget(text: str) -> Budget:
 
 
 def effort_of(level: int) -> Effort:
-    """The effort of a level.
+    """Return the effort of a level.
 
     Raises:
         BudgetError: There is no such level.
@@ -122,13 +121,3 @@ def effort_of(level: int) -> Effort:
             fix="choose 0 for a minute, 1 for minutes, 2 for half an hour, 3 for as long as it takes",
         )
     return EFFORTS[level]
-
-
-def limits(effort: Effort, budget: Budget | None) -> Budget:
-    """What a run may spend: the budget where one is given, else the time of its effort."""
-    return Budget(seconds=effort.seconds) if budget is None else budget
-
-
-def split(total: int, share: float) -> int:
-    """Return a share of a number of trials, rounded up so that it is not nothing."""
-    return min(total, math.ceil(total * share))

@@ -1,4 +1,4 @@
-"""Where compiled kernels and measured trials are kept."""
+"""A cache folder keeps compiled kernels and measured trials."""
 
 import atexit
 import logging

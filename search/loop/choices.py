@@ -1,4 +1,4 @@
-"""What may compute each problem of a model, and what does: by the models, and after measuring."""
+"""Choices say what may compute each problem of a model, and what does: by the models, and after measuring."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wpk.trial import Regime, Status, Trial, fastest
 
 @dataclass(frozen=True)
 class Choices:
-    """What may compute each problem of a model.
+    """Choices hold what may compute each problem of a model.
 
     Attributes:
         options: Of each problem the best implementation of every family that has a correct one.
@@ -56,12 +56,12 @@ class Choices:
         }
 
     def by(self, families: Mapping[Problem, str]) -> Choices:
-        """The same with other families for some problems."""
+        """Return the same with other families for some problems."""
         return replace(self, families={**self.families, **families})
 
 
 def static_choices(static: StaticChoices) -> Choices:
-    """What the models choose."""
+    """Return what the models choose."""
     options = {
         problem: {GENERATED: generated(problem, choice.finalist)}
         for problem, choice in static.kernels.items()
@@ -73,7 +73,7 @@ def static_choices(static: StaticChoices) -> Choices:
 def after_tuning(
     static: StaticChoices, results: dict[Problem, TuningResult], bench: Bench, regime: Regime
 ) -> Choices:
-    """The fastest correct implementation of every problem that was tuned; the others as they were.
+    """Return the fastest correct implementation of every problem that was tuned; the others as they were.
 
     A problem of which no generated kernel ran correctly keeps its static choice among the options.
     """
@@ -82,7 +82,9 @@ def after_tuning(
         shortlists, options = static.shortlists[problem], choices.options[problem]
         for family, best in result.best_of_each.items():
             if family == GENERATED:
-                schedule = _with_compiled(bench.choice(shortlists, best), result)
+                compiled = (t for t in result.tried if t.status is not Status.COMPILE_FAILED)
+                names = (trial.candidate.maker.name for trial in compiled)
+                schedule = bench.choice(shortlists, best).with_compiled(names)
                 choices.schedules[problem] = schedule
                 options[family] = generated(problem, schedule.finalist)
             else:
@@ -94,7 +96,7 @@ def after_tuning(
 
 
 def fastest_family(result: TuningResult) -> str:
-    """A library where it is faster beyond noise; else the kernel that anyone can check."""
+    """Return a library where it is faster beyond noise, else the kernel that anyone can check."""
     generated, library = result.best_of(GENERATED), best_library(result)
     if library is None:
         return GENERATED
@@ -107,15 +109,5 @@ def fastest_family(result: TuningResult) -> str:
 
 
 def best_library(result: TuningResult) -> Trial | None:
-    """The fastest finalist of any library; None where none ran."""
+    """Return the fastest finalist of any library; None where none ran."""
     return fastest(each for each in result.finalists if each.candidate.family != GENERATED)
-
-
-def _with_compiled(choice: KernelChoice, result: TuningResult) -> KernelChoice:
-    """The choice, whose record says how many schedules of each template were compiled."""
-    compiled = tuple(
-        each.candidate.maker.name
-        for each in result.tried
-        if each.status is not Status.COMPILE_FAILED
-    )
-    return replace(choice, record=replace(choice.record, finalists=compiled))

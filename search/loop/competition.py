@@ -1,4 +1,4 @@
-"""Several templates for one problem: each has its searcher, and the trials are dealt out among them.
+"""Several templates compete for one problem: each has its searcher, and the trials are dealt out among them.
 
 Templates take turns, slower ones less often: a template's turns fall with the square of how much slower its
 best schedule is, as measured, or as the models expect before anything was measured. A template that is far
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 from wpk.candidate import Candidate, Maker
 from wpk.search.searchers import Searcher
@@ -25,7 +24,7 @@ LAG = 2.0
 
 @dataclass
 class _Entry:
-    searcher: Searcher[Any]
+    searcher: Searcher
     promise: float
     dealt: int = 0  # schedules asked for, and outcomes of others
     told: int = 0
@@ -39,10 +38,10 @@ class _Entry:
 
 
 class Competition:
-    """The searchers of a problem's templates."""
+    """A competition holds the searchers of a problem's templates."""
 
     def __init__(
-        self, searchers: Mapping[Maker, Searcher[Any]], promises: Mapping[Maker, float]
+        self, searchers: Mapping[Maker, Searcher], promises: Mapping[Maker, float]
     ) -> None:
         """Begin with what the models think.
 
@@ -57,7 +56,7 @@ class Competition:
         self._proposers: dict[Candidate, str] = {}
 
     def ask(self, count: int) -> list[Candidate]:
-        """As many candidates; fewer only where no more are worth trying."""
+        """Return as many candidates as asked for, fewer only where no more are worth trying."""
         asked: list[Candidate] = []
         while len(asked) < count and (template := self._next()) is not None:
             entry = self._entries[template]
@@ -69,11 +68,11 @@ class Competition:
         return asked
 
     def proposer(self, candidate: Candidate) -> str:
-        """Who proposed a candidate that was asked for."""
+        """Return who proposed a candidate that was asked for."""
         return self._proposers[candidate]
 
     def tell(self, template: Maker, trials: Sequence[Trial]) -> None:
-        """Outcomes of one template's schedules, asked for or not, failures included.
+        """Enter outcomes of one template's schedules, asked for or not, failures included.
 
         Raises:
             ScheduleError: A schedule is not in the template's space; nothing is entered then.

@@ -1,8 +1,8 @@
-"""Confirm on whole engines what was chosen on single operators; substitutions that do not pay go."""
+"""Whole engines confirm what was chosen on single operators; substitutions that do not pay are undone."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from wpk.assembly import EvidenceBook, Setting, assemble
 from wpk.backends import GpuProcess
@@ -24,16 +24,9 @@ HOPELESS = 1.05
 """Times of the best, beyond which an engine takes no further turn: placing them anew moves a time by
 1 to 2 %."""
 
+_STAGE = "comparing engines"
 _PATIENCE = Patience(least=5, most=21, noise=0.005, seconds=0.5)
 _LIMIT_SECONDS = 60.0
-
-
-@dataclass(frozen=True)
-class _Variant:
-    """A whole engine that is compared, and what it was assembled from."""
-
-    choices: Choices
-    bundle: PlanBundle
 
 
 def confirmed(
@@ -44,7 +37,7 @@ def confirmed(
     gpu: GpuProcess,
     tell: Progress,
 ) -> tuple[PlanBundle, EvidenceBook]:
-    """The fastest whole engine, and why it is what it is: it says what it was compared with.
+    """Return the fastest whole engine, and why it is what it is: it says what it was compared with.
 
     Engines take turns, one inference after another: what the models chose (``models``), generated
     kernels only (``generated``), a library wherever one can (``library``), of each operator the
@@ -63,42 +56,42 @@ def confirmed(
         LaunchError: A kernel failed.
         EngineError: There is not enough memory for all.
     """
-    stage = "comparing engines"
-    tell(stage, 0, 1)
-    substituted = _weakest_first(tuned)
-    undone = {name: substituted[:count] for name, count in _undoing(substituted)}
+    tell(_STAGE, 0, 1)
+    undone = _undone(tuned)
+    choices = _variants(static, tuned, undone)
+    plans = {
+        n: assemble(program, c.implementations, c.kernels, setting) for n, c in choices.items()
+    }
+    samples = _side_by_side(gpu, plans)
+    measurement = _measurement(program, plans, samples, undone)
+    best = measurement.chosen
+    times = _step_seconds(gpu, plans[best], quantile(samples[best], 0.5))
+    tell(_STAGE, 1, 1)
+    evidence = evidence_of(plans[best].plan, choices[best], times)
+    return plans[best], EvidenceBook(evidence, measurement=measurement)
+
+
+def _variants(
+    static: Choices, tuned: Choices, undone: Mapping[str, Sequence[Problem]]
+) -> dict[str, Choices]:
+    """What is compared, by name; what would execute the same candidates as one before it is left out."""
     libraries = tuned.libraries
-    wanted = {
+    variants = {
         "models": replace(static, results=tuned.results, regime=tuned.regime),
         "generated": tuned.by(dict.fromkeys(tuned.families, GENERATED)),
         "library": tuned.by(libraries),
         "mixed": tuned,
-        **{
-            name: tuned.by({p: libraries[p] for p in problems}) for name, problems in undone.items()
-        },
+        **{n: tuned.by({p: libraries[p] for p in problems}) for n, problems in undone.items()},
     }
-    variants: dict[str, _Variant] = {}
-    for name, choices in wanted.items():
-        if all(each.choices.candidates != choices.candidates for each in variants.values()):
-            bundle = assemble(program, choices.implementations, choices.kernels, setting)
-            variants[name] = _Variant(choices, bundle)
-    gpu.limit_seconds = _LIMIT_SECONDS
-    plans = {name: variant.bundle for name, variant in variants.items()}
-    samples = _side_by_side(gpu, plans)
-    best = min(samples, key=lambda name: quantile(samples[name], 0.5))
-    measurement = EngineMeasurement(
-        variants=tuple(_measured(name, plans[name], samples[name]) for name in plans),
-        chosen=best,
-        undone=_names(program, undone.get(best, ())),
-    )
-    times = _step_seconds(gpu, plans[best], quantile(samples[best], 0.5))
-    tell(stage, 1, 1)
-    evidence = evidence_of(plans[best].plan, variants[best].choices, times)
-    return plans[best], EvidenceBook(evidence, measurement=measurement)
+    distinct: dict[str, Choices] = {}
+    for name, choices in variants.items():
+        if all(each.candidates != choices.candidates for each in distinct.values()):
+            distinct[name] = choices
+    return distinct
 
 
-def _weakest_first(tuned: Choices) -> list[Problem]:
-    """Problems of which generated kernels took a library's place, least gain first."""
+def _undone(tuned: Choices) -> dict[str, list[Problem]]:
+    """By name, the problems of which a library takes its place back: those where least was gained."""
 
     def gain(problem: Problem) -> float:
         result = tuned.results[problem]
@@ -107,17 +100,8 @@ def _weakest_first(tuned: Choices) -> list[Problem]:
             raise ValueError("a substitution has both")
         return library.cost / generated.cost
 
-    return sorted((p for p in tuned.libraries if tuned.families[p] == GENERATED), key=gain)
-
-
-def _undoing(substituted: Sequence[Problem]) -> list[tuple[str, int]]:
-    """Names of plans, and how many substitutions are undone for each."""
-    return [(f"undone {part}/4", len(substituted) * part // 4) for part in (1, 2, 3)]
-
-
-def _names(program: Program, problems: Sequence[Problem]) -> tuple[str, ...]:
-    """Operators of problems, in the problems' order."""
-    return tuple(o.name for each in problems for o in program.operators if o.problem == each)
+    weakest = sorted((p for p in tuned.libraries if tuned.families[p] == GENERATED), key=gain)
+    return {f"undone {part}/4": weakest[: len(weakest) * part // 4] for part in (1, 2, 3)}
 
 
 def _side_by_side(gpu: GpuProcess, plans: Mapping[str, PlanBundle]) -> dict[str, tuple[float, ...]]:
@@ -125,6 +109,7 @@ def _side_by_side(gpu: GpuProcess, plans: Mapping[str, PlanBundle]) -> dict[str,
 
     Those far behind the best have no part in the next one.
     """
+    gpu.limit_seconds = _LIMIT_SECONDS
     samples: dict[str, tuple[float, ...]] = dict.fromkeys(plans, ())
     names = list(plans)
     for turn in range(ROUNDS):
@@ -146,7 +131,20 @@ def _ready(bundle: PlanBundle, gpu: GpuProcess) -> Engine:
     return engine
 
 
-def _measured(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
+def _measurement(
+    program: Program,
+    plans: Mapping[str, PlanBundle],
+    samples: Mapping[str, Sequence[float]],
+    undone: Mapping[str, Sequence[Problem]],
+) -> EngineMeasurement:
+    best = min(samples, key=lambda name: quantile(samples[name], 0.5))
+    problems = undone.get(best, ())
+    names = tuple(o.name for each in problems for o in program.operators if o.problem == each)
+    variants = tuple(_variant(name, bundle, samples[name]) for name, bundle in plans.items())
+    return EngineMeasurement(variants, best, names)
+
+
+def _variant(name: str, bundle: PlanBundle, seconds: Sequence[float]) -> EngineVariant:
     low, high = noise_band(seconds)
     library = len(list(library_images(bundle.plan)))
     generated = len(bundle.plan.steps) - library

@@ -1,4 +1,4 @@
-"""What a plan keeps of how its steps were chosen: small, and enough to understand."""
+"""The evidence that a plan keeps of how its steps were chosen is small, and enough to understand."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from wpk.trial import Regime, Trial, fastest
 def evidence_of(
     plan: Plan, choices: Choices, in_engine: Sequence[float] | None = None
 ) -> tuple[Evidence, ...]:
-    """Why each step of a plan is what it is.
+    """Return why each step of a plan is what it is.
 
     Args:
         plan: The plan.
@@ -35,24 +35,21 @@ def _of(step: Step, choices: Choices, in_engine: float | None) -> Evidence:
     result = choices.results.get(problem)
     if result is None or choices.regime is None:
         return evidence
-    measured = measurement_of(result, choices.regime, candidate)
-    if measured is not None:
-        measured = replace(measured, in_engine_seconds=in_engine)
-    return replace(evidence, measurement=measured)
+    return replace(
+        evidence, measurement=measurement_of(result, choices.regime, candidate, in_engine)
+    )
 
 
 def measurement_of(
-    result: TuningResult, regime: Regime, candidate: Candidate
+    result: TuningResult, regime: Regime, candidate: Candidate, in_engine: float | None = None
 ) -> Measurement | None:
-    """What was measured of a problem whose operators execute one of its candidates.
+    """Return what was measured of a problem whose operators execute one of its candidates.
 
     Args:
         result: The outcome of tuning.
         regime: What the caches held.
-        candidate: The one that is executed.
-
-    Returns:
-        The evidence; None where that candidate has no time.
+        candidate: The one that is executed; there is no measurement where it has no time.
+        in_engine: Its seconds among its neighbours, where they were measured.
     """
     contestants = _contestants(result)
     named = {each.candidate: each for each in contestants}
@@ -69,6 +66,7 @@ def measurement_of(
         refusals=result.refusals,
         lookups=result.lookups,
         curves=_curves(result.tried),
+        in_engine_seconds=in_engine,
     )
 
 

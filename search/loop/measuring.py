@@ -1,24 +1,55 @@
-"""Decide whether to measure, and on what."""
+"""These functions decide which GPU a plan is compiled for, and whether and on what it is measured."""
 
 import logging
 from pathlib import Path
 
 from wpk.backends import read_gpu
 from wpk.device import GpuFacts, differences
+from wpk.dtypes import Precision
 from wpk.errors import EngineError, LaunchError, TargetError
 from wpk.options import SearchOptions
-from wpk.search.loop.budget import effort_of, parse_budget
+from wpk.search.loop.budget import Budget, effort_of, parse_budget
 from wpk.search.loop.tuning import Tuning
 from wpk.search.searchers import find_searcher
-from wpk.targets import TARGETS, Target, find_target
+from wpk.targets import (
+    TARGETS,
+    Target,
+    find_target,
+    load_target,
+    require_compilable,
+    why_precision_unsupported,
+)
 
 STATIC, AUTO = "static", "auto"
 
 _log = logging.getLogger(__name__)
 
 
+def choose_target(name: str, precision: Precision) -> Target:
+    """Return the GPU to compile for.
+
+    Args:
+        name: Of a known target, its ``sm_XY``, a target file, or ``auto``: the GPU of this machine.
+        precision: What it must be able to do.
+
+    Raises:
+        TargetError: It is unknown, cannot be compiled for, or lacks the precision.
+    """
+    if name == "auto":
+        target = target_here()
+    elif name.endswith((".json", ".toml")):
+        target = load_target(Path(name))
+    else:
+        target = find_target(name)
+    require_compilable(target)
+    reason = why_precision_unsupported(target, precision)
+    if reason is not None:
+        raise TargetError(reason, fix="choose another --precision or another --target")
+    return target
+
+
 def target_here() -> Target:
-    """The target that the GPU of this machine is.
+    """Return the target that the GPU of this machine is.
 
     Raises:
         TargetError: There is no GPU, or none that is known.
@@ -34,7 +65,7 @@ def target_here() -> Target:
 
 
 def plan_tuning(target: Target, options: SearchOptions, store: Path) -> Tuning | None:
-    """How to tune, or None to choose by models alone.
+    """Return how to tune, or None to choose by models alone.
 
     Args:
         target: The GPU compiled for.
@@ -46,7 +77,7 @@ def plan_tuning(target: Target, options: SearchOptions, store: Path) -> Tuning |
         EngineError: A searcher is asked for by name, and the target cannot be measured here.
     """
     effort = effort_of(options.effort)
-    budget = None if options.budget is None else parse_budget(options.budget)
+    budget = Budget(effort.seconds) if options.budget is None else parse_budget(options.budget)
     gpu = None if options.search == STATIC else _gpu_of(target, options.search)
     if gpu is None:
         return None
@@ -75,7 +106,7 @@ def _gpu_of(target: Target, search: str) -> GpuFacts | None:
 
 
 def setup_here() -> tuple[str, str] | None:
-    """Name and architecture of the target that this machine measures on; None without a GPU."""
+    """Return name and architecture of the target that this machine measures on; None without a GPU."""
     try:
         target = target_here()
     except TargetError:

@@ -1,7 +1,8 @@
-"""Choose every problem's schedule by measuring: searchers propose, the GPU decides, the store remembers."""
+"""Every problem's schedule is chosen by measuring: searchers propose, the GPU decides, the store remembers."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -16,20 +17,18 @@ from wpk.bench import (
     make_cases,
     require_memory,
 )
-from wpk.build import load_nvrtc
 from wpk.lowering.model import LoweredModel
 from wpk.plan import Plan
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.search.loop.choices import Choices, after_tuning
 from wpk.search.loop.selection import selected_problems
-from wpk.search.loop.session import RunProgress, Session
-from wpk.search.loop.tasks import make_tasks
+from wpk.search.loop.task import make_tasks
 from wpk.search.loop.tune import tune
-from wpk.search.loop.tuning import Equipment, Tuning
+from wpk.search.loop.tuning import Equipment, Session, Tuning
 from wpk.search.models import StaticChoices
 from wpk.search.searchers import find_searcher
-from wpk.search.store import MODELS, Run, Setup, StoreKey, TuningStore, look_up
+from wpk.search.store import MODELS, RunRecord, StoreKey, TuningStore, look_up
 from wpk.targets import Target
 from wpk.trial import Regime
 
@@ -41,10 +40,10 @@ def tune_model(
     target: Target,
     equipment: Equipment,
     tuning: Tuning,
-    run: Run,
+    run: RunRecord,
     tell: Progress,
 ) -> Choices:
-    """The choices with the fastest correct schedule of each problem.
+    """Return the choices with the fastest correct schedule of each problem.
 
     The static choices are candidates like all others. A problem of which nothing ran correctly keeps
     its static choice, which the check of the whole plan then judges.
@@ -65,8 +64,26 @@ def tune_model(
         EngineError: The GPU cannot be used, or references do not fit into the machine's memory.
     """
     require_memory(lowered.program)
-    regime = deciding_regime(plan, target)
-    named = selected_problems(lowered.program.operators, tuning.operators)
+    program, searcher = lowered.program, find_searcher(tuning.searcher)
+    named = selected_problems(program.operators, tuning.operators)
+    tasks = make_tasks(program, named, static, target, searcher, equipment.offers, tell)
+    with _session(lowered, plan, target, equipment, tuning, run, tell) as session:
+        _measure_static(static, [task.problem for task in tasks], session, tell)
+        results = tune(tasks, session, tell)
+        return after_tuning(static, results, session.bench, session.regime)
+
+
+@contextmanager
+def _session(
+    lowered: LoweredModel,
+    plan: Plan,
+    target: Target,
+    equipment: Equipment,
+    tuning: Tuning,
+    run: RunRecord,
+    tell: Progress,
+) -> Iterator[Session]:
+    """A session with an open store and a bench that compiles ahead."""
 
     def cases(seed: int) -> dict[Problem, Case]:
         tell("computing references", 0, 1)
@@ -75,34 +92,28 @@ def tune_model(
         return made
 
     first, second = (Cases(partial(cases, tuning.seed + number)) for number in (0, 1))
-    searcher = find_searcher(tuning.searcher)
-    tasks = make_tasks(lowered.program, named, static, target, searcher, equipment.offers, tell)
-    setup = Setup(target.name, target.arch, load_nvrtc().identity, tuning.gpu.driver)
+    regime = deciding_regime(plan, target)
     runner = TrialRunner(equipment.lease, first, regime, second)
     with TuningStore(tuning.store) as store, CompileAhead(target, equipment.submit) as ahead:
-        bench = Bench(ahead, runner, OddShapes(target, equipment.lease, ahead))
-        session = Session(
+        yield Session(
             store=store,
             run=run,
-            setup=setup,
+            setup=tuning.setup(target),
             regime=regime,
             effort=tuning.effort,
             budget=tuning.budget,
-            bench=bench,
+            bench=Bench(ahead, runner, OddShapes(target, equipment.lease, ahead)),
             clock=clock_without(first, second),
         )
-        _measure_static(static, [task.problem for task in tasks], session, tell)
-        results = tune(tasks, session, _Reporter(tell))
-        return after_tuning(static, results, bench, regime)
 
 
 def clock_without(*cases: Cases) -> Callable[[], float]:
-    """Seconds, of which those spent on references are no part: a budget is for searching."""
+    """Return a clock of seconds that stands still while references are computed: a budget is for searching."""
     return lambda: time.monotonic() - sum(each.seconds for each in cases)
 
 
 def deciding_regime(plan: Plan, target: Target) -> Regime:
-    """What the caches hold in a deployed engine: warm if all that it touches fits in L2."""
+    """Return what the caches hold in a deployed engine: warm if all that it touches fits in L2."""
     touched = plan.memory.weight_bytes + plan.memory.arena_bytes
     return Regime.WARM if touched <= target.l2_bytes else Regime.COLD
 
@@ -123,13 +134,3 @@ def _measure_static(
             own = replace(trial, proposer=MODELS)
             session.store.record(session.run.id, key, own, session.regime)
     tell(stage, len(problems), len(problems))
-
-
-class _Reporter:
-    """Tells of every trial: how many problems are finished, and how long the others will take."""
-
-    def __init__(self, tell: Progress) -> None:
-        self._tell = tell
-
-    def __call__(self, progress: RunProgress) -> None:
-        self._tell("tuning problems", progress.finished, progress.problems, progress.eta)

@@ -1,27 +1,23 @@
-"""What ``wpk optimize`` would do, found without compiling or measuring anything."""
+"""A preview says what ``wpk optimize`` would do; nothing is compiled or measured for it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from wpk.build import load_nvrtc
 from wpk.libraries import askable
 from wpk.lowering.program import Operator
 from wpk.problems import Problem
 from wpk.progress import Progress
 from wpk.schedules import TEMPLATES
-from wpk.search.loop.budget import limits
 from wpk.search.loop.selection import selected_problems
 from wpk.search.loop.tuning import Tuning
-from wpk.search.models import Shortlists, shortlist_all
-from wpk.search.store import Setup, StoreKey, TuningStore
+from wpk.search.models import Shortlists, shortlist_problems
+from wpk.search.store import StoreKey, TuningStore
 from wpk.targets import Target
-
-STAGE = "scoring schedules"
 
 
 @dataclass(frozen=True)
 class ProblemPreview:
-    """A distinct problem.
+    """This is what would be done for a distinct problem.
 
     Attributes:
         problem: What to compute.
@@ -44,7 +40,7 @@ class ProblemPreview:
 
 @dataclass(frozen=True)
 class Preview:
-    """What would be done.
+    """This is what would be done for a model.
 
     Attributes:
         target: The GPU.
@@ -91,25 +87,35 @@ def preview_of(
     names: dict[Problem, list[str]] = {}
     for operator in operators:
         names.setdefault(operator.problem, []).append(operator.name)
-    found = []
-    for done, problem in enumerate(names):
-        tell(STAGE, done, len(names))
-        found.append((problem, shortlist_all(problem, TEMPLATES, target, skip)))
-    tell(STAGE, len(names), len(names))
-    known = _known([each for problem, each in found if problem in named], target, tuning)
+    shortlists = shortlist_problems(names, TEMPLATES, target, skip, tell)
+    known = _known([shortlists[p] for p in names if p in named], target, tuning)
     problems = tuple(
-        ProblemPreview(
-            problem=problem,
-            operators=tuple(names[problem]),
-            shortlists=shortlists,
-            measured=problem in named,
-            known=known.get(problem, 0),
-            fresh=_fresh(shortlists, known.get(problem, 0), tuning) if problem in named else 0,
-            libraries=askable(problem) if problem in named else (),
-        )
-        for problem, shortlists in found
+        _problem(tuple(names[problem]), each, known.get(problem, 0), tuning, problem in named)
+        for problem, each in shortlists.items()
     )
     return _timed(problems, target, tuning)
+
+
+def _problem(
+    operators: tuple[str, ...],
+    shortlists: Shortlists,
+    known: int,
+    tuning: Tuning | None,
+    measured: bool,
+) -> ProblemPreview:
+    fresh = 0
+    if tuning is not None and measured:
+        kept = sum(each.funnel.kept for each in shortlists.templates)
+        fresh = max(0, min(tuning.effort.trials, kept) - known)
+    return ProblemPreview(
+        problem=shortlists.problem,
+        operators=operators,
+        shortlists=shortlists,
+        measured=measured,
+        known=known,
+        fresh=fresh,
+        libraries=askable(shortlists.problem) if measured else (),
+    )
 
 
 def _known(
@@ -118,7 +124,7 @@ def _known(
     """How many schedules of each problem the store knows; it is not made where there is none."""
     if tuning is None or not tuning.store.is_file():
         return {}
-    setup = Setup(target.name, target.arch, load_nvrtc().identity, tuning.gpu.driver)
+    setup = tuning.setup(target)
     counts: dict[Problem, int] = {}
     with TuningStore(tuning.store) as store:
         for each in problems:
@@ -129,13 +135,6 @@ def _known(
     return counts
 
 
-def _fresh(shortlists: Shortlists, known: int, tuning: Tuning | None) -> int:
-    if tuning is None:
-        return 0
-    kept = sum(each.counts.kept for each in shortlists.templates)
-    return max(0, min(tuning.effort.trials, kept) - known)
-
-
 def _timed(problems: tuple[ProblemPreview, ...], target: Target, tuning: Tuning | None) -> Preview:
     if tuning is None:
         return Preview(target, problems, None, None, None, None)
@@ -143,8 +142,7 @@ def _timed(problems: tuple[ProblemPreview, ...], target: Target, tuning: Tuning 
     if tuning.store.is_file():
         with TuningStore(tuning.store) as store:
             pace = store.pace(target.name)
-    allowed = limits(tuning.effort, tuning.budget)
-    count = sum(each.fresh for each in problems)
+    allowed, count = tuning.budget, sum(each.fresh for each in problems)
     if allowed.trials is not None:
         count = min(count, allowed.trials)
     compared = sum(each.fresh > 0 for each in problems)

@@ -1,4 +1,4 @@
-"""The trials of one problem: those that the store knows, and those measured and stored now."""
+"""The trials of one problem are those that the store knows, and those measured and stored now."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from wpk.bench import Request
 from wpk.candidate import Candidate
-from wpk.search.loop.session import Session
 from wpk.search.loop.task import Task
+from wpk.search.loop.tuning import Session
 from wpk.search.store import History, Stage, StoreKey, look_up
 from wpk.trial import Regime, Status, Trial
 
 
 class ProblemTrials:
-    """What is known of a problem's candidates.
+    """These trials are all that is known of a problem's candidates.
 
     Attributes:
         known: What is known of each, in the order of trying.

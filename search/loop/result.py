@@ -1,4 +1,4 @@
-"""What the tuning loop hands back for a problem."""
+"""The tuning loop hands back a result for each problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wpk.trial import Trial, fastest
 
 
 class Stop(StrEnum):
-    """Why the search of a problem ended."""
+    """This is why the search of a problem ended."""
 
     AT_BOUND = "within 5 % of its bound and the floor of a launch"
     TRIALS_SPENT = "tried as many schedules as the effort allows"
@@ -21,7 +21,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class TuningResult:
-    """The outcome for a problem.
+    """A result is the outcome of tuning a problem.
 
     Attributes:
         problem: The problem.
@@ -60,5 +60,5 @@ class TuningResult:
         return {name: best for name in families if (best := self.best_of(name)) is not None}
 
     def best_of(self, family: str) -> Trial | None:
-        """The fastest finalist of a family; None where none ran."""
+        """Return the fastest finalist of a family; None where none ran."""
         return fastest(each for each in self.finalists if each.candidate.family == family)

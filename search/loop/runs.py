@@ -1,4 +1,4 @@
-"""Runs in the tuning store: a run is its options, and lives as long as the block that it is entered for."""
+"""A run in the tuning store is its options, and lives as long as the block that it is entered for."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,15 +9,15 @@ from typing import Any
 from wpk.assembly import model_digest
 from wpk.errors import EngineError
 from wpk.options import BuildOptions, SearchOptions, flag_of, keywords
-from wpk.search.loop.budget import Budget, limits
+from wpk.search.loop.budget import Budget
 from wpk.search.loop.tuning import Tuning
-from wpk.search.store import Run, RunRequest, RunState, TuningStore
+from wpk.search.store import RunRecord, RunRequest, RunState, TuningStore
 
 _DIGEST = 12
 
 
 def request_of(model: Path, build: BuildOptions, search: SearchOptions) -> RunRequest:
-    """What a run remembers of what it is asked to do.
+    """Return what a run remembers of what it is asked to do.
 
     Raises:
         GraphError: The model cannot be read.
@@ -25,8 +25,8 @@ def request_of(model: Path, build: BuildOptions, search: SearchOptions) -> RunRe
     return RunRequest(model.name, model_digest(model), build, search)
 
 
-def find_run(store: Path, name: str) -> tuple[Run, RunRequest]:
-    """An earlier run with what it was asked to do, by the name that `TuningStore.find_run` takes.
+def find_run(store: Path, name: str) -> tuple[RunRecord, RunRequest]:
+    """Return an earlier run with what it was asked to do, by the name that `TuningStore.find_run` takes.
 
     Raises:
         StoreError: There is no store, or no such run in it; names the latest.
@@ -48,7 +48,7 @@ def find_run(store: Path, name: str) -> tuple[Run, RunRequest]:
 
 
 def recall(store: Path, name: str) -> dict[str, Any]:
-    """What an earlier run was asked to do, as keyword arguments of `wpk.optimize`.
+    """Return what an earlier run was asked to do, as keyword arguments of `wpk.optimize`.
 
     Raises:
         StoreError: See `find_run`, as EngineError.
@@ -57,8 +57,8 @@ def recall(store: Path, name: str) -> dict[str, Any]:
     return keywords(request.build, request.search)
 
 
-def find_same_run(store: Path, name: str, request: RunRequest) -> Run:
-    """An earlier run that was asked for the same. The model's name may differ, its content may not.
+def find_same_run(store: Path, name: str, request: RunRequest) -> RunRecord:
+    """Return an earlier run that was asked for the same. The model's name may differ, its content may not.
 
     Raises:
         StoreError: See `find_run`.
@@ -93,10 +93,10 @@ def _short(value: object) -> str:
 def entered(
     tuning: Tuning,
     request: RunRequest,
-    earlier: Run | None = None,
-    on_run: Callable[[Run], None] | None = None,
-) -> Iterator[tuple[Tuning, Run]]:
-    """A run, begun or gone on with, and the tuning with what is left of its budget.
+    earlier: RunRecord | None = None,
+    on_run: Callable[[RunRecord], None] | None = None,
+) -> Iterator[tuple[Tuning, RunRecord]]:
+    """Begin a run or go on with one; yield it, and the tuning with what is left of its budget.
 
     What becomes of the block is noted in the run: it is finished, or was interrupted or failed, and can
     then be resumed.
@@ -115,7 +115,7 @@ def entered(
             run = store.begin_run(request.search.seed, request)
         else:
             run = store.resume_run(earlier.id)
-            left = _left(limits(tuning.effort, tuning.budget), *store.spent(run.id))
+            left = _left(tuning.budget, *store.spent(run.id))
             tuning = replace(tuning, budget=left)
     state = RunState.FAILED
     try:

@@ -1,4 +1,4 @@
-"""Name operators by patterns, as ``--ops`` does."""
+"""Operators are selected by patterns of their names, as ``--ops`` does."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -11,7 +11,7 @@ _SHOWN = 40
 
 
 def selected_problems(operators: Sequence[Operator], patterns: Sequence[str]) -> set[Problem]:
-    """The problems of the operators whose names match any pattern; of all where there is none.
+    """Return the problems of the operators whose names match any pattern, of all operators where there is none.
 
     Equal problems share one result: an operator that no pattern names gains with one that is named.
 

@@ -1,4 +1,4 @@
-"""Tune one problem: what to ask for and to try, when to stop, and what to compare at the end.
+"""The tuning of one problem decides what to ask for and to try, when to stop, and what to compare at the end.
 
 Schedules are asked for before the outcomes of those that they follow are known, so that they compile
 while others are measured. How many before is fixed: how long a compile takes changes nothing.
@@ -19,8 +19,8 @@ from wpk.search.loop.budget import Slice
 from wpk.search.loop.competition import Competition
 from wpk.search.loop.problem_trials import ProblemTrials
 from wpk.search.loop.result import Stop, TuningResult
-from wpk.search.loop.session import Session
 from wpk.search.loop.task import Rival, Task
+from wpk.search.loop.tuning import Session
 from wpk.search.store import Stage, problem_digest
 from wpk.trial import Status, Trial
 
@@ -43,25 +43,22 @@ LIBRARY_FINALISTS = 2
 
 
 class ProblemTuning:
-    """The tuning of one problem.
+    """This object tunes one problem.
 
     Attributes:
+        task: The problem, and who competes for it.
         tried: One a schedule, in the order of trying, known ones first.
         library: One a library's implementation, likewise.
         known: How many of the schedules the store knew.
-        lookups: What the store said, one a template or library.
-        best: Seconds of the best so far, infinite before the first that ran.
     """
 
     def __init__(self, task: Task, session: Session) -> None:
         """Look up what is known; nothing is asked for or measured yet."""
-        self._task, self._session, self._limits = task, session, Slice()
+        self.task, self._session, self._limits = task, session, Slice()
         self._trials = ProblemTrials(task, session)
-        self.lookups = self._trials.lookups
         self.tried: list[Trial] = []
         self.library: list[Trial] = []
-        self.best = inf
-        self._generated = self._reference = inf
+        self._best = self._generated = self._reference = inf  # seconds, before the first that ran
         self._stale = 0
         for history in self._trials.known.values():
             self._count(history.trial)
@@ -85,7 +82,7 @@ class ProblemTuning:
     def search(self, limits: Slice, after_trial: Callable[[], None]) -> Stop:
         """Try the libraries, then schedules until there is a reason to stop."""
         self.expect(limits)
-        for rival in self._task.rivals:
+        for rival in self.task.rivals:
             self._try_library(rival)
             after_trial()
         while (stop := self._why_stop()) is None:
@@ -115,21 +112,21 @@ class ProblemTuning:
 
     def _result(self, stop: Stop, finalists: Sequence[Candidate]) -> TuningResult:
         return TuningResult(
-            problem=self._task.problem,
+            problem=self.task.problem,
             compared=bool(finalists) and self._trials.are_compared(finalists),
             finalists=tuple(map(self._trials.final, finalists)),
             tried=tuple(self.tried),
             known=self.known,
             stop=stop,
-            lookups=self.lookups,
+            lookups=self._trials.lookups,
             library=tuple(self.library),
-            refusals=tuple(reason for rival in self._task.rivals for reason in rival.refusals),
+            refusals=tuple(reason for rival in self.task.rivals for reason in rival.refusals),
         )
 
     @cached_property
     def _competition(self) -> Competition:
         """The searchers, begun when they are first asked, and told what is known."""
-        contenders = self._task.contenders
+        contenders = self.task.contenders
         competition = Competition(
             {each.template: each.searcher(self._seed(each.template)) for each in contenders},
             {each.template: each.promise for each in contenders},
@@ -146,12 +143,12 @@ class ProblemTuning:
 
     def _seed(self, template: Maker) -> int:
         """A seed of 32 bits for each problem and template, whatever the order of tuning."""
-        text = f"{self._session.run.seed}/{problem_digest(self._task.problem)}/{template.name}"
+        text = f"{self._session.run.seed}/{problem_digest(self.task.problem)}/{template.name}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4])
 
     def _why_stop(self) -> Stop | None:
         effort, limits, now = self._session.effort, self._limits, self._session.clock()
-        if self.best <= NEAR_BOUND * (self._task.bound + self._task.floor):
+        if self._best <= NEAR_BOUND * (self.task.bound + self.task.floor):
             return Stop.AT_BOUND
         if len(self.tried) >= effort.trials:
             return Stop.TRIALS_SPENT
@@ -166,7 +163,7 @@ class ProblemTuning:
     @property
     def _has_only_failed(self) -> bool:
         """Whether nothing ran correctly yet; the budget does not end the search then."""
-        return bool(self.tried) and self.best == inf
+        return bool(self.tried) and self._best == inf
 
     def _try_library(self, rival: Rival) -> None:
         """Try the implementations that the library thinks best, without those that it never makes ready.
@@ -216,7 +213,7 @@ class ProblemTuning:
 
     def _count(self, trial: Trial) -> None:
         """Count a trial towards patience, which begins with the first trial that runs."""
-        self.best = min(self.best, trial.cost)
+        self._best = min(self._best, trial.cost)
         if trial.candidate.family != GENERATED:
             self.library.append(trial)
             return

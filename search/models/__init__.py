@@ -1,4 +1,4 @@
-"""What the models choose without a GPU."""
+"""The models choose schedules without a GPU."""
 
 from wpk.search.models.model_search import Compiler, StaticChoices, search_model
 from wpk.search.models.shortlist import PROMISING, Shortlist
@@ -8,8 +8,8 @@ from wpk.search.models.static_search import (
     KernelChoice,
     Shortlists,
     check_skips,
-    choose_spilling,
+    choose,
     finalist_of,
-    shortlist_all,
+    shortlist_problems,
     spill_words,
 )

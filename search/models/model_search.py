@@ -1,13 +1,14 @@
-"""Static search of all distinct problems of a model, their finalists compiled together."""
+"""The static search of a model compiles the finalists of all of its distinct problems together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wpk.build import Compilation, CompiledKernel, KernelResources
+from wpk.build import Compilation, CompiledKernel
 from wpk.kernel_source import KernelSource
 from wpk.problems import Problem
+from wpk.progress import Progress
 from wpk.search.models.shortlist import Template
 from wpk.search.models.static_search import (
     FINALISTS,
@@ -15,20 +16,18 @@ from wpk.search.models.static_search import (
     KernelChoice,
     Shortlists,
     choose,
-    choose_spilling,
     no_choice,
-    shortlist_all,
+    shortlist_problems,
 )
 from wpk.targets import Target
 
-Progress = Callable[[str, int, int], None]
 Compiler = Callable[[Sequence[KernelSource]], Iterable[Compilation]]
 """Compiles kernels, in any order; `wpk.build.pool.CompilePool.compile` is one."""
 
 
 @dataclass(frozen=True)
 class StaticChoices:
-    """What the models choose for a model's problems.
+    """These are the choices of the performance models for a model's problems.
 
     Attributes:
         kernels: The schedule of each problem.
@@ -65,57 +64,47 @@ def search_model(
     Raises:
         ScheduleError: A problem has no schedule that compiles; says why of each.
     """
-    distinct = list(dict.fromkeys(problems))
-    waiting: dict[Problem, Shortlists] = {}
-    for done, problem in enumerate(distinct):
-        progress("scoring schedules", done, len(distinct))
-        waiting[problem] = shortlist_all(problem, templates, target, skip)
-    progress("scoring schedules", len(distinct), len(distinct))
-    shortlists = dict(waiting)
-    finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(distinct, ())
-    compiled: dict[str, KernelResources | str] = {}
-    kernels: dict[str, CompiledKernel] = {}
+    shortlists = shortlist_problems(problems, templates, target, skip, progress)
+    compiled: dict[str, Compilation] = {}
+    finalists: dict[Problem, tuple[Finalist, ...]] = dict.fromkeys(shortlists, ())
     choices: dict[Problem, KernelChoice] = {}
-    while waiting:
-        batches = {p: w.finalists(first=len(finalists[p])) for p, w in waiting.items()}
-        sources = _fresh(batches.values(), compiled)
-        for done, outcome in enumerate(compiler(sources), start=1):
-            digest = outcome.source.digest
-            if outcome.kernel is not None:
-                kernels[digest] = outcome.kernel
-                compiled[digest] = outcome.kernel.resources
-            else:
-                compiled[digest] = str(outcome.error)
-            progress("compiling kernels", done, len(sources))
+    while waiting := [problem for problem in shortlists if problem not in choices]:
+        batches = {p: shortlists[p].finalists(first=len(finalists[p])) for p in waiting}
+        _compile(batches.values(), compiled, compiler, progress)
         for problem, batch in batches.items():
             finalists[problem] += batch
-            choice = _settle(
-                waiting[problem], finalists[problem], compiled, last=len(batch) < FINALISTS
-            )
+            choice = choose(shortlists[problem], finalists[problem], compiled)
+            if choice is None and len(batch) < FINALISTS:
+                choice = _last_resort(shortlists[problem], finalists[problem], compiled)
             if choice is not None:
                 choices[problem] = choice
-                del waiting[problem]
+    kernels = {digest: each.kernel for digest, each in compiled.items() if each.kernel is not None}
     return StaticChoices(choices, kernels, shortlists)
 
 
-def _fresh(
-    batches: Iterable[tuple[Finalist, ...]], compiled: dict[str, KernelResources | str]
-) -> list[KernelSource]:
-    sources = [source for batch in batches for each in batch for source in each.sources]
-    return [s for s in dict.fromkeys(sources) if s.digest not in compiled]
+def _compile(
+    batches: Iterable[tuple[Finalist, ...]],
+    compiled: dict[str, Compilation],
+    compiler: Compiler,
+    progress: Progress,
+) -> None:
+    """Compile the kernels of some finalists that were not compiled yet."""
+    every = dict.fromkeys(source for batch in batches for each in batch for source in each.sources)
+    sources = [source for source in every if source.digest not in compiled]
+    for done, outcome in enumerate(compiler(sources), start=1):
+        compiled[outcome.source.digest] = outcome
+        progress("compiling kernels", done, len(sources))
 
 
-def _settle(
-    shortlists: Shortlists,
-    finalists: Sequence[Finalist],
-    compiled: dict[str, KernelResources | str],
-    *,
-    last: bool,
-) -> KernelChoice | None:
-    """Return the choice, or None to compile more; a spilling kernel will do when nothing is left to compile."""
-    choice = choose(shortlists, finalists, compiled)
-    if choice is None and last:
-        choice = choose_spilling(shortlists, finalists, compiled)
-        if choice is None:
-            raise no_choice(shortlists, finalists, compiled)
+def _last_resort(
+    shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Mapping[str, Compilation]
+) -> KernelChoice:
+    """A spilling kernel will do when nothing is left to compile.
+
+    Raises:
+        ScheduleError: Nothing compiled; says why of each.
+    """
+    choice = choose(shortlists, finalists, compiled, allow_spills=True)
+    if choice is None:
+        raise no_choice(shortlists, finalists, compiled)
     return choice

@@ -1,4 +1,4 @@
-"""From a template's whole space to the few schedules worth compiling.
+"""A shortlist leads from a template's whole space to the few schedules worth compiling.
 
     space -> legal -> score keeps max(24, 3.5 %), at most 256, of each family -> estimate ranks
 
@@ -25,9 +25,9 @@ from wpk.performance import (
     extended_pul,
     shared_cost,
 )
+from wpk.plan import Funnel
 from wpk.problems import Problem
 from wpk.schedules import Schedule, ScheduleTemplate
-from wpk.search.models.record import Prediction, SpaceCounts
 from wpk.targets import Target
 
 MOST_SCORED = 100_000
@@ -48,22 +48,39 @@ Template = ScheduleTemplate[Any, Any]
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """A prediction is what the models say of a schedule.
+
+    Attributes:
+        schedule: The schedule.
+        score: Extended PUL with its bank conflicts counted, between 0 and 1.
+        shared: What its shared memory loads cost: COEF_bc and passes a load.
+        estimate: Predicted seconds.
+    """
+
+    schedule: Schedule
+    score: float
+    shared: SharedCost
+    estimate: float
+
+
+@dataclass(frozen=True)
 class Shortlist:
-    """What a template has to offer for a problem.
+    """A shortlist is what a template has to offer for a problem.
 
     Attributes:
         template: The template.
-        counts: How many schedules each step left.
+        funnel: How many schedules each step left; none is compiled yet.
         ranked: The kept schedules, smallest estimate first; ties in the order of the parameters.
     """
 
     template: Template
-    counts: SpaceCounts
+    funnel: Funnel
     ranked: tuple[Prediction, ...]
 
 
 def shortlist(problem: Problem, template: Template, target: Target, bound: Bound) -> Shortlist:
-    """The schedules of a template worth compiling for a problem; none where none is legal.
+    """Return the schedules of a template that are worth compiling for a problem; none where none is legal.
 
     Args:
         problem: A problem that the template carries (`ScheduleTemplate.why_not` gave None).
@@ -72,21 +89,13 @@ def shortlist(problem: Problem, template: Template, target: Target, bound: Bound
         bound: The problem's bound on the target.
     """
     space, legal = template.space(problem, target)
-    legal_count = _rows(legal)
-    if legal_count == 0:
-        return Shortlist(template, SpaceCounts(template.name, space, 0, 0, 0, 0), ())
-    columns = _thin(legal)
-    models = _Models(problem, template, target, bound, columns)
-    kept, costs = _keep_of_each_family(models, legal_count)
-    counts = SpaceCounts(
-        template=template.name,
-        space=space,
-        legal=legal_count,
-        scored=_rows(columns),
-        counted=len(costs),
-        kept=len(kept),
-    )
-    return Shortlist(template, counts, models.predictions(kept, costs))
+    count = _rows(legal)
+    if count == 0:
+        return Shortlist(template, Funnel(template.name, "", space, 0, 0, 0), ())
+    models = _Models(problem, template, target, bound, _thin(legal))
+    kept, costs = _keep_of_each_family(models, count)
+    funnel = Funnel(template.name, "", space, legal=count, kept=len(kept), compiled=0)
+    return Shortlist(template, funnel, models.predictions(kept, costs))
 
 
 def predict(
@@ -98,7 +107,7 @@ def predict(
 
 
 def kept_count(legal: int) -> int:
-    """Schedules that the score leaves of so many legal ones: max(24, 3.5 %), at most 256."""
+    """Return how many schedules the score leaves of so many legal ones: max(24, 3.5 %), at most 256."""
     return min(legal, MOST_KEPT, max(LEAST_KEPT, round(KEPT_SHARE * legal)))
 
 
@@ -117,14 +126,14 @@ class _Models:
         return self.template.work(self.problem, self.columns, self.target)
 
     def order(self) -> tuple[NDArray[np.int64], Floats]:
-        """Rows by falling score without conflicts, ties by estimate, then by the parameters."""
+        """Return rows by falling score without conflicts, ties by estimate, then by the parameters."""
         score = extended_pul(self.work, self.bound.operations, self.target).score
         seconds = estimate(self.work, self.bound, self.target)
         rounded = score.round(_TIE_DIGITS)
         return np.lexsort((seconds, -rounded)), rounded
 
     def costs(self, rows: list[int]) -> dict[int, SharedCost]:
-        """What the shared memory loads of some schedules cost, by row."""
+        """Return what the shared memory loads of some schedules cost, by row."""
         return {
             row: shared_cost(tuple(self.template.shared_accesses(self.problem, schedule)))
             for row, schedule in zip(rows, self.schedules(rows), strict=True)
@@ -144,7 +153,7 @@ class _Models:
     def predictions(self, rows: list[int], costs: dict[int, SharedCost]) -> tuple[Prediction, ...]:
         work = select(self.work, np.asarray(rows))
         passes = np.asarray([costs[row].passes for row in rows])
-        score = extended_pul(work, self.bound.operations, self.target, passes).score
+        score = self.scores(rows, costs)
         seconds = estimate(work, self.bound, self.target, passes)
         schedules = self.schedules(rows)
         return tuple(
@@ -190,7 +199,7 @@ def _keep(
 
 
 def select(work: Work, rows: NDArray[np.int64]) -> Work:
-    """The work of some of the schedules, in the order of ``rows``."""
+    """Return the work of some of the schedules, in the order of ``rows``."""
     arrays = {k: v[rows] for k, v in vars(work).items() if isinstance(v, np.ndarray)}
     return Work(**{**vars(work), **arrays})
 

@@ -1,4 +1,4 @@
-"""The search that needs no GPU: models choose what to compile, resource reports what to keep.
+"""The static search needs no GPU: models choose what to compile, resource reports what to keep.
 
     shortlists of all templates -> the best 8 by estimate -> compiled -> resources read -> choice
 
@@ -8,22 +8,24 @@ problems together: `shortlist_all`, `Shortlists.finalists`, compile, `choose`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 
-from wpk.build import KernelResources
+from wpk.build import Compilation, KernelResources
 from wpk.candidate import Candidate
 from wpk.errors import ScheduleError
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.performance import Bound, bound, estimate
+from wpk.plan import Funnel
 from wpk.problems import Problem
+from wpk.progress import Progress
 from wpk.schedules import TEMPLATE_OF
-from wpk.search.models.record import Prediction, SearchRecord, TemplateRefusal
-from wpk.search.models.shortlist import Shortlist, Template, predict, shortlist
+from wpk.search.models.shortlist import Prediction, Shortlist, Template, predict, shortlist
 from wpk.targets import Target
 
 FINALISTS = 8
@@ -32,13 +34,13 @@ FINALISTS = 8
 LEFT_OUT = "left out on request"
 """Why a skipped template is no candidate."""
 
-Compiled = Mapping[str, KernelResources | str]
-"""Outcome of compiling, by digest of the source: its resources, or why it failed."""
+Compiled = Mapping[str, Compilation]
+"""Outcomes of compiling, by digest of the source."""
 
 
 @dataclass(frozen=True)
 class Finalist:
-    """A schedule to compile.
+    """A finalist is a schedule to compile.
 
     Attributes:
         template: Whose schedule it is.
@@ -57,14 +59,9 @@ class Finalist:
         """The schedule as trials and plans name it."""
         return Candidate(self.template.maker, self.prediction.schedule.parameters())
 
-    @property
-    def words(self) -> str:
-        """The schedule's parameters, as messages name it."""
-        return str(self.prediction.schedule)
-
 
 def finalist_of(problem: Problem, candidate: Candidate, target: Target) -> Finalist:
-    """A generated kernel as a finalist, whether the score would keep it or not.
+    """Return a generated kernel as a finalist, whether the score would keep it or not.
 
     Raises:
         KeyError: There is no such template.
@@ -87,7 +84,7 @@ def _finalist(problem: Problem, template: Template, prediction: Prediction) -> F
 
 @dataclass(frozen=True)
 class Shortlists:
-    """All that the models have to say about a problem.
+    """Shortlists are all that the models have to say about a problem.
 
     Attributes:
         problem: The problem.
@@ -101,7 +98,12 @@ class Shortlists:
     target: Target
     bound: Bound
     templates: tuple[Shortlist, ...]
-    refusals: tuple[TemplateRefusal, ...]
+    refusals: tuple[Funnel, ...]
+
+    @property
+    def funnels(self) -> tuple[Funnel, ...]:
+        """One funnel a template; those that carry the problem come first."""
+        return (*(each.funnel for each in self.templates), *self.refusals)
 
     def finalists(self, first: int = 0, count: int = FINALISTS) -> tuple[Finalist, ...]:
         """Return the schedules from place ``first`` on, the best estimate over all templates first."""
@@ -113,20 +115,26 @@ class Shortlists:
 
 @dataclass(frozen=True)
 class KernelChoice:
-    """The schedule chosen for a problem.
+    """A choice is the schedule that is chosen for a problem.
 
     Attributes:
         finalist: The schedule, its kernels and launches; the estimate is redone with the
             registers that the compiler reports.
         resources: The resources of each kernel, in the order of its sources.
         bound: The problem's bound.
-        record: How it came to be chosen.
+        funnels: How the space of each template was narrowed.
     """
 
     finalist: Finalist
     resources: tuple[KernelResources, ...]
     bound: Bound
-    record: SearchRecord
+    funnels: tuple[Funnel, ...]
+
+    def with_compiled(self, templates: Iterable[str]) -> KernelChoice:
+        """Return the same, where schedules of these templates were compiled; a name for each of them."""
+        counts = Counter(templates)
+        funnels = (replace(each, compiled=counts[each.template]) for each in self.funnels)
+        return replace(self, funnels=tuple(funnels))
 
 
 def check_skips(skip: Collection[str], templates: Iterable[Template]) -> None:
@@ -164,7 +172,7 @@ def shortlist_all(
         if not isinstance(problem, template.problem_type):
             continue
         if template.name in skip:
-            refusals.append(TemplateRefusal(template.name, "", LEFT_OUT))
+            refusals.append(_refused(template, LEFT_OUT))
             continue
         reason = template.why_not(problem, target)
         if reason is None:
@@ -172,19 +180,38 @@ def shortlist_all(
             if found.ranked:
                 shortlists.append(found)
                 continue
-            reason = f"none of its {found.counts.space} schedules is legal"
-        refusals.append(TemplateRefusal(template.name, "", reason))
+            reason = f"none of its {found.funnel.space} schedules is legal"
+        refusals.append(_refused(template, reason))
     if not shortlists:
         raise _no_template(problem, target, refusals)
     return Shortlists(problem, target, limit, tuple(shortlists), tuple(refusals))
 
 
-def _no_template(
-    problem: Problem, target: Target, refusals: Sequence[TemplateRefusal]
-) -> ScheduleError:
-    reasons = "; ".join(f"{r.template}: {r.reason}" for r in refusals) or "none is of its kind"
+def shortlist_problems(
+    problems: Iterable[Problem],
+    templates: Sequence[Template],
+    target: Target,
+    skip: Collection[str],
+    tell: Progress,
+) -> dict[Problem, Shortlists]:
+    """Shortlist every template for each distinct problem, as `shortlist_all` does."""
+    distinct = list(dict.fromkeys(problems))
+    shortlists: dict[Problem, Shortlists] = {}
+    for done, problem in enumerate(distinct):
+        tell("scoring schedules", done, len(distinct))
+        shortlists[problem] = shortlist_all(problem, templates, target, skip)
+    tell("scoring schedules", len(distinct), len(distinct))
+    return shortlists
+
+
+def _refused(template: Template, reason: str) -> Funnel:
+    return Funnel(template.name, reason, space=0, legal=0, kept=0, compiled=0)
+
+
+def _no_template(problem: Problem, target: Target, refusals: Sequence[Funnel]) -> ScheduleError:
+    reasons = "; ".join(f"{r.template}: {r.refusal}" for r in refusals) or "none is of its kind"
     fix = "choose another target or precision, or leave this operator out of the model"
-    if any(refusal.reason == LEFT_OUT for refusal in refusals):
+    if any(refusal.refusal == LEFT_OUT for refusal in refusals):
         fix = f"leave fewer templates out (--skip-template); or {fix}"
     return ScheduleError(
         f"no schedule template computes {problem.words()} on {target.name}: {reasons}",
@@ -193,9 +220,13 @@ def _no_template(
 
 
 def choose(
-    shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Compiled
+    shortlists: Shortlists,
+    finalists: Sequence[Finalist],
+    compiled: Compiled,
+    *,
+    allow_spills: bool = False,
 ) -> KernelChoice | None:
-    """The best finalist that compiled without spilling, None if there is none.
+    """Return the best finalist that compiled, None if there is none.
 
     Estimates are redone with the registers that the compiler reports; ties keep their order.
 
@@ -203,94 +234,58 @@ def choose(
         shortlists: What the finalists come from.
         finalists: The compiled schedules; several rounds are passed together.
         compiled: Outcome of each of their kernels.
+        allow_spills: Whether kernels count that spill registers.
     """
-    return _choose(shortlists, finalists, compiled, allow_spills=False)
-
-
-def choose_spilling(
-    shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Compiled
-) -> KernelChoice | None:
-    """The best finalist where `choose` gives none: spilling kernels count, and the record warns."""
-    return _choose(shortlists, finalists, compiled, allow_spills=True)
+    judged = [_judge(shortlists, each, compiled, allow_spills=allow_spills) for each in finalists]
+    choices = [each for each in judged if isinstance(each, KernelChoice)]
+    best = min(choices, key=lambda each: each.finalist.prediction.estimate, default=None)
+    return best and best.with_compiled(each.template.name for each in finalists)
 
 
 def no_choice(
     shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Compiled
 ) -> ScheduleError:
-    """Return the error for a problem of which no finalist can be used."""
-    reasons = [_why_refused(each, compiled, shortlists, allow_spills=True) for each in finalists]
-    seen = "; ".join(dict.fromkeys(reason for reason in reasons if reason is not None))
+    """Return the error for a problem of which no finalist can be used, spilling ones neither."""
+    judged = [_judge(shortlists, each, compiled, allow_spills=True) for each in finalists]
+    seen = "; ".join(dict.fromkeys(reason for reason in judged if isinstance(reason, str)))
     return ScheduleError(
         f"none of {len(finalists)} schedules for {shortlists.problem.words()} can be used: {seen}",
         fix="these schedules should have been illegal: see the limits of their template",
     )
 
 
-def _choose(
-    shortlists: Shortlists, finalists: Sequence[Finalist], compiled: Compiled, *, allow_spills: bool
-) -> KernelChoice | None:
-    refusals = list(shortlists.refusals)
-    best: tuple[float, Finalist] | None = None
-    for each in finalists:
-        reason = _why_refused(each, compiled, shortlists, allow_spills=allow_spills)
-        if reason is not None:
-            refusals.append(TemplateRefusal(each.template.name, each.words, reason))
-            continue
-        seconds = _estimate_compiled(shortlists, each, _resources(each, compiled))
-        if best is None or seconds < best[0]:
-            best = (seconds, each)
-    if best is None:
-        return None
-    seconds, finalist = best
-    resources = _resources(finalist, compiled)
-    record = SearchRecord(
-        spaces=tuple(each.counts for each in shortlists.templates),
-        finalists=tuple(each.template.name for each in finalists),
-        refusals=tuple(refusals),
-        warning="; ".join(spill_words(r) for r in resources if r.spills),
-    )
-    timed = replace(finalist, prediction=replace(finalist.prediction, estimate=seconds))
-    return KernelChoice(timed, resources, shortlists.bound, record)
-
-
-def _why_refused(
-    finalist: Finalist, compiled: Compiled, shortlists: Shortlists, *, allow_spills: bool
-) -> str | None:
-    for source in finalist.sources:
-        outcome = compiled.get(source.digest, "it was not compiled")
-        if isinstance(outcome, str):
-            return f"{source.entry} failed to compile: {outcome}"
-        if outcome.spills and not allow_spills:
-            return f"{source.entry} {spill_words(outcome)}"
-    if _estimate_compiled(shortlists, finalist, _resources(finalist, compiled)) == inf:
-        return "with the registers that it needs, not one of its blocks fits an SM"
-    return None
-
-
 def spill_words(resources: KernelResources) -> str:
-    """How much a kernel spills, after its name."""
+    """Return how much a kernel spills, after its name."""
     stored, loaded = resources.spill_store_bytes, resources.spill_load_bytes
     return f"spills registers: {stored} bytes a thread stored, {loaded} loaded"
 
 
-def _resources(finalist: Finalist, compiled: Compiled) -> tuple[KernelResources, ...]:
-    outcomes = [compiled[source.digest] for source in finalist.sources]
-    return tuple(outcome for outcome in outcomes if not isinstance(outcome, str))
+def _judge(
+    shortlists: Shortlists, finalist: Finalist, compiled: Compiled, *, allow_spills: bool
+) -> KernelChoice | str:
+    """The finalist as the choice, or why it cannot be that."""
+    resources = []
+    for source in finalist.sources:
+        outcome = compiled[source.digest]
+        if outcome.kernel is None:
+            return f"{source.entry} failed to compile: {outcome.error}"
+        if outcome.kernel.resources.spills and not allow_spills:
+            return f"{source.entry} {spill_words(outcome.kernel.resources)}"
+        resources.append(outcome.kernel.resources)
+    seconds = _estimate_compiled(shortlists, finalist, resources)
+    if seconds == inf:
+        return "with the registers that it needs, not one of its blocks fits an SM"
+    timed = replace(finalist, prediction=replace(finalist.prediction, estimate=seconds))
+    return KernelChoice(timed, tuple(resources), shortlists.bound, shortlists.funnels)
 
 
 def _estimate_compiled(
-    shortlists: Shortlists, finalist: Finalist, resources: tuple[KernelResources, ...]
+    shortlists: Shortlists, finalist: Finalist, resources: Sequence[KernelResources]
 ) -> float:
     """Return the estimate with the registers that the compiler reports, and with every launch counted."""
-    parameters = finalist.prediction.schedule.parameters()
-    columns = {name: np.asarray([value], np.int64) for name, value in parameters}
-    work = finalist.template.work(shortlists.problem, columns, shortlists.target)
-    used = np.asarray([float(max(r.registers for r in resources))])
-    seconds = estimate(
-        replace(work, registers=used),
-        shortlists.bound,
-        shortlists.target,
-        finalist.prediction.shared.passes,
-    )
-    further = (len(finalist.launches) - 1) * shortlists.target.launch_seconds
-    return float(seconds[0]) + further
+    schedule, target = finalist.prediction.schedule, shortlists.target
+    work = finalist.template.work(shortlists.problem, schedule.columns(), target)
+    used = np.asarray([float(max(each.registers for each in resources))])
+    passes = finalist.prediction.shared.passes
+    seconds = estimate(replace(work, registers=used), shortlists.bound, target, passes)
+    return float(seconds[0]) + (len(finalist.launches) - 1) * target.launch_seconds

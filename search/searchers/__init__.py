@@ -1,4 +1,4 @@
-"""Who proposes schedules."""
+"""Searchers propose schedules."""
 
 from wpk.search.searchers.base import Searcher
 from wpk.search.searchers.registry import MakeSearcher, find_searcher

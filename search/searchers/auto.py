@@ -1,4 +1,4 @@
-"""The default: genetic and reinforcement learning take turns and learn from each other's trials.
+"""By default genetic search and reinforcement learning take turns and learn from each other's trials.
 
 Woodpecker-DL searches with both and takes the better result (section 3). Here they share the budget
 and a ledger as well, so neither tries what the other has tried.
@@ -7,42 +7,25 @@ and a ledger as well, so neither tries what the other has tried.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
-from wpk.schedules import Schedule
-from wpk.search.searchers.genetic import GeneticOptions, GeneticSearch
-from wpk.search.searchers.ledger import Ledger
-from wpk.search.searchers.ppo import PpoOptions, PpoSearch
+from wpk.search.searchers.genetic import GeneticSearch
+from wpk.search.searchers.ppo import PpoSearch
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
 
-S = TypeVar("S", bound=Schedule)
 
+class AutoSearch(SpaceSearcher):
+    """Two searchers share one ledger; their proposals alternate."""
 
-class AutoSearch(SpaceSearcher[S]):
-    """Two searchers, one ledger; proposals alternate."""
-
-    def __init__(
-        self,
-        space: SearchSpace[S],
-        seed: int,
-        genetic: GeneticOptions | None = None,
-        ppo: PpoOptions | None = None,
-        ledger: Ledger | None = None,
-    ) -> None:
+    def __init__(self, space: SearchSpace, seed: int) -> None:
         """Begin with the genetic one."""
-        super().__init__(space, ledger)
+        super().__init__(space)
         self._searchers = (
-            GeneticSearch(space, seed, genetic, self.ledger),
-            PpoSearch(space, seed, ppo, self.ledger),
+            GeneticSearch(space, seed, ledger=self.ledger),
+            PpoSearch(space, seed, ledger=self.ledger),
         )
         self._proposals = 0
         self._proposer = ""
-
-    @property
-    def converged(self) -> bool:
-        """Whether the genetic search has converged; PPO has no such rule."""
-        return self._searchers[0].converged
 
     @property
     def own_name(self) -> str:

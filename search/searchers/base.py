@@ -1,22 +1,19 @@
-"""What a searcher is: something that proposes schedules, and nothing else."""
+"""A searcher proposes schedules, and does nothing else."""
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import Generic, TypeVar
 
 from wpk.schedules import Schedule
 from wpk.trial import Trial
 
-S = TypeVar("S", bound=Schedule)
 
-
-class Searcher(abc.ABC, Generic[S]):
-    """Proposes schedules; never compiles, measures, sleeps, prints, or counts a budget."""
+class Searcher(abc.ABC):
+    """A searcher proposes schedules; it never compiles, measures, sleeps, prints, or counts a budget."""
 
     @abc.abstractmethod
-    def ask(self, count: int) -> list[S]:
+    def ask(self, count: int) -> list[Schedule]:
         """Return ``count`` legal schedules that were never asked for; fewer only where no more are left.
 
         Outcomes of earlier schedules may still be outstanding. An empty answer means that the space is
@@ -38,8 +35,3 @@ class Searcher(abc.ABC, Generic[S]):
     def proposer(self) -> str:
         """Name of the method that proposed the latest schedule; empty where it has none."""
         return ""
-
-    @property
-    def converged(self) -> bool:
-        """Whether the method would stop here by its own rule; asking further is allowed."""
-        return False

@@ -11,22 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.schedules import Schedule
-from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
-
-S = TypeVar("S", bound=Schedule)
 
 
 @dataclass(frozen=True)
 class EvolutionOptions:
-    """The constants of algorithm 4.
+    """These are the constants of algorithm 4.
 
     Attributes:
         samples: Schedules of an iteration (n).
@@ -41,20 +36,16 @@ class EvolutionOptions:
     start: int = 16
 
 
-class EvolutionSearch(SpaceSearcher[S]):
-    """A point that climbs along the gradient that samples around it suggest."""
+class EvolutionSearch(SpaceSearcher):
+    """A point climbs along the gradient that samples around it suggest."""
 
     method = "evolution"
 
     def __init__(
-        self,
-        space: SearchSpace[S],
-        seed: int,
-        options: EvolutionOptions | None = None,
-        ledger: Ledger | None = None,
+        self, space: SearchSpace, seed: int, options: EvolutionOptions | None = None
     ) -> None:
         """Begin without a point: it will be the fastest of the first random schedules."""
-        super().__init__(space, ledger)
+        super().__init__(space)
         self.options = EvolutionOptions() if options is None else options
         self._generator = np.random.default_rng(seed)
         self._theta: NDArray[np.float32] | None = None
@@ -95,7 +86,7 @@ class EvolutionSearch(SpaceSearcher[S]):
 
 
 def centred_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks scaled to between -1/2 (least) and 1/2 (greatest); equal values share their mean rank."""
+    """Return ranks scaled to between -1/2 (least) and 1/2 (greatest); equal values share their mean rank."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts + 1) / 2
     scaled: NDArray[np.float64] = ranks[inverse.reshape(-1)] / max(1, len(values) - 1) - 0.5

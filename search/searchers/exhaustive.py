@@ -1,25 +1,19 @@
-"""Exhaustive search: every schedule in the order of the parameters. For small spaces."""
+"""Exhaustive search tries every schedule in the order of the parameters; it is for small spaces."""
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-from wpk.schedules import Schedule
-from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
 
-S = TypeVar("S", bound=Schedule)
 
-
-class ExhaustiveSearch(SpaceSearcher[S]):
-    """Proposes all rows in rising order."""
+class ExhaustiveSearch(SpaceSearcher):
+    """This searcher proposes all rows in rising order."""
 
     method = "exhaustive"
 
-    def __init__(self, space: SearchSpace[S], ledger: Ledger | None = None) -> None:
+    def __init__(self, space: SearchSpace) -> None:
         """Begin at the first row."""
-        super().__init__(space, ledger)
+        super().__init__(space)
         self._next = 0
 
     def propose(self) -> int:

@@ -1,4 +1,4 @@
-"""Genetic search as Woodpecker-DL 2.3 describes it, on the indices of parameter values.
+"""Genetic search works as Woodpecker-DL 2.3 describes it, on the indices of parameter values.
 
     verified random population -> fitness -> probabilities (eq. 1) -> k elites pass
     -> parents by roulette over the cumulative probabilities (eq. 2) -> crossover -> mutation -> ...
@@ -14,17 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
-from typing import TypeVar
 
 import numpy as np
 from deap import base, tools
 
-from wpk.schedules import Schedule
 from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import ABSENT, SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
-
-S = TypeVar("S", bound=Schedule)
 
 _ATTEMPTS = 32
 """Children bred for one that is legal and new, before a neighbour of an elite is taken instead."""
@@ -32,7 +28,7 @@ _ATTEMPTS = 32
 
 @dataclass(frozen=True)
 class GeneticOptions:
-    """How to breed. The defaults are tuned for some dozens of trials.
+    """These options say how to breed; the defaults are tuned for some dozens of trials.
 
     Attributes:
         population: Individuals of the first generation, and of every later one with its elites.
@@ -69,8 +65,8 @@ class _Genome(list[int]):
         self.fitness = _Fitness((fitness,))
 
 
-class GeneticSearch(SpaceSearcher[S]):
-    """Elites, roulette, crossover, mutation; fed by whatever trials it is told.
+class GeneticSearch(SpaceSearcher):
+    """This searcher breeds by elites, roulette, crossover and mutation from whatever trials it is told.
 
     A generation is bred when all of the one before has been asked for, and outcomes for a whole population
     are known; individuals whose outcomes are outstanding then live in the next one. Whoever asks for more
@@ -81,7 +77,7 @@ class GeneticSearch(SpaceSearcher[S]):
 
     def __init__(
         self,
-        space: SearchSpace[S],
+        space: SearchSpace,
         seed: int,
         options: GeneticOptions | None = None,
         ledger: Ledger | None = None,
@@ -95,16 +91,10 @@ class GeneticSearch(SpaceSearcher[S]):
         self._parents: tuple[int, ...] = ()  # who may breed
         self._left = self.options.population  # still to be proposed of this generation
 
-    @property
-    def converged(self) -> bool:
-        """Whether the run times of the generation's individuals are all known and close enough."""
-        if self._left > 0 or len(self._known()) < len(self._members):
-            return False
-        return self._are_close()
-
     def propose(self) -> int:
         """Return a random individual of the first generation, or a child in later ones."""
-        if self._left <= 0 and len(self._known()) >= self._enough():
+        enough = min(self.options.population, len(self._members))
+        if self._left <= 0 and len(self._known()) >= enough:
             self._next_generation()
         self._left -= 1
         row = self._child() if self._parents else self.ledger.draw(1, self._generator)[0]
@@ -118,10 +108,6 @@ class GeneticSearch(SpaceSearcher[S]):
     def _known(self) -> list[int]:
         """The individuals whose outcomes are known."""
         return [row for row in self._members if not np.isnan(self.ledger.costs[row])]
-
-    def _enough(self) -> int:
-        """How many outcomes have to be known before a generation is bred."""
-        return min(self.options.population, len(self._members))
 
     def _are_close(self) -> bool:
         """Whether the known run times are so close that those of their children would be, too."""

@@ -1,9 +1,8 @@
-"""Which schedules were asked for and what came of them; searchers that share a ledger never ask twice."""
+"""A ledger knows which schedules were asked for and what came of them; searchers that share one never ask twice."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,31 +13,31 @@ from wpk.trial import Trial
 
 
 class Ledger:
-    """The state of every schedule of a space.
+    """A ledger holds the state of every schedule of a space.
 
     Attributes:
         taken: Rows asked for, or tried before.
         costs: Seconds of each row; infinity where it failed, NaN where no outcome is known.
     """
 
-    def __init__(self, space: SearchSpace[Any]) -> None:
-        """Nothing asked for yet."""
+    def __init__(self, space: SearchSpace) -> None:
+        """Begin with nothing asked for."""
         self._space = space
         self.taken: NDArray[np.bool_] = np.zeros(space.size, bool)
         self.costs: NDArray[np.float64] = np.full(space.size, np.nan)
 
     def free(self) -> Rows:
-        """Rows not taken, rising."""
+        """Return the rows that are not taken, rising."""
         return np.flatnonzero(~self.taken)
 
     def draw(self, count: int, generator: np.random.Generator) -> list[int]:
-        """Rows not taken, uniformly and without repetition; fewer where fewer are left."""
+        """Draw rows that are not taken, uniformly and without repetition; fewer where fewer are left."""
         free = self.free()
         drawn: list[int] = generator.choice(free, min(count, len(free)), replace=False).tolist()
         return drawn
 
     def best(self, count: int) -> list[int]:
-        """The fastest known rows, best first; only those that ran correctly."""
+        """Return the fastest known rows, best first; only those that ran correctly."""
         known = np.flatnonzero(np.isfinite(self.costs))
         order: list[int] = known[np.argsort(self.costs[known], kind="stable")][:count].tolist()
         return order

@@ -1,4 +1,4 @@
-"""Reinforcement learning as Woodpecker-DL 2.4: proximal policy optimisation over schedule parameters.
+"""Proximal policy optimisation over schedule parameters learns as Woodpecker-DL 2.4 describes it.
 
     observation of problem, schedule and average run time (eq. 3) -> network -> multinomial draw of
     an action that sets one parameter -> run time -> reward (eq. 4) -> advantages (eq. 5, 6)
@@ -13,12 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.schedules import Schedule
 from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.ppo_loss import (
     Batch,
@@ -28,23 +26,19 @@ from wpk.search.searchers.ppo_loss import (
     log_probabilities,
     loss,
     moving_average,
-    paper_average,
     reward,
 )
-from wpk.search.searchers.ppo_network import ActivationName, Adam, Layers, Network, dropout
+from wpk.search.searchers.ppo_network import ActivationName, Adam, Layers, Network, Pass
 from wpk.search.searchers.space import ABSENT, SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
-
-S = TypeVar("S", bound=Schedule)
 
 
 @dataclass(frozen=True)
 class PpoOptions:
-    """How to learn. The defaults are tuned for some dozens of trials; `PAPER_SETTINGS` is the paper.
+    """These options say how to learn; the defaults are tuned for some dozens of trials.
 
     Attributes:
         hidden: Width and activation of each hidden layer.
-        keep: Probability that dropout keeps an activation of the last hidden layer in an update.
         clip: How far a ratio of probabilities counts in the surrogate (epsilon).
         value: c_1 of equation 7, of the value function's squared error.
         entropy: c_2 of equation 7, of the entropy bonus.
@@ -56,10 +50,6 @@ class PpoOptions:
         start: Schedules tried, at random, before the first action.
         fastest: An episode starts at one of so many fastest schedules.
         horizon: Actions of an episode at most.
-        ends_when_worse: Whether an episode ends with the first action that gains nothing.
-        scaled: Observe logarithms and shares, and rewards relative to the average; the paper's raw
-            numbers differ by nine orders of magnitude.
-        printed_average: Take equation 3 as printed (`paper_average`), not as an exponential average.
     """
 
     hidden: tuple[tuple[int, ActivationName], ...] = (
@@ -68,7 +58,6 @@ class PpoOptions:
         (128, "selu"),
         (64, "selu"),
     )
-    keep: float = 1.0
     clip: float = 0.5
     value: float = 0.15
     entropy: float = 0.01
@@ -80,34 +69,6 @@ class PpoOptions:
     start: int = 16
     fastest: int = 2
     horizon: int = 8
-    ends_when_worse: bool = True
-    scaled: bool = True
-    printed_average: bool = False
-
-
-PAPER_SETTINGS = PpoOptions(
-    hidden=((512, "tanh"), (1024, "tanh"), (1024, "selu"), (512, "selu")),
-    keep=0.15,
-    clip=0.3,
-    value=0.15,
-    entropy=20.0,
-    discount=0.99,
-    decay=1.0,
-    learning_rate=5e-5,
-    batch=32,
-    epochs=30,
-    start=8,
-    fastest=8,
-    horizon=64,
-    ends_when_worse=False,
-    scaled=False,
-    printed_average=True,
-)
-"""What Woodpecker-DL 2.4 states, and RLlib's defaults of its time where it refers to them (clip range,
-gamma, mu, learning rate, epochs). Batch, start and episodes are in neither.
-
-An entropy bonus of 20 outweighs any advantage of order one, so the policy stays uniform; keeping 15 %
-of the activations drowns what remains. The defaults of `PpoOptions` learn within the budget."""
 
 
 @dataclass
@@ -134,14 +95,14 @@ class _Walker:
     left: int = 0  # actions until the episode ends
 
 
-class PpoSearch(SpaceSearcher[S]):
-    """Walkers that share a policy, which learns after every batch of outcomes."""
+class PpoSearch(SpaceSearcher):
+    """Walkers share a policy, which learns after every batch of outcomes."""
 
     method = "ppo"
 
     def __init__(
         self,
-        space: SearchSpace[S],
+        space: SearchSpace,
         seed: int,
         options: PpoOptions | None = None,
         ledger: Ledger | None = None,
@@ -179,14 +140,30 @@ class PpoSearch(SpaceSearcher[S]):
             self._update()
 
     def observe(self, row: int) -> NDArray[np.float32]:
-        """The observation O: the problem, the schedule's parameters, the average run time."""
-        if not self.options.scaled:
-            parameters = self.space.parameters(np.asarray([row]))[0]
-            return np.concatenate([self._problem, parameters, [self._average]]).astype(np.float32)
+        """Return the observation O: the problem, the schedule's parameters, the average run time.
+
+        Logarithms and shares, since the raw numbers differ by nine orders of magnitude.
+        """
         problem = np.log2(1 + self._problem) / 8  # extents up to some thousands: about one
         change = np.log2(self._average / self._first_average) if self._average else 0.0
         point = 2 * self.space.point(row) - 1
         return np.concatenate([problem, point, [change]]).astype(np.float32)
+
+    def next_average(self, seconds: float, outcomes: int) -> float:
+        """Return the average run time, alpha, after so many outcomes, of which the last took ``seconds``."""
+        return moving_average(self._average, seconds, outcomes)
+
+    def reward(self, seconds: float) -> float:
+        """Return the reward of equation 4 relative to the average, where there is one."""
+        return reward(seconds, self._average) / (self._average or 1.0)
+
+    def ends_episode(self, seconds: float, before: float) -> bool:
+        """Tell whether an action that led from ``before`` to ``seconds`` is its episode's last: it gained nothing."""
+        return not seconds < before
+
+    def forward(self, observations: NDArray[np.float32]) -> Pass:
+        """Make the forward pass of an update."""
+        return self._network.forward(observations)
 
     def _free_walker(self) -> _Walker:
         for walker in self._walkers:
@@ -228,8 +205,7 @@ class PpoSearch(SpaceSearcher[S]):
         if self._outcomes or isfinite(seconds):  # failures before any run time say nothing
             self._outcomes += 1
             seconds = clamped(seconds, self._average) if self._outcomes > 1 else seconds
-            average = paper_average if self.options.printed_average else moving_average
-            self._average = average(self._average, seconds, self._outcomes)
+            self._average = self.next_average(seconds, self._outcomes)
             self._first_average = self._first_average or self._average
 
     def _arrive(self, walker: _Walker, row: int, seconds: float) -> None:
@@ -237,16 +213,12 @@ class PpoSearch(SpaceSearcher[S]):
         step, walker.waiting = walker.waiting, None
         if step is None:
             return
-        if self.options.ends_when_worse and not seconds < self.ledger.costs[step.row]:
+        if self.ends_episode(seconds, self.ledger.costs[step.row]):
             walker.left = 0
         walker.row = row if isfinite(seconds) else step.row
-        step.reward, step.after, step.last = self._reward(seconds), walker.row, walker.left <= 0
+        step.reward, step.after, step.last = self.reward(seconds), walker.row, walker.left <= 0
         walker.steps.append(step)
         self._fresh += 1
-
-    def _reward(self, seconds: float) -> float:
-        given = reward(seconds, self._average)
-        return given / self._average if self.options.scaled and self._average else given
 
     def _update(self) -> None:
         options = self.options
@@ -258,8 +230,7 @@ class PpoSearch(SpaceSearcher[S]):
         observations = np.stack([step.observation for step in steps])
         batch = self._batch(steps, observations)
         for _ in range(options.epochs):
-            keep = dropout((len(steps), options.hidden[-1][0]), options.keep, self._generator)
-            done = self._network.forward(observations, keep)
+            done = self.forward(observations)
             _, gradient = loss(done.outputs, batch, coefficients)
             self._adam.step(self._network.parameters, self._network.backward(done, gradient))
         for walker in walked:

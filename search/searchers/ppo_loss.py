@@ -1,4 +1,4 @@
-"""Equations 3 to 7 of Woodpecker-DL as pure functions, each gradient beside its loss."""
+"""Equations 3 to 7 of Woodpecker-DL are pure functions here, each gradient beside its loss."""
 
 from __future__ import annotations
 
@@ -10,17 +10,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 
 
-def paper_average(previous: float, seconds: float, step: int) -> float:
-    """Equation 3 as printed: ``(0.8 * previous + seconds) / step``, steps counted from 1.
-
-    It falls as 1 / step, so after the first steps every run time is more than twice the average and
-    equation 4 answers ``-previous`` to all of them.
-    """
-    return (0.8 * previous + seconds) / step
-
-
 def moving_average(previous: float, seconds: float, step: int) -> float:
-    """An exponential average with equation 3's factor: ``0.8 * previous + 0.2 * seconds``.
+    """Return an exponential average with equation 3's factor: ``0.8 * previous + 0.2 * seconds``.
 
     The first step's average is its own run time.
     """
@@ -28,12 +19,12 @@ def moving_average(previous: float, seconds: float, step: int) -> float:
 
 
 def clamped(seconds: float, average: float) -> float:
-    """``min(seconds, 2 * average)``: what equation 4 takes for a run time, failures included."""
+    """Return ``min(seconds, 2 * average)``: what equation 4 takes for a run time, failures included."""
     return min(seconds, 2 * average)
 
 
 def reward(seconds: float, average: float) -> float:
-    """Equation 4: ``average - min(seconds, 2 * average)``, in seconds."""
+    """Return equation 4's reward: ``average - min(seconds, 2 * average)``, in seconds."""
     return average - clamped(seconds, average)
 
 
@@ -45,10 +36,10 @@ def advantages(
     discount: float,
     decay: float,
 ) -> Array:
-    """Equations 5 and 6: generalised advantage estimates of trajectories laid end to end.
+    """Return equation 5's advantages: generalised advantage estimates of trajectories laid end to end.
 
-    ``delta_t = r_t + gamma * V(s_{t+1}) - V(s_t)``;  ``A_t = delta_t + gamma * mu * A_{t+1}``, and
-    just ``delta_t`` where a trajectory ends. (The exponent printed for the last term of equation 5,
+    By equation 6 ``delta_t = r_t + gamma * V(s_{t+1}) - V(s_t)``. The advantage ``A_t`` is
+    ``delta_t + gamma * mu * A_{t+1}``, and just ``delta_t`` where a trajectory ends. (The exponent printed for the last term of equation 5,
     T - t + 1, is a slip for T - t - 1: see Schulman et al. 2016, "High-dimensional continuous
     control using generalized advantage estimation", equation 16.)
 
@@ -70,7 +61,7 @@ def advantages(
 
 
 def log_probabilities(logits: Array, allowed: NDArray[np.bool_]) -> Array:
-    """Logarithms of the multinomial distribution over the allowed actions; -inf for the others.
+    """Return the logarithms of the multinomial distribution over the allowed actions; -inf for the others.
 
     Every row must allow at least one action.
     """
@@ -82,7 +73,7 @@ def log_probabilities(logits: Array, allowed: NDArray[np.bool_]) -> Array:
 
 @dataclass(frozen=True)
 class Batch:
-    """Transitions to learn from, one a row.
+    """A batch holds transitions to learn from, one a row.
 
     Attributes:
         allowed: (batch, actions): the actions that could have been taken.
@@ -101,7 +92,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Coefficients of equation 7 and of the clipped surrogate in it.
+    """These are the coefficients of equation 7 and of the clipped surrogate in it.
 
     Attributes:
         clip: How far the ratio of probabilities counts (epsilon of PPO).
@@ -115,7 +106,7 @@ class Coefficients:
 
 
 def loss(outputs: Array, batch: Batch, coefficients: Coefficients) -> tuple[float, Array]:
-    """The negative of equation 7, to be minimised, and its gradient by the network's outputs.
+    """Return the negative of equation 7, to be minimised, and its gradient by the network's outputs.
 
     ``L = mean(min(ratio * A, clip(ratio) * A) - c_1 * (V - V^target)^2 + c_2 * entropy)``
 

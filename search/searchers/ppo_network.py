@@ -1,14 +1,13 @@
-"""The network of the reinforcement learner in NumPy: forward, backward, and Adam.
+"""The reinforcement learner's network is NumPy: forward, backward, and Adam.
 
-    observation -> fully connected layers, each with its activation -> dropout -> linear outputs
+    observation -> fully connected layers, each with its activation -> linear outputs
 
-All parameters lie in one flat array, so that the optimiser is a handful of operations on it. There
-is no global state: dropout's mask is an argument.
+All parameters lie in one flat array, so that the optimiser is a handful of operations on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +23,7 @@ SELU_SCALE, SELU_ALPHA = 1.0507009873554805, 1.6732632423543772
 
 @dataclass(frozen=True)
 class Layers:
-    """The shape of a network.
+    """Layers are the shape of a network.
 
     Attributes:
         inputs: Numbers of an observation.
@@ -44,21 +43,21 @@ class Layers:
 
 @dataclass(frozen=True)
 class Pass:
-    """What a forward pass leaves for the backward pass.
+    """A forward pass leaves this for the backward pass.
 
     Attributes:
         activations: The input of each linear layer, the network's own first.
-        keep: Dropout's mask as factors, or None.
+        slopes: The derivative of each hidden layer's activation where it was evaluated.
         outputs: (batch, outputs).
     """
 
     activations: tuple[Array, ...]
-    keep: Array | None
+    slopes: tuple[Array, ...]
     outputs: Array
 
 
 class Network:
-    """Weights and biases, and how they act.
+    """A network holds weights and biases, and knows how they act.
 
     Attributes:
         layers: The shape.
@@ -79,38 +78,31 @@ class Network:
             weights[...] = generator.standard_normal(weights.shape) / np.sqrt(len(weights))
         weights *= 0.01
 
-    def forward(self, observations: Array, keep: Array | None = None) -> Pass:
-        """The outputs for a batch of observations.
-
-        Args:
-            observations: (batch, inputs).
-            keep: (batch, last hidden width): the factors of `dropout`; None where nothing drops.
-        """
+    def forward(self, observations: Array) -> Pass:
+        """Return the outputs for a batch of observations: (batch, inputs)."""
+        activations, slopes = [observations], []
         views = self._views(self.parameters)
-        activations = [observations]
         for (weights, biases), (_, name) in zip(views, self.layers.hidden, strict=False):
             activations.append(_ACTIVATIONS[name](activations[-1] @ weights + biases))
-        if keep is not None:
-            activations[-1] = activations[-1] * keep
-        weights, biases = views[-1]
-        return Pass(tuple(activations), keep, activations[-1] @ weights + biases)
+            slopes.append(_SLOPES[name](activations[-1]))
+        return Pass(tuple(activations), tuple(slopes), self.outputs(activations[-1]))
+
+    def outputs(self, activations: Array) -> Array:
+        """Return the linear outputs for activations of the last hidden layer."""
+        weights, biases = self._views(self.parameters)[-1]
+        outputs: Array = activations @ weights + biases
+        return outputs
 
     def backward(self, done: Pass, gradient: Array) -> Array:
-        """The gradient of a scalar by the parameters, given its gradient by the outputs."""
+        """Return the gradient of a scalar by the parameters, given its gradient by the outputs."""
         result = np.empty_like(self.parameters)
         views = self._views(self.parameters)
         slots = self._views(result)
         for place in reversed(range(len(views))):
-            given = done.activations[place]
-            np.matmul(given.T, gradient, out=slots[place][0])
+            np.matmul(done.activations[place].T, gradient, out=slots[place][0])
             np.sum(gradient, axis=0, out=slots[place][1])
-            if place == 0:
-                break
-            gradient = gradient @ views[place][0].T
-            if place == len(views) - 1 and done.keep is not None:
-                gradient = gradient * done.keep
-                given = np.divide(given, done.keep, out=np.zeros_like(given), where=done.keep > 0)
-            gradient = gradient * _SLOPES[self.layers.hidden[place - 1][1]](given)
+            if place > 0:
+                gradient = gradient @ views[place][0].T * done.slopes[place - 1]
         return result
 
     def _views(self, flat: Array) -> list[tuple[Array, Array]]:
@@ -124,10 +116,10 @@ class Network:
 
 
 class Adam:
-    """Kingma and Ba 2015, "Adam: a method for stochastic optimization", algorithm 1."""
+    """Adam is algorithm 1 of Kingma and Ba 2015, "Adam: a method for stochastic optimization"."""
 
     def __init__(self, size: int, learning_rate: float, dtype: DTypeLike = np.float32) -> None:
-        """Moments of zero."""
+        """Begin with moments of zero."""
         self._learning_rate = learning_rate
         self._first: Array = np.zeros(size, dtype)
         self._second: Array = np.zeros(size, dtype)
@@ -142,16 +134,6 @@ class Adam:
         scale = self._learning_rate / (1 - beta1**self._steps)
         root = np.sqrt(self._second / (1 - beta2**self._steps)) + epsilon
         parameters -= scale * self._first / root
-
-
-def dropout(
-    shape: Sequence[int], keep: float, generator: np.random.Generator, dtype: DTypeLike = np.float32
-) -> Array | None:
-    """Factors 0 or 1 / keep, the latter with probability ``keep``; None where all are kept."""
-    if keep >= 1:
-        return None
-    factors: Array = ((generator.random(tuple(shape)) < keep) / keep).astype(dtype)
-    return factors
 
 
 def _selu(x: Array) -> Array:

@@ -1,27 +1,21 @@
-"""Random search: every schedule is as likely as any other. Other searchers must beat it."""
+"""In random search every schedule is as likely as any other; other searchers must beat it."""
 
 from __future__ import annotations
 
-from typing import TypeVar
-
 import numpy as np
 
-from wpk.schedules import Schedule
-from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import SearchSpace
 from wpk.search.searchers.space_searcher import SpaceSearcher
 
-S = TypeVar("S", bound=Schedule)
 
-
-class RandomSearch(SpaceSearcher[S]):
-    """Uniform draws without repetition."""
+class RandomSearch(SpaceSearcher):
+    """This searcher draws uniformly and without repetition."""
 
     method = "random"
 
-    def __init__(self, space: SearchSpace[S], seed: int, ledger: Ledger | None = None) -> None:
+    def __init__(self, space: SearchSpace, seed: int) -> None:
         """Begin; the seed decides the order."""
-        super().__init__(space, ledger)
+        super().__init__(space)
         self._order = np.random.default_rng(seed).permutation(space.size).tolist()
 
     def propose(self) -> int:

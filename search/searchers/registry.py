@@ -1,9 +1,8 @@
-"""All searchers by name."""
+"""The registry holds all searchers by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from wpk.errors import WpkError
 from wpk.search.searchers.auto import AutoSearch
@@ -15,7 +14,7 @@ from wpk.search.searchers.ppo import PpoSearch
 from wpk.search.searchers.random_search import RandomSearch
 from wpk.search.searchers.space import SearchSpace
 
-MakeSearcher = Callable[[SearchSpace[Any], int], Searcher[Any]]
+MakeSearcher = Callable[[SearchSpace, int], Searcher]
 """Begins a search of a space with a seed."""
 
 SEARCHERS: dict[str, MakeSearcher] = {
@@ -31,7 +30,7 @@ here; the tests of the contract then include it."""
 
 
 def find_searcher(name: str) -> MakeSearcher:
-    """The searcher of a name.
+    """Return the searcher of a name.
 
     Raises:
         WpkError: There is none; names those that exist.

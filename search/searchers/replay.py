@@ -1,4 +1,4 @@
-"""Recorded timings as JSON lines, and searching them again without a GPU.
+"""Recorded timings are JSON lines, which searchers search again without a GPU.
 
     {"device": ..., "problem": {"name": ..., "features": {...}}, "template": ..., "parameters": [...]}
     {"schedule": [128, 64, 32], "seconds": [1.25e-05, 1.27e-05], "status": "ok"}
@@ -35,7 +35,7 @@ RECORDED = "recorded"
 
 @dataclass(frozen=True)
 class Recording:
-    """Trials of one problem, template and device; what is not recorded is not searched.
+    """A recording holds trials of one problem, template and device; what is not recorded is not searched.
 
     Attributes:
         device: What was measured on.
@@ -54,7 +54,7 @@ class Recording:
     trials: tuple[Trial, ...]
 
     @cached_property
-    def space(self) -> SearchSpace[Schedule]:
+    def space(self) -> SearchSpace:
         """The recorded schedules; their type is the recording's own, not the template's of today.
 
         Raises:
@@ -83,14 +83,12 @@ class Recording:
         return {trial.candidate.configuration: trial for trial in self.trials}
 
     def trial(self, schedule: Schedule) -> Trial:
-        """What was recorded of a schedule of `space`."""
+        """Return what was recorded of a schedule of `space`."""
         return self._by_schedule[schedule.parameters()]
 
 
-def replay(
-    searcher: Searcher[Any], recording: Recording, budget: int, batch: int = 8
-) -> list[Trial]:
-    """The trials a search would have made, in its order.
+def replay(searcher: Searcher, recording: Recording, budget: int, batch: int = 8) -> list[Trial]:
+    """Return the trials a search would have made, in its order.
 
     Args:
         searcher: Searches the recording's space.
@@ -110,7 +108,7 @@ def replay(
 
 
 def best_so_far(trials: Sequence[Trial]) -> list[float]:
-    """The least cost after each trial, in seconds."""
+    """Return the least cost after each trial, in seconds."""
     costs = np.minimum.accumulate([trial.cost for trial in trials]) if trials else np.zeros(0)
     return [float(cost) for cost in costs]
 

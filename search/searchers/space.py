@@ -1,4 +1,4 @@
-"""A problem's legal schedules as searchers see them: rows of a table, and genes of small integers.
+"""Searchers see a problem's legal schedules as rows of a table, and as genes of small integers.
 
 A *row* numbers a legal schedule. Its *genome* holds, for each parameter, the index of its value
 among the values that legal schedules use. A dense index over all genomes tells the row of a genome
@@ -9,26 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wpk.errors import ScheduleError
 from wpk.performance import Columns
-from wpk.problems import Problem
-from wpk.schedules import Schedule, ScheduleTemplate
-from wpk.targets import Target
+from wpk.schedules import Schedule
 
-S = TypeVar("S", bound=Schedule)
 Rows = NDArray[np.int64]
 
 ABSENT = -1
 """The row of a genome that is no legal schedule."""
 
 
-class SearchSpace(Generic[S]):
-    """The schedules of one template to search, for one problem.
+class SearchSpace:
+    """A search space holds the schedules of one template to search for one problem.
 
     Attributes:
         names: The parameters, in the order of the schedule's fields.
@@ -40,7 +36,7 @@ class SearchSpace(Generic[S]):
 
     def __init__(
         self,
-        schedule_type: type[S],
+        schedule_type: type[Schedule],
         columns: Columns,
         features: Mapping[str, float],
         promising: int = 0,
@@ -77,52 +73,28 @@ class SearchSpace(Generic[S]):
         spans = np.maximum(1, np.asarray(self.shape) - 1)
         self._points = (self.genomes / spans).astype(np.float32)
 
-    @classmethod
-    def of(
-        cls,
-        problem: Problem,
-        template: ScheduleTemplate[Any, S],
-        target: Target,
-        rows: Rows | None = None,
-    ) -> SearchSpace[S]:
-        """Return the space of a template's legal schedules, or of those of its rows that a model left.
-
-        Args:
-            problem: A problem that the template carries.
-            template: Where the schedules come from.
-            target: The GPU.
-            rows: Which of the legal schedules, as `ScheduleTemplate.space` numbers them; all if None.
-
-        Raises:
-            ScheduleError: No schedule is legal.
-        """
-        _, columns = template.space(problem, target)
-        if rows is not None:
-            columns = {name: values[rows] for name, values in columns.items()}
-        return cls(template.schedule_type, columns, problem.features())
-
     @property
     def size(self) -> int:
-        """Legal schedules."""
+        """Number of legal schedules."""
         return len(self.genomes)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Values of each parameter."""
+        """Number of values of each parameter."""
         return tuple(len(values) for values in self.values)
 
     @property
     def moves(self) -> int:
-        """Ways to set one parameter to one of its values: the sum of `shape`."""
+        """Number of ways to set one parameter to one of its values: the sum of `shape`."""
         return len(self._move_axes)
 
     def rows(self, genomes: Rows | Sequence[Sequence[int]]) -> Rows:
-        """The row of each genome; `ABSENT` where it is illegal. Genes must lie within `shape`."""
+        """Return the row of each genome; `ABSENT` where it is illegal. Genes must lie within `shape`."""
         rows: Rows = self._index[tuple(np.asarray(genomes).T)].astype(np.int64)
         return rows
 
     def row(self, parameters: Sequence[tuple[str, int]]) -> int | None:
-        """The row of a schedule given as names and values; None if it is not in the space."""
+        """Return the row of a schedule given as names and values; None if it is not in the space."""
         given = dict(parameters)
         if set(given) != set(self.names):
             return None
@@ -135,15 +107,10 @@ class SearchSpace(Generic[S]):
         row = int(self._index[tuple(genome)])
         return None if row == ABSENT else row
 
-    def schedule(self, row: int) -> S:
-        """The schedule of a row."""
+    def schedule(self, row: int) -> Schedule:
+        """Return the schedule of a row."""
         genes = zip(self.names, self.values, self.genomes[row], strict=True)
         return self._schedule_type(**{name: int(values[gene]) for name, values, gene in genes})
-
-    def parameters(self, rows: Rows) -> NDArray[np.float64]:
-        """The parameters' values of some rows: (rows, parameters)."""
-        columns = [v[g] for v, g in zip(self.values, self.genomes[rows].T, strict=True)]
-        return np.stack(columns, axis=1).astype(np.float64)
 
     def after_moves(self, rows: Rows) -> Rows:
         """Return the row to which each move leads from each row: (rows, moves); `ABSENT` where it is illegal.
@@ -156,18 +123,18 @@ class SearchSpace(Generic[S]):
         return after
 
     def neighbours(self, row: int) -> Rows:
-        """The legal schedules that differ from a row's in exactly one parameter."""
+        """Return the legal schedules that differ from a row's in exactly one parameter."""
         after = self.after_moves(np.asarray([row]))[0]
         others: Rows = after[(after != ABSENT) & (after != row)]
         return others
 
     def point(self, row: int) -> NDArray[np.float32]:
-        """The genome scaled to between 0 and 1, for searchers in continuous spaces."""
+        """Return the genome scaled to between 0 and 1, for searchers in continuous spaces."""
         point: NDArray[np.float32] = self._points[row]
         return point
 
     def nearest(self, point: NDArray[np.float32], among: Rows) -> int:
-        """Of some rows, the one whose point is nearest; ties go to the first.
+        """Return the one of some rows whose point is nearest; ties go to the first.
 
         Args:
             point: One number a parameter, as `point` scales it.

@@ -1,10 +1,10 @@
-"""What all searchers of a space share: rows as schedules, and which of them were asked for already."""
+"""All searchers of a space share how rows become schedules, and which of them were asked for already."""
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
-from typing import TypeVar, final
+from typing import final
 
 import numpy as np
 
@@ -14,15 +14,12 @@ from wpk.search.searchers.ledger import Ledger
 from wpk.search.searchers.space import SearchSpace
 from wpk.trial import Trial
 
-S = TypeVar("S", bound=Schedule)
-
-
 MODEL = "estimate"
 """The proposer of schedules that the space calls promising."""
 
 
-class SpaceSearcher(Searcher[S]):
-    """A searcher of one space. Subclasses choose rows and learn from costs.
+class SpaceSearcher(Searcher):
+    """This searcher searches one space; subclasses choose rows and learn from costs.
 
     The rows that the space calls promising come first: their outcomes are worth more to any method
     than those of as many random ones.
@@ -35,14 +32,14 @@ class SpaceSearcher(Searcher[S]):
     method = ""
     """Its name in `wpk.search.searchers.registry`."""
 
-    def __init__(self, space: SearchSpace[S], ledger: Ledger | None = None) -> None:
+    def __init__(self, space: SearchSpace, ledger: Ledger | None = None) -> None:
         """Begin a search; searchers that are given the same ledger keep out of each other's way."""
         self.space = space
         self.ledger = Ledger(space) if ledger is None else ledger
         self._is_model = False
 
     @final
-    def ask(self, count: int) -> list[S]:
+    def ask(self, count: int) -> list[Schedule]:
         """See `Searcher.ask`."""
         rows: list[int] = []
         while len(rows) < count and not self.ledger.taken.all():

@@ -1,4 +1,4 @@
-"""What decides whether a measurement can be used again: the key of the tuning store."""
+"""The key of the tuning store decides whether a measurement can be used again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wpk.problems import Problem
 
 @dataclass(frozen=True)
 class Setup:
-    """Where and with what kernels are measured.
+    """A setup is where and with what kernels are measured.
 
     Attributes:
         target: Name of the target, e.g. ``h200``.
@@ -55,12 +55,12 @@ class StoreKey:
 
 
 def problem_digest(problem: Problem) -> str:
-    """SHA-256 of the problem's canonical JSON, as 64 hexadecimal digits."""
+    """Return the SHA-256 of the problem's canonical JSON, as 64 hexadecimal digits."""
     return json_digest(canonical_json(encode(problem, Problem)))
 
 
 def canonical_json(data: object) -> str:
-    """The one JSON text of plain data: names sorted, no spaces, ASCII.
+    """Return the one JSON text of plain data: names sorted, no spaces, ASCII.
 
     Raises:
         ValueError: The data holds NaN or an infinity as a number.
@@ -69,5 +69,5 @@ def canonical_json(data: object) -> str:
 
 
 def json_digest(text: str) -> str:
-    """SHA-256 of a canonical JSON text, as 64 hexadecimal digits."""
+    """Return the SHA-256 of a canonical JSON text, as 64 hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Look up what is known of a problem, and say in words why it is a hit or a miss."""
+"""A lookup finds what is known of a problem, and says in words why it is a hit or a miss."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIGEST_SHOWN = 12
 
 @dataclass(frozen=True)
 class History:
-    """All trials of one candidate under one key, as one.
+    """A history is all trials of one candidate under one key, as one.
 
     A candidate that failed once has failed, however often it ran: a kernel that is right only
     sometimes must not win.
@@ -38,7 +38,7 @@ class History:
 
 @dataclass(frozen=True)
 class Lookup:
-    """The answer of the store.
+    """A lookup is the answer of the store.
 
     Attributes:
         histories: One a candidate, in the order in which they were first stored; empty in a miss.
@@ -48,14 +48,9 @@ class Lookup:
     histories: tuple[History, ...]
     why: str
 
-    @property
-    def hit(self) -> bool:
-        """Whether anything is known."""
-        return bool(self.histories)
-
 
 def look_up(store: TuningStore, key: StoreKey, regime: Regime) -> Lookup:
-    """What the store knows under a key in a regime.
+    """Return what the store knows under a key in a regime.
 
     Failures count in every regime, and alone make a hit: what failed need not be tried again.
 

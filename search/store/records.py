@@ -1,4 +1,4 @@
-"""The rows of the tuning store: runs and trials."""
+"""The rows of the tuning store are runs and trials."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wpk.trial import Regime, Status
 
 
 class RunState(StrEnum):
-    """What became of a run. One that was killed stays ``running``, and can be resumed like any."""
+    """This is what became of a run; one that was killed stays ``running``, and can be resumed like any."""
 
     RUNNING = "running"
     FINISHED = "finished"
@@ -20,7 +20,7 @@ class RunState(StrEnum):
 
 
 class Stage(StrEnum):
-    """What a trial was measured for."""
+    """A stage is what a trial was measured for."""
 
     SEARCH = "search"  # to guide a searcher
     FINAL = "final"  # to choose among the best, measured side by side
@@ -28,7 +28,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a run was asked to do: enough to go on with it, and to refuse to go on with another.
+    """A request is what a run was asked to do: enough to go on with it, and to refuse to go on with another.
 
     Attributes:
         model: File name of the model.
@@ -44,8 +44,8 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One tuning of a network.
+class RunRecord:
+    """A run is one tuning of a network.
 
     Attributes:
         id: Its name, to resume it by.
@@ -66,7 +66,7 @@ class Run:
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """A trial as it is stored and exported.
+    """This is a trial as it is stored and exported.
 
     Attributes:
         uid: A name that no other trial of any store has.

@@ -1,31 +1,24 @@
-"""Runs and trials to rows of the tuning store's tables, and back."""
+"""Runs and trials become rows of the tuning store's tables, and rows become runs and trials."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from wpk.codec import decode, encode
 from wpk.search.store.key import canonical_json
-from wpk.search.store.records import Run, RunRequest, RunState, Stage, TrialRecord
+from wpk.search.store.records import RunRecord, RunRequest, RunState, Stage, TrialRecord
 from wpk.trial import Regime, Status
 
-_RUN = ", ".join(field.name for field in fields(Run))
+_RUN = ", ".join(field.name for field in fields(RunRecord))
 _TRIAL = ", ".join(field.name for field in fields(TrialRecord))
-_RUN_VALUES = ", ".join(f":{field.name}" for field in fields(Run))
-_TRIAL_VALUES = ", ".join(f":{field.name}" for field in fields(TrialRecord))
 
 
-def insert_run(connection: sqlite3.Connection, run: Run) -> bool:
+def insert_run(connection: sqlite3.Connection, run: RunRecord) -> bool:
     """Enter a run; return False, and change nothing, where a run of its name is there already."""
-    row = asdict(run) | {
-        "state": run.state.value,
-        "request": run.request and canonical_json(encode(run.request, RunRequest)),
-    }
-    query = f"INSERT INTO runs ({_RUN}) VALUES ({_RUN_VALUES}) ON CONFLICT (id) DO NOTHING"
-    return connection.execute(query, row).rowcount == 1
+    return _insert(connection, "runs", "id", encode(run, RunRecord))
 
 
 def insert_problem(connection: sqlite3.Connection, digest: str, text: str) -> None:
@@ -37,19 +30,21 @@ def insert_problem(connection: sqlite3.Connection, digest: str, text: str) -> No
 
 def insert_trial(connection: sqlite3.Connection, record: TrialRecord) -> bool:
     """Store a trial; return False where it is there already."""
-    row = asdict(record) | {
-        "schedule": canonical_json(record.schedule),
-        "status": record.status.value,
-        "regime": None if record.regime is None else record.regime.value,
-        "stage": record.stage.value,
-        "seconds": canonical_json(record.seconds),
-    }
-    query = f"INSERT INTO trials ({_TRIAL}) VALUES ({_TRIAL_VALUES}) ON CONFLICT (uid) DO NOTHING"
+    return _insert(connection, "trials", "uid", encode(record, TrialRecord))
+
+
+def _insert(connection: sqlite3.Connection, table: str, key: str, record: dict[str, Any]) -> bool:
+    """Insert a record unless there is one of its key; what is no scalar is written as JSON."""
+    row = {k: canonical_json(v) if isinstance(v, dict | list) else v for k, v in record.items()}
+    values = ", ".join(f":{name}" for name in row)
+    query = (
+        f"INSERT INTO {table} ({', '.join(row)}) VALUES ({values}) ON CONFLICT ({key}) DO NOTHING"
+    )
     return connection.execute(query, row).rowcount == 1
 
 
-def read_runs(connection: sqlite3.Connection) -> tuple[Run, ...]:
-    """All runs, the latest last.
+def read_runs(connection: sqlite3.Connection) -> tuple[RunRecord, ...]:
+    """Return all runs, the latest last.
 
     Raises:
         ValueError: A row is none that `insert_run` writes.
@@ -59,7 +54,7 @@ def read_runs(connection: sqlite3.Connection) -> tuple[Run, ...]:
 
 
 def read_trials(connection: sqlite3.Connection, **equal: str) -> tuple[TrialRecord, ...]:
-    """The trials whose columns have these values, in the order in which they were stored.
+    """Return the trials whose columns have these values, in the order in which they were stored.
 
     Raises:
         ValueError: A row is none that `insert_trial` writes.
@@ -69,14 +64,14 @@ def read_trials(connection: sqlite3.Connection, **equal: str) -> tuple[TrialReco
     return tuple(_trial(row) for row in connection.execute(query, equal))
 
 
-def _run(row: tuple[Any, ...]) -> Run:
-    values = dict(zip((field.name for field in fields(Run)), row, strict=True))
+def _run(row: tuple[Any, ...]) -> RunRecord:
+    values = dict(zip((field.name for field in fields(RunRecord)), row, strict=True))
     request = values["request"]
     changed = {
         "state": RunState(values["state"]),
         "request": request and decode(json.loads(request), RunRequest, "runs.request"),
     }
-    return Run(**values | changed)
+    return RunRecord(**values | changed)
 
 
 def _trial(row: tuple[Any, ...]) -> TrialRecord:

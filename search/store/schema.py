@@ -1,4 +1,4 @@
-"""The tuning store's file: tables, opening, transactions, and what can be wrong with it."""
+"""The schema of the tuning store's file: its tables, opening, transactions, and what can be wrong with it."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def transaction(connection: sqlite3.Connection, *, writes: bool) -> Iterator[Non
 
 
 def damaged(path: Path, what: str) -> StoreError:
-    """The error for a store that cannot be trusted; the file is left as it is."""
+    """Return the error for a store that cannot be trusted; the file is left as it is."""
     return StoreError(
         f"tuning store {path} is damaged: {what}",
         fix="move the file away with those beside it that end in -wal and -shm, and import the "

@@ -1,4 +1,4 @@
-"""The tuning store: every trial ever measured, in one SQLite file.
+"""The tuning store keeps every trial ever measured in one SQLite file.
 
 Several processes may read and write it at once. A trial is on the disk when `TuningStore.record`
 returns: neither an error nor a kill nor a power cut loses it afterwards.
@@ -14,11 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from wpk.search.store.key import StoreKey
-from wpk.search.store.records import Run, RunRequest, RunState, Stage, TrialRecord
+from wpk.search.store.records import RunRecord, RunRequest, RunState, Stage, TrialRecord
 from wpk.search.store.rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
 from wpk.search.store.schema import StoreError, connect, damaged, guarded, transaction
 from wpk.trial import Regime, Status, Trial
@@ -32,7 +31,7 @@ LONGEST_GAP = 60.0
 
 
 class TuningStore:
-    """An open store, for one thread: each thread and process opens its own.
+    """A tuning store is open for one thread: each thread and process opens its own.
 
     Attributes:
         path: The file.
@@ -50,12 +49,7 @@ class TuningStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -81,17 +75,17 @@ class TuningStore:
         with guarded(self.path), transaction(self._connection, writes=True):
             yield self._connection
 
-    def begin_run(self, seed: int, request: RunRequest | None = None) -> Run:
+    def begin_run(self, seed: int, request: RunRequest | None = None) -> RunRecord:
         """Enter a run, under a name that is new to this and any other store."""
         started = time.time()
         name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(started))}-{secrets.token_hex(4)}"
-        run = Run(name, seed, started, RunState.RUNNING, VERSION, request)
+        run = RunRecord(name, seed, started, RunState.RUNNING, VERSION, request)
         with self.writing() as connection:
             insert_run(connection, run)
         return run
 
-    def find_run(self, name: str) -> Run:
-        """An earlier run by its name, or by the beginning of its name or of the name's last part.
+    def find_run(self, name: str) -> RunRecord:
+        """Return an earlier run by its name, or by the beginning of its name or of the name's last part.
 
         Raises:
             StoreError: There is no such run, or several; names the latest.
@@ -109,7 +103,7 @@ class TuningStore:
             fix="resume one of these, or start anew without --resume: trials are found anyway",
         )
 
-    def resume_run(self, name: str) -> Run:
+    def resume_run(self, name: str) -> RunRecord:
         """Enter an earlier run again; its trials are there for whoever asks for their keys.
 
         Raises:
@@ -124,8 +118,8 @@ class TuningStore:
         with self.writing() as connection:
             connection.execute("UPDATE runs SET state = ? WHERE id = ?", (state.value, name))
 
-    def runs(self) -> tuple[Run, ...]:
-        """All runs, the latest last."""
+    def runs(self) -> tuple[RunRecord, ...]:
+        """Return all runs, the latest last."""
         with self.reading() as connection:
             return read_runs(connection)
 
@@ -154,10 +148,7 @@ class TuningStore:
             uid=uuid.uuid4().hex,
             run=run,
             problem=key.digest,
-            target=key.setup.target,
-            arch=key.setup.arch,
-            compiler=key.setup.compiler,
-            driver=key.setup.driver,
+            **asdict(key.setup),
             template=key.maker.name,
             version=key.maker.version,
             schedule=trial.candidate.configuration,
@@ -174,7 +165,7 @@ class TuningStore:
             insert_trial(connection, record)
 
     def trials(self, key: StoreKey) -> tuple[TrialRecord, ...]:
-        """All trials under a key, in the order in which they were stored."""
+        """Return all trials under a key, in the order in which they were stored."""
         with self.reading() as connection:
             return read_trials(
                 connection,
@@ -185,7 +176,7 @@ class TuningStore:
             )
 
     def spent(self, run: str) -> tuple[int, float]:
-        """What a run has spent on searching: schedules measured, and seconds between them.
+        """Return what a run has spent on searching: schedules measured, and seconds between them.
 
         What the models chose is measured before the search, and finalists after it: neither counts.
         Longer gaps than `LONGEST_GAP` are left out: the run was interrupted there.
@@ -201,7 +192,7 @@ class TuningStore:
         return int(trials), float(seconds)
 
     def pace(self, target: str) -> float | None:
-        """Mean seconds from one trial of a run to its next, on a target; None where there are none.
+        """Return the mean seconds from one trial of a run to its next, on a target; None where there are none.
 
         Longer gaps than `LONGEST_GAP` are left out: the run was interrupted there.
         """

@@ -1,17 +1,17 @@
-"""What a tuning store holds, counted."""
+"""A summary counts what a tuning store holds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wpk.search.store.records import Run
+from wpk.search.store.records import RunRecord
 from wpk.search.store.rows import read_runs
 from wpk.search.store.store import TuningStore
 
 
 @dataclass(frozen=True)
 class Group:
-    """Trials of one template under one setup.
+    """A group is the trials of one template under one setup.
 
     Attributes:
         template: Name of the template or library.
@@ -35,13 +35,13 @@ class Group:
 
     @property
     def trials(self) -> int:
-        """All of them."""
+        """Number of all trials."""
         return sum(self.statuses.values())
 
 
 @dataclass(frozen=True)
 class StoreSummary:
-    """All that a store holds.
+    """A summary says how much a store holds.
 
     Attributes:
         groups: Trials by setup and template.
@@ -51,11 +51,11 @@ class StoreSummary:
 
     groups: tuple[Group, ...]
     problems: int
-    runs: tuple[tuple[Run, int], ...]
+    runs: tuple[tuple[RunRecord, int], ...]
 
     @property
     def trials(self) -> int:
-        """All of them."""
+        """Number of all trials."""
         return sum(group.trials for group in self.groups)
 
 

@@ -1,4 +1,4 @@
-"""Export the tuning store as JSON lines and import it again: to move it, to keep it, to replay it.
+"""The tuning store is exported as JSON lines and imported again: to move it, to keep it, to replay it.
 
 The first line is a header: schema, version of wpk, targets measured on, and how many lines follow.
 Then one line a run, a problem and a trial each, in this order: ``{"run": …}``, ``{"problem": …}``,
@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 from wpk.codec import FieldError, decode, encode
 from wpk.options import BuildOptions, SearchOptions
 from wpk.search.store.key import canonical_json, json_digest
-from wpk.search.store.records import Run, RunState, TrialRecord
+from wpk.search.store.records import RunRecord, RunState, TrialRecord
 from wpk.search.store.rows import insert_problem, insert_run, insert_trial, read_runs, read_trials
 from wpk.search.store.schema import SCHEMA, StoreError
 from wpk.search.store.store import TuningStore
@@ -46,7 +46,7 @@ _OLDER_OPTIONS = {
 
 @dataclass(frozen=True)
 class Header:
-    """The first line.
+    """The header is the first line.
 
     Attributes:
         tuning_store: Schema of the store.
@@ -67,7 +67,7 @@ class Header:
 
 @dataclass(frozen=True)
 class StoredProblem:
-    """A problem's line: what a trial's digest stands for."""
+    """A problem's line says what a trial's digest stands for."""
 
     digest: str
     json: str
@@ -75,7 +75,7 @@ class StoredProblem:
 
 @dataclass(frozen=True)
 class ImportCounts:
-    """What an import did.
+    """These numbers say what an import did.
 
     Attributes:
         added: Trials that are new to the store.
@@ -87,7 +87,7 @@ class ImportCounts:
 
 
 def export_lines(store: TuningStore) -> Iterator[str]:
-    """The lines of the whole store as it is now, each with its line end.
+    """Return the lines of the whole store as it is now, each with its line end.
 
     Raises:
         StoreError: The file is damaged or cannot be read.
@@ -101,7 +101,7 @@ def export_lines(store: TuningStore) -> Iterator[str]:
     counts = len(runs), len(problems), len(trials)
     yield _line(encode(Header(SCHEMA, VERSION, targets, *counts), Header))
     for run in runs:
-        yield _line({"run": encode(run, Run)})
+        yield _line({"run": encode(run, RunRecord)})
     for problem in problems:
         yield _line({"problem": encode(problem, StoredProblem)})
     for trial in trials:
@@ -132,7 +132,7 @@ def import_lines(
     with store.writing() as connection:
         for number, line in numbered:
             entry = reader.entry(number, line)
-            if isinstance(entry, Run):
+            if isinstance(entry, RunRecord):
                 insert_run(connection, entry)
             elif isinstance(entry, StoredProblem):
                 insert_problem(connection, entry.digest, entry.json)
@@ -178,7 +178,7 @@ class _Reader:
         self._targets = set(header.targets)
         return header
 
-    def entry(self, number: int, line: str) -> Run | StoredProblem | TrialRecord:
+    def entry(self, number: int, line: str) -> RunRecord | StoredProblem | TrialRecord:
         self._number = number
         data = self._json(line)
         if len(data) == 1 and "run" in data:
@@ -196,7 +196,7 @@ class _Reader:
             words = "{} runs, {} problems and {} trials".format
             self._wrong(f"is the last: {words(*seen)} were read, the header says {words(*told)}")
 
-    def _run(self, data: Any) -> Run:
+    def _run(self, data: Any) -> RunRecord:
         if self._schema == 1 and isinstance(data, dict):
             data = {**data, "request": None}  # schema 2 added it
         request = data.get("request") if isinstance(data, dict) else None
@@ -206,7 +206,7 @@ class _Reader:
             data = {key: value for key, value in data.items() if key != "argv"}
             if isinstance(request, dict):
                 data["request"] = self._options(request, data.get("seed"))
-        run = self._decode(data, Run, "run")
+        run = self._decode(data, RunRecord, "run")
         self._runs.add(run.id)
         # Wherever it was running, it is not running in this store.
         return replace(run, state=RunState.INTERRUPTED) if run.state is RunState.RUNNING else run

@@ -39,7 +39,7 @@ from wpk.plan.plan_file import read_plan, write_plan
 from wpk.plan.provenance import Provenance
 from wpk.progress import silent
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.loop.budget import Effort
+from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.confirmation import ROUNDS, confirmed
 from wpk.search.loop.evidence import evidence_of
@@ -87,7 +87,7 @@ class Bench:
         return lambda: DummyGpu(clock, engines=engines)
 
     def tune(self, open_gpu: Callable[[], Any], store: Path) -> Choices:
-        tuning = Tuning("random", EFFORT, None, 0, store / "trials.sqlite", H200)
+        tuning = Tuning("random", EFFORT, Budget(), 0, store / "trials.sqlite", H200)
         given = self.lowered, self.static.plan, self.found, TARGET
         request = RunRequest("model.onnx", "0" * 64, BuildOptions("h200"), SearchOptions())
         with (

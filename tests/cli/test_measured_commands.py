@@ -19,7 +19,7 @@ from wpk.plan.plan_file import read_plan
 from wpk.search.loop import measuring
 from wpk.search.loop.cache_folder import CacheFolder
 from wpk.search.models.static_search import LEFT_OUT
-from wpk.search.store.records import Run, RunState
+from wpk.search.store.records import RunRecord, RunState
 from wpk.search.store.store import TuningStore
 from wpk.search.store.summary import summarize
 
@@ -62,7 +62,7 @@ def _plan(path: Path) -> Plan:
     return read_plan(path).plan
 
 
-def _runs(folder: Path) -> tuple[Run, ...]:
+def _runs(folder: Path) -> tuple[RunRecord, ...]:
     with TuningStore(CacheFolder(folder).store) as store:
         return store.runs()
 

@@ -129,7 +129,7 @@ from wpk.backends import open_gpu
 from wpk.libraries import CudaLibraries
 device = open_gpu()
 problem = attentions(Precision.FP16)["scaled"]
-offer = CudaLibraries().offer(problem, device)
+offer = CudaLibraries().offer("cuDNN", problem, device)
 assert offer.configurations, offer.refusals
 graphs = []
 for configuration in offer.configurations[:6]:

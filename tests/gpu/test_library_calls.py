@@ -45,7 +45,7 @@ def test_what_is_offered_can_be_made_again_is_right_and_takes_time(
     process: GpuProcess, name: str, precision: Precision
 ) -> None:
     problem = CONVOLUTIONS[name](precision)
-    offer = process.offer(problem)
+    offer = process.offer("cuDNN", problem)
     assert offer.configurations, offer.refusals
     assert len(set(offer.configurations)) == len(offer.configurations)
     right = 0

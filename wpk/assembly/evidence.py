@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from wpk.plan import Check, CheckMode, EngineMeasurement, Evidence, Funnel, PlanBundle
+from wpk.plan import Check, CheckMode, EngineMeasurement, Evidence, PlanBundle
 from wpk.search.models import KernelChoice
 
 
@@ -46,16 +46,11 @@ def with_evidence(bundle: PlanBundle, book: EvidenceBook) -> PlanBundle:
 
 def predicted_evidence(choice: KernelChoice) -> Evidence:
     """What the models say of a problem, and of the schedule that is chosen for it."""
-    record, prediction = choice.record, choice.finalist.prediction
-    refused = {r.template: r.reason for r in record.refusals if not r.schedule}
-    asked = tuple(
-        Funnel(s.template, "", s.space, s.legal, s.kept, record.finalists.count(s.template))
-        for s in record.spaces
-    )
+    prediction = choice.finalist.prediction
     return Evidence(
         bound_seconds=choice.bound.seconds,
         bound_by=choice.bound.limiter,
         estimate_seconds=prediction.estimate,
         score=prediction.score,
-        funnels=(*asked, *(Funnel(name, why, 0, 0, 0, 0) for name, why in refused.items())),
+        funnels=choice.funnels,
     )

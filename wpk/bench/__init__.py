@@ -1,4 +1,4 @@
-"""Candidates compiled, checked and timed on a GPU, each as a step of its own."""
+"""The bench compiles, checks and times candidates on a GPU, each as a step of its own."""
 
 from wpk.bench.bench import Bench
 from wpk.bench.cases import Case, Cases, make_cases

@@ -1,4 +1,4 @@
-"""What the tuning loop measures with: compiles, checks and times schedules and library calls."""
+"""The tuning loop measures with a bench: it compiles, checks and times schedules and library calls."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,33 +10,40 @@ from wpk.bench.request import Request
 from wpk.bench.trials import TrialRunner, Way
 from wpk.build import CompiledKernel
 from wpk.candidate import GENERATED
-from wpk.search.models import KernelChoice, Shortlists, choose_spilling, spill_words
+from wpk.search.models import KernelChoice, Shortlists, choose, spill_words
 from wpk.search.store import Stage
 from wpk.trial import Status, Trial
 
 
 class Bench:
-    """Measures requests; afterwards it makes ready what won."""
+    """A bench measures requests; afterwards it makes ready what won.
+
+    An exception means that the bench is broken, not a candidate.
+    """
 
     def __init__(self, ahead: CompileAhead, runner: TrialRunner, odd: OddShapes) -> None:
         """Take what compiles, what executes, and what judges on odd shapes."""
         self._ahead, self._runner, self._odd = ahead, runner, odd
 
     def expect(self, requests: Sequence[Request]) -> None:
-        """See `Workbench.expect`. What may be chosen is made ready for odd shapes."""
+        """Note what will be measured soon, in this order: it is compiled meanwhile.
+
+        What may be chosen is made ready for odd shapes, too.
+        """
         self._ahead.expect(_orders(requests, Stage.SEARCH))
         self._odd.expect(_orders(requests, Stage.FINAL))
 
     def drop(self, requests: Sequence[Request]) -> None:
-        """See `Workbench.drop`."""
+        """Note that what was expected will not be measured."""
         self._ahead.drop(_orders(requests, Stage.SEARCH))
         self._odd.drop(_orders(requests, Stage.FINAL))
 
     def measure(self, requests: Sequence[Request]) -> Iterator[Trial]:
-        """See `Workbench.measure`.
+        """Yield one trial for each request, in their order, failures included, whether it was expected or not.
 
-        Before the first is measured, all schedules are compiled, and those that may be chosen are
-        executed on odd shapes.
+        The requests of one call are measured side by side. Each trial is stored as it comes, so that an
+        interrupt loses little. Before the first is measured, all schedules are compiled, and those
+        that may be chosen are executed on odd shapes.
         """
         orders = _orders(requests)
         deliveries = dict(zip(orders, self._ahead.get(orders), strict=True))
@@ -53,11 +60,11 @@ class Bench:
                 yield self._runner.library_trial(request.problem, request.candidate, way)
 
     def kernels(self) -> dict[str, CompiledKernel]:
-        """All kernels of the schedules that were measured, by the digest of their source."""
+        """Return all kernels of the schedules that were measured, by the digest of their source."""
         return {e.source.digest: e.kernel for e in self._ahead.compilations() if e.kernel}
 
     def library(self, trial: Trial, shortlists: Shortlists) -> Implementation:
-        """A library's implementation that ran, made ready.
+        """Return a library's implementation that ran, made ready.
 
         Raises:
             EngineError: The library does not make it ready any more.
@@ -65,15 +72,10 @@ class Bench:
         return self._runner.prepare(shortlists.problem, trial.candidate)
 
     def choice(self, shortlists: Shortlists, trial: Trial) -> KernelChoice:
-        """A schedule that ran as a choice, with what the compiler says of it."""
+        """Return a schedule that ran as a choice, with what the compiler says of it."""
         (delivery,) = self._ahead.get([KernelOrder(shortlists.problem, trial.candidate)])
-        resources = {
-            each.source.digest: each.kernel.resources
-            if each.kernel is not None
-            else str(each.error)
-            for each in delivery.outcomes
-        }
-        chosen = choose_spilling(shortlists, [delivery.finalist], resources)
+        compiled = {each.source.digest: each for each in delivery.outcomes}
+        chosen = choose(shortlists, [delivery.finalist], compiled, allow_spills=True)
         if chosen is None:
             raise ValueError(f"{trial.candidate.maker.name} ran, and its resources are refused")
         return chosen

@@ -1,4 +1,4 @@
-"""What the candidates of each problem are checked and timed on: an operator with the reference's values."""
+"""The candidates of each problem are checked and timed on a case: an operator with the reference's values."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from wpk.problems import Problem
 
 @dataclass(frozen=True)
 class Case:
-    """One operator of a problem.
+    """A case is one operator of a problem, with operands and the result that it should give.
 
     Attributes:
         program: The model's program with this operator alone.
@@ -29,7 +29,7 @@ class Case:
     result: Reference | None
 
     def step(self, implementation: Implementation) -> tuple[Step, Tensors]:
-        """The operator's step by an implementation, and what it works on."""
+        """Return the operator's step by an implementation, and what it works on."""
         program, store = self.program, WeightStore(self.program.constants)
         (operator,) = program.operators
         step = step_of(operator, implementation, store)
@@ -37,7 +37,7 @@ class Case:
 
 
 class Cases(Mapping[Problem, Case]):
-    """The cases of a model at one seed, computed when the first of them is asked for.
+    """The cases of a model at one seed are computed when the first of them is asked for.
 
     Attributes:
         seconds: How long that took; 0 before.
@@ -70,7 +70,7 @@ class Cases(Mapping[Problem, Case]):
 
 
 def first_operators(program: Program) -> dict[Problem, Operator]:
-    """Of each distinct problem the operator that stands for it."""
+    """Return the operator that stands for each distinct problem: its first."""
     first: dict[Problem, Operator] = {}
     for operator in program.operators:
         first.setdefault(operator.problem, operator)
@@ -78,7 +78,7 @@ def first_operators(program: Program) -> dict[Problem, Operator]:
 
 
 def make_cases(lowered: LoweredModel, plan: Plan, seed: int) -> dict[Problem, Case]:
-    """A case for each distinct problem, by the first operator that is of it.
+    """Return a case for each distinct problem, by the first operator that is of it.
 
     The reference is the engine's own, float64 on the CPU, computed once for the whole model: every
     candidate then sees the values that the operator sees inside the model, and what a schedule is

@@ -1,4 +1,4 @@
-"""Schedules on their way to be measured: instantiated and compiled while others are measured.
+"""Schedules that will be measured are instantiated and compiled while others are measured.
 
 One thread scores and instantiates, in the order in which schedules were expected; the compile pool's
 threads wait for its processes. What fails in a thread is raised where its result is asked for.
@@ -24,7 +24,7 @@ Submit = Callable[[KernelSource], Future[Compilation]]
 
 @dataclass(frozen=True)
 class KernelOrder:
-    """A generated candidate of a problem, to be compiled."""
+    """An order is a generated candidate of a problem, to be compiled."""
 
     problem: Problem
     candidate: Candidate
@@ -32,7 +32,7 @@ class KernelOrder:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A candidate with the outcome of each of its kernels."""
+    """A delivery is a candidate with the outcome of each of its kernels."""
 
     finalist: Finalist
     outcomes: tuple[Compilation, ...]
@@ -55,7 +55,7 @@ class _Kernel:
 
 
 class CompileAhead:
-    """Compiles what is expected, in that order, and what nobody expected when it is needed.
+    """This object compiles what is expected, in that order, and what nobody expected when it is needed.
 
     Use it as a context manager: on leaving, nothing more begins. The pool ends what has begun.
     """
@@ -90,7 +90,7 @@ class CompileAhead:
                 self._thread.submit(self._end, work)
 
     def get(self, orders: Sequence[KernelOrder]) -> list[Delivery]:
-        """Each with its kernels; waits for them.
+        """Return each with its kernels; wait for them.
 
         Raises:
             CompileError: The compile cache cannot be read or written.
@@ -103,7 +103,7 @@ class CompileAhead:
         ]
 
     def compilations(self) -> list[Compilation]:
-        """The kernels of all that was not dropped; waits for them."""
+        """Return the kernels of all that was not dropped; wait for them."""
         every = (outcome for each in self.get(tuple(self._works)) for outcome in each.outcomes)
         return list({outcome.source.digest: outcome for outcome in every}.values())
 

@@ -1,4 +1,4 @@
-"""The one process of a run that executes candidates, replaced where a candidate ruined it."""
+"""One process of a run executes candidates; it is replaced where a candidate ruined it."""
 
 from collections.abc import Callable
 from typing import Self
@@ -9,7 +9,7 @@ OpenGpu = Callable[[], GpuProcess]
 
 
 class GpuLease:
-    """Starts the process when it is first needed; tuning, comparing and checking share it."""
+    """A lease starts the process when it is first needed; tuning, comparing and checking share it."""
 
     def __init__(self, open_gpu: OpenGpu = GpuProcess) -> None:
         """Take what starts a process."""
@@ -25,7 +25,7 @@ class GpuLease:
         self.drop()
 
     def process(self) -> GpuProcess:
-        """One that is alive, with all that was loaded into it unless it is a new one.
+        """Return a process that is alive, with all that was loaded into it unless it is a new one.
 
         Raises:
             EngineError: There is no GPU.

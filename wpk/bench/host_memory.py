@@ -1,4 +1,4 @@
-"""Whether the references of a model fit into this machine's memory: beyond it a process is ended without a word."""
+"""The references of a model must fit into this machine's memory: beyond it a process is ended without a word."""
 
 from math import prod
 
@@ -30,7 +30,7 @@ def require_memory(program: Program) -> None:
 
 
 def reference_bytes(program: Program) -> int:
-    """Bytes that the references of a program's distinct problems take at one seed.
+    """Return the bytes that the references of a program's distinct problems take at one seed.
 
     Every tensor as it lies in memory, and of the first operator of each problem what it should give.
     """

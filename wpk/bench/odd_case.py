@@ -1,4 +1,4 @@
-"""A case from nothing but a problem: random operands, each in memory of its own, and the reference."""
+"""An odd case is made from nothing but a problem: random operands, each in memory of its own, and the reference."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ _SEED = 0
 
 
 def odd_case(problem: Problem) -> Case | None:
-    """A problem alone, as a program of one operator; None where the reference cannot judge a result.
+    """Return a problem alone, as a program of one operator; None where the reference cannot judge a result.
 
     It cannot where the epilogue is not a number for random operands, or for those nearby.
     """

@@ -1,4 +1,4 @@
-"""Finalists on an odd shape: what may be chosen is right at ragged edges, also where its problem has none."""
+"""Finalists run on an odd shape: what may be chosen is right at ragged edges, also where its problem has none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _CHECKING = Way(timed=False)
 
 @dataclass(frozen=True)
 class OddVerdict:
-    """What a schedule is worth on an odd shape.
+    """A verdict says what a schedule is worth on an odd shape.
 
     Attributes:
         wrong: What it gets wrong there, naming the shape; empty where it is right.
@@ -34,7 +34,7 @@ class OddVerdict:
 
 
 class OddShapes:
-    """Has each schedule of a problem executed on an odd sibling of the problem, once."""
+    """This object has each schedule of a problem executed on an odd sibling of the problem, once."""
 
     def __init__(self, target: Target, lease: GpuLease, ahead: CompileAhead) -> None:
         """Begin with nothing known.
@@ -65,7 +65,7 @@ class OddShapes:
             del self._siblings[each]
 
     def verdict(self, finalist: KernelOrder) -> OddVerdict:
-        """The outcome for a schedule; waits for its kernels.
+        """Return the outcome for a schedule; wait for its kernels.
 
         Raises:
             EngineError: The GPU cannot be used at all.
@@ -107,7 +107,7 @@ class OddShapes:
 
 
 def sibling_of(order: KernelOrder, target: Target) -> KernelOrder | str:
-    """The same schedule on the most ragged sibling that it is legal for; or why there is none."""
+    """Return the same schedule on the most ragged sibling that it is legal for; or why there is none."""
     reason = why_unknown(order.problem)
     if reason is not None:
         return reason

@@ -1,4 +1,4 @@
-"""What libraries offer for a model's problems: asked in the background, while schedules are scored."""
+"""Libraries are asked in the background what they offer for a model's problems, while schedules are scored."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +12,9 @@ from wpk.problems import Problem
 
 
 class Offers:
-    """The answers for distinct problems. Until the first `of` returns, the lease is not to be used.
+    """Offers are the libraries' answers for distinct problems.
 
-    Use it as a context manager: on leaving, nothing more is asked.
+    Until the first `of` returns, the lease is not to be used. Use it as a context manager: on leaving, nothing more is asked.
     """
 
     def __init__(self, lease: GpuLease, problems: Iterable[Problem]) -> None:
@@ -34,7 +34,7 @@ class Offers:
         self._thread.shutdown()
 
     def of(self, problem: Problem) -> tuple[LibraryOffer, ...]:
-        """The answers for one of the problems, a library each; waits until all are there.
+        """Return the answers for one of the problems, a library each; wait until all are there.
 
         Raises:
             EngineError: The GPU cannot be used.

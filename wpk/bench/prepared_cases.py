@@ -1,4 +1,4 @@
-"""What the cases that were tried last are prepared to: a problem's trials follow each other."""
+"""The cases that were tried last stay prepared, since a problem's trials follow each other."""
 
 from collections import OrderedDict
 
@@ -11,7 +11,7 @@ HELD_BYTES = 2 << 30
 
 
 class PreparedCases:
-    """Cases with the bytes that every candidate is given and compared with."""
+    """This cache holds cases with the bytes that every candidate is given and compared with."""
 
     def __init__(self, held_bytes: int = HELD_BYTES) -> None:
         """Begin with none; the last one stays, whatever it takes."""
@@ -19,7 +19,7 @@ class PreparedCases:
         self._held: OrderedDict[int, tuple[Case, Prepared]] = OrderedDict()
 
     def of(self, case: Case, runner: StepRunner, step: Step) -> Prepared:
-        """A case prepared; ``step`` computes it on the tensors of ``runner``."""
+        """Return a case made ready to be checked; ``step`` computes it on the tensors of ``runner``."""
         if id(case) not in self._held:
             prepared = runner.prepare(step, case.memory, case.result)
             self._held[id(case)] = case, prepared  # holding the case keeps its id its own

@@ -1,4 +1,4 @@
-"""What the bench is asked to measure."""
+"""A request is what the bench is asked to measure."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from wpk.trial import Regime
 
 @dataclass(frozen=True)
 class Request:
-    """A candidate to measure.
+    """A request names a candidate to measure.
 
     Attributes:
         problem: What it computes.

@@ -1,4 +1,4 @@
-"""Turn candidates into trials on a GPU: checked first, then timed, each in a process that it may ruin."""
+"""Candidates become trials on a GPU: checked first, then timed, each in a process that it may ruin."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class _NotReadyError(EngineError):
 
 @dataclass(frozen=True)
 class Way:
-    """How a candidate is tried.
+    """A way says how a candidate is tried.
 
     Attributes:
         thorough: Whether it is checked at a second seed, as all are that may be chosen; once, however
@@ -51,7 +51,7 @@ class _Subject(NamedTuple):
 
 
 class TrialRunner:
-    """Checks and times candidates one at a time, in a process that is replaced when it is lost."""
+    """This runner checks and times candidates one at a time, in a process that is replaced when it is lost."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class TrialRunner:
         kernels: Mapping[str, CompiledKernel],
         way: Way = SEARCHING,
     ) -> Trial:
-        """The outcome of one schedule.
+        """Return the outcome of one schedule.
 
         A candidate that is wrong, however it is, ends the process: what it may have left behind in
         memory cannot reach the next one.
@@ -115,7 +115,7 @@ class TrialRunner:
         return self._guarded(_Subject(problem, implementation.candidate, cubins), load, way)
 
     def library_trial(self, problem: Problem, candidate: Candidate, way: Way = SEARCHING) -> Trial:
-        """The outcome of one of a library's implementations; likewise.
+        """Return the outcome of one of a library's implementations, likewise.
 
         Raises:
             EngineError: The GPU cannot be used at all.

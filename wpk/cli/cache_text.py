@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wpk.report import byte_size, format_table, visible
 from wpk.search.loop import CacheFolder
-from wpk.search.store import Group, Run, TuningStore, summarize
+from wpk.search.store import Group, RunRecord, TuningStore, summarize
 
 RUNS_SHOWN = 20
 """The latest runs are listed, the others counted."""
@@ -84,14 +84,14 @@ def _groups(groups: Sequence[Group]) -> str:
     return format_table([*header, *statuses], [*rows, ["all", "", "", "", "", "", *sums]])
 
 
-def _runs(runs: Sequence[tuple[Run, int]]) -> str:
+def _runs(runs: Sequence[tuple[RunRecord, int]]) -> str:
     header = ["run", "started (UTC)", "state", "model", "target", "precision", "searcher", "trials"]
     table = format_table(header, [_run(run, trials) for run, trials in runs[-RUNS_SHOWN:]])
     hidden = len(runs) - RUNS_SHOWN
     return f"{table}\n({hidden} earlier runs are not listed)" if hidden > 0 else table
 
 
-def _run(run: Run, trials: int) -> list[object]:
+def _run(run: RunRecord, trials: int) -> list[object]:
     started = time.strftime("%Y-%m-%d %H:%M", time.gmtime(run.started))
     asked, words = run.request, ("", "", "", "")
     if asked is not None:

@@ -19,7 +19,7 @@ from wpk.options import BuildOptions, SearchOptions, flag_of, help_of
 
 if TYPE_CHECKING:
     from wpk.plan import PlanBundle
-    from wpk.search.store import Run
+    from wpk.search.store import RunRecord
 
 _HELP = "see wpk optimize --help"
 _OPTIONS = (*fields(BuildOptions), *fields(SearchOptions))
@@ -139,7 +139,7 @@ def _plan(arguments: argparse.Namespace, progress: ProgressLine) -> "PlanBundle"
         return rebuild(model, output, arguments.from_lock, **asked)
     entered: list[str] = []
 
-    def on_run(run: "Run") -> None:
+    def on_run(run: "RunRecord") -> None:
         entered.append(run.id.rpartition("-")[2])  # enough to resume it
         progress.note(f"run {run.id}: resume with --resume {entered[-1]}")
 

@@ -21,7 +21,7 @@ def preview_text(preview: Preview) -> str:
 
 
 def _row(each: ProblemPreview, *, measures: bool) -> list[object]:
-    spaces = [shortlist.counts for shortlist in each.shortlists.templates]
+    spaces = [shortlist.funnel for shortlist in each.shortlists.templates]
     first, *others = each.operators
     name = visible(first, _NAME) + (f" and {len(others)} more" if others else "")
     best = min(s.estimate for shortlist in each.shortlists.templates for s in shortlist.ranked)

@@ -9,9 +9,7 @@ from wpk.search.loop.budget import (
     Budget,
     BudgetError,
     effort_of,
-    limits,
     parse_budget,
-    split,
 )
 
 
@@ -48,14 +46,3 @@ def test_more_effort_is_more_of_everything() -> None:
 def test_refuses_levels_that_do_not_exist(level: int) -> None:
     with pytest.raises(BudgetError, match=f"effort {level} is none of 0 to 3"):
         effort_of(level)
-
-
-def test_a_budget_replaces_the_time_of_the_effort() -> None:
-    assert limits(effort_of(1), None) == Budget(seconds=300.0)
-    assert limits(effort_of(1), Budget(trials=5)) == Budget(trials=5)
-
-
-def test_a_part_of_some_trials_is_not_none() -> None:
-    assert split(10, 0.01) == 1
-    assert split(10, 1.0) == 10
-    assert split(0, 0.5) == 0

@@ -17,7 +17,7 @@ class Number(Schedule):
     number: int
 
 
-class Counting(Searcher[Number]):
+class Counting(Searcher):
     """Asks for 0, 1, 2, ... up to a size, but for what it was told."""
 
     def __init__(self, size: int) -> None:
@@ -48,7 +48,7 @@ def ran(template: Maker, number: int, seconds: float) -> Trial:
     return Trial(of(template, number), Status.OK, (seconds,))
 
 
-def competition_of(*searchers: Searcher[Number]) -> Competition:
+def competition_of(*searchers: Searcher) -> Competition:
     """Templates that promise the same."""
     templates = (A, B)[: len(searchers)]
     return Competition(dict(zip(templates, searchers, strict=True)), dict.fromkeys(templates, 1.0))

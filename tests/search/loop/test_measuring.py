@@ -43,6 +43,14 @@ def test_auto_measures_where_the_target_is_here(here: Callable[..., None]) -> No
     assert tuning.budget == Budget(seconds=1800.0)
 
 
+def test_a_budget_replaces_the_time_of_the_effort(here: Callable[..., None]) -> None:
+    here(H200)
+    for budget, expected in ((None, Budget(seconds=300.0)), ("5 trials", Budget(trials=5))):
+        tuning = plan_tuning(find_target("h200"), SearchOptions("auto", 1, budget), STORE)
+        assert tuning is not None
+        assert tuning.budget == expected
+
+
 @pytest.mark.parametrize("target", ["h100", "a100"])
 def test_auto_does_not_measure_for_another_gpu(here: Callable[..., None], target: str) -> None:
     here(H200)

@@ -30,7 +30,7 @@ from wpk.plan.provenance import Provenance
 from wpk.problems import Problem
 from wpk.progress import Progress, silent
 from wpk.schedules.registry import TEMPLATES
-from wpk.search.loop.budget import Effort
+from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.choices import Choices, static_choices
 from wpk.search.loop.evidence import evidence_of
 from wpk.search.loop.model_tuning import (
@@ -86,7 +86,7 @@ class Bench:
         return with_evidence(bundle, EvidenceBook(evidence_of(bundle.plan, choices)))
 
     def tune(self, tell: Progress = silent, **changes: object) -> tuple[Choices, PlanBundle]:
-        tuning = Tuning("random", EFFORT, None, 0, self.folder / "trials.sqlite", H200)
+        tuning = Tuning("random", EFFORT, Budget(), 0, self.folder / "trials.sqlite", H200)
         measured.clear()
         problems = [step.operator.problem for step in self.static.plan.steps]
         how = replace(tuning, **changes)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from wpk.options import BuildOptions, SearchOptions
 from wpk.search.loop import runs
 from wpk.search.loop.budget import EFFORTS, Budget
 from wpk.search.loop.tuning import Tuning
-from wpk.search.store.records import Run, RunRequest, RunState
+from wpk.search.store.records import RunRecord, RunRequest, RunState
 from wpk.search.store.store import TuningStore
 
 REQUEST = RunRequest("m.onnx", "0" * 64, BuildOptions("h200"), SearchOptions(seed=3))
@@ -29,7 +29,7 @@ def state(tuning: Tuning) -> RunState:
 
 
 def test_a_run_is_finished_when_its_block_is(tuning: Tuning) -> None:
-    told: list[Run] = []
+    told: list[RunRecord] = []
     with runs.entered(tuning, REQUEST, on_run=told.append) as (limited, run):
         assert (limited, run.seed, run.request) == (tuning, 3, REQUEST)
         assert told == [run]

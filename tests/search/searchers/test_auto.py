@@ -42,13 +42,3 @@ def test_both_learn_from_all_trials(bowl: Recording) -> None:
 def test_neither_asks_for_what_the_other_asked(bowl: Recording) -> None:
     searcher = AutoSearch(bowl.space, 1)
     assert all(each.ledger is searcher.ledger for each in searcher._searchers)
-
-
-def test_converges_as_the_genetic_search_does(bowl: Recording) -> None:
-    searcher = AutoSearch(bowl.space, 1)
-    assert not searcher.converged
-    flat = [trial for trial in bowl.trials if trial.cost == bowl.trials[0].cost]
-    assert len(flat) >= 2
-    searcher.tell(flat)
-    searcher._searchers[0]._left = 0
-    assert searcher.converged

@@ -42,8 +42,7 @@ def test_asks_for_exactly_as_many_as_wanted(
 
 
 def test_what_the_space_calls_promising_comes_first(make: MakeSearcher, bowl: Recording) -> None:
-    columns = dict(zip(bowl.space.names, bowl.space.parameters(np.arange(1536)).T, strict=True))
-    columns = {name: values.astype(np.int64) for name, values in columns.items()}
+    columns = dict(zip(bowl.space.names, bowl.space.genomes.T, strict=True))
     space = SearchSpace(type(bowl.space.schedule(0)), columns, bowl.features, promising=5)
     searcher = make(space, 1)
     first = searcher.ask(3)

@@ -13,22 +13,8 @@ from wpk.search.searchers.ppo_loss import (
     log_probabilities,
     loss,
     moving_average,
-    paper_average,
     reward,
 )
-
-
-def test_the_papers_average_is_equation_3_as_printed() -> None:
-    assert paper_average(0.0, 6.0, 1) == 6.0
-    assert paper_average(6.0, 3.0, 2) == pytest.approx((6 * 0.8 + 3) / 2)
-
-
-def test_the_papers_average_of_a_constant_falls_to_nothing() -> None:
-    average = 0.0
-    for step in range(1, 51):
-        average = paper_average(average, 1.0, step)
-    assert average < 0.03
-    assert reward(1.0, average) == -average  # so equation 4 says the same of every run time
 
 
 def test_the_moving_average_of_a_constant_stays() -> None:

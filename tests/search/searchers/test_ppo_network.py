@@ -1,9 +1,12 @@
 """The network's gradients against finite differences, and its optimiser by hand."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
+from papers.ppo import dropped
 
-from wpk.search.searchers.ppo_network import Adam, Layers, Network, dropout
+from wpk.search.searchers.ppo_network import Adam, Layers, Network, Pass
 
 LAYERS = Layers(5, ((7, "tanh"), (6, "selu"), (4, "selu")), 3)
 
@@ -16,20 +19,29 @@ def _network(layers: Layers = LAYERS, seed: int = 0) -> Network:
     return network
 
 
-@pytest.mark.parametrize("keep", [1.0, 0.5], ids=["whole", "dropout"])
+def _seeded_drop(network: Network, done: Pass) -> Pass:
+    return dropped(network, done, 0.5, np.random.default_rng(2))
+
+
+@pytest.mark.parametrize("drop", [None, _seeded_drop], ids=["whole", "dropout"])
 @pytest.mark.parametrize("last", ["tanh", "selu"])
-def test_the_gradient_is_that_of_finite_differences(last: str, keep: float) -> None:
+def test_the_gradient_is_that_of_finite_differences(
+    last: str, drop: Callable[[Network, Pass], Pass] | None
+) -> None:
     layers = Layers(5, ((7, "tanh"), (6, "selu"), (4, last)), 3)  # type: ignore[arg-type]
     network = _network(layers)
     generator = np.random.default_rng(1)
     observations = generator.standard_normal((8, 5))
     direction = generator.standard_normal((8, 3))  # the scalar is sum(direction * outputs)
-    mask = dropout((8, 4), keep, generator, np.float64)
+
+    def forward() -> Pass:
+        done = network.forward(observations)
+        return done if drop is None else drop(network, done)
 
     def scalar() -> float:
-        return float((direction * network.forward(observations, mask).outputs).sum())
+        return float((direction * forward().outputs).sum())
 
-    gradient = network.backward(network.forward(observations, mask), direction)
+    gradient = network.backward(forward(), direction)
     step = 1e-6
     for place in range(len(network.parameters)):
         before = network.parameters[place]
@@ -67,11 +79,3 @@ def test_adam_moves_by_the_learning_rate_at_first_and_finds_a_minimum() -> None:
     for _ in range(500):
         adam.step(parameters, 2 * (parameters - [1.0, 5.0]))
     assert parameters == pytest.approx([1.0, 5.0], abs=1e-2)
-
-
-def test_dropout_keeps_the_share_and_the_mean() -> None:
-    factors = dropout((100, 1000), 0.15, np.random.default_rng(0))
-    assert factors is not None
-    assert set(np.unique(factors)) == {np.float32(0), np.float32(1 / 0.15)}
-    assert factors.mean() == pytest.approx(1, abs=0.04)  # five standard errors
-    assert dropout((3, 4), 1.0, np.random.default_rng(0)) is None

@@ -97,7 +97,7 @@ def test_a_miss_names_the_part_of_the_key_that_differs(
     maker = Maker(change.get("template", "tiled"), change.get("version", "1"))
     asked = StoreKey(key.problem, maker, setup)
     found = look_up(store, asked, COLD)
-    assert not found.hit
+    assert not found.histories
     assert found.why.startswith("miss: ")
     assert found.why.endswith(words)
 
@@ -245,7 +245,7 @@ def test_a_store_of_the_first_schema_is_brought_up_to_date(
     store.close()
     with TuningStore(store.path) as opened:
         assert opened.runs() == (run,)
-        assert look_up(opened, key, COLD).hit
+        assert look_up(opened, key, COLD).histories
         assert opened.begin_run(0, REQUEST).request == REQUEST
 
 
@@ -309,7 +309,7 @@ def test_clearing_leaves_what_was_not_named(store: TuningStore, key: StoreKey) -
         store.record(run, each, ok(8, 1e-6), COLD)
     assert store.clear(target="a100") == 1
     assert store.clear(target="h200", template="other") == 1
-    assert look_up(store, key, COLD).hit
+    assert look_up(store, key, COLD).histories
     groups = summarize(store).groups
     assert [(g.target, g.template, g.trials, g.statuses.get("ok", 0)) for g in groups] == [
         ("h200", "tiled", 1, 1)
@@ -389,7 +389,7 @@ def test_an_error_within_a_change_undoes_it(store: TuningStore, key: StoreKey) -
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert look_up(store, key, COLD).hit
+    assert look_up(store, key, COLD).histories
 
 
 def test_two_that_create_a_store_together_both_can(tmp_path: Path) -> None:

@@ -84,12 +84,15 @@ def test_a_kill_at_any_moment_loses_no_stored_trial(tmp_path: Path) -> None:
     told: dict[int, int] = {}
     for writer in range(4):
         process = start(path, writer, 1_000_000)
-        go(process)
-        assert process.stdout is not None
-        process.stdout.readline()  # it writes
-        time.sleep(moments.uniform(0, 0.1))
-        process.send_signal(signal.SIGKILL)
-        output, _ = process.communicate(timeout=60)
+        with process:
+            go(process)
+            assert process.stdout is not None
+            process.stdout.readline()  # it writes
+            time.sleep(moments.uniform(0, 0.1))
+            process.send_signal(signal.SIGKILL)
+            output = (
+                process.stdout.read()
+            )  # communicate() would leave out what readline() read ahead
         told[writer] = len([line for line in output.splitlines(keepends=True) if line[-1] == "\n"])
     found = stored(path)
     for writer, count in told.items():

@@ -149,7 +149,7 @@ def test_foreign_history_is_kept_but_not_used(
     here = replace(SETUP, target="a100", arch="sm_80")
     assert import_lines(store, lines, "t.jsonl", None).added == 3
     found = look_up(store, replace(key, setup=here), Regime.COLD)
-    assert not found.hit
+    assert not found.histories
     assert "target (stored h200, now a100)" in found.why
 
 

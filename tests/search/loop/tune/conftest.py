@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.plans.spaces import whole_space
 
 from wpk.bench.request import Request
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import Matmul
-from wpk.search.loop.budget import Effort
+from wpk.search.loop.budget import Budget, Effort
 from wpk.search.loop.result import TuningResult
-from wpk.search.loop.session import RunProgress, Session
 from wpk.search.loop.task import Contender, Task
 from wpk.search.loop.tune import tune
+from wpk.search.loop.tuning import Session
 from wpk.search.searchers.random_search import RandomSearch
-from wpk.search.searchers.space import SearchSpace
 from wpk.search.store.key import Setup
 from wpk.search.store.records import Stage
 from wpk.search.store.store import TuningStore
@@ -95,7 +95,7 @@ class Bench:
         self.store, self.templates = store, templates
         self.clock = DummyClock()
         self.runner = DummyRunner(self.clock, templates)
-        self.progress: list[RunProgress] = []
+        self.told: list[tuple[int, int, float | None]] = []  # finished, all, seconds left
         self.searchers = 0
         self.setup = Setup("h200", "sm_90a", "nvrtc 13.0.88", "580.65")
         self.effort = Effort(
@@ -110,18 +110,28 @@ class Bench:
     def _contender(self, problem: Matmul, name: str) -> Contender:
         template = self.templates[name]
 
-        def search(seed: int) -> RandomSearch[Any]:
+        def search(seed: int) -> RandomSearch:
             self.searchers += 1
-            return RandomSearch(SearchSpace.of(problem, template, TARGET), seed)
+            return RandomSearch(whole_space(problem, template, TARGET), seed)
 
         return Contender(template.maker, 1.0, search)
 
     def session(self, seed: int = 1, run: str = "", **changes: Any) -> Session:
         entry = self.store.resume_run(run) if run else self.store.begin_run(seed)
         session = Session(
-            self.store, entry, self.setup, Regime.COLD, self.effort, None, self.runner, self.clock
+            store=self.store,
+            run=entry,
+            setup=self.setup,
+            regime=Regime.COLD,
+            effort=self.effort,
+            budget=Budget(),
+            bench=self.runner,  # type: ignore[arg-type]
+            clock=self.clock,
         )
         return replace(session, **changes)
+
+    def tell(self, stage: str, done: int, total: int, left: float | None = None) -> None:
+        self.told.append((done, total, left))
 
     def searched(self) -> list[Request]:
         """What waits to be measured by the search."""
@@ -136,7 +146,7 @@ class Bench:
         return int(count)
 
     def tune(self, tasks: Sequence[Task], **changes: Any) -> list[TuningResult]:
-        return list(tune(tasks, self.session(**changes), self.progress.append).values())
+        return list(tune(tasks, self.session(**changes), self.tell).values())
 
 
 @pytest.fixture

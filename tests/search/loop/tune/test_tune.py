@@ -101,7 +101,7 @@ def test_an_interrupted_run_is_resumed_without_losing_a_trial(
     bench.runner.break_after = moment
     session = bench.session(seed=4)
     with pytest.raises(KeyboardInterrupt):
-        tune(tasks, session, bench.progress.append)
+        tune(tasks, session, bench.tell)
     assert summarize(bench.store).trials == moment
 
     bench.runner.break_after = float("inf")

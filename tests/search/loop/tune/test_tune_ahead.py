@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 import pytest
+from support.plans.spaces import whole_space
 
 from wpk.bench.request import Request
 from wpk.candidate import Candidate
@@ -19,7 +20,6 @@ from wpk.search.loop.task import Contender, Task
 from wpk.search.loop.tune import in_order
 from wpk.search.loop.tune_problem import WINDOW
 from wpk.search.searchers.registry import SEARCHERS
-from wpk.search.searchers.space import SearchSpace
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Status, Trial
@@ -210,7 +210,7 @@ def _searched(task: Task, bench: Any, name: str) -> Task:
 
     def begin(contender: Contender) -> Contender:
         template = bench.templates[contender.template.name]
-        space = SearchSpace.of(task.problem, template, find_target("h200"))
+        space = whole_space(task.problem, template, find_target("h200"))
         return replace(contender, searcher=lambda seed: SEARCHERS[name](space, seed))
 
     return replace(task, contenders=tuple(map(begin, task.contenders)))
