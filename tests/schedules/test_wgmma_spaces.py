@@ -1,7 +1,7 @@
 """Templates of warpgroups: units as reviewed, spaces, legality against the headers, launches, refusals."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -16,6 +16,7 @@ from wpk.dtypes import Precision
 from wpk.errors import CompileError
 from wpk.execution import TensorMap
 from wpk.launch import EARLY_LAUNCH, CounterArgument, TensorMapArgument, WorkspaceArgument
+from wpk.performance import Columns
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.schedules.registry import TEMPLATE_OF
@@ -161,6 +162,13 @@ def test_registers_are_as_predicted(
     assert not kernel.resources.spills
 
 
+def most_registers(columns: Columns, precision: Precision) -> Iterator[int]:
+    """Of each number of warpgroups the schedule that is predicted to take most registers."""
+    predicted = registers(columns, precision)
+    for rows in np.unique(columns["block_m"]):
+        yield int(np.where(columns["block_m"] == rows, predicted, 0).argmax())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, pytest.param(6, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("case", SPACES)
@@ -169,7 +177,8 @@ def test_legal_schedules_do_not_spill_and_compile_in_time(case: str, count: int)
     _, columns = TEMPLATE_OF[name].space(problem, H200)
     rows = np.random.default_rng(4).permutation(len(columns["split"]))[:count]
     widest = np.flatnonzero(columns["block_n"] == columns["block_n"].max())
-    for row in {*map(int, rows), int(widest[0]), int(widest[-1])}:
+    tight = most_registers(columns, problem.precision)
+    for row in {*map(int, rows), int(widest[0]), int(widest[-1]), *tight}:
         schedule = TEMPLATE_OF[name].schedule(columns, row)
         kernel, seconds = _compile(name, problem, schedule)
         assert not kernel.resources.spills, schedule
