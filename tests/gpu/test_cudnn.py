@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from subjects.operands import Operands, Workspace, capture
 from support.problems.cudnn_candidates import make_ready
 from support.problems.fused_convolutions import BIAS, CONVOLUTIONS, RESIDUAL, fused_convolution
 
@@ -14,8 +15,6 @@ from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.libraries import random_case
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
-from wpk.libraries.definition import Computable
-from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.reference import RandomCase, worst_error
 from wpk.operators import express
 from wpk.problems import Epilogue, Matmul, Normalisation, Problem, Tensor
@@ -133,14 +132,14 @@ def _ready(library: Cudnn, problem: Problem) -> list[CudnnCandidate]:
 
 
 def _errors(
-    cuda: CudaDevice, problem: Computable, ready: list[CudnnCandidate]
+    cuda: CudaDevice, problem: Problem, ready: list[CudnnCandidate]
 ) -> tuple[RandomCase, list[float]]:
     case = random_case(problem, 0)
     with Operands(cuda, problem, case) as operands:
         return case, [worst_error(operands.run(candidate), case) for candidate in ready]
 
 
-def _right(cuda: CudaDevice, library: Cudnn, problem: Computable) -> None:
+def _right(cuda: CudaDevice, library: Cudnn, problem: Problem) -> None:
     """Some candidate is right, and a right one is noticed to be wrong when one element is changed."""
     ready = _ready(library, problem)
     case, errors = _errors(cuda, problem, ready)

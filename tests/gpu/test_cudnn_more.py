@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.operands import Operands, Workspace, capture
 from support.numbers.reductions import reduction_case
 from support.problems.attentions import attention
 from support.problems.cudnn_candidates import make_ready
@@ -23,7 +24,6 @@ from wpk.dtypes import DType, Precision
 from wpk.libraries import random_case, why_not
 from wpk.libraries.attention_reference import attend
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
-from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.reference import RandomCase, worst_error
 from wpk.problems import Attention, Problem
 

@@ -51,13 +51,16 @@ class CudnnOffer:
 
 
 class CudnnCandidate:
-    """One engine configuration for one problem: a `wpk.libraries.candidate.LibraryCandidate`.
+    """One engine configuration for one problem, at the sizes that the problem was tuned for.
 
     Attributes:
         library: ``cuDNN`` with its version.
-        name: cuDNN's own name: the engine's number, and the numbers and values of its knobs.
-        configuration: The description, the engine's number, and its knobs by name.
-        layout: Of the constant operand; None where there is none.
+        name: cuDNN's own name: the engine's number, and the numbers and values of its knobs. No other
+            candidate of the same version is called so.
+        configuration: The description, the engine's number, and its knobs by name: enough to make it
+            again.
+        layout: How the constant operand lies in memory (`wpk.libraries.constant_layouts`); None
+            where there is none.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class CudnnCandidate:
         self.name: str = token.graph.get_plan_name_at_index(index)
 
     def prepare(self) -> str | None:
-        """Build the plan, which may compile it; why that fails, in words, or None."""
+        """Build the plan, which may compile it and take a second; why that fails, in words, or None."""
         try:
             self._token.graph.build_plan_at_index(self._index)
         except (self._owner.error, *_RAISED) as error:
@@ -94,7 +97,12 @@ class CudnnCandidate:
         return int(self._token.graph.get_workspace_size_plan_at_index(self._index))
 
     def run(self, pointers: Sequence[int], workspace: int, stream: int) -> None:
-        """Put it on a stream: see `LibraryCandidate.run`.
+        """Put it on a stream; a CUDA graph can capture that.
+
+        Args:
+            pointers: Addresses of the operator's inputs, then of its output; multiples of 16.
+            workspace: Address of ``workspace_bytes`` bytes; 0 where that is 0.
+            stream: Handle of the stream.
 
         Raises:
             LaunchError: It is not prepared, cannot be started, or an address is not aligned.
