@@ -110,20 +110,20 @@ class Description:
     Attributes:
         node: What is computed, from the first inputs.
         inputs: Of the operator, in its order.
+        output: Of the operator.
         operands: How many of the inputs, the last ones, belong to the steps.
         steps: What follows.
-        output: Of the operator.
         layout: Of the constant operand, None if there is none.
         strict: Whether products must not round their operands (fp32 that is not tf32).
     """
 
     node: Node
     inputs: tuple[GraphTensor, ...]
-    operands: int
-    steps: tuple[PointwiseCall, ...]
     output: GraphTensor
-    layout: str | None
-    strict: bool
+    operands: int = 0
+    steps: tuple[PointwiseCall, ...] = ()
+    layout: str | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,9 @@ def why_no_epilogue(epilogue: Epilogue) -> str | None:
     return why_no_operands(epilogue.operands) or why_no_steps(epilogue.expression)
 
 
-def why_no_operands(operands: tuple[Tensor, ...]) -> str | None:
-    """Why cuDNN does not read an epilogue's operands, in words; None if it does."""
+def why_no_operands(
+    operands: tuple[Tensor, ...], role: str = "an operand of its epilogue"
+) -> str | None:
+    """Why cuDNN does not read some operands, in words; None if it does."""
     other = next((o.dtype for o in operands if not o.dtype.is_float), None)
-    return None if other is None else f"an operand of its epilogue is {other}"
+    return None if other is None else f"{role} is {other}"

@@ -50,11 +50,7 @@ def _describe_norm(problem: Normalisation) -> Description:
     return Description(
         NormNode(_NORMS[problem.kind], problem.epsilon, shifted),
         (table(problem.inputs[0]), *vectors),
-        0,
-        (),
         table(problem.y),
-        None,
-        False,
     )
 
 
