@@ -77,16 +77,12 @@ def _polynomial(coefficients: Sequence[float], x: Floats) -> Floats:
 class Erf(OpRun):
     """ONNX's Erf."""
 
-    op_domain = ""
-
     def _run(self, x: Any) -> tuple[Any]:
         return (np.asarray(erf(x), x.dtype),)
 
 
 class Gelu(OpRun):
     """ONNX's Gelu: ``x / 2 (1 + erf(x / sqrt 2))``, or as its attribute asks by tanh."""
-
-    op_domain = ""
 
     def _run(self, x: Any, approximate: str) -> tuple[Any]:
         if approximate == "tanh":
