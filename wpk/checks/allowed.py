@@ -20,7 +20,7 @@ Place = Callable[[Bytes], Array]
 
 
 @dataclass(frozen=True)
-class Allowed:
+class WordRanges:
     """The patterns that the words of a buffer may hold.
 
     A word is as wide as an element of the output. One that holds an element may hold the patterns of
@@ -62,7 +62,7 @@ def same(left: Bytes, right: Bytes) -> bool:
 
 def allow(
     output: OutputRegion, place: Place, expected: Array, tolerance: Floats | None
-) -> Allowed | None:
+) -> WordRanges | None:
     """What the buffer of a step's output may hold after it.
 
     Args:
@@ -83,7 +83,7 @@ def allow(
     low, high = (_words(output, place, end)[:whole].view(f"i{width}") for end in found)
     floating = output.value.dtype.is_float
     first, last = (ordered(low), ordered(high)) if floating else (low, high)
-    return Allowed(first, (last - first).view(f"u{width}"), floating, before[whole:].copy())
+    return WordRanges(first, (last - first).view(f"u{width}"), floating, before[whole:].copy())
 
 
 def _words(output: OutputRegion, place: Place, elements: Array) -> Bytes:

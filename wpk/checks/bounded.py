@@ -43,10 +43,11 @@ FLOAT64 = Arithmetic(2.0**-53, 2.0**-1074, narrows=False)
 
 
 @dataclass(frozen=True)
-class Bounded:
-    """A value, float64 where it is floating point, with a bound of its error; None where it is exact.
+class Ball:
+    """A value and the radius around it that holds what a kernel may give, as in ball arithmetic.
 
-    A boolean with an error of 1 may be either, an integer is at most its error away.
+    The value is float64 where it is floating point; the error is None where it is exact. A boolean
+    with an error of 1 may be either, an integer is at most its error away.
     """
 
     value: Array
@@ -67,7 +68,7 @@ class Call:
     """
 
     evaluate: NodeEvaluator
-    inputs: Sequence[Bounded | None]
+    inputs: Sequence[Ball | None]
     outputs: Sequence[Array]
     multiply_roundoff: float
     arithmetic: Arithmetic = KERNELS

@@ -12,7 +12,7 @@ import numpy as np
 
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import GraphReference, Reference
-from wpk.checks.prepared import Prepared, prepare
+from wpk.checks.prepared import StepCase, prepare
 from wpk.errors import LaunchError
 from wpk.execution import Bytes, Device, LibraryImage, Work
 from wpk.plan import (
@@ -91,7 +91,7 @@ def _in_order(
 
 
 @dataclass(frozen=True)
-class Placed:
+class DeviceStep:
     """A step on a device.
 
     Attributes:
@@ -116,11 +116,11 @@ class StepRunner:
 
     def prepare(
         self, step: Step, memory: Mapping[str, Array], result: Reference | None
-    ) -> Prepared:
+    ) -> StepCase:
         """What a step is given and should give; the same for all candidates of an operator."""
         return prepare(self.tensors, step, self.dims, memory, result)
 
-    def check(self, step: Step, prepared: Prepared, *, quick: bool = False) -> OperatorCheck:
+    def check(self, step: Step, prepared: StepCase, *, quick: bool = False) -> OperatorCheck:
         """One step: against the reference, or for a copy against the bytes that it should give.
 
         Args:
@@ -159,7 +159,7 @@ class StepRunner:
             return after, int(np.count_nonzero(counters.view(np.int32)))
 
     @contextmanager
-    def placed(self, step: Step, images: Mapping[str, Bytes]) -> Iterator["Placed"]:
+    def placed(self, step: Step, images: Mapping[str, Bytes]) -> Iterator[DeviceStep]:
         """Copies of the images, weights and scratch memory on the device, as long as it lasts."""
         device, allocated = self.device, dict[int, int]()
 
@@ -188,7 +188,7 @@ class StepRunner:
                 filled(counter_bytes(step, self.dims), 0),
             )
             works = bind_step(step, addresses, self.dims)
-            yield Placed(works, where, addresses.counters, allocated)
+            yield DeviceStep(works, where, addresses.counters, allocated)
         finally:
             for address in allocated:
                 device.free(address)
@@ -203,7 +203,7 @@ class StepRunner:
 
 
 def _judge(
-    step: Step, prepared: Prepared, after: Mapping[str, Bytes], counting: int
+    step: Step, prepared: StepCase, after: Mapping[str, Bytes], counting: int
 ) -> OperatorCheck:
     found, stray = prepared.compare(after), prepared.stray(after)
     padding = prepared.dirty_padding(after)

@@ -14,7 +14,7 @@ from wpk.checks.bounded import (
     FLOAT64,
     KERNELS,
     Arithmetic,
-    Bounded,
+    Ball,
     Call,
     Floats,
     float_type,
@@ -92,7 +92,7 @@ class OriginalValues:
             arithmetic: The arithmetic in which it is computed.
             cut: Tensors whose values are given, where the region begins.
         """
-        known: dict[str, Bounded] = {}
+        known: dict[str, Ball] = {}
         for node in self.region(name, cut):
             evaluator = self._nodes.of(node.proto)
             inputs = [
@@ -107,7 +107,7 @@ class OriginalValues:
         found = known[name]
         return np.zeros(found.value.shape) if found.error is None else found.error
 
-    def _bounded(self, name: str, known: Mapping[str, Bounded]) -> Bounded:
+    def _bounded(self, name: str, known: Mapping[str, Ball]) -> Ball:
         if name in known:
             return known[name]
         dtype = self._types.get(name) if name in self._graph.constants else None
@@ -171,12 +171,12 @@ def _made_type(node: onnx.NodeProto) -> DType | None:
         return None
 
 
-def _constant(value: Array, error: Floats | None, dtype: DType | None) -> Bounded:
+def _constant(value: Array, error: Floats | None, dtype: DType | None) -> Ball:
     """A value with the rounding of a constant's type: of a computed one, and of any scalar."""
     if dtype is None or value.dtype.kind != "f" or (error is None and value.size > 1):
-        return Bounded(value, error)
+        return Ball(value, error)
     own = rounding(value, dtype if error is not None else DType.FP32)
-    return Bounded(value, own if error is None else error + own)
+    return Ball(value, own if error is None else error + own)
 
 
 def _attribute_error(call: Call, name: str, opset: int) -> Floats | None:

@@ -101,7 +101,7 @@ class ConvTranspose(OpRun):
         stride, dilation = (attributes[name] or [1] * rank for name in ("strides", "dilations"))
         full, kept = _extents(x.shape[2:], weight.shape[2:], stride, dilation, attributes)
         channels, per_group = x.shape[1] // group, weight.shape[1]
-        y = np.zeros((x.shape[0], per_group * group, *full), x.dtype)
+        y: Any = np.zeros((x.shape[0], per_group * group, *full), x.dtype)
         for g, tap in product(range(group), np.ndindex(*weight.shape[2:])):
             inputs = slice(g * channels, (g + 1) * channels)
             outputs = slice(g * per_group, (g + 1) * per_group)

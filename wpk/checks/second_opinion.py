@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from wpk.checks.bounded import Arithmetic, Bounded, Call, rounding
+from wpk.checks.bounded import Arithmetic, Ball, Call, rounding
 from wpk.checks.compare import compare
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
@@ -158,7 +158,7 @@ def _port(name: str, array: Array) -> onnx.ValueInfoProto:
 def _compared(
     evaluate: NodeEvaluator, inputs: Sequence[Array | None], found: Sequence[Array]
 ) -> Judgement:
-    bounded = [None if each is None else Bounded(widened(each)) for each in inputs]
+    bounded = [None if each is None else Ball(widened(each)) for each in inputs]
     expected = evaluate([None if each is None else each.value for each in bounded])
     for place, (right, actual) in enumerate(zip(expected, found, strict=True)):
         if right.shape != actual.shape:

@@ -62,12 +62,11 @@ def window_axes(sizes: Sequence[int], taps: Sequence[int], **attributes: Any) ->
         taps: The taps of a window along each axis.
         attributes: Those of ONNX's Conv, or of one of its pools.
     """
-    rank, auto_pad = len(sizes), attributes["auto_pad"]
+    rank, auto_pad, ceil = len(sizes), attributes["auto_pad"], bool(attributes.get("ceil_mode", 0))
     pads = list(attributes["pads"] or [0] * 2 * rank)
     strides, dilations = (attributes[name] or [1] * rank for name in ("strides", "dilations"))
-    ceil = bool(attributes.get("ceil_mode", 0))
     along = zip(sizes, taps, strides, dilations, pads[:rank], pads[rank:], strict=True)
-    return [_axis(*each, auto_pad, ceil=ceil) for each in along]
+    return [_axis(n, f, s, d, (b, e), auto_pad, ceil=ceil) for n, f, s, d, b, e in along]
 
 
 def _axis(
@@ -75,20 +74,19 @@ def _axis(
     taps: int,
     stride: int,
     dilation: int,
-    begin: int,
-    end: int,
+    pads: tuple[int, int],
     auto_pad: str,
     *,
     ceil: bool,
 ) -> WindowAxis:
     """Windows along one axis; with ``ceil`` the last one may reach beyond the padding behind."""
+    begin, end = (0, 0) if auto_pad == "VALID" else pads
     span = (taps - 1) * dilation + 1
     if auto_pad in SAME:
         count = -(-size // stride)
         total = max(0, (count - 1) * stride + span - size)
         begin = total // 2 if auto_pad == "SAME_UPPER" else total - total // 2
     else:
-        begin, end = (0, 0) if auto_pad == "VALID" else (begin, end)
         room = size + begin + end - span
         count = (-(-room // stride) if ceil else room // stride) + 1
         if ceil and (count - 1) * stride >= size + begin:

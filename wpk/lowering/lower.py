@@ -9,7 +9,7 @@ from wpk.dtypes import Precision
 from wpk.errors import GraphError, WpkError
 from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
-from wpk.lowering.anchors.base import Lowered
+from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.anchors.normalisation import OPERATORS as NORMALISATIONS
 from wpk.lowering.anchors.registry import RULES, SHAPES
 from wpk.lowering.bare_nodes import ALIASES, lower_bare
@@ -27,7 +27,7 @@ from wpk.lowering.refused_nodes import RefusedNodes, refusals, require_shape
 from wpk.lowering.shape_values import shape_only_nodes
 from wpk.lowering.split_placement import place_split_parts
 from wpk.lowering.state import LoweringState
-from wpk.lowering.symbols import Computed
+from wpk.lowering.symbols import Computation
 from wpk.lowering.views import NotAViewError, View
 
 
@@ -139,7 +139,7 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     state.emit(node.name, body.onnx_nodes, lowered, output.name, node.name)
 
 
-def _lower_anchor(result: Computed, node: gs.Node, y: View, context: Context) -> Lowered:
+def _lower_anchor(result: Computation, node: gs.Node, y: View, context: Context) -> LoweredProblem:
     try:
         return RULES[node.op].lower(result, y, context)
     except RefusedError as refusal:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.lowering.anchors.base import Lowered
+from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.free_axis import sized
@@ -54,7 +54,7 @@ class LoweringState:
         self,
         name: str,
         nodes: tuple[str, ...],
-        lowered: Lowered,
+        lowered: LoweredProblem,
         output: str,
         call: str,
         note: str = "",

@@ -12,11 +12,11 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
-from wpk.lowering.anchors.base import Lowered, only_view
+from wpk.lowering.anchors.base import LoweredProblem, only_view
 from wpk.lowering.body import AnchorShape, OperatorBody, read_body
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Computation, Symbol
 from wpk.lowering.views import View, contiguous_strides
 from wpk.problems import Attention, Epilogue
 
@@ -53,7 +53,7 @@ class AttentionBody:
         known = {**inputs, p: self.weights}
         self.result = read_body(_until(body, body.output, p), known, context, shapes)
 
-    def lower(self, y: View) -> Lowered:
+    def lower(self, y: View) -> LoweredProblem:
         """The problem.
 
         Args:
@@ -90,7 +90,7 @@ class AttentionBody:
             empty_rows_are_zero=self.empty_rows_are_zero,
             y=y.tensor(),
         )
-        return Lowered(problem, (q, k, v, *operands))
+        return LoweredProblem(problem, (q, k, v, *operands))
 
 
 def is_attention(body: OperatorBody) -> bool:
@@ -119,7 +119,7 @@ def _until(body: OperatorBody, output: str, given: str = "") -> OperatorBody:
     return replace(body, nodes=tuple(nodes), output=output)
 
 
-def _is_guarded(weights: Computed) -> bool:
+def _is_guarded(weights: Computation) -> bool:
     """Whether weights that are no numbers become 0.
 
     Raises:

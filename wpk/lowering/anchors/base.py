@@ -11,13 +11,13 @@ from wpk.expression import Acc, Expression, Operand, Round, apply, substitute
 from wpk.extent import Extent
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Computation, Symbol
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, Problem
 
 
 @dataclass(frozen=True)
-class Lowered:
+class LoweredProblem:
     """A problem with the views that its operator reads, in the problem's order."""
 
     problem: Problem
@@ -38,7 +38,7 @@ class AnchorRule(abc.ABC):
         """
 
     @abc.abstractmethod
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
         """The problem of an anchor and its epilogue.
 
         Args:
@@ -80,7 +80,7 @@ def integers(symbol: Symbol | None, context: Context, what: str) -> list[int] | 
     return [int(v) for v in values.reshape(-1)]
 
 
-def epilogue_of(result: Computed, y: View, views: Sequence[View]) -> Epilogue:
+def epilogue_of(result: Computation, y: View, views: Sequence[View]) -> Epilogue:
     """The epilogue over operand views that already have the domain of ``y``."""
     return Epilogue(stored(result.expression, y.dtype), tuple(view.tensor() for view in views))
 
@@ -92,7 +92,7 @@ def stored(expression: Expression, dtype: DType) -> Expression:
     return expression
 
 
-def with_bias(result: Computed, bias: View, shape: tuple[int, ...]) -> Computed:
+def with_bias(result: Computation, bias: View, shape: tuple[int, ...]) -> Computation:
     """The result with ``bias`` (broadcastable to the anchor's output) added to its accumulator."""
     leading = result.anchor.leading if result.anchor else result.leading
     added = apply("Add", Acc(), Operand(len(result.operands)))

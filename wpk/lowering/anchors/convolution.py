@@ -7,7 +7,7 @@ import onnx_graphsurgeon as gs
 from wpk.extent import Extent
 from wpk.lowering.anchors.base import (
     AnchorRule,
-    Lowered,
+    LoweredProblem,
     epilogue_of,
     only_view,
     with_bias,
@@ -16,7 +16,7 @@ from wpk.lowering.anchors.limits import clamped, input_and_limits
 from wpk.lowering.anchors.window import Window, planar, plane, read_window
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Computation, Symbol
 from wpk.lowering.views import View
 from wpk.problems import Convolution
 
@@ -32,7 +32,7 @@ class ConvolutionRule(AnchorRule):
         weight = only_view(inputs[1], "the weight")
         return (x.shape[0], *_channels_and_space(node, x, weight)), x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
         """See `AnchorRule.lower`."""
         anchor = result.anchor
         assert anchor is not None
@@ -72,7 +72,7 @@ class ConvolutionRule(AnchorRule):
             epilogue=epilogue_of(result, y, operands),
         )
         inputs = (x, _plane_weight(context, constant), *operands, *limits)
-        return Lowered(clamped(problem, limits), inputs)
+        return LoweredProblem(clamped(problem, limits), inputs)
 
 
 def _plane_weight(context: Context, weight: View) -> View:

@@ -11,7 +11,7 @@ from wpk.expression import Acc, Scalar, apply, substitute
 from wpk.extent import Extent
 from wpk.lowering.anchors.base import (
     AnchorRule,
-    Lowered,
+    LoweredProblem,
     only_view,
     stored,
     with_bias,
@@ -19,7 +19,7 @@ from wpk.lowering.anchors.base import (
 from wpk.lowering.context import Context
 from wpk.lowering.free_axis import broadcast_shapes
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Anchor, Computed, Symbol
+from wpk.lowering.symbols import Anchor, Computation, Symbol
 from wpk.lowering.views import NotAViewError, View
 from wpk.problems import Epilogue, Matmul, Tensor
 
@@ -39,7 +39,7 @@ class MatmulRule(AnchorRule):
         frees = [v.leading for v in (a, b) if len(v.shape) == len(shape) and v.leading.free]
         return shape, frees[0] if frees else Extent(shape[0])
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
         """See `AnchorRule.lower`."""
         anchor = result.anchor
         assert anchor is not None
@@ -66,7 +66,7 @@ class MatmulRule(AnchorRule):
                 stored(result.expression, y.dtype), tuple(_matrices(view) for view in operands)
             ),
         )
-        return Lowered(problem, (a, b, *operands))
+        return LoweredProblem(problem, (a, b, *operands))
 
 
 def _operands(node: gs.Node, inputs: Sequence[Symbol | None]) -> tuple[View, View]:
@@ -85,7 +85,7 @@ def _wide(a: View, b: View) -> DType:
     return a.dtype
 
 
-def _gemm_terms(result: Computed, anchor: Anchor) -> Computed:
+def _gemm_terms(result: Computation, anchor: Anchor) -> Computation:
     """Gemm's alpha and beta * C as part of the epilogue."""
     if anchor.node.op != "Gemm":
         return result
@@ -98,7 +98,7 @@ def _gemm_terms(result: Computed, anchor: Anchor) -> Computed:
         return result
     scaled = apply("Mul", Acc(), Scalar(alpha))
     expression = substitute(result.expression, lambda x: scaled if isinstance(x, Acc) else x)
-    return Computed(
+    return Computation(
         expression,
         result.operands,
         result.shape,

@@ -11,10 +11,10 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc
 from wpk.extent import Extent
-from wpk.lowering.anchors.base import AnchorRule, Lowered, only_view
+from wpk.lowering.anchors.base import AnchorRule, LoweredProblem, only_view
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Computation, Symbol
 from wpk.lowering.views import View
 from wpk.problems import Gather, NearestMode, Pad, PadMode, Resize, ResizeCoordinates, ResizeMode
 
@@ -38,7 +38,7 @@ class GatherRule(AnchorRule):
         shape = (*data.shape[:axis], *index.shape, *data.shape[axis + 1 :])
         return shape, index.leading if axis == 0 else data.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
         """See `AnchorRule.lower`."""
         anchor = _bare(result)
         data, index = only_view(anchor[0], "the table"), only_view(anchor[1], "the index")
@@ -62,7 +62,7 @@ class GatherRule(AnchorRule):
             index=replace(row, strides=(0, *row.strides)),
             y=rows,
         )
-        return Lowered(problem, (table, index))
+        return LoweredProblem(problem, (table, index))
 
 
 class PadRule(AnchorRule):
@@ -79,7 +79,7 @@ class PadRule(AnchorRule):
         _require_defined(node, x.shape, begin, end)
         return tuple(n + b + e for n, b, e in zip(x.shape, begin, end, strict=True)), x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
         """See `AnchorRule.lower`."""
         inputs = _bare(result)
         x = only_view(inputs[0], "the input")
@@ -97,7 +97,7 @@ class PadRule(AnchorRule):
             x=x.tensor(),
             y=y.tensor(),
         )
-        return Lowered(problem, (x,))
+        return LoweredProblem(problem, (x,))
 
 
 def _pad_value(dtype: DType, inputs: Inputs, context: Context) -> float:
@@ -134,7 +134,7 @@ class ResizeRule(AnchorRule):
         sizes, _ = _sizes(node, inputs, x.shape, context)
         return tuple(sizes), x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
         """See `AnchorRule.lower`."""
         inputs = _bare(result)
         x = only_view(inputs[0], "the input")
@@ -162,10 +162,10 @@ class ResizeRule(AnchorRule):
             x=x.tensor(),
             y=y.tensor(),
         )
-        return Lowered(problem, (x,))
+        return LoweredProblem(problem, (x,))
 
 
-def _bare(result: Computed) -> tuple[Symbol | None, ...]:
+def _bare(result: Computation) -> tuple[Symbol | None, ...]:
     """Return the anchor's inputs; movement carries no element-wise work."""
     assert result.anchor is not None
     if result.expression != Acc():

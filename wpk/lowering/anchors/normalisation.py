@@ -8,11 +8,11 @@ import onnx_graphsurgeon as gs
 
 from wpk.expression import Acc, Expression, Operand, apply, substitute
 from wpk.extent import Extent
-from wpk.lowering.anchors.base import AnchorRule, Lowered, only_view, stored
+from wpk.lowering.anchors.base import AnchorRule, LoweredProblem, only_view, stored
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol, of_view
+from wpk.lowering.symbols import Computation, Symbol, of_view
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, Normalisation, NormKind
 
@@ -47,7 +47,7 @@ class NormalisationRule(AnchorRule):
             raise RefusedError(f"{node.op} along the free dimension {x.leading.free!r}")
         return x.shape, x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
         """See `AnchorRule.lower`."""
         anchor = result.anchor
         assert anchor is not None
@@ -77,10 +77,10 @@ class NormalisationRule(AnchorRule):
             y=tensors[count],
             epilogue=Epilogue(stored(scaled.expression, y.dtype), tuple(tensors[count + 1 :])),
         )
-        return Lowered(problem, (*views[:count], *views[count + 1 :]))
+        return LoweredProblem(problem, (*views[:count], *views[count + 1 :]))
 
 
-def _input(inputs: Sequence[Symbol | None]) -> Computed:
+def _input(inputs: Sequence[Symbol | None]) -> Computation:
     symbol = inputs[0]
     if symbol is None:
         raise RefusedError("a normalisation without input")
@@ -94,7 +94,7 @@ def _row_axes(node: gs.Node, rank: int) -> list[int]:
     return [axis] if node.op in _SOFTMAX else list(range(axis, rank))
 
 
-def _scaled(result: Computed, node: gs.Node, inputs: Sequence[Symbol | None]) -> Computed:
+def _scaled(result: Computation, node: gs.Node, inputs: Sequence[Symbol | None]) -> Computation:
     """Scale and shift as part of the epilogue."""
     if node.op in _SOFTMAX or result.anchor is None:
         return result

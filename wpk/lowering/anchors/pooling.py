@@ -7,11 +7,11 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.extent import Extent
-from wpk.lowering.anchors.base import AnchorRule, Lowered, epilogue_of, only_view
+from wpk.lowering.anchors.base import AnchorRule, LoweredProblem, epilogue_of, only_view
 from wpk.lowering.anchors.window import Window, planar, read_window
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Computation, Symbol
 from wpk.lowering.views import View
 from wpk.problems import Pooling, PoolKind
 
@@ -33,7 +33,7 @@ class PoolingRule(AnchorRule):
         window = read_window(node.attrs, node.attrs["kernel_shape"], x.shape[2:])
         return (*x.shape[:2], *_extents(node, window, x.shape[2:])), x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
         """See `AnchorRule.lower`."""
         anchor = result.anchor
         assert anchor is not None
@@ -59,7 +59,7 @@ class PoolingRule(AnchorRule):
             y=y.tensor(),
             epilogue=epilogue_of(result, y, operands),
         )
-        return Lowered(problem, (x, *operands))
+        return LoweredProblem(problem, (x, *operands))
 
 
 def _extents(node: gs.Node, window: Window, space: Sequence[int]) -> list[int]:

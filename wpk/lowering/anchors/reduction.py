@@ -8,11 +8,11 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc, Expression, apply, substitute
 from wpk.extent import Extent
-from wpk.lowering.anchors.base import AnchorRule, Lowered, integers, stored
+from wpk.lowering.anchors.base import AnchorRule, LoweredProblem, integers, stored
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol, of_view
+from wpk.lowering.symbols import Computation, Symbol, of_view
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, ReduceKind, Reduction
 
@@ -55,7 +55,7 @@ class ReductionRule(AnchorRule):
         leading = x.leading if shape and 0 not in axes else Extent(shape[0] if shape else 1)
         return tuple(shape) or (1,), leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
         """See `AnchorRule.lower`."""
         anchor = result.anchor
         assert anchor is not None
@@ -88,10 +88,10 @@ class ReductionRule(AnchorRule):
             y=y.tensor(),
             epilogue=Epilogue(stored(expression, y.dtype), tuple(v.tensor() for v in operands)),
         )
-        return Lowered(problem, (*inputs, *operands))
+        return LoweredProblem(problem, (*inputs, *operands))
 
 
-def _input(inputs: Sequence[Symbol | None]) -> Computed:
+def _input(inputs: Sequence[Symbol | None]) -> Computation:
     symbol = inputs[0]
     if symbol is None:
         raise RefusedError("a reduction without input")
