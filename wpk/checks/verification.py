@@ -14,7 +14,7 @@ from wpk.checks.operator_reference import GraphReference
 from wpk.checks.pass_proof import PassProof
 from wpk.checks.scope import SampleRound, Tolerance, require_inputs
 from wpk.checks.testimony import Testimony, Witness
-from wpk.checks.witness import WitnessError, import_onnxruntime
+from wpk.checks.witness import WitnessError, require_onnxruntime
 from wpk.engine import Engine
 from wpk.errors import VerificationError
 from wpk.execution import Device
@@ -111,7 +111,7 @@ def verify(
     require_inputs(scope.given, plan.inputs)
     operators: list[OperatorCheck] = []
     whole: list[Check] = []
-    import_onnxruntime()  # not in the thread: an interrupted import would leave it waiting for ever
+    require_onnxruntime()  # not in the thread: an interrupted import would leave it waiting for ever
     with ThreadPoolExecutor(1, "wpk-reference") as beside:  # computes while operators are checked
         witness = Witness(beside, lowered.source.path, lowered.original)
         alone = GraphReference(lowered.graph, plan.precision)
