@@ -67,13 +67,11 @@ def check_outputs(
         return Check(name, Outcome.FAILED, failure.what)
     outcomes, blank, words = [], [], []
     for output, right in expected.items():
-        own = None if rounded is None else rounded.get(output)
-        judge = _Judge(output, precision, own, tolerance, closer)
+        judge = _Judge(output, precision, (rounded or {}).get(output), tolerance, closer)
         outcome, detail = judge(actual.get(output), right)
         nothing = _blank(right, unmoved=output in unmoved)
         outcomes.append(outcome)
-        if output not in inputs:
-            blank.append(bool(nothing))
+        blank += [bool(nothing)] if output not in inputs else []
         said = f", which says nothing: {nothing}" if outcome is Outcome.OK and nothing else ""
         words.append(f"'{output}' {detail}{said}")
     return Check(name, _overall(outcomes, blank), "; ".join(words))

@@ -4,7 +4,7 @@ What a kernel should not touch is checked too: its output is poisoned before, it
 counters must be zero and everything else in its buffers unchanged after.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -29,11 +29,10 @@ from wpk.plan import (
     tensors_of,
     workspace_bytes,
 )
+from wpk.progress import Progress
 
 _POISON = 0xFF  # NaN in every floating type, -1 in integers
 _ALIGNMENT = 256
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
