@@ -34,7 +34,7 @@ from wpk.lowering.symbols import (
 from wpk.lowering.views import NotAViewError, View, contiguous_strides
 from wpk.operators import OPERATORS, Integers, cast, express, has_formula
 
-AnchorShape = Callable[[gs.Node, Sequence[Symbol | None], Context], tuple[tuple[int, ...], Extent]]
+ShapeRule = Callable[[gs.Node, Sequence[Symbol | None], Context], tuple[tuple[int, ...], Extent]]
 
 _OTHERS = {"Cast", "Constant", *view_ops.OPERATORS}
 _OMITTED_LIMITS = {1: -math.inf, 2: math.inf}
@@ -66,7 +66,7 @@ def read_body(
     body: OperatorBody,
     inputs: Mapping[str, Symbol],
     context: Context,
-    anchor_shapes: Mapping[str, AnchorShape],
+    anchor_shapes: Mapping[str, ShapeRule],
 ) -> Computation:
     """What the body's output stands for.
 
@@ -101,7 +101,7 @@ def require_supported(body: OperatorBody, anchors: Collection[str]) -> None:
 
 class _Reader:
     def __init__(
-        self, body: OperatorBody, context: Context, anchor_shapes: Mapping[str, AnchorShape]
+        self, body: OperatorBody, context: Context, anchor_shapes: Mapping[str, ShapeRule]
     ) -> None:
         self.name = body.name
         self.output = body.output

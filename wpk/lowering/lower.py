@@ -27,7 +27,7 @@ from wpk.lowering.refused_nodes import RefusedNodes, refusals, require_shape
 from wpk.lowering.shape_values import shape_only_nodes
 from wpk.lowering.split_placement import place_split_parts
 from wpk.lowering.state import LoweringState
-from wpk.lowering.symbols import Computation
+from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import NotAViewError, View
 
 
@@ -133,17 +133,17 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     elif result.anchor is None:
         lowered = lower_elementwise(result, y)
     else:
-        lowered = _lower_anchor(result, result.anchor.node, y, state.context)
+        lowered = _lower_anchor(result.anchor, result, y, state.context)
     if not lowered.problem.pads_its_columns:
         raise NotAViewError(output.name, home.shape, y.shape)
     state.emit(node.name, body.onnx_nodes, lowered, output.name, node.name)
 
 
-def _lower_anchor(result: Computation, node: gs.Node, y: View, context: Context) -> LoweredProblem:
+def _lower_anchor(anchor: Anchor, result: Computation, y: View, context: Context) -> LoweredProblem:
     try:
-        return RULES[node.op].lower(result, y, context)
+        return RULES[anchor.node.op].lower(anchor, result, y, context)
     except RefusedError as refusal:
-        refusal.locate(node)
+        refusal.locate(anchor.node)
         raise
 
 

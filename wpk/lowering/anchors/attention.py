@@ -13,7 +13,7 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
 from wpk.lowering.anchors.base import LoweredProblem, only_view
-from wpk.lowering.body import AnchorShape, OperatorBody, read_body
+from wpk.lowering.body import OperatorBody, ShapeRule, read_body
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Computation, Symbol
@@ -31,7 +31,7 @@ class AttentionBody:
         body: OperatorBody,
         inputs: Mapping[str, Symbol],
         context: Context,
-        shapes: Mapping[str, AnchorShape],
+        shapes: Mapping[str, ShapeRule],
     ) -> None:
         """Read the three pieces.
 

@@ -11,7 +11,7 @@ from wpk.expression import Acc, Expression, Operand, Round, apply, substitute
 from wpk.extent import Extent
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computation, Symbol
+from wpk.lowering.symbols import Anchor, Computation, Symbol, of_view
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, Problem
 
@@ -24,13 +24,18 @@ class LoweredProblem:
     inputs: tuple[View, ...]
 
 
+Inputs = Sequence[Symbol | None]
+"""What a node's inputs stand for; None where an optional one is missing."""
+
+AnchorShape = tuple[tuple[int, ...], Extent]
+"""Shape and leading extent of an anchor's output."""
+
+
 class AnchorRule(abc.ABC):
     """Lowering of one kind of anchor."""
 
     @abc.abstractmethod
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """Shape and leading extent of the anchor's output.
 
         Raises:
@@ -38,11 +43,14 @@ class AnchorRule(abc.ABC):
         """
 
     @abc.abstractmethod
-    def lower(self, result: Computation, y: View, context: Context) -> LoweredProblem:
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
         """The problem of an anchor and its epilogue.
 
         Args:
-            result: What the body computes; ``result.anchor`` is of this kind.
+            anchor: The anchor, of this kind.
+            result: What the body computes: a computation with this anchor.
             y: The output's memory, seen with the shape of the anchor's output.
             context: Precision and constants.
 
@@ -64,6 +72,17 @@ def only_view(symbol: Symbol | None, what: str) -> View:
     if view is None:
         raise RefusedError(f"{what} is computed inside the same body")
     return view
+
+
+def computation(symbol: Symbol | None, what: str) -> Computation:
+    """What a symbol computes, if only that it reads a view.
+
+    Raises:
+        RefusedError: It is missing.
+    """
+    if symbol is None:
+        raise RefusedError(f"{what} without input")
+    return of_view(symbol) if isinstance(symbol, View) else symbol
 
 
 def integers(symbol: Symbol | None, context: Context, what: str) -> list[int] | None:
@@ -96,8 +115,11 @@ def with_bias(result: Computation, bias: View, shape: tuple[int, ...]) -> Comput
     """The result with ``bias`` (broadcastable to the anchor's output) added to its accumulator."""
     leading = result.anchor.leading if result.anchor else result.leading
     added = apply("Add", Acc(), Operand(len(result.operands)))
-    expression = substitute(
-        result.expression, lambda leaf: added if isinstance(leaf, Acc) else leaf
-    )
     operands = (*result.operands, bias.broadcast(shape, leading))
-    return replace(result, expression=expression, operands=operands)
+    return replace(on_accumulator(result, added), operands=operands)
+
+
+def on_accumulator(result: Computation, expression: Expression) -> Computation:
+    """The result with an expression over the accumulator in the accumulator's place."""
+    whole = substitute(result.expression, lambda x: expression if isinstance(x, Acc) else x)
+    return replace(result, expression=whole)
