@@ -6,6 +6,7 @@ bounds exist although inputs are arbitrary; after a floating-point input they do
 Interval arithmetic on |x|, with every sum and product enlarged for rounding.
 """
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -88,12 +89,8 @@ def _first(node: gs.Node, bounds: Bounds) -> float | None:
 
 
 def _largest(node: gs.Node, bounds: Bounds) -> float | None:
-    found = [_bound(tensor, bounds) for tensor in node.inputs]
-    return None if None in found else max(bound for bound in found if bound is not None)
-
-
-def _where(node: gs.Node, bounds: Bounds) -> float | None:
-    found = [_bound(tensor, bounds) for tensor in node.inputs[1:]]
+    """Return the largest bound of the inputs; the condition of a Where has none."""
+    found = [_bound(tensor, bounds) for tensor in node.inputs[node.op == "Where" :]]
     return None if None in found else max(bound for bound in found if bound is not None)
 
 
@@ -120,13 +117,10 @@ def _count(tensor: gs.Tensor, axes: Iterable[int] | None) -> int | None:
     shape = dims(tensor)
     if shape is None or axes is None:
         return None
-    count = 1
-    for axis in axes:
-        size = shape[axis]
-        if not isinstance(size, int):
-            return None
-        count *= size
-    return count if count <= _MAX_TERMS else None
+    sizes = [shape[axis] for axis in axes]
+    known = [size for size in sizes if isinstance(size, int)]
+    count = math.prod(known)
+    return count if len(known) == len(sizes) and count <= _MAX_TERMS else None
 
 
 def _mean(node: gs.Node, bounds: Bounds) -> float | None:
@@ -190,7 +184,7 @@ def _clip(node: gs.Node, bounds: Bounds) -> float | None:
 _RULES: dict[Magnitude, Callable[[gs.Node, Bounds], float | None]] = {
     Magnitude.FIRST: _first,
     Magnitude.LARGEST: _largest,
-    Magnitude.BRANCHES: _where,
+    Magnitude.BRANCHES: _largest,
     Magnitude.CLIPPED: _clip,
     Magnitude.SUM: _sum,
     Magnitude.FACTORS: _product,

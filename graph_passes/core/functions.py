@@ -7,6 +7,7 @@ the parameters of an operator (axes, shapes, bounds) are constants inside.
 """
 
 import copy
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
@@ -157,10 +158,7 @@ def stays_inside(node: gs.Node, index: int) -> bool:
     """Whether a constant at this input of ``node`` belongs to the body rather than to the call."""
     if index in _PARAMETERS.get(node.op, ()):
         return True
-    tensor = node.inputs[index]
-    size = 1
-    for dim in tensor.shape or ():
-        size *= int(dim)
+    size = math.prod(int(dim) for dim in node.inputs[index].shape or ())
     return size == 1 and node.op not in _WEIGHTED
 
 

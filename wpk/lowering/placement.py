@@ -7,6 +7,7 @@ view of it.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from math import prod
 
 import onnx_graphsurgeon as gs
 
@@ -92,11 +93,8 @@ def _side_by_side(pieces: list[Piece], slots: dict[str, Slot]) -> bool:
 
 def _aligned(tensor: gs.Tensor, start: int, axis: int) -> bool:
     """Whether the piece starts at an aligned address (its rows' distance is the parent's business)."""
-    size = element_bytes(tensor)
-    inner = 1
-    for n in tensor.shape[axis + 1 :]:
-        inner *= n
-    return start * inner * size % ALIGNMENT == 0
+    step = prod(int(n) for n in tensor.shape[axis + 1 :]) * element_bytes(tensor)
+    return start * step % ALIGNMENT == 0
 
 
 def element_bytes(tensor: gs.Tensor) -> int:
