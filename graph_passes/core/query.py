@@ -1,7 +1,7 @@
 """Questions that passes ask of a graph: who makes, who reads, which values are known."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -59,6 +59,12 @@ def why_shared(graph: gs.Graph, tensor: gs.Tensor) -> str | None:
     return None
 
 
+def why_any_shared(graph: gs.Graph, tensors: Iterable[gs.Tensor]) -> str | None:
+    """Say why one of the tensors cannot vanish into its reader."""
+    reasons = (why_shared(graph, tensor) for tensor in tensors)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
 def why_not_replace(graph: gs.Graph, old: gs.Tensor, new: gs.Tensor) -> str | None:
     """Say why the readers of ``old`` cannot read ``new``: a graph output must keep its name."""
     if not is_graph_output(graph, old):
@@ -68,6 +74,14 @@ def why_not_replace(graph: gs.Graph, old: gs.Tensor, new: gs.Tensor) -> str | No
     if is_graph_output(graph, new):
         return f"'{old.name}' and '{new.name}' are both graph outputs"
     return None
+
+
+def why_not_replace_all(
+    graph: gs.Graph, pairs: Iterable[tuple[gs.Tensor, gs.Tensor]]
+) -> str | None:
+    """Say why the readers of one of the first tensors cannot read the second of its pair."""
+    reasons = (why_not_replace(graph, old, new) for old, new in pairs)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def pads(window: gs.Node) -> bool:
