@@ -53,10 +53,7 @@ def _padded(x: Any, extents: Sequence[int], begins: Sequence[int]) -> Any:
 def _products(windows: Any, weight: Any, group: int) -> Any:
     """A matrix product for each sample and group.
 
-    Args:
-        windows: [N, C, kernel..., counts...]
-        weight: [M, C / group, kernel...]
-        group: Groups of channels.
+    Windows are [N, C, kernel..., counts...], the weight is [M, C / group, kernel...].
     """
     batch, places = len(windows), windows.shape[weight.ndim :]
     taps, count = prod(weight.shape[1:]), prod(places)
@@ -70,9 +67,7 @@ def _products(windows: Any, weight: Any, group: int) -> Any:
 def _each_channel(windows: Any, weight: Any) -> Any:
     """Sums over the taps of one channel each: too little for a matrix product.
 
-    Args:
-        windows: [N, C, kernel..., counts...]
-        weight: [M, 1, kernel...]; C divides M.
+    Windows are [N, C, kernel..., counts...], the weight is [M, 1, kernel...]; C divides M.
     """
     batch, channels = windows.shape[:2]
     kernel, places = weight.shape[2:], windows.shape[weight.ndim :]

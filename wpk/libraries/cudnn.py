@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from wpk.candidate import Configuration
 from wpk.device import LEGACY_STREAM, CudaDevice, bindings
@@ -163,14 +163,6 @@ class Cudnn:
         Candidates cannot run any more. Also done when the process ends.
         """
         self._session.close()
-
-    def __enter__(self) -> Self:
-        """The library itself."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Close."""
-        self.close()
 
     def offer(self, problem: Problem) -> CudnnOffer:
         """What cuDNN's heuristics propose for a problem, then engines that they passed over."""

@@ -30,6 +30,11 @@ def free_extent(name: str) -> Extent:
     return Extent(STAND_IN, name)
 
 
+def leading_extent(size: int | str) -> Extent:
+    """The leading extent of a graph's tensor while lowering; a name is that of the free dimension."""
+    return free_extent(size) if isinstance(size, str) else Extent(int(size))
+
+
 def is_free(size: int) -> bool:
     """Tell whether a free dimension decides a size."""
     return size > 0 and size % STAND_IN == 0

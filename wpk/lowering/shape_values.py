@@ -10,8 +10,7 @@ from collections.abc import Collection, Sequence
 
 import onnx_graphsurgeon as gs
 
-from wpk.extent import Extent
-from wpk.lowering.free_axis import free_extent
+from wpk.lowering.free_axis import leading_extent
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
@@ -44,5 +43,5 @@ def expanded(view: View, shape: Sequence[int | str | None] | None, free: Collect
     known = isinstance(first, int) or first in free
     if first is None or not known or not all(isinstance(n, int) for n in rest):
         raise RefusedError(f"Expand to a shape that is not known: {shape}")
-    leading = free_extent(first) if isinstance(first, str) else Extent(int(first))
+    leading = leading_extent(first)
     return view.broadcast((leading.value, *(int(n) for n in rest if n is not None)), leading)

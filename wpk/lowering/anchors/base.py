@@ -3,8 +3,10 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Expression, Operand, Round, apply, substitute
@@ -91,12 +93,20 @@ def integers(symbol: Symbol | None, context: Context, what: str) -> list[int] | 
     Raises:
         RefusedError: It is not constant.
     """
-    if symbol is None:
-        return None
+    values = None if symbol is None else constant_values(symbol, context, what)
+    return None if values is None else [int(v) for v in values.reshape(-1)]
+
+
+def constant_values(symbol: Symbol, context: Context, what: str) -> NDArray[Any]:
+    """The values of a constant parameter.
+
+    Raises:
+        RefusedError: It is not constant.
+    """
     values = context.values(symbol) if isinstance(symbol, View) else None
     if values is None:
         raise RefusedError(f"{what} must be constant")
-    return [int(v) for v in values.reshape(-1)]
+    return values
 
 
 def epilogue_of(result: Computation, y: View, views: Sequence[View]) -> Epilogue:

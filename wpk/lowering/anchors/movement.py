@@ -11,7 +11,14 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc
 from wpk.extent import Extent
-from wpk.lowering.anchors.base import AnchorRule, AnchorShape, Inputs, LoweredProblem, only_view
+from wpk.lowering.anchors.base import (
+    AnchorRule,
+    AnchorShape,
+    Inputs,
+    LoweredProblem,
+    constant_values,
+    only_view,
+)
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
@@ -167,12 +174,10 @@ def _bare(anchor: Anchor, result: Computation) -> Inputs:
 
 
 def _floats(inputs: Inputs, index: int, context: Context) -> list[float] | None:
-    if len(inputs) <= index or inputs[index] is None:
+    symbol = inputs[index] if index < len(inputs) else None
+    if symbol is None:
         return None
-    symbol = inputs[index]
-    values = context.values(symbol) if isinstance(symbol, View) else None
-    if values is None:
-        raise RefusedError(f"input {index} must be constant")
+    values = constant_values(symbol, context, f"input {index}")
     return [float(v) for v in values.reshape(-1)] if values.size else None
 
 
