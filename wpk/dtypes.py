@@ -43,6 +43,11 @@ class DType(StrEnum):
         """Half the distance from 1 to the next number; 0 for integers."""
         return _UNIT_ROUNDOFF.get(self, 0.0)
 
+    @property
+    def largest(self) -> float:
+        """The largest finite number of a floating point type."""
+        return float(ml_dtypes.finfo(self.numpy).max)  # type: ignore[no-untyped-call]
+
 
 _NUMPY: dict[DType, np.dtype] = {
     DType.FP32: np.dtype(np.float32),

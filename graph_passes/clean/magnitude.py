@@ -24,8 +24,6 @@ Bounds = dict[str, float]
 _ROUNDING = 1.01
 _MAX_TERMS = 100_000
 _LARGEST = float(np.finfo(np.float32).max)
-# IEEE 754 binary16 and bfloat16: (2 - 2^-p) 2^emax for p bits behind the point.
-_LARGEST_STORED = {DType.FP16: (2 - 2.0**-10) * 2.0**15, DType.BF16: (2 - 2.0**-7) * 2.0**127}
 # A sum up to half a last place above the largest number still rounds to it.
 _ROUNDS_TO_LARGEST = _LARGEST * (1 + 2.0**-26)
 
@@ -41,7 +39,7 @@ def magnitude_bounds(graph: gs.Graph, storage: DType = DType.FP32) -> Bounds:
     bounds: Bounds = {}
     narrow = storage is not DType.FP32
     widened = 1.0 + 2.0 * storage.unit_roundoff if narrow else 1.0
-    limit = _LARGEST_STORED[storage] if narrow else _ROUNDS_TO_LARGEST
+    limit = storage.largest if narrow else _ROUNDS_TO_LARGEST
     for node in graph.nodes:
         row = OPERATORS.get(node.op) if node.domain in ONNX_DOMAINS else None
         if row is None or not all(_is_float32(tensor) for tensor in node.outputs):

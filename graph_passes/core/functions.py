@@ -15,7 +15,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError
 from wpk.graph_passes.core.exact import moved_constant
-from wpk.graph_passes.core.query import ONNX_DOMAINS, REDUCTIONS
+from wpk.graph_passes.core.query import ONNX_DOMAINS, REDUCTIONS, element_type
 from wpk.operators import OperatorKind, of_kind
 
 DOMAIN = "wpk"
@@ -168,11 +168,6 @@ def outside_inputs(node: gs.Node) -> Iterator[gs.Tensor]:
         inside = isinstance(tensor, gs.Constant) and stays_inside(node, index)
         if not tensor.is_empty() and not inside:
             yield tensor
-
-
-def element_type(tensor: gs.Tensor) -> object:
-    """Return a tensor's type as graphsurgeon keeps it for variables."""
-    return tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype
 
 
 def _new_function_name(graph: gs.Graph, nodes: Sequence[gs.Node], stem: str | None) -> str:

@@ -10,8 +10,7 @@ element-wise graph.
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.functions import element_type
-from wpk.graph_passes.core.query import REDUCTIONS, is_op, rank
+from wpk.graph_passes.core.query import REDUCTIONS, element_type, is_op, rank
 from wpk.operators import OperatorKind, of_kind
 
 MATRIX = of_kind(OperatorKind.PRODUCT)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -48,6 +49,13 @@ def is_graph_output(graph: gs.Graph, tensor: gs.Tensor) -> bool:
 def used_outputs(graph: gs.Graph, node: gs.Node) -> list[gs.Tensor]:
     """Return the outputs of ``node`` that some node reads or that leave the graph."""
     return [t for t in node.outputs if t.outputs or is_graph_output(graph, t)]
+
+
+def tensors_of(nodes: Iterable[gs.Node]) -> Iterator[gs.Tensor]:
+    """Yield what nodes read and make, absent tensors included."""
+    for node in nodes:
+        yield from node.inputs
+        yield from node.outputs
 
 
 def why_shared(graph: gs.Graph, tensor: gs.Tensor) -> str | None:
@@ -117,6 +125,11 @@ def floats(tensor: gs.Tensor | None) -> NDArray[np.float64] | None:
     if array is None or not np.issubdtype(array.dtype, np.floating):
         return None
     return exact_values(tensor).astype(np.float64)
+
+
+def element_type(tensor: gs.Tensor) -> Any:
+    """Return a tensor's type as graphsurgeon keeps it for variables."""
+    return tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype
 
 
 def is_float(tensor: gs.Tensor) -> bool:

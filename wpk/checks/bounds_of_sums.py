@@ -62,13 +62,15 @@ def _reduction(call: Call) -> int:
 
 
 def mean(call: Call) -> Floats:
-    own = SAFETY * call.roundoff * sqrt(_terms(call)) * call.again({0: np.abs(call.x)})
-    return own + call.again({0: call.error(0)})
+    return _averaged(call, _terms(call))
 
 
 def average_pool(call: Call) -> Floats:
-    count = prod(call.attribute("kernel_shape", ()))
-    own = SAFETY * call.roundoff * sqrt(count) * call.again({0: np.abs(call.x)})
+    return _averaged(call, prod(call.attribute("kernel_shape", ())))
+
+
+def _averaged(call: Call, terms: int) -> Floats:
+    own = SAFETY * call.roundoff * sqrt(terms) * call.again({0: np.abs(call.x)})
     return own + call.again({0: call.error(0)})
 
 
