@@ -40,7 +40,7 @@ Chain = Sequence[gs.Node]
 
 
 def is_call(node: gs.Node) -> bool:
-    """Whether ``node`` calls an operator's function."""
+    """Tell whether ``node`` calls an operator's function."""
     return bool(node.domain == DOMAIN)
 
 

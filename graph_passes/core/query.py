@@ -42,7 +42,7 @@ def made_by(tensor: gs.Tensor, *ops: str) -> gs.Node | None:
 
 
 def is_graph_output(graph: gs.Graph, tensor: gs.Tensor) -> bool:
-    """Whether ``tensor`` leaves the graph."""
+    """Tell whether ``tensor`` leaves the graph."""
     return any(output is tensor for output in graph.outputs)
 
 
@@ -93,12 +93,12 @@ def why_not_replace_all(
 
 
 def pads(window: gs.Node) -> bool:
-    """Whether a convolution or pooling pads, or computes how much it pads."""
+    """Tell whether a convolution or pooling pads, or computes how much it pads."""
     return any(window.attrs.get("pads", [])) or pads_by_itself(window)
 
 
 def pads_by_itself(window: gs.Node) -> bool:
-    """Whether a convolution or pooling computes how much it pads."""
+    """Tell whether a convolution or pooling computes how much it pads."""
     return window.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
 
 
@@ -133,7 +133,7 @@ def element_type(tensor: gs.Tensor) -> Any:
 
 
 def is_float(tensor: gs.Tensor) -> bool:
-    """Whether the type is a floating-point one that NumPy has."""
+    """Tell whether the type is a floating-point one that NumPy has."""
     dtype = tensor.dtype
     return not (dtype is None or isinstance(dtype, int)) and np.issubdtype(dtype, np.floating)
 
@@ -174,14 +174,14 @@ def rank(tensor: gs.Tensor) -> int | None:
 
 
 def same_dims(a: Dims | None, b: Dims | None) -> bool:
-    """Whether two shapes are known to be equal: equal numbers, or the same symbol."""
+    """Tell whether two shapes are known to be equal: equal numbers, or the same symbol."""
     if a is None or b is None or len(a) != len(b):
         return False
     return all(x is not None and x == y for x, y in zip(a, b, strict=True))
 
 
 def close(a: float | None, b: float, relative: float = 1e-6) -> bool:
-    """Whether a constant read from a float32 graph is the number ``b`` (6 digits are kept)."""
+    """Tell whether a constant read from a float32 graph is the number ``b`` (6 digits are kept)."""
     return a is not None and math.isclose(a, b, rel_tol=relative, abs_tol=0.0)
 
 

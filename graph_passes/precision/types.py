@@ -32,7 +32,7 @@ def variable_type(dtype: DType) -> object:
 
 
 def is_fp32(tensor: gs.Tensor) -> bool:
-    """Whether ``tensor`` holds fp32 numbers."""
+    """Tell whether ``tensor`` holds fp32 numbers."""
     dtype = element_type(tensor)
     return not isinstance(dtype, int) and dtype is not None and np.dtype(dtype) == np.float32
 

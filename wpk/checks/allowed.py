@@ -40,7 +40,7 @@ class WordRanges:
     rest: Bytes
 
     def holds(self, image: Bytes) -> bool:
-        """Whether every word of the buffer is what it may be."""
+        """Tell whether every word of the buffer is what it may be."""
         whole = image.size - self.rest.size
         words = image[:whole].view(self.first.dtype)
 
@@ -53,7 +53,7 @@ class WordRanges:
 
 
 def same(left: Bytes, right: Bytes) -> bool:
-    """Whether the bytes are the same; of one size."""
+    """Tell whether the bytes are the same; of one size."""
     whole = left.size // 8 * 8
     one, other = left[:whole].view(np.uint64), right[:whole].view(np.uint64)
     equal = by_blocks(one.size, lambda block: bool((one[block] == other[block]).all()))
@@ -63,7 +63,7 @@ def same(left: Bytes, right: Bytes) -> bool:
 def allow(
     output: OutputRegion, place: Place, expected: Array, tolerance: Floats | None
 ) -> WordRanges | None:
-    """What the buffer of a step's output may hold after it.
+    """Return what the buffer of a step's output may hold after it.
 
     Args:
         output: The output in its buffer as it is before.

@@ -85,7 +85,7 @@ def _widen_attributes(evaluator: ReferenceEvaluator, node: onnx.NodeProto) -> No
 
 
 def cast_type(node: onnx.NodeProto) -> DType | None:
-    """The 16-bit type that a Cast rounds to; None for anything else."""
+    """Return the 16-bit type that a Cast rounds to; None for anything else."""
     if node.op_type != "Cast":
         return None
     target = next(a.i for a in node.attribute if a.name == "to")

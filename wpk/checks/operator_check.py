@@ -159,7 +159,7 @@ class StepRunner:
 
     @contextmanager
     def placed(self, step: Step, images: Mapping[str, Bytes]) -> Iterator[DeviceStep]:
-        """Copies of the images, weights and scratch memory on the device, as long as it lasts."""
+        """Hold copies of the images, weights and scratch memory on the device as long as it lasts."""
         device, allocated = self.device, dict[int, int]()
 
         def reserve(size: int) -> int:
@@ -193,7 +193,7 @@ class StepRunner:
                 device.free(address)
 
     def address(self, name: str, where: Mapping[str, int]) -> int:
-        """Address of a value; 0 for a weight."""
+        """Return the address of a value; 0 for a weight."""
         value = self.tensors.values.get(name)
         return 0 if value is None else where[value.buffer] + value.offset
 

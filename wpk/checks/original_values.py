@@ -54,7 +54,7 @@ class OriginalValues:
         self._nodes = Evaluation(graph.opset, opinions)
 
     def value(self, name: str) -> Array:
-        """The tensor in float64; integers and booleans as they are."""
+        """Return the tensor in float64; integers and booleans as they are."""
         waiting = [name]
         while waiting:
             missing = self._missing(waiting[-1])
@@ -69,7 +69,7 @@ class OriginalValues:
         self._values[name] = widened(value)
 
     def region(self, name: str, cut: Collection[str]) -> list[FlatNode]:
-        """The nodes between a tensor and those of ``cut`` before it, in order."""
+        """Return the nodes between a tensor and those of ``cut`` before it, in order."""
         found, waiting = set[int](), [name]
         while waiting:
             index = self._makers.get(waiting.pop())
@@ -146,7 +146,7 @@ class OriginalValues:
 
 
 def constant_types(graph: FlatGraph) -> dict[str, DType]:
-    """The floating point types of all tensors that depend on no input."""
+    """Return the floating point types of all tensors that depend on no input."""
     fixed = set(graph.constants)
     known = {name: float_type(array.dtype) for name, array in graph.constants.items()}
     types = {name: dtype for name, dtype in known.items() if dtype is not None}

@@ -68,7 +68,7 @@ class StepCase:
         return changed
 
     def dirty_padding(self, after: Mapping[str, Bytes]) -> int:
-        """Elements of padding that are not zero."""
+        """Count the elements of padding that are not zero."""
         return replace(self.output, image=after[self.output.value.buffer]).dirty_padding()
 
     @cached_property
@@ -88,7 +88,7 @@ def prepare(
     memory: Mapping[str, Array],
     result: Reference | None,
 ) -> StepCase:
-    """A step on the reference's values.
+    """Return a step on the reference's values.
 
     Args:
         tensors: Say where they lie.

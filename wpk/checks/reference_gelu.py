@@ -44,7 +44,7 @@ _FAR_Q = (
 
 
 def erf(x: NDArray[np.floating]) -> Floats:
-    """The error function of every element, to a few units of float64's last place."""
+    """Return the error function of every element, to a few units of float64's last place."""
     given, y = np.asarray(x, np.float64).ravel(), np.empty(x.size)
     for at in range(0, given.size, BLOCK):
         y[at : at + BLOCK] = _erf(given[at : at + BLOCK])

@@ -49,7 +49,7 @@ class Verification:
         return tuple(each.check for each in self.operators if each.name == operator)
 
     def failures(self) -> list[str]:
-        """What failed, in words."""
+        """Return what failed, in words."""
         passes = [f"{c.name}: {c.detail}" for c in self.passes if c.failed]
         alone = [f"{o.name}: {o.check.detail}" for o in self.operators if o.check.failed]
         return passes + alone + [f"{c.name}: {c.detail}" for c in self.whole if c.failed]
@@ -58,7 +58,7 @@ class Verification:
 def with_checks(
     book: EvidenceBook, bundle: PlanBundle, proof: PassProof, device: Device, progress: Progress
 ) -> EvidenceBook:
-    """The evidence of a plan with that of its checks, executed on a device.
+    """Return the evidence of a plan with that of its checks, executed on a device.
 
     Raises:
         VerificationError: A check failed.
@@ -149,7 +149,7 @@ class _EngineCheck:
         *,
         closer: bool,
     ) -> list[Check]:
-        """The checks on the samples of a round; what is wrong needs no closer look."""
+        """Return the checks on the samples of a round; what is wrong needs no closer look."""
         found = list(self._compared(samples, testimony, rounded, closer=closer))
         in_doubt = [check.outcome is Outcome.INCONCLUSIVE for check in found]
         if any(in_doubt) and executes_all(self.bundle, self.engine):

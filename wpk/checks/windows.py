@@ -55,7 +55,7 @@ class WindowAxis:
 
 
 def window_axes(sizes: Sequence[int], taps: Sequence[int], **attributes: Any) -> list[WindowAxis]:
-    """The windows along each axis of space.
+    """Return the windows along each axis of space.
 
     Args:
         sizes: The extents of space.

@@ -24,7 +24,7 @@ class CudaLibraries:
             self._cudnn = None
 
     def offer(self, problem: Problem, device: CudaDevice) -> LibraryOffer:
-        """What they propose for a problem; where none is installed, why."""
+        """Return what they propose for a problem; where none is installed, why."""
         try:
             cudnn = self._library(device)
         except EngineError as error:

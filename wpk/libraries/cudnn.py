@@ -199,7 +199,7 @@ class Cudnn:
         return found
 
     def candidate(self, problem: Problem, configuration: Configuration) -> CudnnCandidate:
-        """The implementation that a configuration names.
+        """Return the implementation that a configuration names.
 
         Raises:
             EngineError: This version has no such implementation.

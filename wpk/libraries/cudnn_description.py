@@ -140,14 +140,14 @@ class Translation(Generic[P]):
 
 
 def graph_tensor(tensor: Tensor, shape: tuple[int, ...]) -> GraphTensor:
-    """A tensor over a domain: axes along which it is broadcast get extent 1."""
+    """Return a tensor over a domain: axes along which it is broadcast get extent 1."""
     dims = tuple(n if s else 1 for n, s in zip(shape, tensor.strides, strict=True))
     whole = max(n * s for n, s in zip(dims, tensor.strides, strict=True)) or 1
     return GraphTensor(dims, tuple(s or whole for s in tensor.strides), tensor.dtype)
 
 
 def with_axes(tensor: GraphTensor, count: int) -> GraphTensor:
-    """The tensor with axes of extent 1 in front, so many axes in all, if it has fewer."""
+    """Return the tensor with axes of extent 1 in front, so many axes in all, if it has fewer."""
     more = max(0, count - len(tensor.dims))
     whole = max(n * s for n, s in zip(tensor.dims, tensor.strides, strict=True))
     return GraphTensor((1,) * more + tensor.dims, (whole,) * more + tensor.strides, tensor.dtype)

@@ -38,7 +38,7 @@ SOFTMAXES = (NormKind.SOFTMAX, NormKind.LOG_SOFTMAX)
 
 
 def why_no_softmax(problem: Normalisation) -> str | None:
-    """Why cuDNN cannot be asked for a softmax, in words; None if it can."""
+    """Say why cuDNN cannot be asked for a softmax, in words; None if it can."""
     if problem.prologue != Operand(0) or len(problem.inputs) != 1:
         return "it computes something before the softmax"
     return (
@@ -49,7 +49,7 @@ def why_no_softmax(problem: Normalisation) -> str | None:
 
 
 def describe_softmax(problem: Normalisation) -> Description:
-    """The graph that computes a softmax that `why_no_softmax` has nothing against."""
+    """Return the graph that computes a softmax that `why_no_softmax` has nothing against."""
     domain, operands = (*problem.outer, problem.cols), problem.epilogue.operands
     return Description(
         SoftmaxNode(problem.kind is NormKind.LOG_SOFTMAX),

@@ -48,7 +48,7 @@ def constant_layout(problem: Problem, configuration: Configuration) -> str | Non
 
 
 def constant_shape(problem: Problem) -> tuple[int, ...]:
-    """The logical shape of a constant operand.
+    """Return the logical shape of a constant operand.
 
     Raises:
         ValueError: The problem has none.
@@ -59,7 +59,7 @@ def constant_shape(problem: Problem) -> tuple[int, ...]:
 
 
 def constant_tensor(problem: Problem, layout: str) -> Tensor:
-    """A constant operand in memory, over its logical shape.
+    """Return a constant operand in memory, over its logical shape.
 
     Raises:
         ValueError: The problem has none.

@@ -68,7 +68,7 @@ def read_body(
     context: Context,
     anchor_shapes: Mapping[str, ShapeRule],
 ) -> Computation:
-    """What the body's output stands for.
+    """Return what the body's output stands for.
 
     Args:
         body: The nodes.
@@ -135,7 +135,7 @@ class _Reader:
         raise RefusedError(f"operator {node.op} is not supported", node)
 
     def values(self, tensor: gs.Tensor) -> NDArray[Any] | None:
-        """The values of a tensor that is known now, or None."""
+        """Return the values of a tensor that is known now, or None."""
         symbol = self.symbol(tensor)
         return self.context.values(symbol) if isinstance(symbol, View) else None
 
@@ -206,7 +206,7 @@ class _Reader:
         raise RefusedError(f"{node.op} without its input {index + 1}")
 
     def is_inference(self, node: gs.Node) -> bool:
-        """Whether a Dropout is known to do nothing."""
+        """Tell whether a Dropout is known to do nothing."""
         if len(node.inputs) < 3 or not node.inputs[2].name:
             return True
         training = self.values(node.inputs[2])

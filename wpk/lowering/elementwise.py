@@ -10,7 +10,7 @@ _MAX_AXES = 5
 
 
 def lower_elementwise(result: Computation, y: View) -> LoweredProblem:
-    """The problem of an expression over a whole domain.
+    """Return the problem of an expression over a whole domain.
 
     Args:
         result: What the body computes; it has no anchor.

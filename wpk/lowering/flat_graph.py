@@ -69,7 +69,7 @@ def read_names(node: onnx.NodeProto) -> list[str]:
 
 
 def flatten(graph: gs.Graph) -> FlatGraph:
-    """The graph as it is now, sorted; later edits of ``graph`` do not reach it."""
+    """Return the graph as it is now, sorted; later edits of ``graph`` do not reach it."""
     constants: dict[str, Array] = {}
     nodes: list[FlatNode] = []
     for node in graph.nodes:

@@ -12,7 +12,7 @@ from wpk.lowering.split_placement import place_split_parts
 
 
 def plan_memory(graph: gs.Graph, plain: frozenset[str]) -> MemoryMap:
-    """The map of a graph's memory, with nothing in it yet.
+    """Return the map of a graph's memory, with nothing in it yet.
 
     Args:
         graph: The optimized graph, with shapes.

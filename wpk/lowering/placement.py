@@ -30,7 +30,7 @@ class Slot:
 
 
 def place_concatenations(graph: gs.Graph, movable: Collection[str]) -> dict[str, Slot]:
-    """Slots for as many inputs of concatenations as may lie in place.
+    """Return the slots for as many inputs of concatenations as may lie in place.
 
     Args:
         graph: The optimized graph, with shapes.
@@ -98,5 +98,5 @@ def _aligned(tensor: gs.Tensor, start: int, axis: int) -> bool:
 
 
 def element_bytes(tensor: gs.Tensor) -> int:
-    """Bytes of an element; 16-bit types that NumPy lacks are ints in graphsurgeon."""
+    """Return the bytes of an element; 16-bit types that NumPy lacks are ints in graphsurgeon."""
     return 2 if isinstance(tensor.dtype, int) else int(getattr(tensor.dtype, "itemsize", 0) or 4)

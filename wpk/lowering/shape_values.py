@@ -16,7 +16,7 @@ from wpk.lowering.views import View
 
 
 def shape_only_nodes(graph: gs.Graph) -> set[str]:
-    """Names of the nodes whose results are read as shapes of Expands and by nothing else."""
+    """Return the names of the nodes whose results are read as shapes of Expands and by nothing else."""
     outputs = {t.name for t in graph.outputs}
     found: set[str] = set()
     for node in reversed(graph.nodes):
@@ -34,7 +34,7 @@ def _is_shape(reader: gs.Node, tensor: gs.Tensor, found: set[str]) -> bool:
 
 
 def expanded(view: View, shape: Sequence[int | str | None] | None, free: Collection[str]) -> View:
-    """A view with the known shape of an Expand's output; only its first axis may be free.
+    """Return a view with the known shape of an Expand's output; only its first axis may be free.
 
     Raises:
         RefusedError: The shape is not known.

@@ -84,7 +84,7 @@ class Computation:
         return self.anchor is not None or bool(self.steps)
 
     def as_view(self) -> View | None:
-        """The view that this is nothing but a (rounded) reading of, if so.
+        """Return the view that this is nothing but a (rounded) reading of, if so.
 
         Raises:
             NotAViewError: It would be, but its memory cannot be seen in this shape.
@@ -108,12 +108,12 @@ def of_view(view: View) -> Computation:
 
 
 def of_scalar(value: float, dtype: DType) -> Computation:
-    """A constant computation of shape (1,)."""
+    """Return a constant computation of shape (1,)."""
     return Computation(Scalar(value), (), (1,), Extent(1), dtype)
 
 
 def of_anchor(anchor: Anchor, dtype: DType) -> Computation:
-    """The bare result of an anchor."""
+    """Return the bare result of an anchor."""
     return Computation(Acc(), (), anchor.shape, anchor.leading, dtype, anchor)
 
 

@@ -54,7 +54,7 @@ class AttentionBody:
         self.result = read_body(_until(body, body.output, p), known, context, shapes)
 
     def lower(self, y: View) -> LoweredProblem:
-        """The problem.
+        """Return the problem.
 
         Args:
             y: The output's memory, seen with the shape of the last product.
@@ -94,7 +94,7 @@ class AttentionBody:
 
 
 def is_attention(body: OperatorBody) -> bool:
-    """Whether a body holds a softmax between two products."""
+    """Tell whether a body holds a softmax between two products."""
     ops = [node.op for node in body.nodes]
     return ops.count("Softmax") == 1 and ops.count("MatMul") == 2
 

@@ -38,7 +38,7 @@ class AnchorRule(abc.ABC):
 
     @abc.abstractmethod
     def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
-        """Shape and leading extent of the anchor's output.
+        """Return the shape and leading extent of the anchor's output.
 
         Raises:
             RefusedError: The node uses something that wpk does not carry.
@@ -48,7 +48,7 @@ class AnchorRule(abc.ABC):
     def lower(
         self, anchor: Anchor, result: Computation, y: View, context: Context
     ) -> LoweredProblem:
-        """The problem of an anchor and its epilogue.
+        """Return the problem of an anchor and its epilogue.
 
         Args:
             anchor: The anchor, of this kind.
@@ -63,7 +63,7 @@ class AnchorRule(abc.ABC):
 
 
 def only_view(symbol: Symbol | None, what: str) -> View:
-    """The view that a symbol reads.
+    """Return the view that a symbol reads.
 
     Raises:
         RefusedError: It computes something first.
@@ -77,7 +77,7 @@ def only_view(symbol: Symbol | None, what: str) -> View:
 
 
 def computation(symbol: Symbol | None, what: str) -> Computation:
-    """What a symbol computes, if only that it reads a view.
+    """Return what a symbol computes, if only that it reads a view.
 
     Raises:
         RefusedError: It is missing.
@@ -88,7 +88,7 @@ def computation(symbol: Symbol | None, what: str) -> Computation:
 
 
 def integers(symbol: Symbol | None, context: Context, what: str) -> list[int] | None:
-    """The integers of a constant parameter; None where it is missing.
+    """Return the integers of a constant parameter; None where it is missing.
 
     Raises:
         RefusedError: It is not constant.
@@ -98,7 +98,7 @@ def integers(symbol: Symbol | None, context: Context, what: str) -> list[int] | 
 
 
 def constant_values(symbol: Symbol, context: Context, what: str) -> NDArray[Any]:
-    """The values of a constant parameter.
+    """Return the values of a constant parameter.
 
     Raises:
         RefusedError: It is not constant.
@@ -110,7 +110,7 @@ def constant_values(symbol: Symbol, context: Context, what: str) -> NDArray[Any]
 
 
 def epilogue_of(result: Computation, y: View, views: Sequence[View]) -> Epilogue:
-    """The epilogue over operand views that already have the domain of ``y``."""
+    """Return the epilogue over operand views that already have the domain of ``y``."""
     return Epilogue(stored(result.expression, y.dtype), tuple(view.tensor() for view in views))
 
 
@@ -130,6 +130,6 @@ def with_bias(result: Computation, bias: View, shape: tuple[int, ...]) -> Comput
 
 
 def on_accumulator(result: Computation, expression: Expression) -> Computation:
-    """The result with an expression over the accumulator in the accumulator's place."""
+    """Return the result with an expression over the accumulator in the accumulator's place."""
     whole = substitute(result.expression, lambda x: expression if isinstance(x, Acc) else x)
     return replace(result, expression=whole)

@@ -37,7 +37,7 @@ def input_and_limits(symbol: Symbol | None, context: Context) -> tuple[View, tup
 
 
 def clamped(problem: Convolution, limits: Sequence[View]) -> Convolution:
-    """The problem of a convolution with these limits (none: as it is)."""
+    """Return the problem of a convolution with these limits (none: as it is)."""
     if not limits:
         return problem
     upper = limits[1].tensor() if limits[1:] else None
