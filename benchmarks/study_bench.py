@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 
 import numpy as np
 from study_problems import Row, Template
+from subjects.operands import Operands
 
 from wpk.backends import GpuProcess
 from wpk.candidate import Candidate
@@ -17,7 +18,6 @@ from wpk.execution import KernelImage
 from wpk.kernel_source import KernelSource
 from wpk.launch import CounterArgument, Launch, WorkspaceArgument
 from wpk.libraries import random_case
-from wpk.libraries.execution import Operands
 from wpk.libraries.reference import worst_error
 from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.schedules import packings

@@ -14,5 +14,6 @@ from wpk.graph_passes.core.query import (
     made_by,
     producer,
 )
+from wpk.graph_passes.core.runtime import open_session
 from wpk.graph_passes.core.shapes import infer_shapes
 from wpk.graph_passes.core.tidy import read_tensors

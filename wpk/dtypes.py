@@ -44,6 +44,11 @@ class DType(StrEnum):
         """Half the distance from 1 to the next number; 0 for integers."""
         return _ROWS[self].unit_roundoff
 
+    @property
+    def largest(self) -> float:
+        """The largest finite number of a floating point type."""
+        return float(ml_dtypes.finfo(self.numpy).max)  # type: ignore[no-untyped-call]
+
 
 class _Row(NamedTuple):
     """An element type in NumPy, in the device headers, and its unit roundoff."""

@@ -79,7 +79,7 @@ class _Parts:
         self.q, self.k, self.v = (self._split(index) for index in range(3))
 
     def output(self) -> gs.Tensor:
-        """The tensor that stands for the node's output."""
+        """Return the tensor that stands for the node's output."""
         weights = self._weights(self._scores())
         heads: Dims = [*self.q.shape[:3], self.v.shape[3]]
         merged = self._add("MatMul", [weights, self.v], heads)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
-from wpk.graph_passes.core.query import RANDOM_OPS, values, why_not_replace
+from wpk.graph_passes.core.query import RANDOM_OPS, values, why_not_replace_all
 
 # Constants above this are the same only when they are one tensor: hashing all weights costs more
 # than it finds.
@@ -45,8 +45,7 @@ class CommonSubexpressions(GraphPass):
                 for old, new in zip(node.outputs, first.outputs, strict=True)
                 if not old.is_empty()
             ]
-            reasons = [why_not_replace(graph, old, new) for old, new in pairs]
-            reason = next((text for text in reasons if text is not None), None)
+            reason = why_not_replace_all(graph, pairs)
             if reason is not None:
                 result.refuse(node, reason)
                 continue

@@ -30,110 +30,77 @@ from wpk.graph_passes.core.query import (
 )
 
 
-def _always(node: gs.Node) -> gs.Tensor | None:
-    source: gs.Tensor = node.inputs[0]
-    return source
+def _always(node: gs.Node) -> bool:
+    del node
+    return True
 
 
-def _dropout(node: gs.Node) -> gs.Tensor | None:
+def _dropout(node: gs.Node) -> bool:
+    """At inference: training is absent, or a constant that is false."""
     training = given(node, 2)
-    return _always(node) if training is None or _flag(training) is False else None
+    array = values(training)
+    return training is None or (array is not None and array.size > 0 and not array.any())
 
 
-def _flag(tensor: gs.Tensor) -> bool | None:
-    """Return the one value of a constant of truth values, else None."""
-    array = values(tensor)
-    if array is None or array.size == 0 or bool(array.any()) != bool(array.all()):
-        return None
-    return bool(array.any())
-
-
-def _cast(node: gs.Node) -> gs.Tensor | None:
+def _cast(node: gs.Node) -> bool:
     before, after = node.inputs[0].dtype, node.outputs[0].dtype
-    return _always(node) if before is not None and before == after else None
+    return before is not None and bool(before == after)
 
 
-def _keeps_shape(node: gs.Node) -> bool:
-    return same_dims(dims(node.inputs[0]), dims(node.outputs[0]))
+def _same_shape(node: gs.Node, index: int = 0) -> bool:
+    return same_dims(dims(node.inputs[index]), dims(node.outputs[0]))
 
 
-def _same_shape(node: gs.Node) -> gs.Tensor | None:
-    return _always(node) if _keeps_shape(node) else None
+def _tile(node: gs.Node) -> bool:
+    return set(integers(node.inputs[1]) or [0]) == {1}
 
 
-def _tile(node: gs.Node) -> gs.Tensor | None:
-    return _always(node) if set(integers(node.inputs[1]) or [0]) == {1} else None
-
-
-def _slice(node: gs.Node) -> gs.Tensor | None:
+def _slice(node: gs.Node) -> bool:
     """A full slice with step -1 keeps the shape too, and reverses."""
     steps = given(node, 4)
     forward = steps is None or all(step > 0 for step in integers(steps) or [0])
-    return _same_shape(node) if forward else None
+    return forward and _same_shape(node)
 
 
-def _resize(node: gs.Node) -> gs.Tensor | None:
+def _resize(node: gs.Node) -> bool:
     """A scale of 1.01 may keep the size, and still moves every sample; given sizes do not."""
     scales = given(node, 2)
     if scales is not None and scales.shape != [0] and uniform(scales) != 1.0:
-        return None
-    if node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize":
-        return None
-    return _same_shape(node)
+        return False
+    crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return not crops and _same_shape(node)
 
 
-def _transpose(node: gs.Node) -> gs.Tensor | None:
-    order = rank(node.inputs[0])
+def _transpose(node: gs.Node) -> bool:
     perm = node.attrs.get("perm")
-    if perm is None:
-        return _always(node) if order == 1 else None
-    return _always(node) if list(perm) == list(range(len(perm))) else None
+    return rank(node.inputs[0]) == 1 if perm is None else list(perm) == list(range(len(perm)))
 
 
-def _pad(node: gs.Node) -> gs.Tensor | None:
+def _pad(node: gs.Node) -> bool:
     pads = integers(given(node, 1))
-    return _always(node) if pads is not None and not any(pads) else None
+    return pads is not None and not any(pads)
 
 
-def _of_one(node: gs.Node) -> gs.Tensor | None:
-    return _always(node) if len(node.inputs) == 1 else None
+def _of_one(node: gs.Node) -> bool:
+    return len(node.inputs) == 1
 
 
-def _split(node: gs.Node) -> gs.Tensor | None:
-    return _same_shape(node) if len(node.outputs) == 1 else None
+def _split(node: gs.Node) -> bool:
+    return len(node.outputs) == 1 and _same_shape(node)
 
 
-def _neutral_on_right(neutral: float) -> Callable[[gs.Node], gs.Tensor | None]:
-    def rule(node: gs.Node) -> gs.Tensor | None:
-        return _same_shape(node) if uniform(node.inputs[1]) == neutral else None
-
-    return rule
+def _clip(node: gs.Node) -> bool:
+    return given(node, 1) is None and given(node, 2) is None
 
 
-def _neutral(neutral: float) -> Callable[[gs.Node], gs.Tensor | None]:
-    def rule(node: gs.Node) -> gs.Tensor | None:
-        for index in (0, 1):
-            source: gs.Tensor = node.inputs[index]
-            neutral_here = uniform(node.inputs[1 - index]) == neutral
-            if neutral_here and same_dims(dims(source), dims(node.outputs[0])):
-                return source
-        return None
-
-    return rule
-
-
-def _clip(node: gs.Node) -> gs.Tensor | None:
-    return _always(node) if given(node, 1) is None and given(node, 2) is None else None
-
-
-def _pool(node: gs.Node) -> gs.Tensor | None:
+def _pool(node: gs.Node) -> bool:
     window = {int(size) for size in node.attrs.get("kernel_shape", [0])}
     strides = {int(stride) for stride in node.attrs.get("strides", [1])}
     pads = {int(pad) for pad in node.attrs.get("pads", [0])}
-    return _same_shape(node) if (window, strides, pads) == ({1}, {1}, {0}) else None
+    return (window, strides, pads) == ({1}, {1}, {0}) and _same_shape(node)
 
 
-_SOURCES: dict[str, Callable[[gs.Node], gs.Tensor | None]] = {
+_NO_OPS: dict[str, Callable[[gs.Node], bool]] = {
     "Identity": _always,
     "Dropout": _dropout,
     "Cast": _cast,
@@ -153,27 +120,35 @@ _SOURCES: dict[str, Callable[[gs.Node], gs.Tensor | None]] = {
     "Min": _of_one,
     "Mean": _of_one,
     "Split": _split,
-    "Add": _neutral(0.0),
-    "Mul": _neutral(1.0),
-    "Sub": _neutral_on_right(0.0),
-    "Div": _neutral_on_right(1.0),
-    "Pow": _neutral_on_right(1.0),
     "Clip": _clip,
     "MaxPool": _pool,
     "AveragePool": _pool,
 }
-"""Operators that may be no-ops, and what gives the tensor that a node gives back."""
+"""Operators that may give back their first input, and whether a node does."""
+
+_NEUTRAL = {"Add": 0.0, "Mul": 1.0, "Sub": 0.0, "Div": 1.0, "Pow": 1.0}
+"""Operators of two numbers, and the one that on the right (of sums and products on either side) does nothing."""
+
+
+def _given_back(node: gs.Node) -> gs.Tensor | None:
+    """Return the input that a node gives back, if it does."""
+    if node.op not in _NEUTRAL:
+        return node.inputs[0] if _NO_OPS[node.op](node) else None
+    for index in (0, 1) if node.op in ("Add", "Mul") else (0,):
+        if uniform(node.inputs[1 - index]) == _NEUTRAL[node.op] and _same_shape(node, index):
+            return node.inputs[index]
+    return None
 
 
 class IdentityElimination(ReplacementRule):
     """Connect the readers of a no-op to what it reads."""
 
     name = "identity-elimination"
-    ops = tuple(_SOURCES)
+    ops = (*_NO_OPS, *_NEUTRAL)
 
     def match(self, graph: gs.Graph, node: gs.Node) -> Replacement | Refusal | None:
         """Match no-ops; one that stays because of a graph output's name is a refusal."""
-        source = _SOURCES[node.op](node)
+        source = _given_back(node)
         if source is None:
             return None
         output = node.outputs[0]

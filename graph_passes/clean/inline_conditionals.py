@@ -6,12 +6,10 @@ What the branch reads from outside it reads on; names of the branch that are tak
 result that the branch only passes on becomes an Identity, which later passes remove.
 """
 
-from collections.abc import Iterator, Sequence
-
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.query import values
+from wpk.graph_passes.core.query import tensors_of, values
 
 
 class InlineConditionals(Rule[tuple[gs.Node, str]]):
@@ -32,12 +30,12 @@ class InlineConditionals(Rule[tuple[gs.Node, str]]):
         node, taken = match
         branch = node.attrs[taken]
         graph = editor.graph
-        outside = {id(t) for t in (*graph.inputs, *graph.outputs, *_tensors(graph.nodes))}
+        outside = {id(t) for t in (*graph.inputs, *graph.outputs, *tensors_of(graph.nodes))}
         for name, other in node.attrs.items():
             if name != taken and isinstance(other, gs.Graph):
                 _detach(other)
         own = {
-            id(t): t for t in _tensors(branch.nodes) if id(t) not in outside and not t.is_empty()
+            id(t): t for t in tensors_of(branch.nodes) if id(t) not in outside and not t.is_empty()
         }
         for tensor in own.values():
             tensor.name = editor.new_name(tensor.name)
@@ -51,12 +49,6 @@ class InlineConditionals(Rule[tuple[gs.Node, str]]):
         for result, output in zip(branch.outputs, outputs, strict=True):
             name = editor.new_name(f"{output.name}_Identity")
             graph.nodes.append(gs.Node("Identity", name, {}, [result], [output]))
-
-
-def _tensors(nodes: Sequence[gs.Node]) -> Iterator[gs.Tensor]:
-    for node in nodes:
-        yield from node.inputs
-        yield from node.outputs
 
 
 def _detach(graph: gs.Graph) -> None:

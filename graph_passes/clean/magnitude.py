@@ -6,6 +6,7 @@ bounds exist although inputs are arbitrary; after a floating-point input they do
 Interval arithmetic on |x|, with every sum and product enlarged for rounding.
 """
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -23,8 +24,6 @@ Bounds = dict[str, float]
 _ROUNDING = 1.01
 _MAX_TERMS = 100_000
 _LARGEST = float(np.finfo(np.float32).max)
-# IEEE 754 binary16 and bfloat16: (2 - 2^-p) 2^emax for p bits behind the point.
-_LARGEST_STORED = {DType.FP16: (2 - 2.0**-10) * 2.0**15, DType.BF16: (2 - 2.0**-7) * 2.0**127}
 # A sum up to half a last place above the largest number still rounds to it.
 _ROUNDS_TO_LARGEST = _LARGEST * (1 + 2.0**-26)
 
@@ -40,7 +39,7 @@ def magnitude_bounds(graph: gs.Graph, storage: DType = DType.FP32) -> Bounds:
     bounds: Bounds = {}
     narrow = storage is not DType.FP32
     widened = 1.0 + 2.0 * storage.unit_roundoff if narrow else 1.0
-    limit = _LARGEST_STORED[storage] if narrow else _ROUNDS_TO_LARGEST
+    limit = storage.largest if narrow else _ROUNDS_TO_LARGEST
     for node in graph.nodes:
         row = OPERATORS.get(node.op) if node.domain in ONNX_DOMAINS else None
         if row is None or not all(_is_float32(tensor) for tensor in node.outputs):
@@ -88,12 +87,8 @@ def _first(node: gs.Node, bounds: Bounds) -> float | None:
 
 
 def _largest(node: gs.Node, bounds: Bounds) -> float | None:
-    found = [_bound(tensor, bounds) for tensor in node.inputs]
-    return None if None in found else max(bound for bound in found if bound is not None)
-
-
-def _where(node: gs.Node, bounds: Bounds) -> float | None:
-    found = [_bound(tensor, bounds) for tensor in node.inputs[1:]]
+    """Return the largest bound of the inputs; the condition of a Where has none."""
+    found = [_bound(tensor, bounds) for tensor in node.inputs[node.op == "Where" :]]
     return None if None in found else max(bound for bound in found if bound is not None)
 
 
@@ -120,13 +115,10 @@ def _count(tensor: gs.Tensor, axes: Iterable[int] | None) -> int | None:
     shape = dims(tensor)
     if shape is None or axes is None:
         return None
-    count = 1
-    for axis in axes:
-        size = shape[axis]
-        if not isinstance(size, int):
-            return None
-        count *= size
-    return count if count <= _MAX_TERMS else None
+    sizes = [shape[axis] for axis in axes]
+    known = [size for size in sizes if isinstance(size, int)]
+    count = math.prod(known)
+    return count if len(known) == len(sizes) and count <= _MAX_TERMS else None
 
 
 def _mean(node: gs.Node, bounds: Bounds) -> float | None:
@@ -190,7 +182,7 @@ def _clip(node: gs.Node, bounds: Bounds) -> float | None:
 _RULES: dict[Magnitude, Callable[[gs.Node, Bounds], float | None]] = {
     Magnitude.FIRST: _first,
     Magnitude.LARGEST: _largest,
-    Magnitude.BRANCHES: _where,
+    Magnitude.BRANCHES: _largest,
     Magnitude.CLIPPED: _clip,
     Magnitude.SUM: _sum,
     Magnitude.FACTORS: _product,

@@ -6,13 +6,13 @@ out of order) is tidied here, so a pass only has to connect tensors correctly.
 """
 
 import abc
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError, WpkError
+from wpk.graph_passes.core.query import tensors_of
 from wpk.graph_passes.core.tidy import remove_dead_nodes, sort_nodes
 
 TensorSignature = tuple[str, object, tuple[object, ...] | None]
@@ -134,18 +134,10 @@ def _why_malformed(graph: gs.Graph) -> str | None:
             return f"two nodes are called '{node.name}'"
         nodes.add(node.name)
     tensors: dict[str, int] = {}
-    for tensor in _tensors(graph):
+    for tensor in (*graph.inputs, *graph.outputs, *tensors_of(graph.nodes)):
         if tensor.name and tensors.setdefault(tensor.name, id(tensor)) != id(tensor):
             return f"two tensors are called '{tensor.name}'"
     return None
-
-
-def _tensors(graph: gs.Graph) -> Iterator[gs.Tensor]:
-    yield from graph.inputs
-    yield from graph.outputs
-    for node in graph.nodes:
-        yield from node.inputs
-        yield from node.outputs
 
 
 def _interface(graph: gs.Graph) -> tuple[list[TensorSignature], list[TensorSignature]]:

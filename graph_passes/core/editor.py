@@ -7,7 +7,13 @@ import onnx_graphsurgeon as gs
 from numpy.typing import DTypeLike, NDArray
 
 from wpk.graph_passes.core.exact import rounded_constant
-from wpk.graph_passes.core.query import Dims, is_graph_output, why_not_replace
+from wpk.graph_passes.core.query import (
+    Dims,
+    element_type,
+    is_graph_output,
+    tensors_of,
+    why_not_replace,
+)
 
 Attributes = Mapping[str, object]
 
@@ -22,10 +28,8 @@ class GraphEditor:
         """Collect the names in use."""
         self.graph = graph
         self._names = {node.name for node in graph.nodes}
-        for tensor in [*graph.inputs, *graph.outputs]:
-            self._names.add(tensor.name)
-        for node in graph.nodes:
-            self._names.update(tensor.name for tensor in [*node.inputs, *node.outputs])
+        tensors = (*graph.inputs, *graph.outputs, *tensors_of(graph.nodes))
+        self._names.update(tensor.name for tensor in tensors)
 
     def new_name(self, wanted: str) -> str:
         """Return ``wanted``, or with the first free number behind it, and take the name."""
@@ -78,10 +82,11 @@ class GraphEditor:
             attrs: Attributes of the node.
         """
         wanted = name or f"{like.name}_{op}"
-        dtype = like.export_dtype if isinstance(like, gs.Constant) else like.dtype
         known = shape if shape is not None else like.shape
         output = gs.Variable(
-            self.new_name(f"{wanted}_out"), dtype, None if known is None else list(known)
+            self.new_name(f"{wanted}_out"),
+            element_type(like),
+            None if known is None else list(known),
         )
         self.graph.nodes.append(
             gs.Node(op, self.new_name(wanted), dict(attrs or {}), list(inputs), [output])

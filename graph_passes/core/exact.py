@@ -31,7 +31,7 @@ class ExactConstant(gs.Constant):  # type: ignore[misc]
 def rounded_constant(
     name: str, values: Array, dtype: DTypeLike, exact: Array | None = None
 ) -> gs.Constant:
-    """A constant of a type, rounded to nearest even; what is too large becomes infinite.
+    """Return a constant of a type, rounded to nearest even; what is too large becomes infinite.
 
     Args:
         name: Of the tensor.
@@ -48,7 +48,7 @@ def rounded_constant(
 
 
 def exact_values(constant: gs.Constant) -> Array:
-    """The values of a constant before they were rounded, where that is known."""
+    """Return the values of a constant before they were rounded, where that is known."""
     if isinstance(constant, ExactConstant):
         return constant.exact
     array: Array = constant.values
@@ -56,7 +56,7 @@ def exact_values(constant: gs.Constant) -> Array:
 
 
 def unrounded(constant: gs.Constant) -> Array:
-    """The values of a constant that another type is to hold.
+    """Return the values of a constant that another type is to hold.
 
     They are the exact ones where the graph holds nothing but their rounding. Numbers that a pass chose
     otherwise stay as they are chosen: a sum that makes up for how weights were rounded.
@@ -67,7 +67,7 @@ def unrounded(constant: gs.Constant) -> Array:
 
 
 def moved_constant(name: str, constant: gs.Constant, move: Callable[[Array], Array]) -> gs.Constant:
-    """A constant that holds the same elements in another order.
+    """Return a constant that holds the same elements in another order.
 
     Args:
         name: Of the new tensor.

@@ -7,6 +7,7 @@ the parameters of an operator (axes, shapes, bounds) are constants inside.
 """
 
 import copy
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
@@ -14,7 +15,7 @@ import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError
 from wpk.graph_passes.core.exact import moved_constant
-from wpk.graph_passes.core.query import ONNX_DOMAINS, REDUCTIONS
+from wpk.graph_passes.core.query import ONNX_DOMAINS, REDUCTIONS, element_type
 from wpk.operators import OperatorKind, of_kind
 
 DOMAIN = "wpk"
@@ -39,7 +40,7 @@ Chain = Sequence[gs.Node]
 
 
 def is_call(node: gs.Node) -> bool:
-    """Whether ``node`` calls an operator's function."""
+    """Tell whether ``node`` calls an operator's function."""
     return bool(node.domain == DOMAIN)
 
 
@@ -157,10 +158,7 @@ def stays_inside(node: gs.Node, index: int) -> bool:
     """Whether a constant at this input of ``node`` belongs to the body rather than to the call."""
     if index in _PARAMETERS.get(node.op, ()):
         return True
-    tensor = node.inputs[index]
-    size = 1
-    for dim in tensor.shape or ():
-        size *= int(dim)
+    size = math.prod(int(dim) for dim in node.inputs[index].shape or ())
     return size == 1 and node.op not in _WEIGHTED
 
 
@@ -170,11 +168,6 @@ def outside_inputs(node: gs.Node) -> Iterator[gs.Tensor]:
         inside = isinstance(tensor, gs.Constant) and stays_inside(node, index)
         if not tensor.is_empty() and not inside:
             yield tensor
-
-
-def element_type(tensor: gs.Tensor) -> object:
-    """Return a tensor's type as graphsurgeon keeps it for variables."""
-    return tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype
 
 
 def _new_function_name(graph: gs.Graph, nodes: Sequence[gs.Node], stem: str | None) -> str:

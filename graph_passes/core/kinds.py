@@ -10,8 +10,7 @@ element-wise graph.
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core.functions import element_type
-from wpk.graph_passes.core.query import REDUCTIONS, is_op, rank
+from wpk.graph_passes.core.query import REDUCTIONS, element_type, is_op, rank
 from wpk.operators import OperatorKind, of_kind
 
 MATRIX = of_kind(OperatorKind.PRODUCT)
@@ -29,7 +28,7 @@ MAX_INPUTS = 8
 
 
 def is_anchor(node: gs.Node | None) -> bool:
-    """Whether ``node`` can be the anchor of a function."""
+    """Tell whether ``node`` can be the anchor of a function."""
     return node is not None and is_op(node, *ANCHORS) and why_no_anchor(node) is None
 
 
@@ -43,7 +42,7 @@ def why_no_anchor(node: gs.Node) -> str | None:
 
 
 def is_elementwise(node: gs.Node | None) -> bool:
-    """Whether ``node`` is element-wise with one output of a known shape."""
+    """Tell whether ``node`` is element-wise with one output of a known shape."""
     return (
         node is not None
         and is_op(node, *ELEMENTWISE)
@@ -53,7 +52,7 @@ def is_elementwise(node: gs.Node | None) -> bool:
 
 
 def is_floating(tensor: gs.Tensor) -> bool:
-    """Whether a tensor holds floating point; 16-bit types that NumPy lacks are ints here."""
+    """Tell whether a tensor holds floating point; 16-bit types that NumPy lacks are ints here."""
     dtype = element_type(tensor)
     if not isinstance(dtype, np.dtype | type):
         return isinstance(dtype, int)

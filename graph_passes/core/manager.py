@@ -13,7 +13,8 @@ from wpk.graph_passes.core.shapes import infer_shapes
 # recognition, absorption) takes five. More means that two passes undo each other.
 MAX_ROUNDS = 20
 
-Progress = Callable[[str, int, int], None]
+RoundObserver = Callable[[str, int, int], None]
+"""Called after each run of a pass with its name, the round (from 1) and the number of rewrites."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def run_passes(
     graph: gs.Graph,
     passes: Sequence[GraphPass],
     skip: Collection[str] = frozenset(),
-    progress: Progress | None = None,
+    progress: RoundObserver | None = None,
     *,
     other_passes: Collection[str] = frozenset(),
 ) -> list[PassRecord]:
@@ -63,8 +64,7 @@ def run_passes(
         graph: Rewritten in place.
         passes: The group, in order.
         skip: Names of passes not to run.
-        progress: Called after each run of a pass with its name, the round (from 1) and the number
-            of rewrites.
+        progress: Told of each run of a pass.
         other_passes: Names that ``skip`` may hold besides this group's, because they belong to
             another group.
 
@@ -90,7 +90,7 @@ def run_passes(
 
 
 def _rounds(
-    graph: gs.Graph, passes: Sequence[GraphPass], progress: Progress | None
+    graph: gs.Graph, passes: Sequence[GraphPass], progress: RoundObserver | None
 ) -> Iterator[dict[str, PassResult]]:
     """Yield what each round did, up to the one that rewrites nothing."""
     for number in range(1, MAX_ROUNDS + 1):
@@ -106,7 +106,7 @@ def _rounds(
 
 
 def _run_round(
-    graph: gs.Graph, passes: Sequence[GraphPass], number: int, progress: Progress | None
+    graph: gs.Graph, passes: Sequence[GraphPass], number: int, progress: RoundObserver | None
 ) -> dict[str, PassResult]:
     """Run each pass once, and infer shapes again behind those that rewrote."""
     results = {}

@@ -1,7 +1,8 @@
 """Questions that passes ask of a graph: who makes, who reads, which values are known."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -41,13 +42,20 @@ def made_by(tensor: gs.Tensor, *ops: str) -> gs.Node | None:
 
 
 def is_graph_output(graph: gs.Graph, tensor: gs.Tensor) -> bool:
-    """Whether ``tensor`` leaves the graph."""
+    """Tell whether ``tensor`` leaves the graph."""
     return any(output is tensor for output in graph.outputs)
 
 
 def used_outputs(graph: gs.Graph, node: gs.Node) -> list[gs.Tensor]:
     """Return the outputs of ``node`` that some node reads or that leave the graph."""
     return [t for t in node.outputs if t.outputs or is_graph_output(graph, t)]
+
+
+def tensors_of(nodes: Iterable[gs.Node]) -> Iterator[gs.Tensor]:
+    """Yield what nodes read and make, absent tensors included."""
+    for node in nodes:
+        yield from node.inputs
+        yield from node.outputs
 
 
 def why_shared(graph: gs.Graph, tensor: gs.Tensor) -> str | None:
@@ -57,6 +65,12 @@ def why_shared(graph: gs.Graph, tensor: gs.Tensor) -> str | None:
     if len(tensor.outputs) != 1:
         return f"'{tensor.name}' has {len(tensor.outputs)} readers"
     return None
+
+
+def why_any_shared(graph: gs.Graph, tensors: Iterable[gs.Tensor]) -> str | None:
+    """Say why one of the tensors cannot vanish into its reader."""
+    reasons = (why_shared(graph, tensor) for tensor in tensors)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 def why_not_replace(graph: gs.Graph, old: gs.Tensor, new: gs.Tensor) -> str | None:
@@ -70,13 +84,21 @@ def why_not_replace(graph: gs.Graph, old: gs.Tensor, new: gs.Tensor) -> str | No
     return None
 
 
+def why_not_replace_all(
+    graph: gs.Graph, pairs: Iterable[tuple[gs.Tensor, gs.Tensor]]
+) -> str | None:
+    """Say why the readers of one of the first tensors cannot read the second of its pair."""
+    reasons = (why_not_replace(graph, old, new) for old, new in pairs)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
 def pads(window: gs.Node) -> bool:
-    """Whether a convolution or pooling pads, or computes how much it pads."""
+    """Tell whether a convolution or pooling pads, or computes how much it pads."""
     return any(window.attrs.get("pads", [])) or pads_by_itself(window)
 
 
 def pads_by_itself(window: gs.Node) -> bool:
-    """Whether a convolution or pooling computes how much it pads."""
+    """Tell whether a convolution or pooling computes how much it pads."""
     return window.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID")
 
 
@@ -105,8 +127,13 @@ def floats(tensor: gs.Tensor | None) -> NDArray[np.float64] | None:
     return exact_values(tensor).astype(np.float64)
 
 
+def element_type(tensor: gs.Tensor) -> Any:
+    """Return a tensor's type as graphsurgeon keeps it for variables."""
+    return tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype
+
+
 def is_float(tensor: gs.Tensor) -> bool:
-    """Whether the type is a floating-point one that NumPy has."""
+    """Tell whether the type is a floating-point one that NumPy has."""
     dtype = tensor.dtype
     return not (dtype is None or isinstance(dtype, int)) and np.issubdtype(dtype, np.floating)
 
@@ -147,14 +174,14 @@ def rank(tensor: gs.Tensor) -> int | None:
 
 
 def same_dims(a: Dims | None, b: Dims | None) -> bool:
-    """Whether two shapes are known to be equal: equal numbers, or the same symbol."""
+    """Tell whether two shapes are known to be equal: equal numbers, or the same symbol."""
     if a is None or b is None or len(a) != len(b):
         return False
     return all(x is not None and x == y for x, y in zip(a, b, strict=True))
 
 
 def close(a: float | None, b: float, relative: float = 1e-6) -> bool:
-    """Whether a constant read from a float32 graph is the number ``b`` (6 digits are kept)."""
+    """Tell whether a constant read from a float32 graph is the number ``b`` (6 digits are kept)."""
     return a is not None and math.isclose(a, b, rel_tol=relative, abs_tol=0.0)
 
 

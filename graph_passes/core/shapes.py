@@ -9,6 +9,8 @@ So where dimensions stay open it runs again with a number in the symbol's place;
 comes out as that number is the symbol.
 """
 
+import math
+
 import onnx
 import onnx_graphsurgeon as gs
 from onnx import shape_inference
@@ -86,7 +88,7 @@ def _skeleton(graph: gs.Graph) -> onnx.ModelProto:
     for tensor in graph.tensors().values():
         if not isinstance(tensor, gs.Constant):
             continue
-        if _size(tensor.shape) <= MAX_SHAPE_VALUES:
+        if math.prod(tensor.shape) <= MAX_SHAPE_VALUES:
             initializers.append(exporter.OnnxExporter.export_tensor_proto(tensor))
         else:
             elem_type = exporter.dtype_to_onnx(tensor.export_dtype)
@@ -133,10 +135,3 @@ def _better(old: int | str | None, inferred: int | str | None) -> int | str | No
 
 def _symbols(tensors: list[gs.Tensor]) -> list[str]:
     return [dim for t in tensors if t.shape is not None for dim in t.shape if isinstance(dim, str)]
-
-
-def _size(shape: list[int] | tuple[int, ...]) -> int:
-    size = 1
-    for dim in shape:
-        size *= dim
-    return size

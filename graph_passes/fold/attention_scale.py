@@ -22,6 +22,7 @@ from wpk.graph_passes.core.query import (
     rank,
     split_constant,
     uniform,
+    why_any_shared,
     why_not_replace,
     why_shared,
 )
@@ -54,10 +55,8 @@ class ScaleIntoProjection(Rule[_ScaledChain]):
         chain = views_before(variable)[::-1]
         if not chain or not _is_projection(chain[-1].inputs[0]):
             return None
-        shared = [why_shared(graph, moved.outputs[0]) for moved in chain]
-        shared.append(why_shared(graph, chain[-1].inputs[0]))
-        reason = next((text for text in shared if text is not None), None)
-        reason = reason or why_not_replace(graph, node.outputs[0], variable)
+        moved = [*(view.outputs[0] for view in chain), chain[-1].inputs[0]]
+        reason = why_any_shared(graph, moved) or why_not_replace(graph, node.outputs[0], variable)
         return refusal(node, reason) or _ScaledChain(node, variable, factor, chain)
 
     def rewrite(self, editor: GraphEditor, match: _ScaledChain) -> None:

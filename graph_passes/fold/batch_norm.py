@@ -22,6 +22,7 @@ from wpk.graph_passes.fold.linear_operator import (
     input_channels,
     output_channels,
     why_not_before,
+    why_not_in_front,
     why_not_linear,
 )
 
@@ -66,8 +67,7 @@ class FoldBatchNormBefore(AbsorbInFront):
         affine = _affine(norm)
         if isinstance(affine, Refusal):
             return affine
-        reason = why_not_linear(node)
-        reason = reason or why_shared(graph, norm.outputs[0]) or _why_transposed(node)
+        reason = why_not_in_front(graph, node, norm.outputs[0])
         reason = reason or _why_channels(affine, input_channels(node))
         reason = reason or why_not_before(node, affine)
         return refusal(norm, reason) or Neighbours(norm, norm.inputs[0], node, affine)
@@ -131,10 +131,4 @@ def _affine(norm: gs.Node) -> ChannelAffine | Refusal:
 def _why_channels(affine: ChannelAffine, channels: int) -> str | None:
     if affine.scale.shape != (channels,):
         return f"it has {affine.scale.size} channels, the operator beside it {channels}"
-    return None
-
-
-def _why_transposed(linear: gs.Node) -> str | None:
-    if linear.attrs.get("transA", 0):
-        return f"'{linear.name}' reads its input transposed: its channels are the rows"
     return None

@@ -17,7 +17,7 @@ import math
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.graph_passes.core import NewConstant, Refusal, Replacement, ReplacementRule
+from wpk.graph_passes.core import NewConstant, Refusal, Replacement, ReplacementRule, refusal
 from wpk.graph_passes.core.query import (
     dims,
     floats,
@@ -67,15 +67,17 @@ class ConstantChains(ReplacementRule):
         """Match pairs that nobody reads in between."""
         if node.op in ("Relu", "Clip"):
             return _clips(graph, node)
-        first, merged = _inner(node), _merged_constant(node)
-        sides = split_constant(first) if first is not None else None
-        if first is None or merged is None or sides is None:
+        outer = split_constant(node)
+        first = made_by(outer[0], node.op) if outer is not None else None
+        inner = split_constant(first) if first is not None else None
+        if outer is None or inner is None:
             return None
-        reason = why_shared(graph, first.outputs[0])
-        if reason is not None:
-            return Refusal(node.name, reason)
-        constant = NewConstant(f"{sides[1].name}_merged", merged, sides[1].dtype)
-        return Replacement(node.outputs[0], node.op, [sides[0], constant])
+        merged = _merged(node.op, inner[1], outer[1], rank(inner[0]) or 0)
+        if merged is None:
+            return None
+        constant = NewConstant(f"{inner[1].name}_merged", merged, inner[1].dtype)
+        reason = why_shared(graph, outer[0])
+        return refusal(node, reason) or Replacement(node.outputs[0], node.op, [inner[0], constant])
 
 
 def _is_power_of_two(constant: np.ndarray) -> bool:
@@ -96,29 +98,16 @@ def _power(node: gs.Node) -> Replacement | None:
     return Replacement(output, "Reciprocal", [x]) if exponent == -1.0 else None
 
 
-def _inner(node: gs.Node) -> gs.Node | None:
-    """Return the node of the same operator, with a constant, that ``node`` continues."""
-    sides = split_constant(node)
-    first = made_by(sides[0], node.op) if sides is not None else None
-    return first if first is not None and split_constant(first) is not None else None
-
-
-def _merged_constant(node: gs.Node) -> np.ndarray | None:
-    """Combine the constants of ``node`` and of the node before it; None if they broaden x."""
-    first, sides = _inner(node), split_constant(node)
-    inner = split_constant(first) if first is not None else None
-    if first is None or sides is None or inner is None:
-        return None
-    a, b = floats(inner[1]), floats(sides[1])
-    if a is None or b is None:
-        return None
-    if max(a.ndim, b.ndim) > (rank(inner[0]) or 0):
+def _merged(op: str, first: gs.Tensor, second: gs.Tensor, dimensions: int) -> np.ndarray | None:
+    """Combine the constants of two nodes; None if they broaden what has so many dimensions."""
+    a, b = floats(first), floats(second)
+    if a is None or b is None or max(a.ndim, b.ndim) > dimensions:
         return None
     size = np.broadcast_shapes(a.shape, b.shape)
     # Neither may be blown up: two vectors along different axes would merge into a matrix.
     if math.prod(size) > max(a.size, b.size):
         return None
-    merged: np.ndarray = a + b if node.op == "Add" else a * b
+    merged: np.ndarray = a + b if op == "Add" else a * b
     return merged
 
 

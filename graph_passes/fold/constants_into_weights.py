@@ -32,6 +32,7 @@ from wpk.graph_passes.fold.linear_operator import (
     output_channels,
     why_not_after,
     why_not_before,
+    why_not_in_front,
     why_not_linear,
 )
 
@@ -72,9 +73,7 @@ class ConstantsBeforeWeights(AbsorbInFront):
         sides = split_constant(before) if before is not None else None
         if before is None or sides is None or _is_bias(before):
             return None
-        reason = why_not_linear(node) or why_shared(graph, before.outputs[0])
-        if reason is None and node.attrs.get("transA", 0):
-            reason = f"'{node.name}' reads its input transposed: its channels are the rows"
+        reason = why_not_in_front(graph, node, before.outputs[0])
         if reason is not None:
             return Refusal(before.name, reason)
         affine = _affine_of(before, sides[1], channel_axis(node), input_channels(node))

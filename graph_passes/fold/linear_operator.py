@@ -18,7 +18,7 @@ import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.query import floats, given, is_op, pads, rank
+from wpk.graph_passes.core.query import floats, given, is_op, pads, rank, why_shared
 
 LINEAR_OPS = ("Conv", "ConvTranspose", "Gemm", "MatMul")
 
@@ -109,20 +109,16 @@ def why_not_after(node: gs.Node, affine: ChannelAffine) -> str | None:
 
 def absorb_after(editor: GraphEditor, node: gs.Node, affine: ChannelAffine) -> None:
     """Make ``node`` compute ``affine`` of what it computed; see `why_not_after`."""
-    weight = float_weight(node)
-    scale = affine.scale
-    group = int(node.attrs.get("group", 1))
-    if node.op == "Conv":
-        scaled = weight * scale.reshape(-1, *[1] * (weight.ndim - 1))
-    elif node.op == "ConvTranspose":
-        split = weight.reshape(group, -1, *weight.shape[1:])
-        ones = [1] * (weight.ndim - 2)
-        scaled = (split * scale.reshape(group, 1, -1, *ones)).reshape(weight.shape)
-    elif node.attrs.get("transB", 0):
-        scaled = weight * scale[:, None]
-    else:
-        scaled = weight * scale
-    _set_weights(editor, node, scaled, _float_bias(node) * scale + affine.shift)
+    weight = _scaled(node, affine.scale, outputs=True)
+    _set_weights(editor, node, weight, _float_bias(node) * affine.scale + affine.shift)
+
+
+def why_not_in_front(graph: gs.Graph, node: gs.Node, between: gs.Tensor) -> str | None:
+    """Say why the linear operator ``node`` cannot absorb what makes its input ``between``."""
+    reason = why_not_linear(node) or why_shared(graph, between)
+    if reason is None and node.attrs.get("transA", 0):
+        return f"'{node.name}' reads its input transposed: its channels are the rows"
+    return reason
 
 
 def why_not_before(node: gs.Node, affine: ChannelAffine) -> str | None:
@@ -140,26 +136,30 @@ def why_not_before(node: gs.Node, affine: ChannelAffine) -> str | None:
 
 def absorb_before(editor: GraphEditor, node: gs.Node, affine: ChannelAffine) -> None:
     """Make ``node`` compute what it computed of ``affine``; see `why_not_before`."""
-    weight = float_weight(node)
-    group = int(node.attrs.get("group", 1))
-    spatial = tuple(range(2, weight.ndim))
-    bias = _float_bias(node)
+    weight, bias = float_weight(node), _float_bias(node)
     if node.op == "Conv":
-        ones = [1] * (weight.ndim - 2)
-        split = weight.reshape(group, -1, *weight.shape[1:])
-        scaled = (split * affine.scale.reshape(group, 1, -1, *ones)).reshape(weight.shape)
+        group = int(node.attrs.get("group", 1))
         per_group = np.repeat(affine.shift.reshape(group, -1), len(weight) // group, axis=0)
-        bias = bias + (weight.sum(axis=spatial) * per_group).sum(axis=1)
-    elif node.op == "ConvTranspose":
-        scaled = weight * affine.scale.reshape(-1, *[1] * (weight.ndim - 1))
-    elif node.attrs.get("transB", 0):
-        scaled = weight * affine.scale
-        bias = bias + float(node.attrs.get("alpha", 1.0)) * (weight @ affine.shift)
-    else:
-        scaled = weight * affine.scale[:, None]
-        if node.op == "Gemm":
-            bias = bias + float(node.attrs.get("alpha", 1.0)) * (affine.shift @ weight)
-    _set_weights(editor, node, scaled, bias)
+        bias = bias + (weight.sum(axis=tuple(range(2, weight.ndim))) * per_group).sum(axis=1)
+    elif node.op == "Gemm":
+        shift, transposed = affine.shift, node.attrs.get("transB", 0)
+        added = weight @ shift if transposed else shift @ weight
+        bias = bias + float(node.attrs.get("alpha", 1.0)) * added
+    _set_weights(editor, node, _scaled(node, affine.scale, outputs=False), bias)
+
+
+def _scaled(node: gs.Node, scale: Vector, *, outputs: bool) -> Vector:
+    """The weights with those of each output or input channel times a number."""
+    weight = float_weight(node)
+    ones = [1] * (weight.ndim - 2)
+    if node.op not in ("Conv", "ConvTranspose"):
+        rows = outputs == bool(node.attrs.get("transB", 0))
+        return weight * (scale[:, None] if rows else scale)
+    if outputs == (node.op == "Conv"):
+        return weight * scale.reshape(-1, 1, *ones)
+    group = int(node.attrs.get("group", 1))
+    split = weight.reshape(group, -1, *weight.shape[1:])
+    return np.asarray((split * scale.reshape(group, 1, -1, *ones)).reshape(weight.shape))
 
 
 def channel_vector(

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 import onnx_graphsurgeon as gs
-import onnxruntime
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from wpk.graph_passes.clean.modern_forms import FLATTENING_OPS
 from wpk.graph_passes.core.query import values
+from wpk.graph_passes.core.runtime import open_session
 
 Array = NDArray[np.generic]
 
@@ -38,7 +38,7 @@ def node_values(node: gs.Node, opset: int) -> list[Array]:
     """
     model, arrays = _model(node, opset)
     try:
-        results = _by_onnxruntime(model, arrays)
+        results = list(open_session(model.SerializeToString(), threads=1).run(None, arrays))
     except Exception as error:  # ONNX Runtime raises what pybind11 makes of C++
         results = _by_reference(node, opset, model, arrays, str(error))
     found = []
@@ -50,17 +50,6 @@ def node_values(node: gs.Node, opset: int) -> list[Array]:
             )
         found.append(np.asarray(result))
     return found
-
-
-def _by_onnxruntime(model: onnx.ModelProto, arrays: Mapping[str, Array]) -> list[object]:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 4  # a kernel that it lacks is no news for the user
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return list(session.run(None, dict(arrays)))
 
 
 def _by_reference(

@@ -13,7 +13,10 @@ are 0 and 1. Then
 The last four make the chain that computed the target dead.
 """
 
+import math
+import operator
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import onnx_graphsurgeon as gs
@@ -30,6 +33,7 @@ from wpk.graph_passes.core.query import (
     values,
 )
 from wpk.graph_passes.fold.resize_target import rewrite_sizes
+from wpk.graph_passes.movement.reshape_target import target_of
 
 Known = dict[str, Dims]
 
@@ -93,26 +97,18 @@ def _entries(tensor: gs.Tensor | None, known: Known) -> Dims | None:
 def _of_shape(node: gs.Node, known: Known) -> Dims | None:
     del known
     shape = dims(node.inputs[0])
-    if shape is None:
-        return None
-    start = int(node.attrs.get("start", 0))
     end = node.attrs.get("end")
-    return shape[start : None if end is None else int(end)]
+    start = int(node.attrs.get("start", 0))
+    return None if shape is None else shape[start : None if end is None else int(end)]
 
 
 def _of_size(node: gs.Node, known: Known) -> Dims | None:
     del known
     shape = dims(node.inputs[0])
-    return None if shape is None else [_product(shape)]
-
-
-def _product(entries: Dims) -> int | None:
-    product = 1
-    for entry in entries:
-        if not isinstance(entry, int):
-            return None
-        product *= entry
-    return product
+    if shape is None:
+        return None
+    sizes = [size for size in shape if isinstance(size, int)]
+    return [math.prod(sizes) if len(sizes) == len(shape) else None]
 
 
 def _of_gather(node: gs.Node, known: Known) -> Dims | None:
@@ -160,18 +156,6 @@ def _of_cast(node: gs.Node, known: Known) -> Dims | None:
     return _same(node, known)
 
 
-def _of_mul(node: gs.Node, known: Known) -> Dims | None:
-    return _elementwise(node, known, lambda a, b: a * b, open_result=True)
-
-
-def _of_add(node: gs.Node, known: Known) -> Dims | None:
-    return _elementwise(node, known, lambda a, b: a + b, open_result=False)
-
-
-def _of_sub(node: gs.Node, known: Known) -> Dims | None:
-    return _elementwise(node, known, lambda a, b: a - b, open_result=False)
-
-
 def _of_div(node: gs.Node, known: Known) -> Dims | None:
     right = _entries(node.inputs[1], known)
     if right is None or any(not isinstance(entry, int) or entry <= 0 for entry in right):
@@ -180,7 +164,7 @@ def _of_div(node: gs.Node, known: Known) -> Dims | None:
     left = _entries(node.inputs[0], known) or []
     if any(isinstance(entry, int) and entry < 0 for entry in left):
         return None
-    return _elementwise(node, known, lambda a, b: a // b, open_result=False)
+    return _elementwise(node, known, lambda a, b: a // b)
 
 
 def _of_equal(node: gs.Node, known: Known) -> Dims | None:
@@ -210,7 +194,7 @@ def _of_where(node: gs.Node, known: Known) -> Dims | None:
 
 
 def _elementwise(
-    node: gs.Node, known: Known, function: Callable[[int, int], int], *, open_result: bool
+    node: gs.Node, known: Known, function: Callable[[int, int], int], *, open_result: bool = False
 ) -> Dims | None:
     """Combine two partial values; an unknown entry is only kept where it must be positive."""
     left, right = _entries(node.inputs[0], known), _entries(node.inputs[1], known)
@@ -235,10 +219,11 @@ def _rewrite_target(editor: GraphEditor, node: gs.Node, known: Known, result: Pa
     if entries is None or isinstance(node.inputs[1], gs.Constant):
         return 0
     source = dims(node.inputs[0])
-    if is_op(node, "Reshape"):
-        target = _reshape_entries(source, entries, node)
-    else:
+    if is_op(node, "Expand"):
         target = _expand_entries(source, entries)
+    else:
+        empty = 0 in entries and node.attrs.get("allowzero", 0)
+        target = None if empty else target_of(source or [], entries)
     if target is None:
         result.refuse(node, f"target '{node.inputs[1].name}' is {entries}, too little is known")
         return 0
@@ -246,21 +231,6 @@ def _rewrite_target(editor: GraphEditor, node: gs.Node, known: Known, result: Pa
     node.inputs = [node.inputs[0], constant]
     node.attrs.pop("allowzero", None)
     return 1
-
-
-def _reshape_entries(source: Dims | None, entries: Dims, node: gs.Node) -> list[int] | None:
-    """Write symbols as 0 or -1; only numbers that mean themselves may stand beside them."""
-    if 0 in entries and node.attrs.get("allowzero", 0):
-        return None
-    target: list[int] = []
-    for index, entry in enumerate(entries):
-        if isinstance(entry, int):
-            target.append(entry)
-        elif entry is not None and source is not None and source[index : index + 1] == [entry]:
-            target.append(0)
-        else:
-            target.append(-1)
-    return target if target.count(-1) <= 1 else None
 
 
 def _expand_entries(source: Dims | None, entries: Dims) -> list[int] | None:
@@ -288,9 +258,9 @@ _RULES: dict[str, Callable[[gs.Node, Known], Dims | None]] = {
     "Squeeze": _same,
     "Unsqueeze": _same,
     "Cast": _of_cast,
-    "Mul": _of_mul,
-    "Add": _of_add,
-    "Sub": _of_sub,
+    "Mul": partial(_elementwise, function=operator.mul, open_result=True),
+    "Add": partial(_elementwise, function=operator.add),
+    "Sub": partial(_elementwise, function=operator.sub),
     "Div": _of_div,
     "Equal": _of_equal,
     "Where": _of_where,

@@ -12,7 +12,7 @@ _DEEPEST = 8
 
 
 def is_never_negative(tensor: gs.Tensor, depth: int = _DEEPEST) -> bool:
-    """Whether every element is zero, positive or no number."""
+    """Tell whether every element is zero, positive or no number."""
     array = floats(tensor)
     if array is not None:
         return bool((array >= 0.0).all())

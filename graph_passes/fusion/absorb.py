@@ -40,7 +40,7 @@ def _absorb_inputs(clusters: Clusters) -> list[tuple[gs.Node, gs.Tensor, str]]:
                     continue
                 chain, reason = _chain_before(clusters, node, tensor)
                 if chain:
-                    clusters.copy_before(cluster, tensor, chain)
+                    cluster.chains[tensor.name] = chain
                 if reason is not None:
                     left_out.append((node, tensor, reason))
     return left_out

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core.kinds import VIEWS, is_floating
-from wpk.graph_passes.core.query import dims, is_op, producer, rank, same_dims, why_shared
+from wpk.graph_passes.core.query import dims, is_op, producer, rank, same_dims, why_any_shared
 from wpk.graph_passes.fusion.clusters import Cluster, Clusters
 
 MAX_HEAD = 256
@@ -95,10 +95,9 @@ def _why_not(clusters: Clusters, found: _Attention) -> str | None:
     assert node is not None
     assert first is not None
     assert last is not None
-    for cluster in (scores, softmax):
-        shared = why_shared(clusters.graph, cluster.output)
-        if shared is not None:
-            return shared
+    shared = why_any_shared(clusters.graph, (scores.output, softmax.output))
+    if shared is not None:
+        return shared
     dimensions = rank(node.inputs[0])
     if dimensions is None or node.attrs.get("axis", -1) not in (-1, dimensions - 1):
         return "the softmax is not along the last axis"

@@ -80,10 +80,6 @@ class Clusters:
             self.owner[id(node)] = cluster
         cluster.nodes.sort(key=self._place)
 
-    def copy_before(self, cluster: Cluster, tensor: gs.Tensor, chain: Chain) -> None:
-        """Let ``cluster`` hold a copy of the chain that makes a tensor which it reads."""
-        cluster.chains[tensor.name] = chain
-
     def extend(self, cluster: Cluster, chain: Chain) -> None:
         """Put a chain behind the output into ``cluster``; readers hold no copies of it any more."""
         self.take(cluster, chain)

@@ -11,7 +11,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.functions import outside_inputs
 from wpk.graph_passes.core.kinds import is_anchor, is_elementwise
-from wpk.graph_passes.core.query import dims, producer, same_dims, why_shared
+from wpk.graph_passes.core.query import dims, producer, same_dims, why_any_shared
 from wpk.graph_passes.movement.views import views_before
 from wpk.operators import Rewrite, names
 
@@ -65,8 +65,4 @@ def _why_not(graph: gs.Graph, node: gs.Node, chain: list[gs.Node]) -> str | None
     maker = producer(source)
     if maker is None or not (is_anchor(maker) or is_elementwise(maker)):
         return f"'{source.name}' is not made by an operator that {node.op} could join"
-    for tensor in [source, *(view.outputs[0] for view in chain)]:
-        shared = why_shared(graph, tensor)
-        if shared is not None:
-            return shared
-    return None
+    return why_any_shared(graph, [source, *(view.outputs[0] for view in chain)])

@@ -36,7 +36,7 @@ class LayoutPlan:
                 self._last.update(id(tensor) for tensor in node.outputs)
 
     def is_last(self, tensor: gs.Tensor) -> bool:
-        """Whether ``tensor`` shall be stored channels last."""
+        """Tell whether ``tensor`` shall be stored channels last."""
         return id(tensor) in self._last
 
     def _want(self, node: gs.Node, refuse: Callable[[gs.Node, str], None]) -> None:

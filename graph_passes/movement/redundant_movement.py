@@ -9,12 +9,14 @@ Where(constant, a, b)         ->  a or b              the constant is all true o
 Transpose(f(Transpose(x)))    ->  f(Transpose(...))   f of one variable, so that the two meet
 """
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, GraphPass, PassResult
 from wpk.graph_passes.core.query import (
+    Dims,
     dims,
     given,
     integers,
@@ -23,7 +25,7 @@ from wpk.graph_passes.core.query import (
     rank,
     same_dims,
     values,
-    why_not_replace,
+    why_not_replace_all,
     why_shared,
 )
 from wpk.graph_passes.movement.reshape_chains import permutation
@@ -31,6 +33,9 @@ from wpk.operators import Rewrite, names
 
 _BROADCASTING = names(lambda row: Rewrite.WITHOUT_EXPAND in row.rewrites)
 _UNARY = names(lambda row: Rewrite.BEFORE_TRANSPOSE in row.rewrites)
+
+Pairs = Sequence[tuple[gs.Tensor, gs.Tensor]]
+"""Tensors, and those that take their places."""
 
 
 class RedundantMovement(GraphPass):
@@ -71,7 +76,7 @@ def _slice_of_concat(editor: GraphEditor, node: gs.Node, result: PassResult) -> 
     start, end = (min(e + edges[-1] if e < 0 else e, edges[-1]) for e in (start, end))
     for index, (low, high) in enumerate(pairwise(edges)):
         if (low, high) == (start, end):
-            return _replace(editor, node, node.outputs[0], concat.inputs[index], result)
+            return _replace(editor, node, [(node.outputs[0], concat.inputs[index])], result)
     return False
 
 
@@ -86,14 +91,7 @@ def _split_of_concat(editor: GraphEditor, node: gs.Node, result: PassResult) -> 
     pairs = list(zip(node.outputs, concat.inputs, strict=True))
     if not all(same_dims(dims(cut), dims(part)) for cut, part in pairs):
         return False
-    reasons = [why_not_replace(editor.graph, cut, part) for cut, part in pairs]
-    reason = next((text for text in reasons if text is not None), None)
-    if reason is not None:
-        result.refuse(node, reason)
-        return False
-    for cut, part in pairs:
-        editor.replace(cut, part)
-    return True
+    return _replace(editor, node, pairs, result)
 
 
 def _edges(concat: gs.Node) -> list[int] | None:
@@ -140,7 +138,7 @@ def _where(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
     chosen = node.inputs[1 if bool(condition.any()) else 2]
     if not same_dims(dims(chosen), dims(node.outputs[0])):
         return False
-    return _replace(editor, node, node.outputs[0], chosen, result)
+    return _replace(editor, node, [(node.outputs[0], chosen)], result)
 
 
 def _transpose(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
@@ -163,14 +161,13 @@ def _transpose(editor: GraphEditor, node: gs.Node, result: PassResult) -> bool:
     return True
 
 
-def _replace(
-    editor: GraphEditor, node: gs.Node, old: gs.Tensor, new: gs.Tensor, result: PassResult
-) -> bool:
-    reason = why_not_replace(editor.graph, old, new)
+def _replace(editor: GraphEditor, node: gs.Node, pairs: Pairs, result: PassResult) -> bool:
+    reason = why_not_replace_all(editor.graph, pairs)
     if reason is not None:
         result.refuse(node, reason)
         return False
-    editor.replace(old, new)
+    for old, new in pairs:
+        editor.replace(old, new)
     return True
 
 
@@ -205,12 +202,12 @@ def _compute_before_expand(editor: GraphEditor, node: gs.Node) -> int:
     return 1
 
 
-def _broadcast(shapes: list[list[int | str | None] | None]) -> list[int | str | None] | None:
+def _broadcast(shapes: list[Dims | None]) -> Dims | None:
     """Return the shape that operands broadcast to; None in it where two symbols differ."""
     known = [shape for shape in shapes if shape is not None]
     if len(known) != len(shapes):
         return None
-    result: list[int | str | None] = []
+    result: Dims = []
     for back in range(1, max(len(shape) for shape in known) + 1):
         sizes = [shape[-back] for shape in known if back <= len(shape)]
         wide = {size for size in sizes if size != 1}

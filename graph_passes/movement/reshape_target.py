@@ -12,12 +12,13 @@ def reshape_target(source: Dims | None, output: Dims | None) -> list[int] | None
     """
     if source is None or output is None or 0 in source or 0 in output:
         return None
+    return target_of(source, output)
+
+
+def target_of(source: Dims, entries: Dims) -> list[int] | None:
+    """Write what is no number as 0 or -1, as `reshape_target` does; numbers mean themselves."""
     target: list[int] = []
-    for index, dim in enumerate(output):
-        if isinstance(dim, int):
-            target.append(dim)
-        elif dim is not None and index < len(source) and source[index] == dim:
-            target.append(0)
-        else:
-            target.append(-1)
+    for index, entry in enumerate(entries):
+        kept = entry is not None and source[index : index + 1] == [entry]
+        target.append(entry if isinstance(entry, int) else 0 if kept else -1)
     return target if target.count(-1) <= 1 else None

@@ -7,6 +7,7 @@ The second is a channel shuffle between channels-last values. The factors of `vi
 what a chain does; three forms can say it again, and the first that is shorter replaces it.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -114,12 +115,8 @@ def _place(group: Sequence[Factor]) -> tuple[int, int]:
 def _size(group: Sequence[Factor]) -> Dim:
     if len(group) == 1:
         return group[0].size
-    size = 1
-    for factor in group:
-        if not isinstance(factor.size, int):
-            return None
-        size *= factor.size
-    return size
+    sizes = [factor.size for factor in group if isinstance(factor.size, int)]
+    return math.prod(sizes) if len(sizes) == len(group) else None
 
 
 def _has_constant_targets(source: list[Dim], steps: Sequence[Step]) -> bool:

@@ -62,15 +62,15 @@ class Views:
         return runs
 
     def moves(self) -> bool:
-        """Whether elements change their order in memory."""
+        """Tell whether elements change their order in memory."""
         return len(self.blocks()) > 1
 
     def reads_strided(self) -> bool:
-        """Whether each target dimension has one stride in the source."""
+        """Tell whether each target dimension has one stride in the source."""
         return all(_one_stride(group, self.source) for group in self.groups)
 
     def writes_strided(self) -> bool:
-        """Whether each source dimension has one stride in the target."""
+        """Tell whether each source dimension has one stride in the target."""
         order = [factor for group in self.groups for factor in group]
         position = {(f.axis, f.step): index for index, f in enumerate(order)}
         for axis in range(len(self.source)):

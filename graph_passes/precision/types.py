@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from wpk.dtypes import DType
 from wpk.graph_passes.core.kinds import is_elementwise
-from wpk.graph_passes.core.query import ONNX_DOMAINS, is_op, values
+from wpk.graph_passes.core.query import ONNX_DOMAINS, element_type, is_op, values
 from wpk.operators import names
 
 # A scalar that changes by more than this when rounded is a threshold or an epsilon that the type
@@ -18,8 +18,6 @@ SENSITIVE = names(lambda row: row.is_sensitive)
 """Long sums, statistics and steep functions: computed in fp32 whatever the precision."""
 
 _ONNX_TYPES = {DType.FP16: onnx.TensorProto.FLOAT16, DType.BF16: onnx.TensorProto.BFLOAT16}
-# (2 - 2^-10) 2^15 and (2 - 2^-7) 2^127 (IEEE 754 binary16; bfloat16 has the exponent of binary32).
-_LARGEST = {DType.FP16: 65504.0, DType.BF16: (2 - 2.0**-7) * 2.0**127}
 _SCHEMA_TYPES = {DType.FP16: "tensor(float16)", DType.BF16: "tensor(bfloat16)"}
 
 
@@ -34,16 +32,9 @@ def variable_type(dtype: DType) -> object:
 
 
 def is_fp32(tensor: gs.Tensor) -> bool:
-    """Whether ``tensor`` holds fp32 numbers."""
-    dtype = tensor.export_dtype if isinstance(tensor, gs.Constant) else tensor.dtype
+    """Tell whether ``tensor`` holds fp32 numbers."""
+    dtype = element_type(tensor)
     return not isinstance(dtype, int) and dtype is not None and np.dtype(dtype) == np.float32
-
-
-def converted(array: NDArray[np.generic], dtype: DType) -> NDArray[np.generic]:
-    """Round to a 16-bit type (to nearest even; too large numbers become infinite)."""
-    with np.errstate(over="ignore"):
-        rounded: NDArray[np.generic] = array.astype(dtype.numpy)
-    return rounded
 
 
 def why_not_typed(node: gs.Node, opset: int, dtype: DType) -> str | None:
@@ -85,12 +76,9 @@ def typed_inputs(node: gs.Node, opset: int) -> list[bool]:
 
 
 def _formals(schema: onnx.defs.OpSchema, node: gs.Node) -> list[str]:
-    return [_formal(schema, index) for index in range(len(node.inputs))]
-
-
-def _formal(schema: onnx.defs.OpSchema, index: int) -> str:
-    """Return the type parameter of an input; the last one repeats where it is variadic."""
-    return str(schema.inputs[min(index, len(schema.inputs) - 1)].type_str)
+    """Return the type parameters of the inputs; the last one repeats where it is variadic."""
+    last = len(schema.inputs) - 1
+    return [str(schema.inputs[min(index, last)].type_str) for index in range(len(node.inputs))]
 
 
 def why_not_held(node: gs.Node, dtype: DType) -> str | None:
@@ -111,10 +99,10 @@ def _why_array_not_held(array: NDArray[np.float32], dtype: DType) -> tuple[str, 
     """Return the reason and whether it holds for weights too, not only for scalars."""
     finite = array[np.isfinite(array)]
     largest = float(np.abs(finite).max(initial=0.0))
-    limit = _LARGEST[dtype]
-    rounded = converted(finite, dtype).astype(np.float32)
+    with np.errstate(over="ignore"):  # what is too large becomes infinite
+        rounded = finite.astype(dtype.numpy).astype(np.float32)
     if not bool(np.isfinite(rounded).all()):
-        return f"holds {largest:g}, {dtype} ends at {limit:g}", True
+        return f"holds {largest:g}, {dtype} ends at {dtype.largest:g}", True
     scale = np.where(finite == 0, 1, np.abs(finite))
     if bool((np.abs(rounded - finite) > MAX_SCALAR_ERROR * scale).any()):
         return f"holds {float(finite.reshape(-1)[0]):g}, which {dtype} rounds away", False

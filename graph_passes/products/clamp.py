@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_graphsurgeon as gs
-from numpy.typing import NDArray
 
 from wpk.dtypes import Precision
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
@@ -38,14 +37,13 @@ from wpk.graph_passes.core.query import (
     why_shared,
 )
 from wpk.graph_passes.fold.linear_operator import (
+    Vector,
     channel_vector,
     float_weight,
     input_channels,
     why_not_linear,
 )
 from wpk.operators import OPERATORS
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

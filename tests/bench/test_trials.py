@@ -13,7 +13,7 @@ from support.devices.dummy_gpu import DummyGpu
 from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.trials import TrialRunner, Way
 from wpk.checks.operator_check import OperatorCheck, StepRunner
-from wpk.checks.prepared import Prepared
+from wpk.checks.prepared import StepCase
 from wpk.device import MemoryRange
 from wpk.emulator import CHECKING
 from wpk.execution import BoundCall, Pointer, Work
@@ -102,7 +102,7 @@ def test_what_may_be_chosen_is_checked_once_however_often_it_is_timed(
     checked: list[str] = []
     check = StepRunner.check
 
-    def counted(self: StepRunner, step: Step, prepared: Prepared, **how: bool) -> OperatorCheck:
+    def counted(self: StepRunner, step: Step, prepared: StepCase, **how: bool) -> OperatorCheck:
         checked.append(step.operator.name)
         return check(self, step, prepared, **how)
 

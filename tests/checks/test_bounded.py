@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from wpk.checks.bounded import Bounded, Call, float_type, rounding
+from wpk.checks.bounded import Ball, Call, float_type, rounding
 from wpk.checks.float64_nodes import NodeEvaluator
 from wpk.dtypes import DType
 
 
-def call(*inputs: Bounded | None, op: str = "Add", place: int = 0, **attributes: object) -> Call:
+def call(*inputs: Ball | None, op: str = "Add", place: int = 0, **attributes: object) -> Call:
     names = ["" if each is None else name for each, name in zip(inputs, "abc", strict=False)]
     node = helper.make_node(op, names, ["y"], **attributes)
     evaluate = NodeEvaluator(node, {"": 24})
@@ -47,7 +47,7 @@ def test_floating_point_types_are_told_from_others(dtype: DType) -> None:
 
 
 def test_an_input_that_is_missing_has_no_value_and_no_error() -> None:
-    given = call(Bounded(np.array([-1.0, 2.0]), np.full(2, 0.1)), None, op="Clip")
+    given = call(Ball(np.array([-1.0, 2.0]), np.full(2, 0.1)), None, op="Clip")
     assert (given.errs(0), given.errs(1), given.errs(2)) == (True, False, False)
     assert [given.error(place).tolist() for place in (0, 1, 2)] == [[0.1, 0.1], 0.0, 0.0]
     with pytest.raises(ValueError, match="Clip without input 1"):
@@ -55,15 +55,15 @@ def test_an_input_that_is_missing_has_no_value_and_no_error() -> None:
 
 
 def test_an_exact_input_has_errors_of_zero_in_its_shape() -> None:
-    given = call(Bounded(np.ones((2, 3))), Bounded(np.ones(3), np.full(3, 0.5)))
+    given = call(Ball(np.ones((2, 3))), Ball(np.ones(3), np.full(3, 0.5)))
     assert not given.errs(0)
     assert given.error(0).tolist() == [[0.0] * 3] * 2
 
 
 def test_the_ends_of_what_an_input_may_be() -> None:
-    number = Bounded(np.array([1.0, 2.0]), np.array([0.5, 0.0]))
-    whole = Bounded(np.array([250, 7, 2], np.uint8), np.array([9.0, 0.0, 3.0]))
-    flags = Bounded(np.array([True, False, True, False]), np.array([1.0, 1.0, 0.0, 0.0]))
+    number = Ball(np.array([1.0, 2.0]), np.array([0.5, 0.0]))
+    whole = Ball(np.array([250, 7, 2], np.uint8), np.array([9.0, 0.0, 3.0]))
+    flags = Ball(np.array([True, False, True, False]), np.array([1.0, 1.0, 0.0, 0.0]))
     ends = [[call(x, op="Identity").end(0, side) for side in (-1, 1)] for x in (number, whole)]
     assert [[end.tolist() for end in pair] for pair in ends] == [
         [[0.5, 2.0], [1.5, 2.0]],
@@ -75,13 +75,13 @@ def test_the_ends_of_what_an_input_may_be() -> None:
 
 
 def test_errors_of_inputs_add_up_and_each_is_tried_in_both_directions() -> None:
-    x = Bounded(np.array([1.0, 0.5, np.inf]), np.array([0.25, 0.125, 0.125]))
-    y = Bounded(np.array([2.0, -3.0, 1.0]), np.array([0.5, 0.0, 0.5]))
+    x = Ball(np.array([1.0, 0.5, np.inf]), np.array([0.25, 0.125, 0.125]))
+    y = Ball(np.array([2.0, -3.0, 1.0]), np.array([0.5, 0.0, 0.5]))
     given = call(x, y)
     with np.errstate(invalid="ignore"):
         assert given.moved((0, 1)).tolist() == [0.75, 0.125, 0.0]  # infinity is not moved
         assert given.moved((1,)).tolist() == [0.5, 0.0, 0.0]
-    relu = call(Bounded(np.array([0.5, -0.25]), np.full(2, 1.0)), op="Relu")
+    relu = call(Ball(np.array([0.5, -0.25]), np.full(2, 1.0)), op="Relu")
     assert relu.moved((0,)).tolist() == [1.0, 0.75]  # upwards; downwards by 0.5 and 0
-    less = call(Bounded(np.array([0.5, 2.0]), np.full(2, 1.0)), Bounded(np.ones(2)), op="Min")
+    less = call(Ball(np.array([0.5, 2.0]), np.full(2, 1.0)), Ball(np.ones(2)), op="Min")
     assert less.moved((0,)).tolist() == [1.0, 0.0]  # downwards; 2 - 1 is just 1

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from wpk.checks.bounded import Bounded, Call
+from wpk.checks.bounded import Ball, Call
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
 from wpk.checks.reference_resize import resampling
@@ -17,29 +17,29 @@ RNG = np.random.default_rng(20261123)
 
 
 def bounded(
-    node: onnx.NodeProto, inputs: Sequence[Bounded | None], u_mul: float = U, opset: int = 24
-) -> Bounded:
+    node: onnx.NodeProto, inputs: Sequence[Ball | None], u_mul: float = U, opset: int = 24
+) -> Ball:
     """A node's result with its bound; one without error has zeros."""
     evaluate = NodeEvaluator(node, {"": opset})
     outputs = evaluate([None if each is None else each.value for each in inputs])
     error = bound_error(Call(evaluate, inputs, outputs, u_mul))
-    return Bounded(outputs[0], np.zeros(outputs[0].shape) if error is None else error)
+    return Ball(outputs[0], np.zeros(outputs[0].shape) if error is None else error)
 
 
-def drawn(*shape: int) -> Bounded:
+def drawn(*shape: int) -> Ball:
     """A value with an error that is far above all rounding."""
-    return Bounded(RNG.standard_normal(shape), RNG.uniform(1e-3, 2e-3, shape))
+    return Ball(RNG.standard_normal(shape), RNG.uniform(1e-3, 2e-3, shape))
 
 
-def exact(*shape: int) -> Bounded:
-    return Bounded(RNG.standard_normal(shape))
+def exact(*shape: int) -> Ball:
+    return Ball(RNG.standard_normal(shape))
 
 
-def errors(*given: Bounded) -> list[np.ndarray]:
+def errors(*given: Ball) -> list[np.ndarray]:
     return [np.zeros(g.value.shape) if g.error is None else g.error for g in given]
 
 
-def close(result: Bounded, expected: np.ndarray) -> None:
+def close(result: Ball, expected: np.ndarray) -> None:
     assert result.error is not None
     np.testing.assert_allclose(result.error, expected, rtol=1e-9)
 
@@ -77,7 +77,7 @@ def test_sums_of_a_convolution(
 ) -> None:
     x, w = exact(2, 4, 6, 5), exact(*weight)
     node = helper.make_node(op, ["x", "w"], ["y"], **attributes)
-    sizes = [Bounded(np.abs(each.value)) for each in (x, w)]
+    sizes = [Ball(np.abs(each.value)) for each in (x, w)]
     magnitudes = bounded(node, sizes).value
     close(bounded(node, [x, w]), 4 * (U + U * np.sqrt(terms)) * magnitudes)
 
@@ -106,7 +106,7 @@ def test_a_convolution_without_groups_and_with_a_bias(op: str) -> None:
     x, b = exact(2, 4, 6, 5), drawn(3)
     w, terms = (exact(3, 4, 2, 3), 4 * 6) if op == "Conv" else (exact(4, 3, 2, 3), 4 * 6)
     node = helper.make_node(op, ["x", "w", "b"], ["y"])
-    sizes = bounded(node, [Bounded(np.abs(each.value)) for each in (x, w, b)]).value
+    sizes = bounded(node, [Ball(np.abs(each.value)) for each in (x, w, b)]).value
     expected = 4 * (U + U * np.sqrt(terms)) * sizes + errors(b)[0].reshape(3, 1, 1)
     close(bounded(node, [x, w, b]), expected)
     without = helper.make_node(op, ["x", "w", ""], ["y"])
@@ -123,7 +123,7 @@ ROWS = pytest.mark.parametrize("rows", [(5, 12), (1, 12), (5, 1)])
 def test_sums(op: str, rows: tuple[int, int]) -> None:
     x, length = drawn(*rows), rows[1]
     count = length if op == "ReduceMean" else 1
-    axes = Bounded(np.array([1], np.int64))
+    axes = Ball(np.array([1], np.int64))
     result = bounded(helper.make_node(op, ["x", "a"], ["y"], keepdims=0), [x, axes])
     (e,) = errors(x)
     expected = (4 * U * np.sqrt(length) * np.abs(x.value).sum(1) + e.sum(1)) / count
@@ -143,11 +143,11 @@ def test_averages_of_windows() -> None:
 
 @pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
 def test_the_largest_and_the_least(op: str) -> None:
-    x, axes = drawn(5, 12), Bounded(np.array([1], np.int64))
+    x, axes = drawn(5, 12), Ball(np.array([1], np.int64))
     node = helper.make_node(op, ["x", "a"], ["y"], keepdims=0)
     assert x.error is not None
     close(bounded(node, [x, axes]), x.error.max(1))
-    assert not np.any(bounded(node, [Bounded(x.value), axes]).error)
+    assert not np.any(bounded(node, [Ball(x.value), axes]).error)
 
 
 def test_a_window_in_the_padding_has_no_error() -> None:
@@ -160,13 +160,13 @@ def test_a_window_in_the_padding_has_no_error() -> None:
 @ROWS
 @pytest.mark.parametrize("op", ["ReduceSumSquare", "ReduceL2"])
 def test_squares(op: str, rows: tuple[int, int]) -> None:
-    x, axes = exact(*rows), Bounded(np.array([1], np.int64))
+    x, axes = exact(*rows), Ball(np.array([1], np.int64))
     result = bounded(helper.make_node(op, ["x", "a"], ["y"], keepdims=0), [x, axes])
     close(result, np.abs(result.value) * 4 * U * (np.sqrt(rows[1]) + 2))
 
 
 def test_errors_of_squares_are_tried_in_both_directions() -> None:
-    x, axes = Bounded(np.array([[1.0, 2.0]]), np.full((1, 2), 0.1)), Bounded(np.array([1]))
+    x, axes = Ball(np.array([[1.0, 2.0]]), np.full((1, 2), 0.1)), Ball(np.array([1]))
     node = helper.make_node("ReduceSumSquare", ["x", "a"], ["y"], keepdims=0)
     close(bounded(node, [x, axes]), np.array([1.1**2 + 2.1**2 - 5.0]) + 5 * 4 * U * (2**0.5 + 2))
 
@@ -176,7 +176,7 @@ def test_errors_of_squares_are_tried_in_both_directions() -> None:
 def test_what_vanishes_of_a_product_may_be_multiplied_by_the_rest(
     rows: tuple[int, int], scale: float
 ) -> None:
-    x, axes = Bounded(RNG.uniform(0.5, 4.0, rows) * scale), Bounded(np.array([1], np.int64))
+    x, axes = Ball(RNG.uniform(0.5, 4.0, rows) * scale), Ball(np.array([1], np.int64))
     result = bounded(helper.make_node("ReduceProd", ["x", "a"], ["y"], keepdims=0), [x, axes])
     lost = rows[1] * 2.0**-149 * np.maximum(x.value, 1.0).prod(1)
     close(result, np.abs(result.value) * 4 * U * (np.sqrt(rows[1]) + 2) + lost)
@@ -184,8 +184,8 @@ def test_what_vanishes_of_a_product_may_be_multiplied_by_the_rest(
 
 @ROWS
 def test_the_logarithm_of_a_sum(rows: tuple[int, int]) -> None:
-    x = Bounded(RNG.uniform(0.5, 2.0, rows), RNG.uniform(1e-3, 2e-3, rows))
-    axes = Bounded(np.array([1], np.int64))
+    x = Ball(RNG.uniform(0.5, 2.0, rows), RNG.uniform(1e-3, 2e-3, rows))
+    axes = Ball(np.array([1], np.int64))
     result = bounded(helper.make_node("ReduceLogSum", ["x", "a"], ["y"], keepdims=0), [x, axes])
     total, (e,) = x.value.sum(1), errors(x)
     relative = (4 * U * np.sqrt(rows[1]) * total + e.sum(1)) / total
@@ -193,7 +193,7 @@ def test_the_logarithm_of_a_sum(rows: tuple[int, int]) -> None:
 
 
 def test_a_sum_that_may_be_nothing_has_any_logarithm() -> None:
-    x, axes = Bounded(np.full((1, 2), 1e-3), np.full((1, 2), 1.0)), Bounded(np.array([1]))
+    x, axes = Ball(np.full((1, 2), 1e-3), np.full((1, 2), 1.0)), Ball(np.array([1]))
     result = bounded(helper.make_node("ReduceLogSum", ["x", "a"], ["y"], keepdims=0), [x, axes])
     assert np.isposinf(result.error).all()
 
@@ -222,14 +222,14 @@ def test_softmax_of_exact_values(opset: int, given: dict[str, int], axes: tuple[
 
 
 def test_an_exponential_may_vanish() -> None:
-    x = Bounded(np.array([[0.0, -200.0]]))
+    x = Ball(np.array([[0.0, -200.0]]))
     result = bounded(helper.make_node("Softmax", ["x"], ["y"], axis=1), [x])
     assert result.error is not None
     assert result.error[0, 1] == pytest.approx(2.0**-149)
 
 
 def test_errors_move_a_softmax_to_the_ends_of_what_the_others_leave() -> None:
-    x = Bounded(np.array([[0.0, 1.0, 1.5], [2.0, -2.0, 0.0]]), np.array([[0.5, 0.0, 0.25]] * 2))
+    x = Ball(np.array([[0.0, 1.0, 1.5], [2.0, -2.0, 0.0]]), np.array([[0.5, 0.0, 0.25]] * 2))
     result = bounded(helper.make_node("Softmax", ["x"], ["y"], axis=1), [x])
     (e,) = errors(x)
     expected = np.zeros((2, 3))
@@ -245,7 +245,7 @@ def test_errors_move_a_softmax_to_the_ends_of_what_the_others_leave() -> None:
 
 
 def test_no_probability_is_off_by_more_than_one() -> None:
-    x = Bounded(np.array([[0.0, -30.0]]), np.full((1, 2), 25.0))
+    x = Ball(np.array([[0.0, -30.0]]), np.full((1, 2), 25.0))
     result = bounded(helper.make_node("Softmax", ["x"], ["y"], axis=1), [x])
     assert result.error is not None
     assert result.error[0, 0] == 1.0
@@ -253,7 +253,7 @@ def test_no_probability_is_off_by_more_than_one() -> None:
 
 
 def test_errors_move_a_log_softmax_by_their_own_and_by_the_logarithm_of_the_sum() -> None:
-    x = Bounded(np.array([[0.0, 1.0, 1.5], [2.0, -2.0, 0.0]]), np.array([[0.5, 0.0, 0.25]] * 2))
+    x = Ball(np.array([[0.0, 1.0, 1.5], [2.0, -2.0, 0.0]]), np.array([[0.5, 0.0, 0.25]] * 2))
     result = bounded(helper.make_node("LogSoftmax", ["x"], ["y"], axis=1), [x])
     (e,) = errors(x)
     low, right, high = (
@@ -281,9 +281,9 @@ def test_a_layer_whose_rows_have_several_axes(axis: int, count: int) -> None:
     """Scale alone errs, so what it multiplies shows; nothing says an epsilon."""
     v = RNG.standard_normal((4, 5, 6))
     shape = v.shape[axis:]
-    g = Bounded(RNG.standard_normal(shape), np.full(shape, 0.5))
+    g = Ball(RNG.standard_normal(shape), np.full(shape, 0.5))
     node = helper.make_node("LayerNormalization", ["x", "g", "b"][:count], ["y"], axis=axis)
-    result = bounded(node, [Bounded(v * 1e-3), g, exact(*shape)][:count])
+    result = bounded(node, [Ball(v * 1e-3), g, exact(*shape)][:count])
     rows = (v * 1e-3).reshape(*v.shape[:axis], -1)
     d = rows - rows.mean(-1, keepdims=True)
     normal = np.abs(d / np.sqrt((d * d).mean(-1, keepdims=True) + 1e-5)).reshape(v.shape)
@@ -323,10 +323,10 @@ def test_normalised(op: str, wrong: tuple[int, ...]) -> None:
 def test_coordinates_of_a_resampling_are_moved_along_every_axis() -> None:
     x, scales = drawn(1, 1, 4, 5), np.array([1, 1, 1.5, 2.0])
     node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")
-    result = bounded(node, [x, None, Bounded(scales)])
+    result = bounded(node, [x, None, Ball(scales)])
     (e,) = errors(x)
     sizes, moved = (
-        bounded(node, [Bounded(a), None, Bounded(scales)]).value for a in (np.abs(x.value), e)
+        bounded(node, [Ball(a), None, Ball(scales)]).value for a in (np.abs(x.value), e)
     )
     expected = 4 * U * sizes + moved
     how = resampling(x.value.shape, scales, None, {"mode": "linear"})
@@ -340,10 +340,10 @@ def test_coordinates_of_a_resampling_are_moved_along_every_axis() -> None:
 
 def test_a_resampling_by_sizes_and_one_that_repeats() -> None:
     x = drawn(1, 2, 4, 5)
-    sizes = Bounded(np.array([1, 2, 8, 15]))
+    sizes = Ball(np.array([1, 2, 8, 15]))
     node = helper.make_node("Resize", ["x", "", "", "s"], ["y"], mode="linear")
     by_scales = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="linear")
-    scales = Bounded(np.array([1.0, 1.0, 2.0, 3.0]))
+    scales = Ball(np.array([1.0, 1.0, 2.0, 3.0]))
     same = bounded(by_scales, [x, None, scales])
     found = bounded(node, [x, None, None, sizes])
     assert same.error is not None
@@ -356,9 +356,9 @@ def test_a_resampling_by_sizes_and_one_that_repeats() -> None:
 
 
 def test_no_coordinate_of_another_resampling_is_moved() -> None:
-    x, scales = drawn(1, 1, 4, 5), Bounded(np.array([1.0, 1.0, 2.0, 3.0]))
+    x, scales = drawn(1, 1, 4, 5), Ball(np.array([1.0, 1.0, 2.0, 3.0]))
     node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="cubic")
     sizes, moved = (
-        bounded(node, [Bounded(a), None, scales]).value for a in (np.abs(x.value), errors(x)[0])
+        bounded(node, [Ball(a), None, scales]).value for a in (np.abs(x.value), errors(x)[0])
     )
     close(bounded(node, [x, None, scales]), 4 * U * sizes + moved)

@@ -12,7 +12,7 @@ from wpk import blocks
 from wpk.blocks import BLOCK, by_blocks
 from wpk.checks.allowed import allow, same
 from wpk.checks.operator_reference import Reference
-from wpk.checks.prepared import Prepared, prepare
+from wpk.checks.prepared import StepCase, prepare
 from wpk.checks.region import OutputRegion
 from wpk.dtypes import DType
 from wpk.execution import Bytes
@@ -22,7 +22,7 @@ from wpk.pipeline import optimize
 from wpk.plan.plan import Buffer, Plan
 from wpk.plan.plan_file import read_plan
 from wpk.plan.tensors import Tensors
-from wpk.problems import Tensor
+from wpk.problems import Access, Tensor
 
 N, C, H, W, PADDING, OFFSET, SIZE = 2, 5, 3, 4, 3, 64, 1027
 """Channels last, three zeros after every five channels, in a buffer with bytes before and after."""
@@ -33,7 +33,7 @@ FLOATS = [DType.FP16, DType.BF16, DType.FP32]
 
 def prepared(
     dtype: DType, tolerance: float | None, *, is_copy: bool = False, first: float | None = None
-) -> Prepared:
+) -> StepCase:
     rng = np.random.default_rng(0)
     expected = rng.normal(size=(N, C, H, W)) if dtype.is_float else rng.integers(0, 2, (N, C, H, W))
     expected[0, 0, :, 0] = 0, 1, first or 0
@@ -52,14 +52,14 @@ def prepared(
     )
     size = OFFSET + (dtype.bytes - 1) * N * H * W * (C + PADDING) + SIZE
     image = rng.integers(0, 256, size, dtype=np.uint8)
-    output = OutputRegion(image, value, (Tensor(dtype, STRIDES, PADDING), (N, C, H, W)), {})
+    output = OutputRegion(image, value, Access(Tensor(dtype, STRIDES, PADDING), (N, C, H, W)), {})
     output.poison()
     images = {"b": image, "x": rng.integers(0, 256, 203, dtype=np.uint8)}
     allowed = None if tolerance is None else np.full((N, C, H, W), tolerance)
-    return Prepared(images, output, expected, allowed, is_copy)
+    return StepCase(images, output, expected, allowed, is_copy)
 
 
-def after(given: Prepared, error: float = 0.0) -> dict[str, Bytes]:
+def after(given: StepCase, error: float = 0.0) -> dict[str, Bytes]:
     """What a step leaves that is right but for an error of all elements."""
     left = {name: image.copy() for name, image in given.images.items()}
     region = OutputRegion(left["b"], given.output.value, given.output.access, {})
@@ -70,7 +70,7 @@ def after(given: Prepared, error: float = 0.0) -> dict[str, Bytes]:
     return left
 
 
-def passes_thoroughly(given: Prepared, left: dict[str, Bytes]) -> bool:
+def passes_thoroughly(given: StepCase, left: dict[str, Bytes]) -> bool:
     return given.compare(left).passed and not given.stray(left) and not given.dirty_padding(left)
 
 
@@ -135,7 +135,7 @@ def test_what_is_undecided_is_judged_as_thoroughly(dtype: DType) -> None:
     assert 0 < refused < 3 * sum(len(range(0, each.size, 5)) for each in left.values())
 
 
-def _judged_alike(given: Prepared, left: dict[str, Bytes], every: int = 1) -> int:
+def _judged_alike(given: StepCase, left: dict[str, Bytes], every: int = 1) -> int:
     """How many flipped bits both checks refuse."""
     refused = 0
     for name, image in left.items():
@@ -181,7 +181,7 @@ def test_nan_is_right_where_nan_is_expected() -> None:
 
 def test_a_copy_of_a_part_leaves_the_rest() -> None:
     whole = prepared(DType.FP32, None, is_copy=True)
-    access = (Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
+    access = Access(Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
     given = replace(
         whole, output=replace(whole.output, access=access), expected=whole.expected[:, :2]
     )
@@ -196,7 +196,7 @@ def test_a_copy_of_a_part_leaves_the_rest() -> None:
 
 def test_where_a_step_computes_other_elements_the_thorough_check_decides() -> None:
     whole = prepared(DType.FP32, 0.1)
-    access = (Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
+    access = Access(Tensor(DType.FP32, STRIDES, 0), (N, 2, H, W))
     given = replace(whole, output=replace(whole.output, access=access))
     left = after(whole)
     assert given.compare(left).passed

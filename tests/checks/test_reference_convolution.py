@@ -11,13 +11,13 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from wpk.checks import reference_convolution
-from wpk.checks.reference_ops import reference_ops
+from wpk.checks.reference_ops import REFERENCE_OPS
 
 
 def convolved(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, **attributes: Any) -> Any:
     inputs = {"x": x, "w": w} | ({} if bias is None else {"b": bias})
     node = onnx.helper.make_node("Conv", list(inputs), ["y"], **attributes)
-    (y,) = ReferenceEvaluator(node, new_ops=reference_ops(22)).run(None, inputs)
+    (y,) = ReferenceEvaluator(node, new_ops=[*REFERENCE_OPS]).run(None, inputs)
     return y
 
 

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.reference_ops import reference_ops
+from wpk.checks.reference_ops import REFERENCE_OPS
 
 
 def _model(group: int, attributes: str) -> onnx.ModelProto:
@@ -50,7 +50,7 @@ def test_transposed_convolution(group: int, attributes: str) -> None:
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
     expected = session.run(None, narrow)[0]
-    ours = ReferenceEvaluator(model, new_ops=reference_ops(17)).run(None, narrow)[0]
+    ours = ReferenceEvaluator(model, new_ops=[*REFERENCE_OPS]).run(None, narrow)[0]
     assert ours.shape == expected.shape
     # sums of at most 6 x 3 x 2 products of numbers near 1, in fp32
     np.testing.assert_allclose(ours, expected, rtol=0, atol=36 * 8 * 2**-24)
@@ -100,7 +100,7 @@ def test_every_transposed_convolution_is_as_defined(
             "ConvTranspose", list(inputs), ["y"], group=group, strides=strides,
             dilations=dilations, output_padding=extra, pads=[*begin, *end],
         )  # fmt: skip
-        (ours,) = ReferenceEvaluator(node, new_ops=reference_ops(17)).run(None, inputs)
+        (ours,) = ReferenceEvaluator(node, new_ops=[*REFERENCE_OPS]).run(None, inputs)
         if seed % 2:
             expected = expected + bias.reshape(-1, *(1,) * rank)
         np.testing.assert_array_equal(ours, expected, strict=True)
@@ -112,7 +112,7 @@ def test_what_no_tap_reaches_is_zero(mode: str) -> None:
     x, w = np.array([[[1.0, 2.0, 3.0]]]), np.array([[[5.0, 7.0]]])
     for given in ({"auto_pad": mode}, {"output_shape": [12]}):
         node = onnx.helper.make_node("ConvTranspose", ["x", "w"], ["y"], strides=[4], **given)
-        (y,) = ReferenceEvaluator(node, new_ops=reference_ops(17)).run(None, {"x": x, "w": w})
+        (y,) = ReferenceEvaluator(node, new_ops=[*REFERENCE_OPS]).run(None, {"x": x, "w": w})
         assert y.tolist() == [[[5.0, 7.0, 0, 0, 10.0, 14.0, 0, 0, 15.0, 21.0, 0, 0]]]
 
 
@@ -123,7 +123,7 @@ def test_a_normalisation_that_trains_is_refused() -> None:
         "BatchNormalization", names, ["y", "mean_after", "var_after"], training_mode=1
     )
     with pytest.raises(NotImplementedError, match="training"):
-        ReferenceEvaluator(node, new_ops=reference_ops(17)).run(None, inputs)
+        ReferenceEvaluator(node, new_ops=[*REFERENCE_OPS]).run(None, inputs)
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 5), (2, 3, 5, 4)])
@@ -135,7 +135,7 @@ def test_normalisation_is_by_channel(shape: tuple[int, ...]) -> None:
     inputs = {"x": x, "s": scale, "b": bias, "m": mean, "v": var}
     for given, epsilon in (({}, 1e-5), ({"epsilon": 0.25}, 0.25)):
         node = onnx.helper.make_node("BatchNormalization", list(inputs), ["y"], **given)
-        (y,) = ReferenceEvaluator(node, new_ops=reference_ops(17)).run(None, inputs)
+        (y,) = ReferenceEvaluator(node, new_ops=[*REFERENCE_OPS]).run(None, inputs)
         for c in range(3):
             right = (x[:, c] - mean[c]) * (scale[c] / math.sqrt(var[c] + epsilon)) + bias[c]
             np.testing.assert_allclose(y[:, c], right, rtol=1e-8, atol=1e-8)
@@ -176,10 +176,10 @@ def test_convolution(group: int, attributes: str) -> None:
         for info in model.graph.input
     }
     expected = ReferenceEvaluator(model).run(None, inputs)[0]
-    ours = ReferenceEvaluator(model, new_ops=reference_ops(17)).run(None, inputs)[0]
+    ours = ReferenceEvaluator(model, new_ops=[*REFERENCE_OPS]).run(None, inputs)[0]
     np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-13, strict=True)
     inputs["w"][0, 0, 2, 1] += 1e-6
-    other = ReferenceEvaluator(model, new_ops=reference_ops(17)).run(None, inputs)[0]
+    other = ReferenceEvaluator(model, new_ops=[*REFERENCE_OPS]).run(None, inputs)[0]
     assert np.abs(other - expected).max() > 1e-9, "every tap counts"
 
 
@@ -189,7 +189,7 @@ def test_convolution_of_other_ranks(sizes: tuple[int, ...], kernel: tuple[int, .
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((2, 4, *sizes)), rng.standard_normal((6, 2, *kernel))
     expected = ReferenceEvaluator(node).run(None, {"x": x, "w": w})[0]
-    ours = ReferenceEvaluator(node, new_ops=reference_ops(17)).run(None, {"x": x, "w": w})[0]
+    ours = ReferenceEvaluator(node, new_ops=[*REFERENCE_OPS]).run(None, {"x": x, "w": w})[0]
     np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-13, strict=True)
 
 
@@ -198,7 +198,7 @@ def _of_one_input(text: str, x: np.ndarray) -> np.ndarray:
         f"""<ir_version: 8, opset_import: ["" : 20]>
         g (double[n] x) => (double[n] y) {{ y = {text}(x) }}"""
     )
-    found: np.ndarray = ReferenceEvaluator(model, new_ops=reference_ops(17)).run(None, {"x": x})[0]
+    found: np.ndarray = ReferenceEvaluator(model, new_ops=[*REFERENCE_OPS]).run(None, {"x": x})[0]
     return found
 
 
@@ -246,7 +246,7 @@ def _pool(text: str, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    ours = ReferenceEvaluator(model, new_ops=reference_ops(17)).run(None, {"x": x})[0]
+    ours = ReferenceEvaluator(model, new_ops=[*REFERENCE_OPS]).run(None, {"x": x})[0]
     return session.run(None, {"x": x})[0], ours
 
 
@@ -310,7 +310,7 @@ def test_axes_of_one_element_are_an_attribute_or_an_input(
     elif axes is not None:
         inputs["axes"] = np.array(axes)
     node = onnx.helper.make_node(operator, list(inputs), ["y"], **attributes)
-    evaluator = ReferenceEvaluator(node, opsets={"": opset}, new_ops=reference_ops(opset))
+    evaluator = ReferenceEvaluator(node, opsets={"": opset}, new_ops=[*REFERENCE_OPS])
     (y,) = evaluator.run(None, inputs)
     np.testing.assert_array_equal(y, np.arange(6.0).reshape(expected), strict=True)
 
@@ -325,7 +325,7 @@ def test_from_opset_13_on_a_row_is_one_axis(operator: str) -> None:
         node = onnx.helper.make_node(
             operator, ["x"], ["y"], **({} if axis is None else {"axis": axis})
         )
-        (y,) = ReferenceEvaluator(node, opsets={"": 13}, new_ops=reference_ops(13)).run(
+        (y,) = ReferenceEvaluator(node, opsets={"": 13}, new_ops=[*REFERENCE_OPS]).run(
             None, {"x": x}
         )
         np.testing.assert_allclose(y, expected, rtol=1e-11, atol=1e-14, strict=True)

@@ -7,7 +7,7 @@ import pytest
 from support.networks import node_cases
 from support.networks.node_cases import NodeCase, floats, ints
 
-from wpk.checks.bounded import KERNELS, Bounded, Call
+from wpk.checks.bounded import KERNELS, Ball, Call
 from wpk.checks.compare import compare
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
@@ -26,7 +26,7 @@ def resized(
     )
     case = NodeCase(text, (x, *given), (18,))
     evaluate = NodeEvaluator(case.node(), {"": 18})
-    inputs = [None if each is None else Bounded(each) for each in case.inputs()]
+    inputs = [None if each is None else Ball(each) for each in case.inputs()]
     outputs = evaluate([None if each is None else each.value for each in inputs])
     error = bound_error(Call(evaluate, inputs, outputs, KERNELS.roundoff))
     return outputs[0], np.zeros(1) if error is None else error

@@ -9,7 +9,7 @@ from wpk.checks.region import OutputRegion
 from wpk.dtypes import DType
 from wpk.extent import Extent
 from wpk.lowering.program import Value
-from wpk.problems import Tensor
+from wpk.problems import Access, Tensor
 
 SIZE, OFFSET = 147, 8
 
@@ -30,7 +30,7 @@ def region(
         logical_shape=shape,
     )
     image = (np.arange(SIZE) % 251 + 1).astype(np.uint8)
-    return OutputRegion(image, value, (Tensor(dtype, strides, padding), shape), {})
+    return OutputRegion(image, value, Access(Tensor(dtype, strides, padding), shape), {})
 
 
 CASES = [

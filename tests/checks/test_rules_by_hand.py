@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from wpk.checks.bounded import FLOAT64, KERNELS, Arithmetic, Bounded, Call, integer_limits
+from wpk.checks.bounded import FLOAT64, KERNELS, Arithmetic, Ball, Call, integer_limits
 from wpk.checks.bounds_of_sums import SAFETY
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
@@ -19,19 +19,19 @@ OTHER_FORMS = Arithmetic(U, 2.0**-149, narrows=True, other_forms=True)
 def error_of(
     text: str, *inputs: Any, place: int = 0, arithmetic: Arithmetic = KERNELS
 ) -> np.ndarray | None:
-    """The bound of a node's output; an input that is no `Bounded` is exact."""
+    """The bound of a node's output; an input that is no `Ball` is exact."""
     model = onnx.parser.parse_model(
         f'<ir_version: 10, opset_import: ["" : 22]> g (float x) => (float y) {{ {text} }}'
     )
-    given = [v if v is None or isinstance(v, Bounded) else Bounded(np.array(v)) for v in inputs]
+    given = [v if v is None or isinstance(v, Ball) else Ball(np.array(v)) for v in inputs]
     evaluate = NodeEvaluator(model.graph.node[0], {"": 22})
     outputs = evaluate([None if each is None else each.value for each in given])
     return bound_error(Call(evaluate, given, outputs, U, arithmetic, place))
 
 
-def errs(values: object, *errors: float) -> Bounded:
+def errs(values: object, *errors: float) -> Ball:
     """Numbers with their errors."""
-    return Bounded(np.array(values, np.float64), np.array(errors))
+    return Ball(np.array(values, np.float64), np.array(errors))
 
 
 def test_arithmetics_are_those_of_their_types() -> None:
@@ -132,7 +132,7 @@ def test_what_no_kernel_computes_errs_by_its_numbers_wherever_they_stand() -> No
     assert found is not None
     np.testing.assert_allclose(found, SAFETY * 0.5 + 8 * U * np.array([[0, 4], [4, 0]]), rtol=1e-5)
     x = errs([[1.0, 1.1]], 0.2, 0.2)
-    found = error_of("y = ArgMax <axis = 1, keepdims = 0> (x)", Bounded(x.value, x.error))
+    found = error_of("y = ArgMax <axis = 1, keepdims = 0> (x)", Ball(x.value, x.error))
     assert found is not None
     assert found.tolist() == [SAFETY]
     assert error_of("y = ArgMax <axis = 1, keepdims = 0> (x)", [[1.0, 1.0 + U]]) is None
@@ -150,7 +150,7 @@ def test_a_comparison_reaches_as_far_as_both_errors() -> None:
 
 
 def test_a_choice_between_exact_numbers_is_off_by_all_that_lies_between() -> None:
-    either = Bounded(np.array([True, False, True]), np.array([1.0, 1.0, 0.0]))
+    either = Ball(np.array([True, False, True]), np.array([1.0, 1.0, 0.0]))
     found = error_of("y = Where(c, x, y)", either, [1.0, 2, 3], [5.0, -1, 7])
     assert found is not None
     assert found.tolist() == [4.0, 3.0, 0.0]

@@ -5,8 +5,8 @@ import numpy as np
 import onnx
 import pytest
 
-from wpk.checks.body import NodeBody, Stored
-from wpk.checks.bounded import FLOAT64, KERNELS, Arithmetic, Bounded, Call
+from wpk.checks.body import BodyOutput, NodeBody
+from wpk.checks.bounded import FLOAT64, KERNELS, Arithmetic, Ball, Call
 from wpk.checks.compare import compare
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
@@ -17,7 +17,7 @@ U = 2.0**-24
 
 
 def error_of(
-    text: str, *inputs: Bounded, place: int = 0, arithmetic: Arithmetic = KERNELS
+    text: str, *inputs: Ball, place: int = 0, arithmetic: Arithmetic = KERNELS
 ) -> list[float] | None:
     """The bound of a node's output, e.g. of ``y = Less(a, b)``."""
     model = onnx.parser.parse_model(
@@ -29,15 +29,15 @@ def error_of(
     return None if error is None else error.tolist()
 
 
-def near(*pairs: tuple[float, float]) -> Bounded:
+def near(*pairs: tuple[float, float]) -> Ball:
     """Values with their errors."""
-    return Bounded(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
+    return Ball(np.array([value for value, _ in pairs]), np.array([error for _, error in pairs]))
 
 
-def flags(text: str) -> Bounded:
+def flags(text: str) -> Ball:
     """Booleans: T and F, in lower case where they may be either."""
     value, either = [c in "Tt" for c in text], [float(c.islower()) for c in text]
-    return Bounded(np.array(value), np.array(either) if any(either) else None)
+    return Ball(np.array(value), np.array(either) if any(either) else None)
 
 
 @pytest.mark.parametrize("operator", ["Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"])
@@ -48,12 +48,12 @@ def test_a_comparison_is_undecided_where_both_errors_reach_across(operator: str)
 
 
 def test_a_comparison_of_exact_numbers_is_decided() -> None:
-    assert error_of("y = Less(a, b)", Bounded(np.zeros(2)), Bounded(np.zeros(2))) is None
+    assert error_of("y = Less(a, b)", Ball(np.zeros(2)), Ball(np.zeros(2))) is None
 
 
 def test_infinities_are_compared_for_certain() -> None:
     a = near((np.inf, np.inf), (-np.inf, 0.1))
-    assert error_of("y = Less(a, b)", a, Bounded(np.zeros(2))) is None
+    assert error_of("y = Less(a, b)", a, Ball(np.zeros(2))) is None
 
 
 @pytest.mark.parametrize(
@@ -77,17 +77,17 @@ def test_an_undecided_choice_may_be_either_branch() -> None:
 
 
 def test_any_input_of_a_choice_may_err_alone() -> None:
-    c, x, y = Bounded(np.array([[True], [False]])), Bounded(np.ones(3)), Bounded(np.array(4.0))
-    off = Bounded(x.value, np.array([0.1, 0.2, 0.3]))
+    c, x, y = Ball(np.array([[True], [False]])), Ball(np.ones(3)), Ball(np.array(4.0))
+    off = Ball(x.value, np.array([0.1, 0.2, 0.3]))
     assert error_of("y = Where(c, x, y)", c, off, y) == [[0.1, 0.2, 0.3], [0.0] * 3]
-    far = Bounded(y.value, np.array(0.5))
+    far = Ball(y.value, np.array(0.5))
     assert error_of("y = Where(c, x, y)", c, x, far) == [[0.0] * 3, [0.5] * 3]
-    either = Bounded(c.value, np.array([[0.0], [1.0]]))
+    either = Ball(c.value, np.array([[0.0], [1.0]]))
     assert error_of("y = Where(c, x, y)", either, x, y) == [[0.0] * 3, [3.0] * 3]
 
 
 def test_the_same_infinity_in_both_branches_is_certain() -> None:
-    both = Bounded(np.full(1, -np.inf))
+    both = Ball(np.full(1, -np.inf))
     assert error_of("y = Where(c, x, y)", flags("t"), both, both) is None
 
 
@@ -103,7 +103,7 @@ def test_a_cast_to_an_integer_is_undecided_near_a_whole_number(to: int) -> None:
 
 
 def test_a_cast_beyond_the_type_may_give_anything() -> None:
-    x = Bounded(np.array([255.9, 256.0, -0.9, -1.0, np.nan]))
+    x = Ball(np.array([255.9, 256.0, -0.9, -1.0, np.nan]))
     assert error_of("y = Cast <to = 2> (x)", x) == [0.0, np.inf, 0.0, np.inf, np.inf]
 
 
@@ -119,47 +119,47 @@ def test_an_undecided_boolean_counts_as_a_number() -> None:
 
 
 def test_integers_do_not_round() -> None:
-    big = Bounded(np.array([2**53 + 1, 5]))
+    big = Ball(np.array([2**53 + 1, 5]))
     assert error_of("y = Add(a, a)", big, big) is None
-    off = Bounded(np.array([2**53 + 1, 5]), np.array([0.0, 1.0]))
+    off = Ball(np.array([2**53 + 1, 5]), np.array([0.0, 1.0]))
     assert error_of("y = Add(a, b)", off, big) == [0.0, 1.0]
 
 
 def test_the_error_of_an_integer_stays_within_its_type() -> None:
-    x = Bounded(np.array([255, 0], np.uint8), np.array([1.0, 1.0]))
+    x = Ball(np.array([255, 0], np.uint8), np.array([1.0, 1.0]))
     assert error_of("y = Cast <to = 1> (x)", x) == [1.0, 1.0]
 
 
 def test_an_undecided_index_may_be_its_neighbours() -> None:
     x = near((0.0, 0.1), (1.0, 0.1), (5.0, 0.4))
-    index = Bounded(np.array([0, 1, -1]), np.array([0.0, 1.0, 1.0]))
+    index = Ball(np.array([0, 1, -1]), np.array([0.0, 1.0, 1.0]))
     assert error_of("y = Gather(x, i)", x, index) == pytest.approx([0.1, 4.4, 4.4])
-    assert error_of("y = Gather(x, i)", x, Bounded(np.array([2, 0]))) == pytest.approx([0.4, 0.1])
+    assert error_of("y = Gather(x, i)", x, Ball(np.array([2, 0]))) == pytest.approx([0.4, 0.1])
 
 
 def test_an_index_that_may_be_anything_chooses_anything() -> None:
-    index = Bounded(np.array([0]), np.array([np.inf]))
-    assert error_of("y = Gather(x, i)", Bounded(np.arange(3.0)), index) == [np.inf]
+    index = Ball(np.array([0]), np.array([np.inf]))
+    assert error_of("y = Gather(x, i)", Ball(np.arange(3.0)), index) == [np.inf]
 
 
 def test_as_many_neighbours_of_an_index_are_looked_at_as_its_error_says() -> None:
-    x = Bounded(np.array([1.0, 2.0, 4.0, 8.0, 16.0, 0.0]), np.array([0.0, 0, 0, 0, 0.5, 0]))
-    index = Bounded(np.array([2, 2, 2, -2]), np.array([0.0, 1.0, 2.0, 1.0]))
+    x = Ball(np.array([1.0, 2.0, 4.0, 8.0, 16.0, 0.0]), np.array([0.0, 0, 0, 0, 0.5, 0]))
+    index = Ball(np.array([2, 2, 2, -2]), np.array([0.0, 1.0, 2.0, 1.0]))
     assert error_of("y = Gather(x, i)", x, index) == [0.0, 4.0, 12.0 + 0.5, 16.0 + 0.5]
 
 
 @pytest.mark.parametrize(("reach", "far"), [(16.0, 16.0), (17.0, np.inf)])
 def test_an_index_is_looked_at_sixteen_steps_away(reach: float, far: float) -> None:
-    index = Bounded(np.array([3]), np.array([reach]))
-    assert error_of("y = Gather(x, i)", Bounded(np.arange(40.0)), index) == [far]
+    index = Ball(np.array([3]), np.array([reach]))
+    assert error_of("y = Gather(x, i)", Ball(np.arange(40.0)), index) == [far]
 
 
 def test_an_index_has_the_neighbours_of_its_axis() -> None:
-    x = Bounded(np.array([[0.0, 1.0, 3.0, 7.0], [0.0, 10.0, 30.0, 70.0]]))
-    index = Bounded(np.array([2, -1]), np.array([1.0, 1.0]))
+    x = Ball(np.array([[0.0, 1.0, 3.0, 7.0], [0.0, 10.0, 30.0, 70.0]]))
+    index = Ball(np.array([2, -1]), np.array([1.0, 1.0]))
     assert error_of("y = Gather <axis = 1> (x, i)", x, index) == [[4.0, 4.0], [40.0, 40.0]]
     assert error_of("y = Gather <axis = -1> (x, i)", x, index) == [[4.0, 4.0], [40.0, 40.0]]
-    row = Bounded(np.array(0), np.array(1.0))
+    row = Ball(np.array(0), np.array(1.0))
     assert error_of("y = Gather(x, i)", x, row) == [0.0, 9.0, 27.0, 63.0]
 
 
@@ -171,15 +171,15 @@ def test_every_part_has_its_own_error() -> None:
 
 
 def test_every_input_of_a_concatenation_brings_its_errors() -> None:
-    parts = Bounded(np.ones(2)), near((1.0, 0.1), (2.0, 0.2))
+    parts = Ball(np.ones(2)), near((1.0, 0.1), (2.0, 0.2))
     assert error_of("y = Concat <axis = 0> (a, b)", *parts) == [0.0, 0.0, 0.1, 0.2]
 
 
 def test_the_largest_errs_as_its_own_candidates_do() -> None:
-    x = Bounded(np.array([[1.0, 2.0], [5.0, 3.0]]), np.array([[0.1, 0.2], [0.3, 0.0]]))
+    x = Ball(np.array([[1.0, 2.0], [5.0, 3.0]]), np.array([[0.1, 0.2], [0.3, 0.0]]))
     for operator in ("ReduceMax", "ReduceMin"):
         text = f"y = {operator} <keepdims = 0> (x, a)"
-        assert error_of(text, x, Bounded(np.array([1]))) == pytest.approx([0.2, 0.3])
+        assert error_of(text, x, Ball(np.array([1]))) == pytest.approx([0.2, 0.3])
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_the_largest_errs_as_its_own_candidates_do() -> None:
     ["y = Exp(x)", "y = MatMul(x, x)", "y = Softmax(x)", "y = ReduceMean <keepdims = 0> (x)"],
 )
 def test_bounds_scale_with_the_arithmetic(text: str) -> None:
-    x = Bounded(np.random.default_rng(0).standard_normal((4, 4)))
+    x = Ball(np.random.default_rng(0).standard_normal((4, 4)))
     inputs = [x, x] if "MatMul" in text else [x]
     coarse = np.array(error_of(text, *inputs))
     model = onnx.parser.parse_model(
@@ -203,21 +203,21 @@ def test_bounds_scale_with_the_arithmetic(text: str) -> None:
 def test_what_is_less_than_the_smallest_number_may_be_nothing(
     arithmetic: Arithmetic, least: float
 ) -> None:
-    x = Bounded(np.array([0.0, -800.0]))
+    x = Ball(np.array([0.0, -800.0]))
     error = error_of("y = Softmax(x)", x, arithmetic=arithmetic)
     assert error is not None
     assert error[1] == least
 
 
 def test_float64_narrows_nowhere() -> None:
-    x = Bounded(np.array([1.1]))
+    x = Ball(np.array([1.1]))
     assert error_of("y = Cast <to = 10> (x)", x) == pytest.approx([2**-11 * 1.1], rel=1e-3)
     assert error_of("y = Cast <to = 10> (x)", x, arithmetic=FLOAT64) is None
     off = near((1.5, 0.25))
     assert error_of("y = Cast <to = 10> (x)", off, arithmetic=FLOAT64) == [0.25]
 
 
-def stored(x: np.ndarray) -> Stored:
+def stored(x: np.ndarray) -> BodyOutput:
     """Whether each row of a product is above zero."""
     function = onnx.parser.parse_function(
         """<opset_import: ["" : 24], domain: "wpk"> above (x, w) => (y)

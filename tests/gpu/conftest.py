@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -206,7 +207,7 @@ def fixture_hopper(cuda: CudaDevice) -> CudaDevice:
 @pytest.fixture(name="library", scope="module")
 def fixture_library(cuda: CudaDevice) -> Iterator[Cudnn]:
     """CuDNN on the first GPU."""
-    with Cudnn(cuda) as library:
+    with closing(Cudnn(cuda)) as library:
         yield library
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from subjects.operands import Operands, Workspace, capture
 from support.problems.cudnn_candidates import make_ready
 from support.problems.fused_convolutions import BIAS, CONVOLUTIONS, RESIDUAL, fused_convolution
 
@@ -14,7 +15,6 @@ from wpk.expression import Acc, Operand, Scalar, apply
 from wpk.extent import Extent
 from wpk.libraries import random_case
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
-from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.reference import RandomCase, worst_error
 from wpk.operators import express
 from wpk.problems import Epilogue, Matmul, Normalisation, Problem, Tensor

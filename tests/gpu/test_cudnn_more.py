@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.operands import Operands, Workspace, capture
 from support.numbers.reductions import reduction_case
 from support.problems.attentions import attention
 from support.problems.cudnn_candidates import make_ready
@@ -24,7 +25,6 @@ from wpk.libraries import random_case
 from wpk.libraries.attention_reference import attend
 from wpk.libraries.cudnn import Cudnn, CudnnCandidate
 from wpk.libraries.cudnn_problems import why_not
-from wpk.libraries.execution import Operands, Workspace, capture
 from wpk.libraries.reference import RandomCase, worst_error
 from wpk.problems import Attention, Problem
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from subjects.operands import Operands
 from subjects.problems import channels_last
 from support.problems.first_layers import CASES, first_layer
 
@@ -18,7 +19,6 @@ from wpk.dtypes import DType, Precision
 from wpk.execution import BoundLaunch, KernelImage
 from wpk.expression import Acc, Operand, apply
 from wpk.libraries import random_case
-from wpk.libraries.execution import Operands
 from wpk.libraries.reference import RandomCase, worst_error
 from wpk.plan.binding import StepAddresses, bind_launch
 from wpk.problems import Convolution, Epilogue, Tensor

@@ -10,7 +10,7 @@ import onnx_graphsurgeon as gs
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.bounded import Bounded, Call, rounding
+from wpk.checks.bounded import Ball, Call, rounding
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import NodeEvaluator
 from wpk.dtypes import DType
@@ -140,7 +140,7 @@ def in_fp32(expression: Expression, operands: Sequence[np.ndarray]) -> np.ndarra
     return y
 
 
-def bound(node: onnx.NodeProto, given: Sequence[Bounded]) -> tuple[np.ndarray, np.ndarray]:
+def bound(node: onnx.NodeProto, given: Sequence[Ball]) -> tuple[np.ndarray, np.ndarray]:
     """A node's result in float64, and the bound of a kernel's error."""
     evaluate_node = NodeEvaluator(node, {"": OPSET})
     (y,) = evaluate_node([each.value for each in given])
@@ -211,16 +211,16 @@ def test_a_formula_in_fp32_stays_within_the_bound_of_its_error(name: str, wrong:
     """Whether its inputs are exact, or off by what their own bounds allow."""
     rng = np.random.default_rng(0)
     for node in nodes(name):
-        given, moved = list[Bounded](), list[np.ndarray]()
+        given, moved = list[Ball](), list[np.ndarray]()
         for x in drawn(name, len(node.input), np.float32):
             if x.dtype == np.bool_:
                 either = (rng.random(x.shape) < 0.3) & bool(wrong)
-                given.append(Bounded(x, either.astype(np.float64)))
+                given.append(Ball(x, either.astype(np.float64)))
                 moved.append(x ^ (either & (rng.random(x.shape) < 0.5)))
             else:
                 wide = x.astype(np.float64)
                 error = wrong * np.abs(wide)
-                given.append(Bounded(wide, error if wrong else None))
+                given.append(Ball(wide, error if wrong else None))
                 moved.append(wide + error * rng.uniform(-0.9, 0.9, x.shape))
         exact, error = bound(node, given)
         allowed = error + rounding(exact, DType.FP32)
@@ -233,7 +233,7 @@ def test_a_bound_is_not_generous(name: str) -> None:
     """Eight roundings of the numbers that meet in it: 4 ulp."""
     for node in nodes(name):
         operands = drawn(name, len(node.input))
-        y, error = bound(node, [Bounded(each) for each in operands])
+        y, error = bound(node, [Ball(each) for each in operands])
         size = 1.0 + np.abs(y) + sum(np.abs(each) for each in operands)
         assert (error <= 8.001 * 2.0**-24 * size).all()
 

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 
 from wpk.bench.cases import Case
-from wpk.checks import Prepared, StepRunner
+from wpk.checks import StepCase, StepRunner
 from wpk.plan import Step
 
 HELD_BYTES = 2 << 30
@@ -16,9 +16,9 @@ class PreparedCases:
     def __init__(self, held_bytes: int = HELD_BYTES) -> None:
         """Begin with none; the last one stays, whatever it takes."""
         self._limit = held_bytes
-        self._held: OrderedDict[int, tuple[Case, Prepared]] = OrderedDict()
+        self._held: OrderedDict[int, tuple[Case, StepCase]] = OrderedDict()
 
-    def of(self, case: Case, runner: StepRunner, step: Step) -> Prepared:
+    def of(self, case: Case, runner: StepRunner, step: Step) -> StepCase:
         """Return a case made ready to be checked; ``step`` computes it on the tensors of ``runner``."""
         if id(case) not in self._held:
             prepared = runner.prepare(step, case.memory, case.result)

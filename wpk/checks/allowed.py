@@ -20,7 +20,7 @@ Place = Callable[[Bytes], Array]
 
 
 @dataclass(frozen=True)
-class Allowed:
+class WordRanges:
     """The patterns that the words of a buffer may hold.
 
     A word is as wide as an element of the output. One that holds an element may hold the patterns of
@@ -40,7 +40,7 @@ class Allowed:
     rest: Bytes
 
     def holds(self, image: Bytes) -> bool:
-        """Whether every word of the buffer is what it may be."""
+        """Tell whether every word of the buffer is what it may be."""
         whole = image.size - self.rest.size
         words = image[:whole].view(self.first.dtype)
 
@@ -53,7 +53,7 @@ class Allowed:
 
 
 def same(left: Bytes, right: Bytes) -> bool:
-    """Whether the bytes are the same; of one size."""
+    """Tell whether the bytes are the same; of one size."""
     whole = left.size // 8 * 8
     one, other = left[:whole].view(np.uint64), right[:whole].view(np.uint64)
     equal = by_blocks(one.size, lambda block: bool((one[block] == other[block]).all()))
@@ -62,8 +62,8 @@ def same(left: Bytes, right: Bytes) -> bool:
 
 def allow(
     output: OutputRegion, place: Place, expected: Array, tolerance: Floats | None
-) -> Allowed | None:
-    """What the buffer of a step's output may hold after it.
+) -> WordRanges | None:
+    """Return what the buffer of a step's output may hold after it.
 
     Args:
         output: The output in its buffer as it is before.
@@ -83,7 +83,7 @@ def allow(
     low, high = (_words(output, place, end)[:whole].view(f"i{width}") for end in found)
     floating = output.value.dtype.is_float
     first, last = (ordered(low), ordered(high)) if floating else (low, high)
-    return Allowed(first, (last - first).view(f"u{width}"), floating, before[whole:].copy())
+    return WordRanges(first, (last - first).view(f"u{width}"), floating, before[whole:].copy())
 
 
 def _words(output: OutputRegion, place: Place, elements: Array) -> Bytes:

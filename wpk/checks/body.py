@@ -9,7 +9,7 @@ from types import EllipsisType
 import numpy as np
 import onnx
 
-from wpk.checks.bounded import Bounded, Call, Floats, rounding
+from wpk.checks.bounded import Ball, Call, Floats, rounding
 from wpk.checks.by_sample import for_parts, in_parts, samples
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, cast_type, widened
@@ -18,7 +18,7 @@ from wpk.operators import OperatorKind, of_kind
 
 
 @dataclass(frozen=True)
-class Stored:
+class BodyOutput:
     """An output.
 
     Attributes:
@@ -60,7 +60,7 @@ class NodeBody:
         weights: Collection[int],
         multiply_roundoff: float,
         dtypes: Sequence[DType],
-    ) -> list[Stored]:
+    ) -> list[BodyOutput]:
         """The outputs that have a name; on all cores where each sample is computed by itself.
 
         Args:
@@ -72,26 +72,26 @@ class NodeBody:
         given = dict(zip(self._inputs, arrays, strict=False))
         fixed = {self._inputs[i]: array for i in weights if (array := arrays[i]) is not None}
         free = {name: a for name, a in given.items() if a is not None and name not in fixed}
-        wide = {name: Bounded(widened(array)) for name, array in fixed.items()}
+        wide = {name: Ball(widened(array)) for name, array in fixed.items()}
         count = samples(self._nodes, free, fixed)
         nodes = self._nodes if count == 1 else for_parts(self._nodes, fixed)
         evaluators = [NodeEvaluator(each, self._opsets, narrows=True) for each in nodes]
         roundoffs = _multiply_roundoffs(nodes, given, multiply_roundoff)
 
         def evaluate(part: slice | EllipsisType) -> list[Array]:
-            own = {name: Bounded(widened(array[part])) for name, array in free.items()}
+            own = {name: Ball(widened(array[part])) for name, array in free.items()}
             results = self._results(evaluators, wide | own, roundoffs)
             return [array for pair in zip(results, dtypes, strict=True) for array in _stored(*pair)]
 
         found = evaluate(...) if count == 1 else in_parts(count, evaluate)
-        return [Stored(*found[i : i + 3]) for i in range(0, len(found), 3)]
+        return [BodyOutput(*found[i : i + 3]) for i in range(0, len(found), 3)]
 
     def _results(
         self,
         evaluators: Sequence[NodeEvaluator],
-        known: dict[str, Bounded],
+        known: dict[str, Ball],
         roundoffs: Sequence[float],
-    ) -> list[Bounded]:
+    ) -> list[Ball]:
         for evaluate, multiply_roundoff in zip(evaluators, roundoffs, strict=True):
             node = evaluate.node
             inputs = [known.get(name) if name else None for name in node.input]
@@ -99,7 +99,7 @@ class NodeBody:
             for place, (name, output) in enumerate(zip(node.output, outputs, strict=False)):
                 if name:
                     call = Call(evaluate, inputs, outputs, multiply_roundoff, place=place)
-                    known[name] = Bounded(output, bound_error(call))
+                    known[name] = Ball(output, bound_error(call))
         return [known[name] for name in self._outputs if name]
 
 
@@ -134,7 +134,7 @@ def _multiply_roundoffs(
     return found
 
 
-def _stored(result: Bounded, dtype: DType) -> tuple[Array, Array, Floats]:
+def _stored(result: Ball, dtype: DType) -> tuple[Array, Array, Floats]:
     own = np.zeros(()) if result.error is None else result.error
     with np.errstate(over="ignore"):
         memory = result.value.astype(dtype.numpy)

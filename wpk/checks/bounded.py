@@ -43,10 +43,11 @@ FLOAT64 = Arithmetic(2.0**-53, 2.0**-1074, narrows=False)
 
 
 @dataclass(frozen=True)
-class Bounded:
-    """A value, float64 where it is floating point, with a bound of its error; None where it is exact.
+class Ball:
+    """A value and the radius around it that holds what a kernel may give, as in ball arithmetic.
 
-    A boolean with an error of 1 may be either, an integer is at most its error away.
+    The value is float64 where it is floating point; the error is None where it is exact. A boolean
+    with an error of 1 may be either, an integer is at most its error away.
     """
 
     value: Array
@@ -67,7 +68,7 @@ class Call:
     """
 
     evaluate: NodeEvaluator
-    inputs: Sequence[Bounded | None]
+    inputs: Sequence[Ball | None]
     outputs: Sequence[Array]
     multiply_roundoff: float
     arithmetic: Arithmetic = KERNELS
@@ -94,14 +95,14 @@ class Call:
         return self.outputs[self.place]
 
     def value(self, index: int) -> Array:
-        """An input's value."""
+        """Return an input's value."""
         given = self.inputs[index]
         if given is None:
             raise ValueError(f"{self.node.op_type} without input {index}")
         return given.value
 
     def errs(self, index: int) -> bool:
-        """Whether an input is given and is not exact."""
+        """Tell whether an input is given and is not exact."""
         given = self.inputs[index] if index < len(self.inputs) else None
         return given is not None and given.error is not None
 
@@ -113,7 +114,7 @@ class Call:
         return np.zeros(given.value.shape) if given.error is None else given.error
 
     def attribute(self, name: str, default: Any) -> Any:
-        """An attribute's value."""
+        """Return an attribute's value."""
         return attribute_of(self.node, name, default)
 
     def again(self, changed: Mapping[int, Array]) -> Floats:
@@ -151,7 +152,7 @@ class Call:
 
 
 def attribute_of(node: onnx.NodeProto, name: str, default: Any) -> Any:
-    """A node's attribute's value."""
+    """Return a node's attribute's value."""
     values = (onnx.helper.get_attribute_value(a) for a in node.attribute if a.name == name)
     return next(values, default)
 
@@ -163,7 +164,7 @@ def _distance(fresh: Floats, y: Floats) -> Floats:
 
 
 def integer_limits(dtype: np.dtype[np.generic]) -> tuple[float, float]:
-    """The least and the largest number of an integer type that float64 has, too."""
+    """Return the least and the largest number of an integer type that float64 has, too."""
     limits: Any = np.iinfo(dtype.name)
     largest = float(limits.max)
     fits = int(largest) <= limits.max
@@ -176,7 +177,7 @@ def float_type(dtype: np.dtype[np.generic]) -> DType | None:
 
 
 def rounding(value: Array, dtype: DType) -> Floats:
-    """The error of rounding to a type in memory."""
+    """Return the error of rounding to a type in memory."""
     if not dtype.is_float:
         return np.zeros(value.shape)
     return dtype.unit_roundoff * np.abs(np.asarray(value, np.float64)) + _SUBNORMAL[dtype]

@@ -8,8 +8,8 @@ import numpy as np
 from wpk.checks.bounded import Call, Floats
 from wpk.checks.centred import EPSILON, row_axes, to_channels
 from wpk.checks.float64_nodes import Array
-from wpk.checks.reference_old_softmax import first_of_row
 from wpk.checks.reference_resize import resampling
+from wpk.checks.reference_softmax import softmax_axes
 
 SAFETY = 4.0
 
@@ -62,13 +62,15 @@ def _reduction(call: Call) -> int:
 
 
 def mean(call: Call) -> Floats:
-    own = SAFETY * call.roundoff * sqrt(_terms(call)) * call.again({0: np.abs(call.x)})
-    return own + call.again({0: call.error(0)})
+    return _averaged(call, _terms(call))
 
 
 def average_pool(call: Call) -> Floats:
-    count = prod(call.attribute("kernel_shape", ()))
-    own = SAFETY * call.roundoff * sqrt(count) * call.again({0: np.abs(call.x)})
+    return _averaged(call, prod(call.attribute("kernel_shape", ())))
+
+
+def _averaged(call: Call, terms: int) -> Floats:
+    own = SAFETY * call.roundoff * sqrt(terms) * call.again({0: np.abs(call.x)})
     return own + call.again({0: call.error(0)})
 
 
@@ -104,20 +106,13 @@ def _terms(call: Call) -> int:
     return max(1, call.x.size // max(1, call.y.size))
 
 
-def _softmax_axes(call: Call) -> tuple[int, ...]:
-    rank = call.x.ndim
-    if call.evaluate.opset < 13:
-        return tuple(range(first_of_row(call.node, rank), rank))
-    return (int(call.attribute("axis", -1)) % rank,)
-
-
 def softmax(call: Call) -> Floats:
     """What the inputs' errors can make of 1 / (1 + s exp(-v)), s being the sum of the others.
 
     An element far below the largest of its row has no weight, however large its error: the masked ones
     of an attention are such.
     """
-    axes = _softmax_axes(call)
+    axes = softmax_axes(call.node, call.x.ndim, call.evaluate.opset)
     y = np.asarray(call.y, np.float64)
     depth = np.where(y > 0, np.abs(_from_largest(call, axes, 0)), 0.0)
     own = SAFETY * call.roundoff * (sqrt(_count(y, axes)) + depth + 4)
@@ -133,7 +128,7 @@ def softmax(call: Call) -> Floats:
 
 def log_softmax(call: Call) -> Floats:
     """Errors of an element and of log(sum(exp)), which no element far below the largest can change."""
-    axes = _softmax_axes(call)
+    axes = softmax_axes(call.node, call.x.ndim, call.evaluate.opset)
     largest = np.abs(np.asarray(call.x, np.float64).max(axis=axes, keepdims=True))
     own = SAFETY * call.roundoff * (sqrt(_count(call.x, axes)) + np.abs(call.y) + largest)
     if not call.errs(0):

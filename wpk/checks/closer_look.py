@@ -44,7 +44,7 @@ class CloserLook:
     def floats(
         self, name: str, actual: Array, right: Array, limit: ErrorLimit
     ) -> tuple[Outcome, str]:
-        """The outcome for a floating point output.
+        """Return the outcome for a floating point output.
 
         Args:
             name: The output's name.
@@ -71,7 +71,7 @@ class CloserLook:
         return _said(undecided, typical)
 
     def integers(self, name: str, actual: Array, right: Array) -> tuple[Outcome, str]:
-        """The outcome for an output of integers or booleans; arguments as for `floats`."""
+        """Return the outcome for an output of integers or booleans; arguments as for `floats`."""
         undecided = self._reach[name] > 0.0
         wrong = (actual != right) & ~undecided
         if wrong.any():

@@ -69,7 +69,7 @@ class DisturbedModel:
             self._over.setdefault(last[name], []).append(name)
 
     def outputs(self, noise: Noise | None = None) -> dict[str, Array]:
-        """The model's outputs; floating point ones in float64.
+        """Return the model's outputs; floating point ones in float64.
 
         Args:
             noise: What to disturb it by; nothing where it is None.

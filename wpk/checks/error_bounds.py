@@ -41,7 +41,7 @@ Rule = Callable[[Call], "Floats | None"]
 
 
 def bound_error(call: Call) -> Floats | None:
-    """The error bound of a node's output; None where it is exact."""
+    """Return the error bound of a node's output; None where it is exact."""
     known = call.place == 0 or call.node.op_type in _ALIKE
     rule = _RULES.get(call.node.op_type, _unknown) if known else _unknown
     with np.errstate(all="ignore"):

@@ -32,7 +32,7 @@ class Evaluation:
         return self._evaluators[name]
 
     def run(self, node: onnx.NodeProto, inputs: Sequence[Array | None]) -> list[Array]:
-        """The node's outputs in float64; integers and booleans as they are."""
+        """Return the node's outputs in float64; integers and booleans as they are."""
         evaluate = self.of(node)
         if self._opinions is not None:
             self._opinions.ask(node, inputs, evaluate, self._opset)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from wpk.checks.reference_ops import reference_ops
+from wpk.checks.reference_ops import REFERENCE_OPS
 from wpk.dtypes import DType
 from wpk.lowering.flat_graph import read_names
 
@@ -54,7 +54,7 @@ class NodeEvaluator:
         self.inputs = [name for name in self._names if name]
         self.opset = opsets[""]
         self._evaluator = ReferenceEvaluator(
-            _graph_of(self.node), opsets=dict(opsets), new_ops=reference_ops(self.opset)
+            _graph_of(self.node), opsets=dict(opsets), new_ops=[*REFERENCE_OPS]
         )
         _widen_attributes(self._evaluator, self.node)
 
@@ -85,7 +85,7 @@ def _widen_attributes(evaluator: ReferenceEvaluator, node: onnx.NodeProto) -> No
 
 
 def cast_type(node: onnx.NodeProto) -> DType | None:
-    """The 16-bit type that a Cast rounds to; None for anything else."""
+    """Return the 16-bit type that a Cast rounds to; None for anything else."""
     if node.op_type != "Cast":
         return None
     target = next(a.i for a in node.attribute if a.name == "to")

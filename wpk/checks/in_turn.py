@@ -38,31 +38,41 @@ def check_in_turn(
         dims: Sizes of the free dimensions.
         progress: Told of every step.
     """
-    name = f"operators in turn, {sample.name}"
+    try:
+        fault = _fault(bundle, reference, engine, sample, dims, progress)
+    except LaunchError as failure:
+        fault = failure.what
+    words = (
+        "each is right on what those before it gave, and the engine's outputs are theirs to the bit"
+    )
+    outcome = Outcome.FAILED if fault else Outcome.OK
+    return Check(f"operators in turn, {sample.name}", outcome, fault or words)
+
+
+def _fault(
+    bundle: PlanBundle,
+    reference: GraphReference,
+    engine: Engine,
+    sample: Sample,
+    dims: Mapping[str, int],
+    progress: Progress,
+) -> str:
+    """Execute the operators and the engine, and return what is wrong, if anything."""
     steps = {step.operator.call: step for step in bundle.plan.steps if step.operator.call}
     runner = StepRunner(tensors_of(bundle), dims, engine.device)
     memory: dict[str, Array] = {}
     results = (each for each in reference.run(sample.arrays, memory) if each.node in steps)
-    try:
-        for done, result in enumerate(results):
-            progress("executing operators in turn", done, len(steps))
-            step = steps[result.node]
-            wrong = _advance(runner, step, memory, result)
-            if wrong:
-                return Check(name, Outcome.FAILED, f"{step.operator.name}: {wrong}")
-        progress("executing operators in turn", len(steps), len(steps))
-        outputs = engine.run(sample.arrays)
-    except LaunchError as failure:
-        return Check(name, Outcome.FAILED, failure.what)
-    for output, array in outputs.items():
+    for done, result in enumerate(results):
+        progress("executing operators in turn", done, len(steps))
+        step = steps[result.node]
+        wrong = _advance(runner, step, memory, result)
+        if wrong:
+            return f"{step.operator.name}: {wrong}"
+    progress("executing operators in turn", len(steps), len(steps))
+    for output, array in engine.run(sample.arrays).items():
         if not np.array_equal(array, memory[output], equal_nan=True):
-            detail = f"'{output}' of the engine is not what its operators give one after another"
-            return Check(name, Outcome.FAILED, detail)
-    return Check(
-        name,
-        Outcome.OK,
-        "each is right on what those before it gave, and the engine's outputs are theirs to the bit",
-    )
+            return f"'{output}' of the engine is not what its operators give one after another"
+    return ""
 
 
 def executes_all(bundle: PlanBundle, engine: Engine) -> bool:

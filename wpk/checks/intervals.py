@@ -30,7 +30,7 @@ def ordered(patterns: Words) -> Words:
 def accepted(
     expected: Array, tolerance: Floats | None, dtype: np.dtype[np.generic]
 ) -> tuple[Array, Array] | None:
-    """The least and the largest number that is accepted for each element.
+    """Return the least and the largest number that is accepted for each element.
 
     Both are NaNs, the first and the last positive one, where NaN is expected.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wpk.checks.closer_look import CloserLook
+from wpk.checks.closer_look import CloserLook, distance
 from wpk.checks.float64_nodes import Array
 from wpk.checks.limits import BLIND, LIMITS, OutputDistance, allowed
 from wpk.checks.scope import Tolerance
@@ -24,14 +24,11 @@ def output_error(actual: Array, expected: Array) -> OutputDistance:
     if actual.shape != expected.shape or expected.size == 0:
         same = actual.shape == expected.shape
         return OutputDistance(0.0, 0.0) if same else OutputDistance(np.inf, np.inf)
-    y, ref = actual.astype(np.float64), expected.astype(np.float64)
-    finite = np.isfinite(ref)
-    rms = float(np.sqrt(np.mean(ref[finite] ** 2))) if finite.any() else 0.0
+    apart, right = distance(actual, expected), expected.astype(np.float64)
+    finite = np.isfinite(right)
+    rms = float(np.sqrt(np.mean(right[finite] ** 2))) if finite.any() else 0.0
     with np.errstate(all="ignore"):
-        error = np.abs(y - ref)
-        error = np.where(error == 0.0, 0.0, error / rms)
-    same = (y == ref) | (np.isnan(y) & np.isnan(ref))
-    error = np.where(finite & np.isfinite(y), error, np.where(same, 0.0, np.inf))
+        error = np.where((apart == 0.0) | (apart == np.inf), apart, apart / rms)
     return OutputDistance(float(np.median(error)), float(error.max()))
 
 
@@ -67,13 +64,11 @@ def check_outputs(
         return Check(name, Outcome.FAILED, failure.what)
     outcomes, blank, words = [], [], []
     for output, right in expected.items():
-        own = None if rounded is None else rounded.get(output)
-        judge = _Judge(output, precision, own, tolerance, closer)
+        judge = _Judge(output, precision, (rounded or {}).get(output), tolerance, closer)
         outcome, detail = judge(actual.get(output), right)
         nothing = _blank(right, unmoved=output in unmoved)
         outcomes.append(outcome)
-        if output not in inputs:
-            blank.append(bool(nothing))
+        blank += [bool(nothing)] if output not in inputs else []
         said = f", which says nothing: {nothing}" if outcome is Outcome.OK and nothing else ""
         words.append(f"'{output}' {detail}{said}")
     return Check(name, _overall(outcomes, blank), "; ".join(words))

@@ -4,7 +4,7 @@ What a kernel should not touch is checked too: its output is poisoned before, it
 counters must be zero and everything else in its buffers unchanged after.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import GraphReference, Reference
-from wpk.checks.prepared import Prepared, prepare
+from wpk.checks.prepared import StepCase, prepare
 from wpk.errors import LaunchError
 from wpk.execution import Bytes, Device, LibraryImage, Work
 from wpk.plan import (
@@ -29,11 +29,10 @@ from wpk.plan import (
     tensors_of,
     workspace_bytes,
 )
+from wpk.progress import Progress
 
 _POISON = 0xFF  # NaN in every floating type, -1 in integers
 _ALIGNMENT = 256
-
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def _in_order(
 
 
 @dataclass(frozen=True)
-class Placed:
+class DeviceStep:
     """A step on a device.
 
     Attributes:
@@ -116,11 +115,11 @@ class StepRunner:
 
     def prepare(
         self, step: Step, memory: Mapping[str, Array], result: Reference | None
-    ) -> Prepared:
+    ) -> StepCase:
         """What a step is given and should give; the same for all candidates of an operator."""
         return prepare(self.tensors, step, self.dims, memory, result)
 
-    def check(self, step: Step, prepared: Prepared, *, quick: bool = False) -> OperatorCheck:
+    def check(self, step: Step, prepared: StepCase, *, quick: bool = False) -> OperatorCheck:
         """One step: against the reference, or for a copy against the bytes that it should give.
 
         Args:
@@ -159,8 +158,8 @@ class StepRunner:
             return after, int(np.count_nonzero(counters.view(np.int32)))
 
     @contextmanager
-    def placed(self, step: Step, images: Mapping[str, Bytes]) -> Iterator["Placed"]:
-        """Copies of the images, weights and scratch memory on the device, as long as it lasts."""
+    def placed(self, step: Step, images: Mapping[str, Bytes]) -> Iterator[DeviceStep]:
+        """Hold copies of the images, weights and scratch memory on the device as long as it lasts."""
         device, allocated = self.device, dict[int, int]()
 
         def reserve(size: int) -> int:
@@ -188,13 +187,13 @@ class StepRunner:
                 filled(counter_bytes(step, self.dims), 0),
             )
             works = bind_step(step, addresses, self.dims)
-            yield Placed(works, where, addresses.counters, allocated)
+            yield DeviceStep(works, where, addresses.counters, allocated)
         finally:
             for address in allocated:
                 device.free(address)
 
     def address(self, name: str, where: Mapping[str, int]) -> int:
-        """Address of a value; 0 for a weight."""
+        """Return the address of a value; 0 for a weight."""
         value = self.tensors.values.get(name)
         return 0 if value is None else where[value.buffer] + value.offset
 
@@ -203,7 +202,7 @@ class StepRunner:
 
 
 def _judge(
-    step: Step, prepared: Prepared, after: Mapping[str, Bytes], counting: int
+    step: Step, prepared: StepCase, after: Mapping[str, Bytes], counting: int
 ) -> OperatorCheck:
     found, stray = prepared.compare(after), prepared.stray(after)
     padding = prepared.dirty_padding(after)

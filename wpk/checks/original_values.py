@@ -14,7 +14,7 @@ from wpk.checks.bounded import (
     FLOAT64,
     KERNELS,
     Arithmetic,
-    Bounded,
+    Ball,
     Call,
     Floats,
     float_type,
@@ -54,7 +54,7 @@ class OriginalValues:
         self._nodes = Evaluation(graph.opset, opinions)
 
     def value(self, name: str) -> Array:
-        """The tensor in float64; integers and booleans as they are."""
+        """Return the tensor in float64; integers and booleans as they are."""
         waiting = [name]
         while waiting:
             missing = self._missing(waiting[-1])
@@ -69,7 +69,7 @@ class OriginalValues:
         self._values[name] = widened(value)
 
     def region(self, name: str, cut: Collection[str]) -> list[FlatNode]:
-        """The nodes between a tensor and those of ``cut`` before it, in order."""
+        """Return the nodes between a tensor and those of ``cut`` before it, in order."""
         found, waiting = set[int](), [name]
         while waiting:
             index = self._makers.get(waiting.pop())
@@ -92,7 +92,7 @@ class OriginalValues:
             arithmetic: The arithmetic in which it is computed.
             cut: Tensors whose values are given, where the region begins.
         """
-        known: dict[str, Bounded] = {}
+        known: dict[str, Ball] = {}
         for node in self.region(name, cut):
             evaluator = self._nodes.of(node.proto)
             inputs = [
@@ -107,7 +107,7 @@ class OriginalValues:
         found = known[name]
         return np.zeros(found.value.shape) if found.error is None else found.error
 
-    def _bounded(self, name: str, known: Mapping[str, Bounded]) -> Bounded:
+    def _bounded(self, name: str, known: Mapping[str, Ball]) -> Ball:
         if name in known:
             return known[name]
         dtype = self._types.get(name) if name in self._graph.constants else None
@@ -146,7 +146,7 @@ class OriginalValues:
 
 
 def constant_types(graph: FlatGraph) -> dict[str, DType]:
-    """The floating point types of all tensors that depend on no input."""
+    """Return the floating point types of all tensors that depend on no input."""
     fixed = set(graph.constants)
     known = {name: float_type(array.dtype) for name, array in graph.constants.items()}
     types = {name: dtype for name, dtype in known.items() if dtype is not None}
@@ -171,12 +171,12 @@ def _made_type(node: onnx.NodeProto) -> DType | None:
         return None
 
 
-def _constant(value: Array, error: Floats | None, dtype: DType | None) -> Bounded:
+def _constant(value: Array, error: Floats | None, dtype: DType | None) -> Ball:
     """A value with the rounding of a constant's type: of a computed one, and of any scalar."""
     if dtype is None or value.dtype.kind != "f" or (error is None and value.size > 1):
-        return Bounded(value, error)
+        return Ball(value, error)
     own = rounding(value, dtype if error is not None else DType.FP32)
-    return Bounded(value, own if error is None else error + own)
+    return Ball(value, own if error is None else error + own)
 
 
 def _attribute_error(call: Call, name: str, opset: int) -> Floats | None:

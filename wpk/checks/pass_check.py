@@ -153,12 +153,8 @@ class _Walk:
     ) -> bool:
         """Whether a tensor is what the original says.
 
-        Args:
-            name: The tensor's name in the original.
-            operator: The operator that makes it.
-            value: What it makes.
-            arithmetic: The arithmetic of the original; None for a constant, which must be equal to the bit.
-            cut: The original's tensors that it was made from, at their values.
+        ``arithmetic`` is that of the original; None for a constant, which must be equal to the bit. The
+        tensor was made from the original's tensors in ``cut``, at their values.
         """
         self.found.compared += 1
         right = self.original.value(name)

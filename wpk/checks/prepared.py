@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from wpk.checks.allowed import Allowed, allow, same
+from wpk.checks.allowed import WordRanges, allow, same
 from wpk.checks.compare import Comparison, Floats, compare
 from wpk.checks.float64_nodes import Array
 from wpk.checks.operator_reference import Reference
@@ -20,7 +20,7 @@ from wpk.plan import Step, Tensors
 
 
 @dataclass(frozen=True)
-class Prepared:
+class StepCase:
     """What a step works on, and what should become of it.
 
     Attributes:
@@ -68,11 +68,11 @@ class Prepared:
         return changed
 
     def dirty_padding(self, after: Mapping[str, Bytes]) -> int:
-        """Elements of padding that are not zero."""
+        """Count the elements of padding that are not zero."""
         return replace(self.output, image=after[self.output.value.buffer]).dirty_padding()
 
     @cached_property
-    def _allowed(self) -> Allowed | None:
+    def _allowed(self) -> WordRanges | None:
         return allow(self.output, self._elements, self.expected, self.tolerance)
 
     def _elements(self, image: Bytes) -> Array:
@@ -87,8 +87,8 @@ def prepare(
     dims: Mapping[str, int],
     memory: Mapping[str, Array],
     result: Reference | None,
-) -> Prepared:
-    """A step on the reference's values.
+) -> StepCase:
+    """Return a step on the reference's values.
 
     Args:
         tensors: Say where they lie.
@@ -108,7 +108,7 @@ def prepare(
     else:
         expected, tolerance = result.outputs[target.name], result.tolerances.get(target.name)
     output.poison()
-    return Prepared(images, output, expected, tolerance, result is None)
+    return StepCase(images, output, expected, tolerance, result is None)
 
 
 def _image(

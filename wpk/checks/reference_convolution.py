@@ -1,8 +1,8 @@
-"""Convolution in float64 by matrix products and sums over taps; onnx's own gathers every tap by index."""
+"""Convolutions in float64: by matrix products and sums over taps, where onnx's own gathers every tap by index."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -12,43 +12,20 @@ from numpy.lib.stride_tricks import sliding_window_view
 from onnx.reference.op_run import OpRun
 
 from wpk.blocks import BLOCK
-from wpk.checks.windows import windows_along
+from wpk.checks.windows import SAME, window_axes
 
 
 class Conv(OpRun):
     """Convolution of any rank with groups. Attributes as ONNX's Conv."""
 
-    op_domain = ""
-
-    def _run(
-        self,
-        x: Any,
-        weight: Any,
-        bias: Any = None,
-        *,
-        auto_pad: str,
-        dilations: Any,
-        group: int,
-        kernel_shape: Any,
-        pads: Any,
-        strides: Any,
-    ) -> tuple[Any]:
-        del kernel_shape  # the weight has it
-        rank, kernel = x.ndim - 2, weight.shape[2:]
-        stride, dilation = list(strides or [1] * rank), list(dilations or [1] * rank)
-        given = list(pads or [0] * 2 * rank)
-        spans = [(f - 1) * d + 1 for f, d in zip(kernel, dilation, strict=True)]
-        axes = [
-            windows_along(n, span, s, (b, e), auto_pad, ceil=False)
-            for n, span, s, b, e in zip(
-                x.shape[2:], spans, stride, given[:rank], given[rank:], strict=True
-            )
-        ]
-        counts = [count for count, _ in axes]
-        extents = [(n - 1) * s + span for n, s, span in zip(counts, stride, spans, strict=True)]
-        padded = _padded(x, extents, [begin for _, begin in axes])
+    def _run(self, x: Any, weight: Any, bias: Any = None, **attributes: Any) -> tuple[Any]:
+        axes, group = window_axes(x.shape[2:], weight.shape[2:], **attributes), attributes["group"]
+        rank, spans = len(axes), [axis.span for axis in axes]
+        extents = [(axis.count - 1) * axis.stride + axis.span for axis in axes]
+        padded = _padded(x, extents, [axis.begin for axis in axes])
         everywhere: Any = sliding_window_view(padded, spans, tuple(range(2, x.ndim)))
-        chosen = everywhere[(..., *(slice(None, None, each) for each in (*stride, *dilation)))]
+        steps = (*(axis.stride for axis in axes), *(axis.dilation for axis in axes))
+        chosen = everywhere[(..., *(slice(None, None, step) for step in steps))]
         windows = chosen.transpose(0, 1, *range(x.ndim, x.ndim + rank), *range(2, x.ndim))
         by_channel = weight.shape[1] == 1 and group > 1
         y = _each_channel(windows, weight) if by_channel else _products(windows, weight, group)
@@ -76,10 +53,7 @@ def _padded(x: Any, extents: Sequence[int], begins: Sequence[int]) -> Any:
 def _products(windows: Any, weight: Any, group: int) -> Any:
     """A matrix product for each sample and group.
 
-    Args:
-        windows: [N, C, kernel..., counts...]
-        weight: [M, C / group, kernel...]
-        group: Groups of channels.
+    Windows are [N, C, kernel..., counts...], the weight is [M, C / group, kernel...].
     """
     batch, places = len(windows), windows.shape[weight.ndim :]
     taps, count = prod(weight.shape[1:]), prod(places)
@@ -93,9 +67,7 @@ def _products(windows: Any, weight: Any, group: int) -> Any:
 def _each_channel(windows: Any, weight: Any) -> Any:
     """Sums over the taps of one channel each: too little for a matrix product.
 
-    Args:
-        windows: [N, C, kernel..., counts...]
-        weight: [M, 1, kernel...]; C divides M.
+    Windows are [N, C, kernel..., counts...], the weight is [M, 1, kernel...]; C divides M.
     """
     batch, channels = windows.shape[:2]
     kernel, places = weight.shape[2:], windows.shape[weight.ndim :]
@@ -110,3 +82,57 @@ def _each_channel(windows: Any, weight: Any) -> Any:
             factor = factors[(some, slice(None), *tap)].reshape(*out.shape[:2], *(1,) * len(places))
             out += np.multiply(windows[(sample, some, *tap)][:, None], factor, out=term)
     return y.reshape(batch, len(weight), *places)
+
+
+class ConvTranspose(OpRun):
+    """Transposed convolution with groups; onnx 1.23's fails for more than one group.
+
+    Every input element is added, times each filter tap, to the place that the tap moves it to; the
+    padding is cut off at the end. Attributes as ONNX's ConvTranspose.
+    """
+
+    def _run(self, x: Any, weight: Any, bias: Any = None, **attributes: Any) -> tuple[Any]:
+        rank, group = x.ndim - 2, attributes["group"]
+        stride, dilation = (attributes[name] or [1] * rank for name in ("strides", "dilations"))
+        full, kept = _extents(x.shape[2:], weight.shape[2:], stride, dilation, attributes)
+        channels, per_group = x.shape[1] // group, weight.shape[1]
+        y: Any = np.zeros((x.shape[0], per_group * group, *full), x.dtype)
+        for g, tap in product(range(group), np.ndindex(*weight.shape[2:])):
+            inputs = slice(g * channels, (g + 1) * channels)
+            outputs = slice(g * per_group, (g + 1) * per_group)
+            matrix = weight[(inputs, slice(None), *tap)]
+            places = tuple(
+                slice(t * d, t * d + (n - 1) * s + 1, s)
+                for t, d, n, s in zip(tap, dilation, x.shape[2:], stride, strict=True)
+            )
+            moved = np.einsum("nc...,ck->nk...", x[:, inputs], matrix)
+            y[(slice(None), outputs, *places)] += moved
+        y = y[(..., *kept)]
+        return (y if bias is None else y + bias.reshape(bias.size, *[1] * rank),)
+
+
+def _extents(
+    sizes: Sequence[int],
+    taps: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    attributes: Mapping[str, Any],
+) -> tuple[list[int], list[slice]]:
+    """How far the taps reach along each axis, and the part of that which remains."""
+    rank, auto_pad = len(sizes), attributes["auto_pad"]
+    extra = attributes["output_padding"] or [0] * rank
+    full = [
+        (n - 1) * s + (f - 1) * d + 1 + e
+        for n, s, f, d, e in zip(sizes, stride, taps, dilation, extra, strict=True)
+    ]
+    wanted = list(attributes["output_shape"] or [])[-rank:]
+    if not wanted and auto_pad in SAME:
+        wanted = [n * s for n, s in zip(sizes, stride, strict=True)]
+    if not wanted:
+        pads = list(attributes["pads"] or [0] * 2 * rank)
+        ends = zip(full, pads[:rank], pads[rank:], strict=True)
+        return full, [slice(begin, n - end) for n, begin, end in ends]
+    full = [max(n, w) for n, w in zip(full, wanted, strict=True)]  # what no tap reaches is zero
+    totals = [n - w for n, w in zip(full, wanted, strict=True)]
+    halves = [t // 2 if auto_pad == "SAME_UPPER" else t - t // 2 for t in totals]
+    return full, [slice(half, half + w) for half, w in zip(halves, wanted, strict=True)]

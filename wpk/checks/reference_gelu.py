@@ -44,7 +44,7 @@ _FAR_Q = (
 
 
 def erf(x: NDArray[np.floating]) -> Floats:
-    """The error function of every element, to a few units of float64's last place."""
+    """Return the error function of every element, to a few units of float64's last place."""
     given, y = np.asarray(x, np.float64).ravel(), np.empty(x.size)
     for at in range(0, given.size, BLOCK):
         y[at : at + BLOCK] = _erf(given[at : at + BLOCK])
@@ -77,16 +77,12 @@ def _polynomial(coefficients: Sequence[float], x: Floats) -> Floats:
 class Erf(OpRun):
     """ONNX's Erf."""
 
-    op_domain = ""
-
     def _run(self, x: Any) -> tuple[Any]:
         return (np.asarray(erf(x), x.dtype),)
 
 
 class Gelu(OpRun):
     """ONNX's Gelu: ``x / 2 (1 + erf(x / sqrt 2))``, or as its attribute asks by tanh."""
-
-    op_domain = ""
 
     def _run(self, x: Any, approximate: str) -> tuple[Any]:
         if approximate == "tanh":

@@ -15,8 +15,6 @@ class Pad(OpRun):
     text does not say.
     """
 
-    op_domain = ""
-
     def _run(
         self, x: Any, pads: Any, value: Any = None, axes: Any = None, *, mode: str
     ) -> tuple[Any]:

@@ -133,8 +133,6 @@ def _positions(coordinates: str, size: int, count: int, scale: np.floating) -> A
 class Resize(OnnxResize):
     """Resize, nearest and linear, over any axes; onnx's for what lowering does not carry."""
 
-    op_domain = ""
-
     def _run(  # type: ignore[override]
         self, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None, **attributes: Any
     ) -> tuple[Any]:

@@ -31,11 +31,11 @@ class OutputRegion:
     dims: Mapping[str, int]
 
     def elements(self) -> Array:
-        """The output over its domain."""
+        """Return the output over its domain."""
         return self._view(self.access.tensor.strides, self._extents(), 0)
 
     def padding(self) -> Array | None:
-        """The zeros after the contiguous axis, if there are any."""
+        """Return the zeros after the contiguous axis, if there are any."""
         tensor, extents = self.access.tensor, list(self._extents())
         if tensor.padding == 0:
             return None
@@ -58,7 +58,7 @@ class OutputRegion:
                 part.view(_bits(part))[...] = np.iinfo(_bits(part)).max
 
     def mask(self) -> NDArray[np.bool_]:
-        """The bytes of elements and padding."""
+        """Return the bytes of elements and padding."""
         marked = OutputRegion(np.zeros_like(self.image), self.value, self.access, self.dims)
         marked.poison()
         return np.not_equal(marked.image, 0)

@@ -72,7 +72,7 @@ class Scope:
 
 
 def scope_of(mode: CheckMode | str, given: Sequence[Mapping[str, Array]] = ()) -> Scope | None:
-    """What checks before writing a plan look at; None where nothing is checked.
+    """Return what checks before writing a plan look at; None where nothing is checked.
 
     Args:
         mode: ``on``, ``quick`` or ``off``.
@@ -109,7 +109,7 @@ def require_inputs(given: Sequence[Mapping[str, Array]], ports: Sequence[Port]) 
 
 
 def rounds(plan: TakesInputs, scope: Scope, free_sizes: Sequence[int]) -> Iterator[SampleRound]:
-    """What a plan is checked on, in order: drawn inputs at each size, then those given.
+    """Yield what a plan is checked on, in order: drawn inputs at each size, then those given.
 
     Args:
         plan: Whose inputs.

@@ -11,17 +11,17 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 import onnx
 
-from wpk.checks.bounded import Arithmetic, Bounded, Call, rounding
+from wpk.checks.bounded import Arithmetic, Ball, Call, rounding
 from wpk.checks.compare import compare
 from wpk.checks.error_bounds import bound_error
 from wpk.checks.float64_nodes import Array, NodeEvaluator, widened
-from wpk.checks.witness import import_onnxruntime
+from wpk.checks.witness import require_onnxruntime
 from wpk.dtypes import DType
+from wpk.graph_passes import open_session
 from wpk.lowering.flat_graph import read_names
 from wpk.operators import OPERATORS, ErrorRule
 
@@ -70,7 +70,7 @@ class SecondOpinion:
         Raises:
             EngineError: ONNX Runtime is missing.
         """
-        self._runtime: Any = import_onnxruntime()
+        require_onnxruntime()
         self._opsets = dict(opsets)
         self._judged: set[bytes] = set()
 
@@ -109,15 +109,7 @@ class SecondOpinion:
         opsets = [onnx.helper.make_opsetid(*each) for each in self._opsets.items()]
         model = onnx.helper.make_model(graph, opset_imports=opsets)
         model.ir_version = onnx.helper.find_min_ir_version_for(opsets, ignore_unknown=True)
-        options = self._runtime.SessionOptions()
-        options.log_severity_level = 4
-        options.graph_optimization_level = (
-            self._runtime.GraphOptimizationLevel.ORT_DISABLE_ALL  # the node as it is
-        )
-        session = self._runtime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
-        results: list[Array] = session.run(None, given)
+        results: list[Array] = open_session(model.SerializeToString()).run(None, given)
         return results
 
 
@@ -158,7 +150,7 @@ def _port(name: str, array: Array) -> onnx.ValueInfoProto:
 def _compared(
     evaluate: NodeEvaluator, inputs: Sequence[Array | None], found: Sequence[Array]
 ) -> Judgement:
-    bounded = [None if each is None else Bounded(widened(each)) for each in inputs]
+    bounded = [None if each is None else Ball(widened(each)) for each in inputs]
     expected = evaluate([None if each is None else each.value for each in bounded])
     for place, (right, actual) in enumerate(zip(expected, found, strict=True)):
         if right.shape != actual.shape:

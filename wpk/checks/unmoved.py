@@ -23,7 +23,7 @@ _SPREAD = 2.0  # of the logarithm: half of the numbers change fourfold, or more
 
 
 def unmoved_outputs(expected: Sequence[Arrays], further: Iterable[Arrays]) -> frozenset[str]:
-    """Names of the outputs that are the same for all inputs.
+    """Return the names of the outputs that are the same for all inputs.
 
     Args:
         expected: Outputs for some inputs, at least one.
@@ -41,7 +41,7 @@ def unmoved_outputs(expected: Sequence[Arrays], further: Iterable[Arrays]) -> fr
 
 
 def moving_tensors(model: FlatGraph) -> frozenset[str]:
-    """Names of the tensors that are computed from the elements of a model's inputs."""
+    """Return the names of the tensors that are computed from the elements of a model's inputs."""
     moving = set(model.inputs)
     for node in model.nodes:
         reads = not moving.isdisjoint(read_names(node.proto))

@@ -14,7 +14,7 @@ from wpk.checks.operator_reference import GraphReference
 from wpk.checks.pass_proof import PassProof
 from wpk.checks.scope import SampleRound, Tolerance, require_inputs
 from wpk.checks.testimony import Testimony, Witness
-from wpk.checks.witness import WitnessError, import_onnxruntime
+from wpk.checks.witness import WitnessError, require_onnxruntime
 from wpk.engine import Engine
 from wpk.errors import VerificationError
 from wpk.execution import Device
@@ -49,7 +49,7 @@ class Verification:
         return tuple(each.check for each in self.operators if each.name == operator)
 
     def failures(self) -> list[str]:
-        """What failed, in words."""
+        """Return what failed, in words."""
         passes = [f"{c.name}: {c.detail}" for c in self.passes if c.failed]
         alone = [f"{o.name}: {o.check.detail}" for o in self.operators if o.check.failed]
         return passes + alone + [f"{c.name}: {c.detail}" for c in self.whole if c.failed]
@@ -58,7 +58,7 @@ class Verification:
 def with_checks(
     book: EvidenceBook, bundle: PlanBundle, proof: PassProof, device: Device, progress: Progress
 ) -> EvidenceBook:
-    """The evidence of a plan with that of its checks, executed on a device.
+    """Return the evidence of a plan with that of its checks, executed on a device.
 
     Raises:
         VerificationError: A check failed.
@@ -111,65 +111,83 @@ def verify(
     require_inputs(scope.given, plan.inputs)
     operators: list[OperatorCheck] = []
     whole: list[Check] = []
-    import_onnxruntime()  # not in the thread: an interrupted import would leave it waiting for ever
+    require_onnxruntime()  # not in the thread: an interrupted import would leave it waiting for ever
     with ThreadPoolExecutor(1, "wpk-reference") as beside:  # computes while operators are checked
         witness = Witness(beside, lowered.source.path, lowered.original)
         alone = GraphReference(lowered.graph, plan.precision)
         with Engine(bundle, device) as engine:
+            together = _EngineCheck(bundle, alone, engine, scope.tolerance, progress)
             for each, unrounded in zip(proof.rounds, proof.unrounded, strict=True):
                 testimony = witness.asked(plan, each)
                 memory: dict[str, Array] = {}
-                first = each.samples[0].arrays
                 operators += check_operators(
-                    bundle, alone, first, each.dims, device, memory, progress
+                    bundle, alone, each.samples[0].arrays, each.dims, device, memory, progress
                 )
                 rounded = {
                     name: output_error(memory[name], value) for name, value in unrounded.items()
                 }
-                told = (engine, each, testimony, rounded, scope.tolerance, progress)
                 right = not any(operator.check.failed for operator in operators)
-                compared = [*_compared(*told, closer=right)]  # what is wrong needs no closer look
-                whole += compared
-                in_doubt = [c.outcome is Outcome.INCONCLUSIVE for c in compared]
-                if any(in_doubt) and executes_all(bundle, engine):
-                    sample = each.samples[in_doubt.index(True)]
-                    whole.append(check_in_turn(bundle, alone, engine, sample, each.dims, progress))
+                whole += together.of(each, testimony, rounded, closer=right)
     return Verification(proof.checks, tuple(operators), tuple(whole))
 
 
-def _compared(
-    engine: Engine,
-    samples: SampleRound,
-    testimony: Testimony,
-    rounded: Mapping[str, OutputDistance],
-    tolerance: Tolerance | None,
-    progress: Progress,
-    *,
-    closer: bool,
-) -> Iterator[Check]:
-    """Compare the whole engine with ONNX Runtime, a sample after the other."""
-    at = "".join(f", {name} {size}" for name, size in samples.dims.items())
-    count = len(samples.samples)
-    for done, sample in enumerate(samples.samples):
-        progress(f"comparing with ONNX Runtime{at}", done, count)
-        name = f"ONNX Runtime, {sample.name}"
-        try:
-            right, unmoved = testimony.outputs(done), testimony.unmoved
-        except WitnessError as error:
-            yield Check(name, Outcome.INCONCLUSIVE, error.what)
-            continue
-        yield check_outputs(
-            engine.run,
-            right,
-            sample.arrays,
-            engine.plan.precision,
-            name,
-            rounded,
-            unmoved=unmoved,
-            tolerance=tolerance,
-            closer=testimony.closer_look(done) if closer else None,
-        )
-    progress(f"comparing with ONNX Runtime{at}", count, count)
+@dataclass(frozen=True)
+class _EngineCheck:
+    """Compares a whole engine with ONNX Runtime, and where that says nothing with its own operators."""
+
+    bundle: PlanBundle
+    reference: GraphReference
+    engine: Engine
+    tolerance: Tolerance | None
+    progress: Progress
+
+    def of(
+        self,
+        samples: SampleRound,
+        testimony: Testimony,
+        rounded: Mapping[str, OutputDistance],
+        *,
+        closer: bool,
+    ) -> list[Check]:
+        """Return the checks on the samples of a round; what is wrong needs no closer look."""
+        found = list(self._compared(samples, testimony, rounded, closer=closer))
+        in_doubt = [check.outcome is Outcome.INCONCLUSIVE for check in found]
+        if any(in_doubt) and executes_all(self.bundle, self.engine):
+            sample = samples.samples[in_doubt.index(True)]
+            told = (self.reference, self.engine, sample, samples.dims, self.progress)
+            found.append(check_in_turn(self.bundle, *told))
+        return found
+
+    def _compared(
+        self,
+        samples: SampleRound,
+        testimony: Testimony,
+        rounded: Mapping[str, OutputDistance],
+        *,
+        closer: bool,
+    ) -> Iterator[Check]:
+        at = "".join(f", {name} {size}" for name, size in samples.dims.items())
+        count = len(samples.samples)
+        for done, sample in enumerate(samples.samples):
+            self.progress(f"comparing with ONNX Runtime{at}", done, count)
+            name = f"ONNX Runtime, {sample.name}"
+            try:
+                right, unmoved = testimony.outputs(done), testimony.unmoved
+            except WitnessError as error:
+                yield Check(name, Outcome.INCONCLUSIVE, error.what)
+                continue
+            yield check_outputs(
+                self.engine.run,
+                right,
+                sample.arrays,
+                self.engine.plan.precision,
+                name,
+                rounded,
+                unmoved=unmoved,
+                tolerance=self.tolerance,
+                closer=testimony.closer_look(done) if closer else None,
+            )
+        self.progress(f"comparing with ONNX Runtime{at}", count, count)
 
 
 def require_same_operators(plan: Plan, program: Program) -> None:

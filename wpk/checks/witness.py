@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from wpk.checks.float64_nodes import Array
 from wpk.errors import EngineError
+from wpk.graph_passes import open_session
 
 _LONGEST = 200
 """How many characters of ONNX Runtime's message are passed on."""
@@ -16,14 +16,14 @@ class WitnessError(EngineError):
     """ONNX Runtime cannot execute the model, or not on these inputs: it can testify to nothing."""
 
 
-def import_onnxruntime() -> ModuleType:
-    """ONNX Runtime, which only checks need.
+def require_onnxruntime() -> None:
+    """Import ONNX Runtime.
 
     Raises:
         EngineError: It is missing.
     """
     try:
-        return import_module("onnxruntime")
+        import_module("onnxruntime")
     except ImportError as error:
         raise EngineError(
             f"verification needs onnxruntime, which cannot be imported: {error}",
@@ -41,15 +41,9 @@ class ModelReference:
             EngineError: ONNX Runtime is missing.
             WitnessError: It cannot load the model.
         """
-        onnxruntime = import_onnxruntime()
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what goes wrong is said once, by the error
-        # Its own rewriting is no more to be believed than ours: the model's nodes are executed.
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        require_onnxruntime()
         try:
-            self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
-            )
+            self._session = open_session(str(path))
         except Exception as error:  # onnxruntime's exceptions share no base class
             raise WitnessError(
                 f"ONNX Runtime cannot load {path}: {_words(error)}",

@@ -23,7 +23,7 @@ U = 2.0**-24
 def attend(
     problem: Attention, q: Array, k: Array, v: Array, operands: Sequence[Array]
 ) -> tuple[Array, Array]:
-    """The output, and the largest error of each element.
+    """Return the output, and the largest error of each element.
 
     Args:
         problem: What to compute.

@@ -21,7 +21,7 @@ LAYOUTS: dict[str, tuple[int, ...]] = {
 
 
 def lay_out(name: str, array: Array) -> Array:
-    """The array as a library reads it, contiguous.
+    """Return the array as a library reads it, contiguous.
 
     Raises:
         KeyError: No layout has this name.
@@ -30,7 +30,7 @@ def lay_out(name: str, array: Array) -> Array:
 
 
 def layout_strides(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Elements between neighbours along each logical axis of an array of this shape.
+    """Count the elements between neighbours along each logical axis of an array of this shape.
 
     Raises:
         KeyError: No layout has this name.

@@ -24,7 +24,7 @@ class CudaLibraries:
             self._open.popitem()[1].close()
 
     def offer(self, library: str, problem: Problem, device: CudaDevice) -> LibraryOffer:
-        """What a library proposes for a problem; where it is not installed, why."""
+        """Return what a library proposes for a problem; where it is not installed, why."""
         try:
             opened = self._library(library, device)
         except EngineError as error:

@@ -10,7 +10,7 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from wpk.candidate import Configuration
 from wpk.device import LEGACY_STREAM, CudaDevice, bindings
@@ -41,9 +41,12 @@ class CudnnCandidate:
 
     Attributes:
         library: ``cuDNN`` with its version.
-        name: cuDNN's own name: the engine's number, and the numbers and values of its knobs.
-        configuration: The description, the engine's number, and its knobs by name.
-        layout: Of the constant operand; None where there is none.
+        name: cuDNN's own name: the engine's number, and the numbers and values of its knobs. No other
+            candidate of the same version is called so.
+        configuration: The description, the engine's number, and its knobs by name: enough to make it
+            again.
+        layout: How the constant operand lies in memory (`wpk.libraries.constant_layouts`); None
+            where there is none.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class CudnnCandidate:
         self.name: str = token.graph.get_plan_name_at_index(index)
 
     def prepare(self) -> str | None:
-        """Build the plan, which may compile it; why that fails, in words, or None."""
+        """Build the plan, which may compile it and take a second; why that fails, in words, or None."""
         try:
             self._token.graph.build_plan_at_index(self._index)
         except (self._owner.error, *_RAISED) as error:
@@ -142,14 +145,6 @@ class Cudnn:
         """
         self._session.close()
 
-    def __enter__(self) -> Self:
-        """The library itself."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Close."""
-        self.close()
-
     def offer(self, problem: Problem) -> Proposals:
         """What cuDNN's heuristics propose for a problem, then engines that they passed over."""
         reason = why_not(problem)
@@ -185,7 +180,7 @@ class Cudnn:
         return found
 
     def candidate(self, problem: Problem, configuration: Configuration) -> CudnnCandidate:
-        """The implementation that a configuration names.
+        """Return the implementation that a configuration names.
 
         Raises:
             EngineError: This version has no such implementation.

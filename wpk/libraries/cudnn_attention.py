@@ -46,24 +46,17 @@ def _describe(problem: Attention) -> tuple[Description, ...]:
     rows, columns = problem.queries, problem.keys
     operands = problem.scores.operands
     plain = _scaled(problem.scores.expression)
-    if plain is None:
-        steps = pointwise_steps(problem.scores.expression, len(operands))
-        node = AttentionNode(1.0, False, steps)
-    else:
-        node = AttentionNode(*plain, ())
+    steps = () if plain else pointwise_steps(problem.scores.expression, len(operands))
     description = Description(
-        node,
+        AttentionNode(*(plain or (1.0, False)), steps),
         (
             graph_tensor(problem.q, (*outer, rows, problem.depth)),
             graph_tensor(problem.k, (*outer, columns, problem.depth)),
             graph_tensor(problem.v, (*outer, columns, problem.width)),
             *(graph_tensor(each, (*outer, rows, columns)) for each in operands),
         ),
-        0,
-        (),
         graph_tensor(problem.y, (*outer, rows, problem.width)),
-        None,
-        problem.precision is Precision.FP32,
+        strict=problem.precision is Precision.FP32,
     )
     return (description,)
 

@@ -47,9 +47,9 @@ def _description(problem: Convolution, expression: Expression) -> Description:
             GraphTensor(filters, layout_strides(layout, filters), dtype),
             *(graph_tensor(operand, y) for operand in epilogue.operands),
         ),
+        graph_tensor(problem.y, y),
         len(epilogue.operands),
         pointwise_steps(expression, len(epilogue.operands)),
-        graph_tensor(problem.y, y),
         layout,
         problem.precision is Precision.FP32,
     )

@@ -117,20 +117,20 @@ class Description:
     Attributes:
         node: What is computed, from the first inputs.
         inputs: Of the operator, in its order.
+        output: Of the operator.
         operands: How many of the inputs, the last ones, belong to the steps.
         steps: What follows.
-        output: Of the operator.
         layout: Of the constant operand, None if there is none.
         strict: Whether products must not round their operands (fp32 that is not tf32).
     """
 
     node: Node
     inputs: tuple[GraphTensor, ...]
-    operands: int
-    steps: tuple[PointwiseCall, ...]
     output: GraphTensor
-    layout: str | None
-    strict: bool
+    operands: int = 0
+    steps: tuple[PointwiseCall, ...] = ()
+    layout: str | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,14 +147,14 @@ class Translation(Generic[P]):
 
 
 def graph_tensor(tensor: Tensor, shape: tuple[int, ...]) -> GraphTensor:
-    """A tensor over a domain: axes along which it is broadcast get extent 1."""
+    """Return a tensor over a domain: axes along which it is broadcast get extent 1."""
     dims = tuple(n if s else 1 for n, s in zip(shape, tensor.strides, strict=True))
     whole = max(n * s for n, s in zip(dims, tensor.strides, strict=True)) or 1
     return GraphTensor(dims, tuple(s or whole for s in tensor.strides), tensor.dtype)
 
 
 def with_axes(tensor: GraphTensor, count: int) -> GraphTensor:
-    """The tensor with axes of extent 1 in front, so many axes in all, if it has fewer."""
+    """Return the tensor with axes of extent 1 in front, so many axes in all, if it has fewer."""
     more = max(0, count - len(tensor.dims))
     whole = max(n * s for n, s in zip(tensor.dims, tensor.strides, strict=True))
     return GraphTensor((1,) * more + tensor.dims, (whole,) * more + tensor.strides, tensor.dtype)

@@ -6,7 +6,7 @@ from wpk.problems import Epilogue, Tensor
 
 
 def orders(epilogue: Epilogue) -> tuple[Expression, ...]:
-    """The epilogue as it is, and with the residual before the bias."""
+    """Return the epilogue as it is, and with the residual before the bias."""
     vectors = frozenset(
         index
         for index, operand in enumerate(epilogue.operands)
@@ -16,11 +16,13 @@ def orders(epilogue: Epilogue) -> tuple[Expression, ...]:
 
 
 def why_no_epilogue(epilogue: Epilogue) -> str | None:
-    """Why cuDNN cannot be asked for what happens to a result, in words; None if it can."""
+    """Say why cuDNN cannot be asked for what happens to a result, in words; None if it can."""
     return why_no_operands(epilogue.operands) or why_no_steps(epilogue.expression)
 
 
-def why_no_operands(operands: tuple[Tensor, ...]) -> str | None:
-    """Why cuDNN does not read an epilogue's operands, in words; None if it does."""
+def why_no_operands(
+    operands: tuple[Tensor, ...], role: str = "an operand of its epilogue"
+) -> str | None:
+    """Say why cuDNN does not read some operands, in words; None if it does."""
     other = next((o.dtype for o in operands if not o.dtype.is_float), None)
-    return None if other is None else f"an operand of its epilogue is {other}"
+    return None if other is None else f"{role} is {other}"

@@ -53,9 +53,9 @@ def _description(problem: Matmul, expression: Expression, layout: str | None) ->
     return Description(
         MatmulNode(),
         tensors[:-1],
+        tensors[-1],
         len(epilogue.operands),
         pointwise_steps(expression, len(epilogue.operands)),
-        tensors[-1],
         layout,
         problem.precision is Precision.FP32,
     )

@@ -6,7 +6,7 @@ A softmax, which is a normalisation too, has no node: `wpk.libraries.cudnn_reduc
 from itertools import pairwise
 from math import prod
 
-from wpk.expression import Acc, Expression, Operand, apply
+from wpk.expression import Acc, Apply, Expression, Operand
 from wpk.libraries.cudnn_description import Description, GraphTensor, NormNode, Translation
 from wpk.libraries.cudnn_reductions import SOFTMAXES, describe_softmax, why_no_softmax
 from wpk.problems import Normalisation, NormKind, Tensor
@@ -50,23 +50,17 @@ def _describe_norm(problem: Normalisation) -> Description:
     return Description(
         NormNode(_NORMS[problem.kind], problem.epsilon, shifted),
         (table(problem.inputs[0]), *vectors),
-        0,
-        (),
         table(problem.y),
-        None,
-        False,
     )
 
 
 def _scale_and_shift(expression: Expression) -> bool | None:
     """Whether a shift follows the scale; None if it is not ``acc * operand 0 (+ operand 1)``."""
-    scaled = (apply("Mul", Acc(), Operand(0)), apply("Mul", Operand(0), Acc()))
-    if expression in scaled:
-        return False
-    for product in scaled:
-        sums = (apply("Add", product, Operand(1)), apply("Add", Operand(1), product))
-        if expression in sums:
-            return True
+    match expression:
+        case Apply("Mul", (Acc(), Operand(0)) | (Operand(0), Acc())):
+            return False
+        case Apply("Add", (scaled, Operand(1)) | (Operand(1), scaled)):
+            return True if _scale_and_shift(scaled) is False else None
     return None
 
 

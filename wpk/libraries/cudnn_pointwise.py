@@ -46,7 +46,7 @@ Parts = tuple[str, tuple[Expression, ...], tuple[tuple[str, float], ...]]
 
 
 def why_no_steps(expression: Expression) -> str | None:
-    """Why cuDNN cannot compute an epilogue, in words; None if it can."""
+    """Say why cuDNN cannot compute an epilogue, in words; None if it can."""
     match expression:
         case Round(dtype, _):
             return f"its epilogue rounds to {dtype} on the way, which cuDNN's fused graphs do not"
@@ -60,7 +60,7 @@ def why_no_steps(expression: Expression) -> str | None:
 
 
 def pointwise_steps(expression: Expression, operands: int) -> tuple[PointwiseCall, ...]:
-    """The steps that compute an epilogue over so many operands; the last one is the result.
+    """Return the steps that compute an epilogue over so many operands; the last one is the result.
 
     Equal parts of the expression are computed once. There are no steps where the kernel's result is
     stored as it is.
@@ -102,7 +102,7 @@ def pointwise_steps(expression: Expression, operands: int) -> tuple[PointwiseCal
 
 
 def tensor_first(expression: Expression, vectors: frozenset[int]) -> Expression:
-    """The epilogue with ``(acc + vector) + tensor`` written as ``(acc + tensor) + vector``.
+    """Return the epilogue with ``(acc + vector) + tensor`` written as ``(acc + tensor) + vector``.
 
     The order in which cuDNN's compiled engines know residual and bias; the sum differs by rounding.
 

@@ -44,7 +44,7 @@ _NO_GRAPH: dict[type[Problem], str] = {
 
 
 def why_not(problem: Problem) -> str | None:
-    """Why cuDNN cannot be asked for a problem, in words; None if it can.
+    """Say why cuDNN cannot be asked for a problem, in words; None if it can.
 
     It may still have no engine for it: only the library on the GPU knows.
     """

@@ -38,27 +38,25 @@ SOFTMAXES = (NormKind.SOFTMAX, NormKind.LOG_SOFTMAX)
 
 
 def why_no_softmax(problem: Normalisation) -> str | None:
-    """Why cuDNN cannot be asked for a softmax, in words; None if it can."""
+    """Say why cuDNN cannot be asked for a softmax, in words; None if it can."""
     if problem.prologue != Operand(0) or len(problem.inputs) != 1:
         return "it computes something before the softmax"
     return (
-        _why_not_inputs(problem.inputs)
+        why_no_operands(problem.inputs, "an input of it")
         or why_no_steps(problem.epilogue.expression)
         or why_no_operands(problem.epilogue.operands)
     )
 
 
 def describe_softmax(problem: Normalisation) -> Description:
-    """The graph that computes a softmax that `why_no_softmax` has nothing against."""
+    """Return the graph that computes a softmax that `why_no_softmax` has nothing against."""
     domain, operands = (*problem.outer, problem.cols), problem.epilogue.operands
     return Description(
         SoftmaxNode(problem.kind is NormKind.LOG_SOFTMAX),
         (_tensor(problem.inputs[0], domain), *(_tensor(each, domain) for each in operands)),
+        _tensor(problem.y, domain),
         len(operands),
         pointwise_steps(problem.epilogue.expression, len(operands)),
-        _tensor(problem.y, domain),
-        None,
-        False,
     )
 
 
@@ -67,7 +65,7 @@ def _why_no_reduction(problem: Reduction) -> str | None:
     if axes > _MOST_AXES:
         return f"it has {axes} axes, and cuDNN's fused graphs at most {_MOST_AXES}"
     return (
-        _why_not_inputs(problem.inputs)
+        why_no_operands(problem.inputs, "an input of it")
         or why_no_steps(problem.prologue)
         or why_no_steps(problem.epilogue.expression)
         or why_no_operands(problem.epilogue.operands)
@@ -89,11 +87,9 @@ def _describe_reduction(problem: Reduction) -> tuple[Description, ...]:
     description = Description(
         ReductionNode(_MODES[problem.kind], steps),
         (*(_tensor(each, domain) for each in problem.inputs), *map(reduced, operands)),
+        reduced(problem.y),
         len(operands),
         pointwise_steps(problem.epilogue.expression, len(operands)),
-        reduced(problem.y),
-        None,
-        False,
     )
     return (description,)
 
@@ -101,7 +97,7 @@ def _describe_reduction(problem: Reduction) -> tuple[Description, ...]:
 def _why_no_elementwise(problem: Elementwise) -> str | None:
     if not problem.inputs:
         return "it reads nothing"
-    return _why_not_inputs(problem.inputs) or why_no_steps(problem.expression)
+    return why_no_operands(problem.inputs, "an input of it") or why_no_steps(problem.expression)
 
 
 def _describe_elementwise(problem: Elementwise) -> tuple[Description, ...]:
@@ -116,11 +112,9 @@ def _describe_elementwise(problem: Elementwise) -> tuple[Description, ...]:
     description = Description(
         PointwiseNode(),
         tuple(map(turned, problem.inputs)),
+        turned(problem.y),
         len(problem.inputs),
         pointwise_steps(problem.expression, len(problem.inputs)),
-        turned(problem.y),
-        None,
-        False,
     )
     return (description,)
 
@@ -135,11 +129,6 @@ def _channels_second(y: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
     others = [axis for axis in axes if axis != inner]
     before = min(1, max(0, len(shape) - 3))
     return (*others[:before], inner, *others[before:])
-
-
-def _why_not_inputs(inputs: tuple[Tensor, ...]) -> str | None:
-    other = next((each.dtype for each in inputs if not each.dtype.is_float), None)
-    return None if other is None else f"an input of it is {other}"
 
 
 def _tensor(tensor: Tensor, shape: tuple[int, ...]) -> GraphTensor:

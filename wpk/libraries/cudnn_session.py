@@ -78,7 +78,7 @@ class CudnnSession:
 
 
 def words(error: Exception) -> str:
-    """The first line of an error of the frontend, without its prefix.
+    """Return the first line of an error of the frontend, without its prefix.
 
     The error lets go of the graph that its frames are about.
     """

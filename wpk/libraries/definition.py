@@ -32,7 +32,7 @@ _REDUCE: dict[ReduceKind, Callable[..., Any]] = {
 
 
 def define(problem: Problem, operands: Sequence[Array]) -> Array:
-    """The exact output, in float64 and over its domain.
+    """Return the exact output, in float64 and over its domain.
 
     Args:
         problem: What to compute.
@@ -45,13 +45,13 @@ def define(problem: Problem, operands: Sequence[Array]) -> Array:
 
 
 def finish(epilogue: Epilogue, acc: Array, operands: Sequence[Array]) -> Array:
-    """The epilogue of an exact result."""
+    """Return the epilogue of an exact result."""
     result = evaluate(epilogue.expression, acc, list(operands))
     return np.broadcast_to(np.asarray(result, np.float64), acc.shape)
 
 
 def multiply(a: Array, b: Array, problem: Matmul) -> Array:
-    """The product over the last two axes, over the output's domain."""
+    """Return the product over the last two axes, over the output's domain."""
     shape = (problem.batch[0].value, problem.batch[1], problem.m.value, problem.n)
     return np.broadcast_to(a @ b, shape)
 
@@ -63,13 +63,13 @@ def before(expression: Expression, inputs: Sequence[Array], shape: Sequence[int]
 
 
 def reduce(values: Array, problem: Reduction) -> Array:
-    """The values without the inner axes."""
+    """Return the values without the inner axes."""
     inner = tuple(range(len(problem.outer), values.ndim))
     return np.asarray(_REDUCE[problem.kind](values, axis=inner))
 
 
 def attend(problem: Attention, operands: Sequence[Array]) -> Array:
-    """The values weighted by the softmax of the scores, over the output's domain."""
+    """Return the values weighted by the softmax of the scores, over the output's domain."""
     q, k, v, *others = operands
     p = softmax(scores(problem, q, k, others))
     if problem.empty_rows_are_zero:
@@ -79,13 +79,13 @@ def attend(problem: Attention, operands: Sequence[Array]) -> Array:
 
 
 def scores(problem: Attention, q: Array, k: Array, operands: Sequence[Array]) -> Array:
-    """What the softmax of an attention is of."""
+    """Return what the softmax of an attention is of."""
     products = q @ np.swapaxes(k, -1, -2)
     return np.asarray(evaluate(problem.scores.expression, products, list(operands)))
 
 
 def softmax(x: Array) -> Array:
-    """Of the last axis."""
+    """Return the softmax along the last axis."""
     with np.errstate(invalid="ignore"):  # rows of nothing but -inf are not a number
         powers = np.exp(x - x.max(axis=-1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=-1, keepdims=True))

@@ -20,18 +20,13 @@ class LibraryCandidate(Protocol):
     """One way in which a library computes a problem at the sizes that it was tuned for.
 
     Attributes:
-        library: Name and version, e.g. ``cuDNN 9.28.0``.
         name: What the library calls this implementation, its settings included: no other one of the
             same version is called so.
         configuration: The same in numbers: enough to make it again.
-        layout: How the constant operand lies in memory (`wpk.libraries.constant_layouts`); None
-            where the problem has none.
     """
 
-    library: str
     name: str
     configuration: Configuration
-    layout: str | None
 
     def prepare(self) -> str | None:
         """Make it ready to run; why it cannot be, in words, or None. May take a second."""

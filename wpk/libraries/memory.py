@@ -31,14 +31,14 @@ class Place:
         return (last + 1 + self.tensor.padding) * self.tensor.dtype.bytes
 
     def view(self, memory: NDArray[np.uint8]) -> Array:
-        """The elements in bytes that begin with the first one."""
+        """Return the elements in bytes that begin with the first one."""
         flat = memory.view(self.tensor.dtype.numpy)
         strides = tuple(stride * flat.itemsize for stride in self.tensor.strides)
         return np.lib.stride_tricks.as_strided(flat, self.shape, strides)
 
 
 def places(problem: Problem, layout: str | None) -> tuple[Place, ...]:
-    """The operator's inputs in order, then its output.
+    """Return the operator's inputs in order, then its output.
 
     Args:
         problem: What is computed.

@@ -25,7 +25,7 @@ class LibraryOffer:
 
 
 def constant_shape(problem: Problem) -> tuple[int, ...]:
-    """The logical shape of a constant operand.
+    """Return the logical shape of a constant operand.
 
     Raises:
         ValueError: The problem has none.
@@ -36,7 +36,7 @@ def constant_shape(problem: Problem) -> tuple[int, ...]:
 
 
 def constant_tensor(problem: Problem, layout: str) -> Tensor:
-    """A constant operand in memory, over its logical shape.
+    """Return a constant operand in memory, over its logical shape.
 
     Raises:
         ValueError: The problem has none.

@@ -55,7 +55,7 @@ class RandomCase:
 
 
 def why_unknown(problem: Problem) -> str | None:
-    """Why a problem has no reference here, in words; None if it has one."""
+    """Say why a problem has no reference here, in words; None if it has one."""
     if type(problem) in _CASES:
         return None
     return f"there is no reference for problems of the kind {type(problem).__name__}"

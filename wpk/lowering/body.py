@@ -23,7 +23,7 @@ from wpk.lowering.integers import require_exact, require_plain_narrowing, wrappe
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import (
     Anchor,
-    Computed,
+    Computation,
     Symbol,
     ViewStep,
     merge,
@@ -34,7 +34,7 @@ from wpk.lowering.symbols import (
 from wpk.lowering.views import NotAViewError, View, contiguous_strides
 from wpk.operators import OPERATORS, Integers, cast, express, has_formula
 
-AnchorShape = Callable[[gs.Node, Sequence[Symbol | None], Context], tuple[tuple[int, ...], Extent]]
+ShapeRule = Callable[[gs.Node, Sequence[Symbol | None], Context], tuple[tuple[int, ...], Extent]]
 
 _OTHERS = {"Cast", "Constant", *view_ops.OPERATORS}
 _OMITTED_LIMITS = {1: -math.inf, 2: math.inf}
@@ -66,9 +66,9 @@ def read_body(
     body: OperatorBody,
     inputs: Mapping[str, Symbol],
     context: Context,
-    anchor_shapes: Mapping[str, AnchorShape],
-) -> Computed:
-    """What the body's output stands for.
+    anchor_shapes: Mapping[str, ShapeRule],
+) -> Computation:
+    """Return what the body's output stands for.
 
     Args:
         body: The nodes.
@@ -101,7 +101,7 @@ def require_supported(body: OperatorBody, anchors: Collection[str]) -> None:
 
 class _Reader:
     def __init__(
-        self, body: OperatorBody, context: Context, anchor_shapes: Mapping[str, AnchorShape]
+        self, body: OperatorBody, context: Context, anchor_shapes: Mapping[str, ShapeRule]
     ) -> None:
         self.name = body.name
         self.output = body.output
@@ -135,7 +135,7 @@ class _Reader:
         raise RefusedError(f"operator {node.op} is not supported", node)
 
     def values(self, tensor: gs.Tensor) -> NDArray[Any] | None:
-        """The values of a tensor that is known now, or None."""
+        """Return the values of a tensor that is known now, or None."""
         symbol = self.symbol(tensor)
         return self.context.values(symbol) if isinstance(symbol, View) else None
 
@@ -147,8 +147,8 @@ class _Reader:
             self.known[tensor.name] = self.context.added(name, np.asarray(tensor.values))
         return self.known[tensor.name]
 
-    def computed(self, symbol: Symbol) -> Computed:
-        if isinstance(symbol, Computed):
+    def computed(self, symbol: Symbol) -> Computation:
+        if isinstance(symbol, Computation):
             return symbol
         values = self.context.constants.get(symbol.source)
         if values is not None and values.size == 1:
@@ -182,7 +182,7 @@ class _Reader:
             symbol, expression=cast(symbol.expression, symbol.dtype, target), dtype=target
         )
 
-    def elementwise(self, node: gs.Node) -> Computed:
+    def elementwise(self, node: gs.Node) -> Computation:
         parts = [self.operand(node, index) for index in range(len(node.inputs))]
         if node.op == "Dropout":
             parts = parts[:1] if self.is_inference(node) else []
@@ -194,7 +194,7 @@ class _Reader:
         expression = wrapped(node.op, express(node.op, expressions, node.attrs), dtype)
         return replace(merged, expression=expression, dtype=dtype)
 
-    def operand(self, node: gs.Node, index: int) -> Computed:
+    def operand(self, node: gs.Node, index: int) -> Computation:
         """Return what an input of an element-wise node stands for; a limit that is left out is infinite."""
         if node.inputs[index].name:
             return self.computed(self.symbol(node.inputs[index]))
@@ -206,15 +206,15 @@ class _Reader:
         raise RefusedError(f"{node.op} without its input {index + 1}")
 
     def is_inference(self, node: gs.Node) -> bool:
-        """Whether a Dropout is known to do nothing."""
+        """Tell whether a Dropout is known to do nothing."""
         if len(node.inputs) < 3 or not node.inputs[2].name:
             return True
         training = self.values(node.inputs[2])
         return training is not None and not training.any()
 
-    def anchored(self, node: gs.Node) -> Computed:
+    def anchored(self, node: gs.Node) -> Computation:
         inputs = tuple(self.symbol(t) if t.name else None for t in node.inputs)
-        if any(isinstance(s, Computed) and s.anchor is not None for s in inputs):
+        if any(isinstance(s, Computation) and s.anchor is not None for s in inputs):
             raise RefusedError("two operators that are not element-wise meet in one body")
         shape, leading = self.anchor_shapes[node.op](node, inputs, self.context)
         first = inputs[0]
@@ -223,7 +223,7 @@ class _Reader:
         return of_anchor(Anchor(node, inputs, shape, leading), first.dtype)
 
 
-def _stepped(node: gs.Node, symbol: Computed, apply: Callable[[View], View]) -> Computed:
+def _stepped(node: gs.Node, symbol: Computation, apply: Callable[[View], View]) -> Computation:
     """Remember a view operator on a result; it will be undone on the output's memory."""
     if node.op in ("Slice", "Expand"):
         raise RefusedError(f"{node.op} of a computed result inside one body")
@@ -235,7 +235,7 @@ def _stepped(node: gs.Node, symbol: Computed, apply: Callable[[View], View]) -> 
     return replace(symbol, shape=probe.shape, leading=probe.leading, steps=(*symbol.steps, step))
 
 
-def _result_type(op: str, parts: Sequence[Computed]) -> DType:
+def _result_type(op: str, parts: Sequence[Computation]) -> DType:
     if OPERATORS[op].integers in (Integers.COMPARE, Integers.TRUTH):
         return DType.BOOL
     chosen = parts[1:] if op == "Where" else parts

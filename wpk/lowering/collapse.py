@@ -33,7 +33,7 @@ def collapse(
         if (
             groups
             and row not in (axis, groups[-1][-1])
-            and all(_continues(view, groups[-1][-1], axis) for view in views)
+            and all(view.strides[groups[-1][-1]] == view.strides[axis] * extent for view in views)
         ):
             groups[-1].append(axis)
         else:
@@ -42,10 +42,6 @@ def collapse(
         raise RefusedError(f"shape {shape} needs {len(groups)} axes, kernels have {most}")
     new = tuple(prod(shape[a] for a in group) for group in groups) or (1,)
     return new, [_grouped(view, groups, new) for view in views]
-
-
-def _continues(view: View, outer: int, inner: int) -> bool:
-    return view.strides[outer] == view.strides[inner] * view.shape[inner]
 
 
 def _grouped(view: View, groups: Sequence[Sequence[int]], shape: tuple[int, ...]) -> View:

@@ -28,7 +28,7 @@ class Context:
     constants: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def values(self, view: View) -> NDArray[Any] | None:
-        """The elements of a constant's view with its shape; None for activations.
+        """Return the elements of a constant's view with its shape; None for activations.
 
         None, too, for a constant that a free dimension repeats.
         """
@@ -39,7 +39,7 @@ class Context:
         return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, view.shape, strides))
 
     def constant(self, view: View, shape: Sequence[int] | None = None) -> View | None:
-        """A constant's view as a contiguous constant of its own; None for activations."""
+        """Return a constant's view as a contiguous constant of its own; None for activations."""
         if view.source not in self.constants or view.leading.free is not None:
             return None
         original = self.constants[view.source]
@@ -75,7 +75,7 @@ def _text(part: int | tuple[int, ...]) -> str:
 
 
 def constant_view(name: str, values: NDArray[Any]) -> View:
-    """A whole constant as it lies in memory; a scalar has shape (1,)."""
+    """Return a whole constant as it lies in memory; a scalar has shape (1,)."""
     shape = values.shape or (1,)
     dtype = from_numpy(values.dtype)
     if dtype is None:

@@ -1,16 +1,16 @@
 """Bodies without an anchor: element-wise graphs, copies, transposes."""
 
-from wpk.lowering.anchors.base import Lowered, stored
+from wpk.lowering.anchors.base import LoweredProblem, stored
 from wpk.lowering.collapse import collapse
-from wpk.lowering.symbols import Computed
+from wpk.lowering.symbols import Computation
 from wpk.lowering.views import View
 from wpk.problems import Elementwise
 
 _MAX_AXES = 5
 
 
-def lower_elementwise(result: Computed, y: View) -> Lowered:
-    """The problem of an expression over a whole domain.
+def lower_elementwise(result: Computation, y: View) -> LoweredProblem:
+    """Return the problem of an expression over a whole domain.
 
     Args:
         result: What the body computes; it has no anchor.
@@ -25,7 +25,7 @@ def lower_elementwise(result: Computed, y: View) -> Lowered:
         inputs=tuple(view.tensor() for view in sources),
         y=target.tensor(),
     )
-    return Lowered(problem, tuple(views))
+    return LoweredProblem(problem, tuple(views))
 
 
 def _row_of_one(y: View) -> int | None:

@@ -69,7 +69,7 @@ def read_names(node: onnx.NodeProto) -> list[str]:
 
 
 def flatten(graph: gs.Graph) -> FlatGraph:
-    """The graph as it is now, sorted; later edits of ``graph`` do not reach it."""
+    """Return the graph as it is now, sorted; later edits of ``graph`` do not reach it."""
     constants: dict[str, Array] = {}
     nodes: list[FlatNode] = []
     for node in graph.nodes:
@@ -99,8 +99,10 @@ def _own(node: gs.Node, constants: dict[str, Array]) -> FlatNode:
 def _opened(graph: gs.Graph, call: gs.Node, constants: dict[str, Array]) -> Iterator[FlatNode]:
     """The nodes of the body of a call; names inside that mean nothing outside get the call's name."""
     function = called(graph, call)
-    names = {inner.name: outer.name for inner, outer in _pairs(function.inputs, call.inputs)}
-    results = {inner.name: outer.name for inner, outer in _pairs(function.outputs, call.outputs)}
+    ports = ((function.inputs, call.inputs), (function.outputs, call.outputs))
+    names, results = (
+        {inner.name: outer.name for inner, outer in zip(*pair, strict=False)} for pair in ports
+    )
     _collect(call, {}, constants)
     for node in function.nodes:
         for tensor in (*node.inputs, *node.outputs):
@@ -113,10 +115,6 @@ def _opened(graph: gs.Graph, call: gs.Node, constants: dict[str, Array]) -> Iter
         for field in (proto.input, proto.output):
             field[:] = [names.get(name, name) for name in field]
         yield FlatNode(proto, call.name, known_as)
-
-
-def _pairs(inner: list[gs.Tensor], outer: list[gs.Tensor]) -> Iterator[tuple[gs.Tensor, gs.Tensor]]:
-    return zip(inner, outer, strict=False)
 
 
 def _collect(node: gs.Node, names: Mapping[str, str], constants: dict[str, Array]) -> None:

@@ -26,8 +26,13 @@ _LED_BY_THE_FREE_AXIS = ("shape", "outer", "x_shape", "y_shape")
 
 
 def free_extent(name: str) -> Extent:
-    """A free dimension while lowering."""
+    """Return a free dimension while lowering."""
     return Extent(STAND_IN, name)
+
+
+def leading_extent(size: int | str) -> Extent:
+    """The leading extent of a graph's tensor while lowering; a name is that of the free dimension."""
+    return free_extent(size) if isinstance(size, str) else Extent(int(size))
 
 
 def is_free(size: int) -> bool:
@@ -52,7 +57,7 @@ def require_leading(shape: Sequence[int], leading: Extent) -> None:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The common shape by NumPy's rules, where a free size fits only itself and 1.
+    """Return the common shape by NumPy's rules, where a free size fits only itself and 1.
 
     Raises:
         RefusedError: There is none that holds at every size of the free dimension.
@@ -68,7 +73,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def worded(text: str, names: Sequence[str]) -> str:
-    """A message with the free dimension's name in place of its stand-in."""
+    """Return a message with the free dimension's name in place of its stand-in."""
     name = next(iter(names), "free")
 
     def word(match: re.Match[str]) -> str:
@@ -81,7 +86,7 @@ def worded(text: str, names: Sequence[str]) -> str:
 
 
 def sized(problem: Problem, tuned: Mapping[str, int]) -> Problem:
-    """The problem with the tuned size of the free dimension.
+    """Return the problem with the tuned size of the free dimension.
 
     Raises:
         RefusedError: The free dimension decides something that kernels take as a constant.
@@ -103,7 +108,7 @@ def sized(problem: Problem, tuned: Mapping[str, int]) -> Problem:
 
 
 def sized_value(value: Value, tuned: Mapping[str, int]) -> Value:
-    """A value with the tuned size of the free dimension."""
+    """Return a value with the tuned size of the free dimension."""
     return replace(
         value,
         leading=_tuned_extent(value.leading, tuned),

@@ -21,7 +21,7 @@ _LEAST = 17
 
 
 def sizes_to_check(graph: gs.Graph) -> tuple[int, ...]:
-    """The sizes, ascending.
+    """Return the sizes, ascending.
 
     Args:
         graph: The model as loaded, before any pass, with its shapes inferred.

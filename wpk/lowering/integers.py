@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from wpk.dtypes import DType
 from wpk.expression import Expression, Operand, Round, Scalar, apply
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed
+from wpk.lowering.symbols import Computation
 from wpk.operators import OPERATORS, Integers
 
 _WIDE = (DType.INT32, DType.INT64)
@@ -20,7 +20,7 @@ _NARROW_FORMS = (Integers.STAY, Integers.WRAP, Integers.COMPARE)
 _BITS = {DType.INT8: 7, DType.UINT8: 8, DType.BOOL: 8, DType.INT32: 31, DType.INT64: 63}
 
 
-def require_exact(op: str, parts: Sequence[Computed], fmod: bool) -> None:
+def require_exact(op: str, parts: Sequence[Computation], fmod: bool) -> None:
     """Check that an element-wise operator is exact on the integers among its inputs.
 
     Args:
@@ -42,7 +42,7 @@ def require_exact(op: str, parts: Sequence[Computed], fmod: bool) -> None:
         raise RefusedError(f"{op} on {' and '.join(sorted(kinds))} tensors")
 
 
-def _against_small(parts: Sequence[Computed]) -> bool:
+def _against_small(parts: Sequence[Computation]) -> bool:
     """Tell whether at most one operand is no constant, and fp32 holds the constants exactly."""
     wide = [part for part in parts if part.dtype in _WIDE]
     tensors = [part for part in wide if part.operands or part.anchor]
@@ -64,7 +64,7 @@ def wrapped(op: str, expression: Expression, dtype: DType) -> Expression:
     return apply("Sub", expression, apply("Mul", turns, Scalar(256.0)))
 
 
-def require_plain_narrowing(part: Computed, target: DType, *, is_stored: bool) -> None:
+def require_plain_narrowing(part: Computation, target: DType, *, is_stored: bool) -> None:
     """Check that a cast to a narrower integer type is nothing but a copy.
 
     A copy drops the bits above, as ONNX Runtime does; an expression has no such operation.

@@ -7,27 +7,23 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import Precision
 from wpk.errors import GraphError, WpkError
-from wpk.graph_passes import ONNX_DOMAINS
 from wpk.lowering.anchors.attention import AttentionBody, is_attention
-from wpk.lowering.anchors.base import Lowered
-from wpk.lowering.anchors.normalisation import OPERATORS as NORMALISATIONS
+from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.anchors.registry import RULES, SHAPES
-from wpk.lowering.bare_nodes import ALIASES, lower_bare
+from wpk.lowering.bare_nodes import lower_bare
 from wpk.lowering.body import read_body, require_supported
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.free_axis import sized_value
-from wpk.lowering.memory_map import MemoryMap
+from wpk.lowering.memory_plan import plan_memory
 from wpk.lowering.partition import body_of, element_type, functions_of, require_one_output
-from wpk.lowering.placement import ALIGNMENT, element_bytes, place_concatenations
 from wpk.lowering.ports import enter, leave
 from wpk.lowering.program import Program
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.refused_nodes import RefusedNodes, refusals, require_shape
 from wpk.lowering.shape_values import shape_only_nodes
-from wpk.lowering.split_placement import place_split_parts
 from wpk.lowering.state import LoweringState
-from wpk.lowering.symbols import Computed
+from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import NotAViewError, View
 
 
@@ -52,7 +48,8 @@ def lower(
     plain: frozenset[str] = frozenset()
     while True:
         try:
-            return _attempt(_new_state(graph, precision, free, plain), reasons or {})
+            context, memory = Context(precision, int(graph.opset)), plan_memory(graph, plain)
+            return _attempt(LoweringState(graph, free, plain, context, memory), reasons or {})
         except NotAViewError as obstacle:
             plain |= {obstacle.source}  # lay it out row-major, and begin again
         except WpkError:
@@ -62,18 +59,6 @@ def lower(
                 f"lowering failed: {type(error).__name__}: {error}",
                 fix="report this as a bug, with the model",
             ) from error
-
-
-def _new_state(
-    graph: gs.Graph, precision: Precision, free: dict[str, int], plain: frozenset[str]
-) -> LoweringState:
-    movable = _movable(graph, plain)
-    slots = place_concatenations(graph, movable)
-    shared = place_split_parts(graph, movable, slots)
-    slots |= shared.slots
-    padded = _padded(graph, movable - set(slots))
-    memory = MemoryMap(slots, padded, {**_inner_shapes(graph), **shared.wholes})
-    return LoweringState(graph, free, plain, Context(precision, int(graph.opset)), memory)
 
 
 def _attempt(state: LoweringState, reasons: Mapping[str, str]) -> Program:
@@ -133,78 +118,15 @@ def _lower_body(state: LoweringState, node: gs.Node, functions: dict[str, gs.Fun
     elif result.anchor is None:
         lowered = lower_elementwise(result, y)
     else:
-        lowered = _lower_anchor(result, result.anchor.node, y, state.context)
+        lowered = _lower_anchor(result.anchor, result, y, state.context)
     if not lowered.problem.pads_its_columns:
         raise NotAViewError(output.name, home.shape, y.shape)
     state.emit(node.name, body.onnx_nodes, lowered, output.name, node.name)
 
 
-def _lower_anchor(result: Computed, node: gs.Node, y: View, context: Context) -> Lowered:
+def _lower_anchor(anchor: Anchor, result: Computation, y: View, context: Context) -> LoweredProblem:
     try:
-        return RULES[node.op].lower(result, y, context)
+        return RULES[anchor.node.op].lower(anchor, result, y, context)
     except RefusedError as refusal:
-        refusal.locate(node)
+        refusal.locate(anchor.node)
         raise
-
-
-def _padded(graph: gs.Graph, movable: set[str]) -> frozenset[str]:
-    """Channels-last tensors that a convolution reads and whose rows do not align."""
-    functions = functions_of(graph)
-    names = set()
-    for tensor in graph.tensors().values():
-        if tensor.name not in movable or not tensor.shape or len(tensor.shape) < 3:
-            continue
-        if not any(_takes_channels_last(node, tensor, functions) for node in tensor.outputs):
-            continue
-        if _is_written_along_rows(tensor, functions):
-            continue
-        channels, size = tensor.shape[-1], element_bytes(tensor)
-        if isinstance(channels, int) and channels > 1 and channels * size % ALIGNMENT:
-            names.add(tensor.name)
-    return frozenset(names)
-
-
-def _is_written_along_rows(tensor: gs.Tensor, functions: dict[str, gs.Function]) -> bool:
-    """Tell whether a normalisation makes a tensor: it writes padding behind its own rows only."""
-    made = [functions[node.op] for node in tensor.inputs if node.op in functions]
-    return any(node.op in NORMALISATIONS for function in made for node in function.nodes)
-
-
-def _takes_channels_last(
-    node: gs.Node, tensor: gs.Tensor, functions: dict[str, gs.Function]
-) -> bool:
-    """Whether a convolution reads the tensor's last axis as its channels."""
-    function = functions.get(node.op)
-    if function is None:
-        return False
-    pairs = zip(function.inputs, node.inputs, strict=False)
-    names = {inner.name for inner, outer in pairs if outer is tensor}
-    for conv in [n for n in function.nodes if n.op == "Conv" and n.attrs.get("group", 1) == 1]:
-        made, channels = conv.inputs[0], 1
-        while made.inputs and made.inputs[0].op in ("Cast", "Transpose"):
-            perm = made.inputs[0].attrs.get("perm", ())
-            channels = perm[channels] if perm else channels
-            made = made.inputs[0].inputs[0]
-        if made.name in names and channels == len(tensor.shape) - 1:
-            return True
-    return False
-
-
-def _movable(graph: gs.Graph, plain: frozenset[str]) -> set[str]:
-    """Return the tensors that may lie anywhere, because an operator writes them."""
-    fixed = {t.name for t in (*graph.inputs, *graph.outputs)} | plain
-    names = set()
-    for node in graph.nodes:
-        if node.domain in ONNX_DOMAINS and (node.op in ALIASES or node.op == "Split"):
-            continue
-        names |= {t.name for t in node.outputs[:1] if t.name not in fixed}
-    return names
-
-
-def _inner_shapes(graph: gs.Graph) -> dict[str, tuple[int, ...]]:
-    shapes = {}
-    for name, tensor in graph.tensors().items():
-        inner = list(tensor.shape or ())[1:]
-        if all(isinstance(n, int) for n in inner):
-            shapes[name] = tuple(inner)
-    return shapes

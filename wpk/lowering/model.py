@@ -14,9 +14,7 @@ from wpk.lowering.flat_graph import FlatGraph, flatten
 from wpk.lowering.free_sizes import constants_that_meet, sizes_to_check
 from wpk.lowering.lower import lower
 from wpk.lowering.program import NodeRecord, Program
-
-Progress = Callable[[str, int, int], None]
-"""Called with a stage, how many of its parts are done, and how many there are."""
+from wpk.progress import Progress, silent
 
 SIMPLIFYING = ("attention-parts", "block-movement", "constant-folding", "inline-conditionals")
 """Passes that replace operators which lowering does not know."""
@@ -83,7 +81,7 @@ def lower_model(
     shapes: Mapping[str, Sequence[int]],
     precision: Precision,
     skip: Collection[str] = (),
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> LoweredModel:
     """Load a model, rewrite its graph and lower it.
 
@@ -110,8 +108,7 @@ def lower_model(
         t.shape[0]: TUNED_FREE_SIZE for t in graph.inputs if t.shape and isinstance(t.shape[0], str)
     }
     program = lower(graph, precision, free, _reasons(records))
-    if progress is not None:
-        progress("graph passes", len(groups), len(groups))
+    progress("graph passes", len(groups), len(groups))
     if not met and _elements(program) * sizes[-1] > LARGE:
         sizes = sizes[:-1]
     return LoweredModel(
@@ -136,14 +133,11 @@ def replay_passes(source: Source, observe: Observer) -> None:
         source: What the model was lowered from.
         observe: Told of each pass that has rewritten.
     """
-    _rewrite(load_graph(source.path, source.shapes), source, None, observe)
+    _rewrite(load_graph(source.path, source.shapes), source, silent, observe)
 
 
 def _rewrite(
-    graph: gs.Graph,
-    source: Source,
-    progress: Progress | None,
-    observe: Observer | None = None,
+    graph: gs.Graph, source: Source, progress: Progress, observe: Observer | None = None
 ) -> tuple[PassRecord, ...]:
     """Run all passes on a graph as loaded."""
     groups = pass_groups(source.precision)
@@ -156,8 +150,7 @@ def _rewrite(
 
     records: list[PassRecord] = []
     for done, group in enumerate(groups):
-        if progress is not None:
-            progress("graph passes", done, len(groups))
+        progress("graph passes", done, len(groups))
         records += run_passes(graph, group, source.skip, told, other_passes=names)
     return tuple(records)
 

@@ -12,7 +12,7 @@ from wpk.lowering.refusal import RefusedError
 
 
 def body_of(node: gs.Node, functions: dict[str, gs.Function]) -> OperatorBody:
-    """The body of a graph's node: its function's, or the node alone.
+    """Return the body of a graph's node: its function's, or the node alone.
 
     Raises:
         RefusedError: The node calls something that is neither ONNX nor a function of the model.
@@ -48,12 +48,12 @@ def require_one_output(node: gs.Node, outputs: Collection[str]) -> None:
 
 
 def functions_of(graph: gs.Graph) -> dict[str, gs.Function]:
-    """The model's local functions by name."""
+    """Return the model's local functions by name."""
     return {function.name: function for function in graph.functions}
 
 
 def element_type(tensor: gs.Tensor) -> DType:
-    """Element type of a graph's tensor.
+    """Return the element type of a graph's tensor.
 
     Raises:
         RefusedError: wpk has no such type.

@@ -7,6 +7,7 @@ view of it.
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from math import prod
 
 import onnx_graphsurgeon as gs
 
@@ -29,7 +30,7 @@ class Slot:
 
 
 def place_concatenations(graph: gs.Graph, movable: Collection[str]) -> dict[str, Slot]:
-    """Slots for as many inputs of concatenations as may lie in place.
+    """Return the slots for as many inputs of concatenations as may lie in place.
 
     Args:
         graph: The optimized graph, with shapes.
@@ -92,13 +93,10 @@ def _side_by_side(pieces: list[Piece], slots: dict[str, Slot]) -> bool:
 
 def _aligned(tensor: gs.Tensor, start: int, axis: int) -> bool:
     """Whether the piece starts at an aligned address (its rows' distance is the parent's business)."""
-    size = element_bytes(tensor)
-    inner = 1
-    for n in tensor.shape[axis + 1 :]:
-        inner *= n
-    return start * inner * size % ALIGNMENT == 0
+    step = prod(int(n) for n in tensor.shape[axis + 1 :]) * element_bytes(tensor)
+    return start * step % ALIGNMENT == 0
 
 
 def element_bytes(tensor: gs.Tensor) -> int:
-    """Bytes of an element; 16-bit types that NumPy lacks are ints in graphsurgeon."""
+    """Return the bytes of an element; 16-bit types that NumPy lacks are ints in graphsurgeon."""
     return 2 if isinstance(tensor.dtype, int) else int(getattr(tensor.dtype, "itemsize", 0) or 4)

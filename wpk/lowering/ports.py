@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import onnx_graphsurgeon as gs
 
-from wpk.extent import Extent
-from wpk.lowering.free_axis import free_extent
+from wpk.lowering.free_axis import leading_extent
 from wpk.lowering.partition import element_type
 from wpk.lowering.state import LoweringState
 from wpk.lowering.views import contiguous_strides
@@ -14,7 +13,7 @@ from wpk.lowering.views import contiguous_strides
 def enter(state: LoweringState, tensor: gs.Tensor) -> None:
     """Give an input of the model its place in memory."""
     first, *rest = tensor.shape or (1,)
-    leading = free_extent(first) if isinstance(first, str) else Extent(int(first))
+    leading = leading_extent(first)
     shape = (leading.value, *(int(n) for n in rest))
     home = state.memory.home(tensor.name, element_type(tensor), shape, leading)
     state.views[tensor.name] = home

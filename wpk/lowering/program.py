@@ -63,7 +63,7 @@ class Value:
         return self.dtype.bytes
 
     def span(self) -> DimExpr:
-        """Bytes from its first element to the end of its last row, padding included."""
+        """Return the bytes from its first element to the end of its last row, padding included."""
         inner = sum((n - 1) * s for n, s in zip(self.shape[1:], self.strides[1:], strict=True))
         row = (inner + 1 + self.padding) * self.dtype.bytes
         step = self.strides[0] * self.dtype.bytes

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import onnx_graphsurgeon as gs
 
 from wpk.errors import GraphError, UnsupportedError, WpkError
-from wpk.extent import Extent
 from wpk.graph_passes import ONNX_DOMAINS
-from wpk.lowering.free_axis import STAND_IN, free_extent, worded
+from wpk.lowering.free_axis import STAND_IN, leading_extent, worded
 from wpk.lowering.partition import element_type, functions_of
 from wpk.lowering.refusal import RefusedError, UnknownInputError
 from wpk.lowering.state import LoweringState
@@ -107,7 +106,7 @@ class RefusedNodes:
             return
         shape = tuple(STAND_IN if isinstance(n, str) else int(n) for n in tensor.shape) or (1,)
         first = tensor.shape[0] if tensor.shape else 1
-        leading = free_extent(first) if isinstance(first, str) else Extent(int(first))
+        leading = leading_extent(first)
         try:
             view = state.memory.alone(tensor.name, element_type(tensor), shape, leading)
         except RefusedError:

@@ -10,14 +10,13 @@ from collections.abc import Collection, Sequence
 
 import onnx_graphsurgeon as gs
 
-from wpk.extent import Extent
-from wpk.lowering.free_axis import free_extent
+from wpk.lowering.free_axis import leading_extent
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.views import View
 
 
 def shape_only_nodes(graph: gs.Graph) -> set[str]:
-    """Names of the nodes whose results are read as shapes of Expands and by nothing else."""
+    """Return the names of the nodes whose results are read as shapes of Expands and by nothing else."""
     outputs = {t.name for t in graph.outputs}
     found: set[str] = set()
     for node in reversed(graph.nodes):
@@ -35,7 +34,7 @@ def _is_shape(reader: gs.Node, tensor: gs.Tensor, found: set[str]) -> bool:
 
 
 def expanded(view: View, shape: Sequence[int | str | None] | None, free: Collection[str]) -> View:
-    """A view with the known shape of an Expand's output; only its first axis may be free.
+    """Return a view with the known shape of an Expand's output; only its first axis may be free.
 
     Raises:
         RefusedError: The shape is not known.
@@ -44,5 +43,5 @@ def expanded(view: View, shape: Sequence[int | str | None] | None, free: Collect
     known = isinstance(first, int) or first in free
     if first is None or not known or not all(isinstance(n, int) for n in rest):
         raise RefusedError(f"Expand to a shape that is not known: {shape}")
-    leading = free_extent(first) if isinstance(first, str) else Extent(int(first))
+    leading = leading_extent(first)
     return view.broadcast((leading.value, *(int(n) for n in rest if n is not None)), leading)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_graphsurgeon as gs
 
-from wpk.lowering.anchors.base import Lowered
+from wpk.lowering.anchors.base import LoweredProblem
 from wpk.lowering.context import Context
 from wpk.lowering.elementwise import lower_elementwise
 from wpk.lowering.free_axis import sized
@@ -54,7 +54,7 @@ class LoweringState:
         self,
         name: str,
         nodes: tuple[str, ...],
-        lowered: Lowered,
+        lowered: LoweredProblem,
         output: str,
         call: str,
         note: str = "",
@@ -65,13 +65,13 @@ class LoweringState:
         self.operators.append(Operator(name, nodes, problem, inputs, (output,), call, note))
 
     def copy(self, view: View, name: str, note: str) -> None:
-        """An explicit copy of a view into the home of tensor ``name``."""
+        """Emit an explicit copy of a view into the home of tensor ``name``."""
         home = self.memory.home(name, view.dtype, view.shape, view.leading)
         self.views[name] = home
         self.copy_to(view, home, name, note)
 
     def copy_to(self, view: View, home: View, name: str, note: str) -> None:
-        """An explicit copy of a view to a place; ``name`` is for the operator's name."""
+        """Emit an explicit copy of a view to a place; ``name`` is for the operator's name."""
         operator = f"copy_{name}"
         taken = sum(o.name.startswith(operator) for o in self.operators)
         self.emit(

@@ -40,7 +40,7 @@ class Anchor:
     """
 
     node: gs.Node
-    inputs: tuple["View | Computed | None", ...]
+    inputs: tuple["View | Computation | None", ...]
     shape: tuple[int, ...]
     leading: Extent
 
@@ -52,7 +52,7 @@ class Anchor:
 
 
 @dataclass(frozen=True)
-class Computed:
+class Computation:
     """An expression over a domain.
 
     The operands have the shape of the domain: that of the anchor's output, if there is an anchor.
@@ -84,7 +84,7 @@ class Computed:
         return self.anchor is not None or bool(self.steps)
 
     def as_view(self) -> View | None:
-        """The view that this is nothing but a (rounded) reading of, if so.
+        """Return the view that this is nothing but a (rounded) reading of, if so.
 
         Raises:
             NotAViewError: It would be, but its memory cannot be seen in this shape.
@@ -99,25 +99,25 @@ class Computed:
         return None
 
 
-Symbol = View | Computed
+Symbol = View | Computation
 
 
-def of_view(view: View) -> Computed:
+def of_view(view: View) -> Computation:
     """Return a computation that only reads a view."""
-    return Computed(Operand(0), (view,), view.shape, view.leading, view.dtype)
+    return Computation(Operand(0), (view,), view.shape, view.leading, view.dtype)
 
 
-def of_scalar(value: float, dtype: DType) -> Computed:
-    """A constant computation of shape (1,)."""
-    return Computed(Scalar(value), (), (1,), Extent(1), dtype)
+def of_scalar(value: float, dtype: DType) -> Computation:
+    """Return a constant computation of shape (1,)."""
+    return Computation(Scalar(value), (), (1,), Extent(1), dtype)
 
 
-def of_anchor(anchor: Anchor, dtype: DType) -> Computed:
-    """The bare result of an anchor."""
-    return Computed(Acc(), (), anchor.shape, anchor.leading, dtype, anchor)
+def of_anchor(anchor: Anchor, dtype: DType) -> Computation:
+    """Return the bare result of an anchor."""
+    return Computation(Acc(), (), anchor.shape, anchor.leading, dtype, anchor)
 
 
-def merge(parts: Sequence[Computed]) -> tuple[list[Expression], Computed]:
+def merge(parts: Sequence[Computation]) -> tuple[list[Expression], Computation]:
     """Bring several computations to one shape and one list of operands.
 
     Returns:
@@ -147,7 +147,7 @@ def merge(parts: Sequence[Computed]) -> tuple[list[Expression], Computed]:
     return expressions, replace(carrier, operands=tuple(operands))
 
 
-def _leading(parts: Sequence[Computed], shape: tuple[int, ...]) -> Extent:
+def _leading(parts: Sequence[Computation], shape: tuple[int, ...]) -> Extent:
     """Return the leading extent of a broadcast result: free if that of any part of full rank is free."""
     full = [p.leading for p in parts if len(p.shape) == len(shape) and p.shape[0] == shape[0]]
     return next((e for e in full if e.free), Extent(shape[0]))

@@ -32,7 +32,7 @@ OPERATORS = {
 def parameters(
     node: gs.Node, values: Callable[[gs.Tensor], NDArray[Any] | None]
 ) -> list[NDArray[Any] | None]:
-    """The inputs behind the first one: None where one is left out.
+    """Return the inputs behind the first one: None where one is left out.
 
     Args:
         node: A view operator.
@@ -51,7 +51,7 @@ def parameters(
 
 
 def read(node: gs.Node, shape: tuple[int, ...], parameters: Parameters) -> Callable[[View], View]:
-    """What the node does to a view of the given shape.
+    """Return what the node does to a view of the given shape.
 
     Raises:
         RefusedError: A parameter is not constant, or means something that strides cannot say.
@@ -71,7 +71,7 @@ def read(node: gs.Node, shape: tuple[int, ...], parameters: Parameters) -> Calla
 
 
 def new_shape(node: gs.Node, shape: tuple[int, ...], parameters: Parameters) -> tuple[int, ...]:
-    """Shape after Reshape, Flatten, Squeeze or Unsqueeze; scalars have shape (1,)."""
+    """Return the shape after Reshape, Flatten, Squeeze or Unsqueeze; scalars have shape (1,)."""
     match node.op:
         case "Reshape":
             return _reshape(shape, _ints(node, parameters, 0), bool(node.attrs.get("allowzero", 0)))
@@ -167,7 +167,7 @@ def _has(parameters: Parameters, index: int) -> bool:
 
 
 def cast_target(node: gs.Node) -> DType:
-    """Element type that a Cast makes.
+    """Return the element type that a Cast makes.
 
     Raises:
         RefusedError: wpk has no such type.

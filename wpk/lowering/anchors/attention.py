@@ -12,11 +12,11 @@ import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Apply, Expression, Operand, Round, Scalar
-from wpk.lowering.anchors.base import Lowered, only_view
-from wpk.lowering.body import AnchorShape, OperatorBody, read_body
+from wpk.lowering.anchors.base import LoweredProblem, only_view
+from wpk.lowering.body import OperatorBody, ShapeRule, read_body
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Computation, Symbol
 from wpk.lowering.views import View, contiguous_strides
 from wpk.problems import Attention, Epilogue
 
@@ -31,7 +31,7 @@ class AttentionBody:
         body: OperatorBody,
         inputs: Mapping[str, Symbol],
         context: Context,
-        shapes: Mapping[str, AnchorShape],
+        shapes: Mapping[str, ShapeRule],
     ) -> None:
         """Read the three pieces.
 
@@ -53,8 +53,8 @@ class AttentionBody:
         known = {**inputs, p: self.weights}
         self.result = read_body(_until(body, body.output, p), known, context, shapes)
 
-    def lower(self, y: View) -> Lowered:
-        """The problem.
+    def lower(self, y: View) -> LoweredProblem:
+        """Return the problem.
 
         Args:
             y: The output's memory, seen with the shape of the last product.
@@ -90,11 +90,11 @@ class AttentionBody:
             empty_rows_are_zero=self.empty_rows_are_zero,
             y=y.tensor(),
         )
-        return Lowered(problem, (q, k, v, *operands))
+        return LoweredProblem(problem, (q, k, v, *operands))
 
 
 def is_attention(body: OperatorBody) -> bool:
-    """Whether a body holds a softmax between two products."""
+    """Tell whether a body holds a softmax between two products."""
     ops = [node.op for node in body.nodes]
     return ops.count("Softmax") == 1 and ops.count("MatMul") == 2
 
@@ -119,7 +119,7 @@ def _until(body: OperatorBody, output: str, given: str = "") -> OperatorBody:
     return replace(body, nodes=tuple(nodes), output=output)
 
 
-def _is_guarded(weights: Computed) -> bool:
+def _is_guarded(weights: Computation) -> bool:
     """Whether weights that are no numbers become 0.
 
     Raises:

@@ -3,46 +3,56 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
 
 from wpk.dtypes import DType
 from wpk.expression import Acc, Expression, Operand, Round, apply, substitute
 from wpk.extent import Extent
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Anchor, Computation, Symbol, of_view
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, Problem
 
 
 @dataclass(frozen=True)
-class Lowered:
+class LoweredProblem:
     """A problem with the views that its operator reads, in the problem's order."""
 
     problem: Problem
     inputs: tuple[View, ...]
 
 
+Inputs = Sequence[Symbol | None]
+"""What a node's inputs stand for; None where an optional one is missing."""
+
+AnchorShape = tuple[tuple[int, ...], Extent]
+"""Shape and leading extent of an anchor's output."""
+
+
 class AnchorRule(abc.ABC):
     """Lowering of one kind of anchor."""
 
     @abc.abstractmethod
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
-        """Shape and leading extent of the anchor's output.
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
+        """Return the shape and leading extent of the anchor's output.
 
         Raises:
             RefusedError: The node uses something that wpk does not carry.
         """
 
     @abc.abstractmethod
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
-        """The problem of an anchor and its epilogue.
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
+        """Return the problem of an anchor and its epilogue.
 
         Args:
-            result: What the body computes; ``result.anchor`` is of this kind.
+            anchor: The anchor, of this kind.
+            result: What the body computes: a computation with this anchor.
             y: The output's memory, seen with the shape of the anchor's output.
             context: Precision and constants.
 
@@ -53,7 +63,7 @@ class AnchorRule(abc.ABC):
 
 
 def only_view(symbol: Symbol | None, what: str) -> View:
-    """The view that a symbol reads.
+    """Return the view that a symbol reads.
 
     Raises:
         RefusedError: It computes something first.
@@ -66,22 +76,41 @@ def only_view(symbol: Symbol | None, what: str) -> View:
     return view
 
 
+def computation(symbol: Symbol | None, what: str) -> Computation:
+    """Return what a symbol computes, if only that it reads a view.
+
+    Raises:
+        RefusedError: It is missing.
+    """
+    if symbol is None:
+        raise RefusedError(f"{what} without input")
+    return of_view(symbol) if isinstance(symbol, View) else symbol
+
+
 def integers(symbol: Symbol | None, context: Context, what: str) -> list[int] | None:
-    """The integers of a constant parameter; None where it is missing.
+    """Return the integers of a constant parameter; None where it is missing.
 
     Raises:
         RefusedError: It is not constant.
     """
-    if symbol is None:
-        return None
+    values = None if symbol is None else constant_values(symbol, context, what)
+    return None if values is None else [int(v) for v in values.reshape(-1)]
+
+
+def constant_values(symbol: Symbol, context: Context, what: str) -> NDArray[Any]:
+    """Return the values of a constant parameter.
+
+    Raises:
+        RefusedError: It is not constant.
+    """
     values = context.values(symbol) if isinstance(symbol, View) else None
     if values is None:
         raise RefusedError(f"{what} must be constant")
-    return [int(v) for v in values.reshape(-1)]
+    return values
 
 
-def epilogue_of(result: Computed, y: View, views: Sequence[View]) -> Epilogue:
-    """The epilogue over operand views that already have the domain of ``y``."""
+def epilogue_of(result: Computation, y: View, views: Sequence[View]) -> Epilogue:
+    """Return the epilogue over operand views that already have the domain of ``y``."""
     return Epilogue(stored(result.expression, y.dtype), tuple(view.tensor() for view in views))
 
 
@@ -92,12 +121,15 @@ def stored(expression: Expression, dtype: DType) -> Expression:
     return expression
 
 
-def with_bias(result: Computed, bias: View, shape: tuple[int, ...]) -> Computed:
+def with_bias(result: Computation, bias: View, shape: tuple[int, ...]) -> Computation:
     """The result with ``bias`` (broadcastable to the anchor's output) added to its accumulator."""
     leading = result.anchor.leading if result.anchor else result.leading
     added = apply("Add", Acc(), Operand(len(result.operands)))
-    expression = substitute(
-        result.expression, lambda leaf: added if isinstance(leaf, Acc) else leaf
-    )
     operands = (*result.operands, bias.broadcast(shape, leading))
-    return replace(result, expression=expression, operands=operands)
+    return replace(on_accumulator(result, added), operands=operands)
+
+
+def on_accumulator(result: Computation, expression: Expression) -> Computation:
+    """Return the result with an expression over the accumulator in the accumulator's place."""
+    whole = substitute(result.expression, lambda x: expression if isinstance(x, Acc) else x)
+    return replace(result, expression=whole)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import onnx_graphsurgeon as gs
 
-from wpk.extent import Extent
 from wpk.lowering.anchors.base import (
     AnchorRule,
-    Lowered,
+    AnchorShape,
+    Inputs,
+    LoweredProblem,
     epilogue_of,
     only_view,
     with_bias,
@@ -16,7 +17,7 @@ from wpk.lowering.anchors.limits import clamped, input_and_limits
 from wpk.lowering.anchors.window import Window, planar, plane, read_window
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
 from wpk.problems import Convolution
 
@@ -24,18 +25,16 @@ from wpk.problems import Convolution
 class ConvolutionRule(AnchorRule):
     """Convolution with constant weights over one or two spatial axes."""
 
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
         x, _ = input_and_limits(inputs[0], context)
         weight = only_view(inputs[1], "the weight")
         return (x.shape[0], *_channels_and_space(node, x, weight)), x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
         """See `AnchorRule.lower`."""
-        anchor = result.anchor
-        assert anchor is not None
         x, limits = input_and_limits(anchor.inputs[0], context)
         weight = only_view(anchor.inputs[1], "the weight")
         constant = context.constant(weight)
@@ -72,7 +71,7 @@ class ConvolutionRule(AnchorRule):
             epilogue=epilogue_of(result, y, operands),
         )
         inputs = (x, _plane_weight(context, constant), *operands, *limits)
-        return Lowered(clamped(problem, limits), inputs)
+        return LoweredProblem(clamped(problem, limits), inputs)
 
 
 def _plane_weight(context: Context, weight: View) -> View:

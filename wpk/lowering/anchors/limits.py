@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from wpk.expression import Apply, Expression, Operand, Round
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Computation, Symbol
 from wpk.lowering.views import View
 from wpk.problems import ClampedConvolution, Convolution
 
@@ -20,7 +20,7 @@ def input_and_limits(symbol: Symbol | None, context: Context) -> tuple[View, tup
     view = symbol if isinstance(symbol, View) else None if symbol is None else symbol.as_view()
     if view is not None:
         return view, ()
-    if not isinstance(symbol, Computed) or symbol.is_settled:
+    if not isinstance(symbol, Computation) or symbol.is_settled:
         raise RefusedError("the input is computed inside the same body")
     expression, limits = symbol.expression, list[View]()
     for operation in ("Min", "Max"):
@@ -37,7 +37,7 @@ def input_and_limits(symbol: Symbol | None, context: Context) -> tuple[View, tup
 
 
 def clamped(problem: Convolution, limits: Sequence[View]) -> Convolution:
-    """The problem of a convolution with these limits (none: as it is)."""
+    """Return the problem of a convolution with these limits (none: as it is)."""
     if not limits:
         return problem
     upper = limits[1].tensor() if limits[1:] else None

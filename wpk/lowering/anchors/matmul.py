@@ -7,11 +7,14 @@ from math import prod
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
-from wpk.expression import Acc, Scalar, apply, substitute
+from wpk.expression import Acc, Scalar, apply
 from wpk.extent import Extent
 from wpk.lowering.anchors.base import (
     AnchorRule,
-    Lowered,
+    AnchorShape,
+    Inputs,
+    LoweredProblem,
+    on_accumulator,
     only_view,
     stored,
     with_bias,
@@ -19,7 +22,7 @@ from wpk.lowering.anchors.base import (
 from wpk.lowering.context import Context
 from wpk.lowering.free_axis import broadcast_shapes
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Anchor, Computed, Symbol
+from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import NotAViewError, View
 from wpk.problems import Epilogue, Matmul, Tensor
 
@@ -27,9 +30,7 @@ from wpk.problems import Epilogue, Matmul, Tensor
 class MatmulRule(AnchorRule):
     """Matrix products; heads split or transposed are strides, weights without batch are constants."""
 
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
         a, b = _operands(node, inputs)
         if a.shape[-1] != b.shape[-2]:
@@ -39,10 +40,10 @@ class MatmulRule(AnchorRule):
         frees = [v.leading for v in (a, b) if len(v.shape) == len(shape) and v.leading.free]
         return shape, frees[0] if frees else Extent(shape[0])
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
         """See `AnchorRule.lower`."""
-        anchor = result.anchor
-        assert anchor is not None
         a, b = _operands(anchor.node, anchor.inputs)
         result = _gemm_terms(result, anchor)
         flat = _flattened(a, b, y, result.operands)
@@ -66,10 +67,10 @@ class MatmulRule(AnchorRule):
                 stored(result.expression, y.dtype), tuple(_matrices(view) for view in operands)
             ),
         )
-        return Lowered(problem, (a, b, *operands))
+        return LoweredProblem(problem, (a, b, *operands))
 
 
-def _operands(node: gs.Node, inputs: Sequence[Symbol | None]) -> tuple[View, View]:
+def _operands(node: gs.Node, inputs: Inputs) -> tuple[View, View]:
     a, b = only_view(inputs[0], "the first operand"), only_view(inputs[1], "the second operand")
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise RefusedError("a product with a vector (only matrices are supported)")
@@ -85,7 +86,7 @@ def _wide(a: View, b: View) -> DType:
     return a.dtype
 
 
-def _gemm_terms(result: Computed, anchor: Anchor) -> Computed:
+def _gemm_terms(result: Computation, anchor: Anchor) -> Computation:
     """Gemm's alpha and beta * C as part of the epilogue."""
     if anchor.node.op != "Gemm":
         return result
@@ -96,17 +97,7 @@ def _gemm_terms(result: Computed, anchor: Anchor) -> Computed:
         result = with_bias(result, only_view(anchor.inputs[2], "the bias"), anchor.shape)
     if alpha == 1.0:
         return result
-    scaled = apply("Mul", Acc(), Scalar(alpha))
-    expression = substitute(result.expression, lambda x: scaled if isinstance(x, Acc) else x)
-    return Computed(
-        expression,
-        result.operands,
-        result.shape,
-        result.leading,
-        result.dtype,
-        result.anchor,
-        result.steps,
-    )
+    return on_accumulator(result, apply("Mul", Acc(), Scalar(alpha)))
 
 
 def _flattened(a: View, b: View, y: View, operands: Sequence[View]) -> list[View] | None:
@@ -134,17 +125,8 @@ def _matrices(view: View) -> Tensor:
 
 
 def _matrix(b: View) -> View:
-    rows, cols = b.shape[-2:]
-    return View(
-        b.source,
-        b.dtype,
-        Extent(rows),
-        (rows, cols),
-        b.strides[-2:],
-        b.offset,
-        b.padding,
-        b.alignment,
-    )
+    rows = b.shape[-2]
+    return replace(b, leading=Extent(rows), shape=b.shape[-2:], strides=b.strides[-2:])
 
 
 def _batched(a: View, b: View, y: View, operands: Sequence[View]) -> list[View]:

@@ -11,23 +11,27 @@ import onnx_graphsurgeon as gs
 from wpk.dtypes import DType
 from wpk.expression import Acc
 from wpk.extent import Extent
-from wpk.lowering.anchors.base import AnchorRule, Lowered, only_view
+from wpk.lowering.anchors.base import (
+    AnchorRule,
+    AnchorShape,
+    Inputs,
+    LoweredProblem,
+    constant_values,
+    only_view,
+)
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
 from wpk.problems import Gather, NearestMode, Pad, PadMode, Resize, ResizeCoordinates, ResizeMode
 
-Inputs = Sequence[Symbol | None]
 E = TypeVar("E", PadMode, ResizeMode, ResizeCoordinates, NearestMode)
 
 
 class GatherRule(AnchorRule):
     """Rows of a table by index."""
 
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
         data, index = only_view(inputs[0], "the table"), only_view(inputs[1], "the index")
         axis = int(node.attrs.get("axis", 0)) % len(data.shape)
@@ -38,12 +42,13 @@ class GatherRule(AnchorRule):
         shape = (*data.shape[:axis], *index.shape, *data.shape[axis + 1 :])
         return shape, index.leading if axis == 0 else data.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
         """See `AnchorRule.lower`."""
-        anchor = _bare(result)
-        data, index = only_view(anchor[0], "the table"), only_view(anchor[1], "the index")
-        assert result.anchor is not None
-        axis = int(result.anchor.attributes.get("axis", 0)) % len(data.shape)
+        inputs = _bare(anchor, result)
+        data, index = only_view(inputs[0], "the table"), only_view(inputs[1], "the index")
+        axis = int(anchor.attributes.get("axis", 0)) % len(data.shape)
         outer, size, inner = data.shape[:axis], data.shape[axis], prod(data.shape[axis + 1 :])
         count = prod(index.shape)
         index = index.reshaped((count,))
@@ -62,15 +67,13 @@ class GatherRule(AnchorRule):
             index=replace(row, strides=(0, *row.strides)),
             y=rows,
         )
-        return Lowered(problem, (table, index))
+        return LoweredProblem(problem, (table, index))
 
 
 class PadRule(AnchorRule):
     """Padding and cropping with constant amounts."""
 
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
         x = only_view(inputs[0], "the input")
         begin, end = _pads(node, inputs, len(x.shape), context)
@@ -79,12 +82,12 @@ class PadRule(AnchorRule):
         _require_defined(node, x.shape, begin, end)
         return tuple(n + b + e for n, b, e in zip(x.shape, begin, end, strict=True)), x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
         """See `AnchorRule.lower`."""
-        inputs = _bare(result)
+        inputs, node = _bare(anchor, result), anchor.node
         x = only_view(inputs[0], "the input")
-        assert result.anchor is not None
-        node = result.anchor.node
         if len(x.shape) > 4:
             raise RefusedError(f"Pad of {len(x.shape)} axes (4 are supported)")
         problem = Pad(
@@ -97,7 +100,7 @@ class PadRule(AnchorRule):
             x=x.tensor(),
             y=y.tensor(),
         )
-        return Lowered(problem, (x,))
+        return LoweredProblem(problem, (x,))
 
 
 def _pad_value(dtype: DType, inputs: Inputs, context: Context) -> float:
@@ -126,20 +129,18 @@ def _require_defined(
 class ResizeRule(AnchorRule):
     """Resampling of the two spatial axes, wherever the channels are."""
 
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
         x = only_view(inputs[0], "the input")
         sizes, _ = _sizes(node, inputs, x.shape, context)
         return tuple(sizes), x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
         """See `AnchorRule.lower`."""
-        inputs = _bare(result)
+        inputs, node = _bare(anchor, result), anchor.node
         x = only_view(inputs[0], "the input")
-        assert result.anchor is not None
-        node = result.anchor.node
         mode = _choice(ResizeMode, node, "mode", "nearest")
         if mode is not ResizeMode.NEAREST and not x.dtype.is_float:
             raise RefusedError(f"{node.op} of {x.dtype} tensors in mode {mode}")
@@ -162,24 +163,21 @@ class ResizeRule(AnchorRule):
             x=x.tensor(),
             y=y.tensor(),
         )
-        return Lowered(problem, (x,))
+        return LoweredProblem(problem, (x,))
 
 
-def _bare(result: Computed) -> tuple[Symbol | None, ...]:
+def _bare(anchor: Anchor, result: Computation) -> Inputs:
     """Return the anchor's inputs; movement carries no element-wise work."""
-    assert result.anchor is not None
     if result.expression != Acc():
-        raise RefusedError(f"element-wise work fused into {result.anchor.node.op}")
-    return result.anchor.inputs
+        raise RefusedError(f"element-wise work fused into {anchor.node.op}")
+    return anchor.inputs
 
 
 def _floats(inputs: Inputs, index: int, context: Context) -> list[float] | None:
-    if len(inputs) <= index or inputs[index] is None:
+    symbol = inputs[index] if index < len(inputs) else None
+    if symbol is None:
         return None
-    symbol = inputs[index]
-    values = context.values(symbol) if isinstance(symbol, View) else None
-    if values is None:
-        raise RefusedError(f"input {index} must be constant")
+    values = constant_values(symbol, context, f"input {index}")
     return [float(v) for v in values.reshape(-1)] if values.size else None
 
 

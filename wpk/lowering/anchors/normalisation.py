@@ -1,18 +1,25 @@
 """Softmax, LogSoftmax, LayerNormalization, RMSNormalization, InstanceNormalization."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
 import onnx_graphsurgeon as gs
 
-from wpk.expression import Acc, Expression, Operand, apply, substitute
-from wpk.extent import Extent
-from wpk.lowering.anchors.base import AnchorRule, Lowered, only_view, stored
+from wpk.expression import Acc, Expression, Operand, apply
+from wpk.lowering.anchors.base import (
+    AnchorRule,
+    AnchorShape,
+    Inputs,
+    LoweredProblem,
+    computation,
+    on_accumulator,
+    only_view,
+    stored,
+)
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol, of_view
+from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, Normalisation, NormKind
 
@@ -31,13 +38,11 @@ _MAX_OUTER = 3
 class NormalisationRule(AnchorRule):
     """Normalisation of rows along the last axes (softmax: along any one axis)."""
 
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
         if any(t.name for t in node.outputs[1:]):
             raise RefusedError(f"{node.op} with statistics as further outputs")
-        x = _input(inputs)
+        x = computation(inputs[0], "a normalisation")
         if node.op in _SOFTMAX and context.opset < 13:
             raise RefusedError(
                 f"{node.op} of opset {context.opset}, which flattens its input; only forms of "
@@ -47,12 +52,12 @@ class NormalisationRule(AnchorRule):
             raise RefusedError(f"{node.op} along the free dimension {x.leading.free!r}")
         return x.shape, x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
         """See `AnchorRule.lower`."""
-        anchor = result.anchor
-        assert anchor is not None
-        node, x = anchor.node, _input(anchor.inputs)
-        scaled = _scaled(result, node, anchor.inputs)
+        node, x = anchor.node, computation(anchor.inputs[0], "a normalisation")
+        scaled = _scaled(result, anchor)
         axes = _row_axes(node, len(x.shape))
         order = [i for i in range(len(x.shape)) if i not in axes] + axes
         cols = prod(x.shape[i] for i in axes)
@@ -77,14 +82,7 @@ class NormalisationRule(AnchorRule):
             y=tensors[count],
             epilogue=Epilogue(stored(scaled.expression, y.dtype), tuple(tensors[count + 1 :])),
         )
-        return Lowered(problem, (*views[:count], *views[count + 1 :]))
-
-
-def _input(inputs: Sequence[Symbol | None]) -> Computed:
-    symbol = inputs[0]
-    if symbol is None:
-        raise RefusedError("a normalisation without input")
-    return of_view(symbol) if isinstance(symbol, View) else symbol
+        return LoweredProblem(problem, (*views[:count], *views[count + 1 :]))
 
 
 def _row_axes(node: gs.Node, rank: int) -> list[int]:
@@ -94,23 +92,22 @@ def _row_axes(node: gs.Node, rank: int) -> list[int]:
     return [axis] if node.op in _SOFTMAX else list(range(axis, rank))
 
 
-def _scaled(result: Computed, node: gs.Node, inputs: Sequence[Symbol | None]) -> Computed:
+def _scaled(result: Computation, anchor: Anchor) -> Computation:
     """Scale and shift as part of the epilogue."""
-    if node.op in _SOFTMAX or result.anchor is None:
+    node, shape = anchor.node, anchor.shape
+    if node.op in _SOFTMAX:
         return result
-    shape = result.anchor.shape
     expression: Expression = Acc()
     operands = list(result.operands)
-    for symbol, operation in zip(inputs[1:], ("Mul", "Add"), strict=False):
+    for symbol, operation in zip(anchor.inputs[1:], ("Mul", "Add"), strict=False):
         if symbol is None:
             continue
         view = only_view(symbol, f"the scale or shift of {node.op}")
         if node.op == "InstanceNormalization":
             view = view.reshaped((1, view.shape[0], *[1] * (len(shape) - 2)))
         expression = apply(operation, expression, Operand(len(operands)))
-        operands.append(view.broadcast(shape, result.anchor.leading))
-    whole = substitute(result.expression, lambda x: expression if isinstance(x, Acc) else x)
-    return replace(result, expression=whole, operands=tuple(operands))
+        operands.append(view.broadcast(shape, anchor.leading))
+    return replace(on_accumulator(result, expression), operands=tuple(operands))
 
 
 def _rows(view: View, count: int, cols: int) -> View:

@@ -6,12 +6,18 @@ from math import ceil
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
-from wpk.extent import Extent
-from wpk.lowering.anchors.base import AnchorRule, Lowered, epilogue_of, only_view
+from wpk.lowering.anchors.base import (
+    AnchorRule,
+    AnchorShape,
+    Inputs,
+    LoweredProblem,
+    epilogue_of,
+    only_view,
+)
 from wpk.lowering.anchors.window import Window, planar, read_window
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol
+from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
 from wpk.problems import Pooling, PoolKind
 
@@ -19,9 +25,7 @@ from wpk.problems import Pooling, PoolKind
 class PoolingRule(AnchorRule):
     """Window pooling over one or two spatial axes."""
 
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
         x = only_view(inputs[0], "the input")
         if x.dtype in (DType.INT32, DType.INT64):
@@ -33,10 +37,10 @@ class PoolingRule(AnchorRule):
         window = read_window(node.attrs, node.attrs["kernel_shape"], x.shape[2:])
         return (*x.shape[:2], *_extents(node, window, x.shape[2:])), x.leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
         """See `AnchorRule.lower`."""
-        anchor = result.anchor
-        assert anchor is not None
         x = only_view(anchor.inputs[0], "the input")
         window = read_window(anchor.attributes, anchor.attributes["kernel_shape"], x.shape[2:])
         x, y = planar(x), planar(y)
@@ -59,7 +63,7 @@ class PoolingRule(AnchorRule):
             y=y.tensor(),
             epilogue=epilogue_of(result, y, operands),
         )
-        return Lowered(problem, (x, *operands))
+        return LoweredProblem(problem, (x, *operands))
 
 
 def _extents(node: gs.Node, window: Window, space: Sequence[int]) -> list[int]:

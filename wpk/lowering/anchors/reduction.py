@@ -1,18 +1,26 @@
 """Reduce* operators and global pooling."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
-from wpk.expression import Acc, Expression, apply, substitute
+from wpk.expression import Acc, Expression, apply
 from wpk.extent import Extent
-from wpk.lowering.anchors.base import AnchorRule, Lowered, integers, stored
+from wpk.lowering.anchors.base import (
+    AnchorRule,
+    AnchorShape,
+    Inputs,
+    LoweredProblem,
+    computation,
+    integers,
+    on_accumulator,
+    stored,
+)
 from wpk.lowering.collapse import collapse
 from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
-from wpk.lowering.symbols import Computed, Symbol, of_view
+from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
 from wpk.problems import Epilogue, ReduceKind, Reduction
 
@@ -40,11 +48,9 @@ _MAX_OUTER, _MAX_INNER = 4, 3
 class ReductionRule(AnchorRule):
     """Reductions over constant axes, with element-wise work before and after."""
 
-    def shape(
-        self, node: gs.Node, inputs: Sequence[Symbol | None], context: Context
-    ) -> tuple[tuple[int, ...], Extent]:
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
         """See `AnchorRule.shape`."""
-        x = _input(inputs)
+        x = computation(inputs[0], "a reduction")
         if not x.dtype.is_float and not (node.op in _ORDERING and x.dtype in _BYTES):
             raise RefusedError(f"{node.op} of {x.dtype} tensors")
         axes, keep = _axes(node, inputs, len(x.shape), context)
@@ -55,12 +61,12 @@ class ReductionRule(AnchorRule):
         leading = x.leading if shape and 0 not in axes else Extent(shape[0] if shape else 1)
         return tuple(shape) or (1,), leading
 
-    def lower(self, result: Computed, y: View, context: Context) -> Lowered:
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
         """See `AnchorRule.lower`."""
-        anchor = result.anchor
-        assert anchor is not None
         kind, before, after = _KINDS[anchor.node.op]
-        x = _input(anchor.inputs)
+        x = computation(anchor.inputs[0], "a reduction")
         axes, _ = _axes(anchor.node, anchor.inputs, len(x.shape), context)
         outer = [i for i in range(len(x.shape)) if i not in axes]
         inputs = [view.transposed([*outer, *axes]) for view in x.operands]
@@ -77,7 +83,8 @@ class ReductionRule(AnchorRule):
             for whole, out, inn in zip(inputs, both, inner, strict=False)
         )
         y, *operands = both[len(inputs) :]
-        expression = substitute(result.expression, lambda leaf: _after(leaf, after))
+        if after is not None:
+            result = on_accumulator(result, apply(after, Acc()))
         problem = Reduction(
             kind=kind,
             leading=leading,
@@ -86,22 +93,14 @@ class ReductionRule(AnchorRule):
             prologue=_before(x.expression, before),
             inputs=tensors,
             y=y.tensor(),
-            epilogue=Epilogue(stored(expression, y.dtype), tuple(v.tensor() for v in operands)),
+            epilogue=Epilogue(
+                stored(result.expression, y.dtype), tuple(v.tensor() for v in operands)
+            ),
         )
-        return Lowered(problem, (*inputs, *operands))
+        return LoweredProblem(problem, (*inputs, *operands))
 
 
-def _input(inputs: Sequence[Symbol | None]) -> Computed:
-    symbol = inputs[0]
-    if symbol is None:
-        raise RefusedError("a reduction without input")
-    computed = of_view(symbol) if isinstance(symbol, View) else symbol
-    return computed
-
-
-def _axes(
-    node: gs.Node, inputs: Sequence[Symbol | None], rank: int, context: Context
-) -> tuple[list[int], bool]:
+def _axes(node: gs.Node, inputs: Inputs, rank: int, context: Context) -> tuple[list[int], bool]:
     if node.op.startswith("Global"):
         return list(range(2, rank)), True
     keep = bool(node.attrs.get("keepdims", 1))
@@ -130,7 +129,3 @@ def _before(expression: Expression, operation: str | None) -> Expression:
     if operation == "Square":
         return apply("Mul", expression, expression)
     return expression if operation is None else apply(operation, expression)
-
-
-def _after(leaf: Expression, operation: str | None) -> Expression:
-    return apply(operation, leaf) if operation and isinstance(leaf, Acc) else leaf

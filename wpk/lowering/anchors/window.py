@@ -20,7 +20,7 @@ class Window:
 
 
 def read_window(attributes: dict[str, Any], size: Sequence[int], space: Sequence[int]) -> Window:
-    """The window of a node with input extents ``space``, ``auto_pad`` resolved.
+    """Return the window of a node with input extents ``space``, ``auto_pad`` resolved.
 
     Raises:
         RefusedError: There are three or more spatial axes, or ``auto_pad`` would crop or space out.

@@ -82,7 +82,7 @@ FAULTS = (
         "factors are added up",
         "constant-chains",
         "fold.constant_chains",
-        'a + b if node.op == "Add" else a * b',
+        'a + b if op == "Add" else a * b',
         "a + b",
         _ARITHMETIC,
         "s t u",

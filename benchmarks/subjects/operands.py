@@ -1,4 +1,4 @@
-"""Execute library candidates: operands in memory as the problem lays them out, a poisoned output."""
+"""The operands of a problem on a GPU, as it lays them out, to execute kernels and library candidates on."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from wpk.device import CudaDevice, CudaGraph
 from wpk.execution import Replay
 from wpk.libraries.constant_layouts import lay_out
-from wpk.libraries.library import LibraryCandidate
+from wpk.libraries.cudnn import CudnnCandidate
 from wpk.libraries.memory import Place, places
 from wpk.libraries.reference import RandomCase
 from wpk.problems import Problem
@@ -60,8 +60,8 @@ class Operands:
         """Close."""
         self.close()
 
-    def pointers(self, candidate: LibraryCandidate) -> tuple[int, ...]:
-        """What `LibraryCandidate.run` takes."""
+    def pointers(self, candidate: CudnnCandidate) -> tuple[int, ...]:
+        """What `CudnnCandidate.run` takes."""
         if candidate.layout is None:
             return (*self.inputs, self.output)
         if candidate.layout not in self._laid_out:
@@ -84,7 +84,7 @@ class Operands:
         memory = self._device.read(self.output, self._place_of_output.bytes)
         return np.array(self._place_of_output.view(memory))
 
-    def run(self, candidate: LibraryCandidate) -> Array:
+    def run(self, candidate: CudnnCandidate) -> Array:
         """What a prepared candidate writes over poison.
 
         Raises:
@@ -110,7 +110,7 @@ class Operands:
 class Workspace:
     """Scratch memory that is enough for each of some prepared candidates; its address is given."""
 
-    def __init__(self, device: CudaDevice, candidates: Sequence[LibraryCandidate]) -> None:
+    def __init__(self, device: CudaDevice, candidates: Sequence[CudnnCandidate]) -> None:
         """Measure; memory is taken when it is entered."""
         self._device = device
         self._size = max((candidate.workspace_bytes for candidate in candidates), default=0)
@@ -129,7 +129,7 @@ class Workspace:
 
 def capture(
     device: CudaDevice,
-    candidate: LibraryCandidate,
+    candidate: CudnnCandidate,
     pointers: Sequence[int],
     workspace: int,
     repetitions: int,

@@ -1,0 +1,42 @@
+"""Softmax and LogSoftmax of every opset.
+
+Before opset 13 all axes from ``axis`` on are one row, which onnx's own does not know; and its LogSoftmax
+takes the logarithm of what may be 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference.op_run import OpRun
+
+
+def softmax_axes(node: onnx.NodeProto, rank: int, opset: int) -> tuple[int, ...]:
+    """The axes of a row: attribute ``axis``, whose default was 1 once, and before opset 13 all behind it."""
+    default = 1 if opset < 13 else -1
+    first = next((int(a.i) for a in node.attribute if a.name == "axis"), default) % rank
+    return tuple(range(first, rank)) if opset < 13 else (first,)
+
+
+class Softmax(OpRun):
+    """ONNX's Softmax."""
+
+    def _run(self, x: Any, axis: int) -> tuple[Any]:
+        del axis  # where it is not given it is the default of the newest opset
+        axes = softmax_axes(self.onnx_node, x.ndim, self.run_params["opsets"][""])
+        y = np.exp(x - x.max(axis=axes, keepdims=True))
+        y /= y.sum(axis=axes, keepdims=True)
+        return (y,)
+
+
+class LogSoftmax(OpRun):
+    """ONNX's LogSoftmax: ``v - log(sum(exp(v)))``."""
+
+    def _run(self, x: Any, axis: int) -> tuple[Any]:
+        del axis
+        axes = softmax_axes(self.onnx_node, x.ndim, self.run_params["opsets"][""])
+        y = x - x.max(axis=axes, keepdims=True)
+        y -= np.log(np.exp(y).sum(axis=axes, keepdims=True))
+        return (y,)
