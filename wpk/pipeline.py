@@ -112,7 +112,7 @@ def optimize(
 
 def _optimized(job: "_Job", search: SearchOptions, run: "_EnteredRun | None") -> PlanBundle:
     """The way of a model to its plan; where there is a run, it measures what the models chose from."""
-    lowered = job.lower()
+    lowered = job.lower()  # loaded, rewritten by the passes, cut into operators
     proof = job.prove(lowered)
     program, setting, progress = lowered.program, job.setting(lowered), job.progress
     problems = [operator.problem for operator in program.operators]
