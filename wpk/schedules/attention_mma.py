@@ -13,7 +13,6 @@ from wpk.performance import Columns, Floats, Work
 from wpk.problems import Attention, Tensor
 from wpk.schedules import mma_tiles
 from wpk.schedules.attention_view import attention_members, row_blocks, why_not_attention
-from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -84,17 +83,15 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
             return f"heads of {problem.depth} and {problem.width}, at most {_MAX_SIZE} are carried"
         return why_not_attention(problem)
 
-    def axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
-        """See `ScheduleTemplate.axes`."""
+    def _axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
         return {
             "warps_m": (1, 2, 4, 8),
             "warps_n": (1, 2, 4, 8),
             "block_n": (16, 32, 64, 128),
             "stages": (1, 2, 3, 4),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Attention) -> Sequence[Limit]:
+    def _limits(self, problem: Attention) -> Sequence[Limit]:
         """What tile_attention.cuh can compute."""
         # Elements that warps copy: of the queries and the keys, and of the values.
         copied = f"{_COPY_BYTES * _MAX_COPIES * _WARP // problem.q.dtype.bytes} * warps_m * warps_n"
@@ -113,10 +110,9 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
                 f" and warps_n * block_n * {_whole(problem.width)} <= {copied}",
                 f"a thread copies at most {_MAX_COPIES} pieces of a tile",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
+    def _target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no warp is without a query or a key."""
         return (
             Limit(
@@ -182,7 +178,6 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
             grid=linear_grid(problem.leading, items, 1),
             threads=schedule.threads,
             shared_bytes=int(shared_bytes(problem, schedule.columns())[0]),
-            attributes=launch_attributes(schedule.early),
         )
 
 

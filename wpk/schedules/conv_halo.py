@@ -16,7 +16,6 @@ from wpk.performance import Columns, Work
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import convolution_copies, halo_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.early import early_axis, launch_attributes
 from wpk.schedules.halo_tiles import HaloTiles, carries
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits, up_to
@@ -89,7 +88,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             )
         return why_too_large(problem)
 
-    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the image are left out."""
         return {
             "tile_p": up_to((1, 2, 4, 7, 8, 14, 16), problem.p),
@@ -99,15 +98,12 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             "patches": (1, 2, 3),
             "carry": (0, 1) if carries(problem) else (0,),
             "persistent": _persistent_axis(problem, target),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Convolution) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`."""
+    def _limits(self, problem: Convolution) -> Sequence[Limit]:
         return halo_tiles.limits(problem)
 
-    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
+    def _target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         return (
             *halo_tiles.useful_limits(problem),
             *target_limits(target, WHOLE_WARPGROUPS),
@@ -126,7 +122,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
     def kernel(self, problem: Convolution, schedule: HaloSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         tiles = HaloTiles(problem, schedule.columns())
-        view = ConvolutionView(problem, vector=1, store_width=8)
+        view = ConvolutionView(problem, vector=1)
         return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
@@ -142,7 +138,6 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
                 _patch_map(problem, tiles),
                 convolution_copies.filter_map(problem, schedule.block_n),
             ),
-            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -13,7 +13,6 @@ from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, Work
 from wpk.problems import Convolution, Tensor
 from wpk.schedules.depthwise_tile import TILE_LOADS, TILE_PRODUCTS, TILE_WORDS, DepthwiseTile
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Figures, Limit
 from wpk.schedules.packing_depthwise import depthwise_row
@@ -79,18 +78,17 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
         """Rows of channels, tap by tap."""
         return "depthwise_rsk"
 
-    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """Channels, columns and rows a thread, threads a block."""
         pixels = tuple(n for n in (4, 2, 1, 7, 8, 3) if n < 2 * problem.q)
         return {
             "vector": _image(problem).vectors(problem.x),
             "pixels": pixels,
             "threads": (128, 64, 256, 32),
-            "early": early_axis(target),
             "rows": _rows_axis(problem, target),
         }
 
-    def limits(self, problem: Convolution) -> Sequence[Limit]:
+    def _limits(self, problem: Convolution) -> Sequence[Limit]:
         """Vectors run along the channels; sums and weights stay in registers."""
         return (
             *_image(problem).limits(),
@@ -98,11 +96,9 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
                 f"vector * (pixels + {problem.filter[1]}) <= {MAX_HELD}",
                 f"a thread holds at most {MAX_HELD} sums and weights",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
+    def _target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         return (
             Limit(
                 "rows == 1 or is_held == 1",
@@ -113,7 +109,6 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
                 f"rows == 1 or (threads >= {_ROWS_THREADS} and pixels >= {_ROWS_PIXELS})",
                 f"several rows go with {_ROWS_PIXELS} columns and {_ROWS_THREADS} threads or more",
             ),
-            *early_limits(target),
         )
 
     def figures(self, problem: Convolution, columns: Columns, target: Target) -> Figures:
@@ -175,7 +170,6 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
             leading=problem.n,
             grid=linear_grid(problem.n, items, schedule.threads),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -10,7 +10,6 @@ from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
 from wpk.performance import Columns, Work
 from wpk.problems import Elementwise
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -62,16 +61,15 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
         """Refuses too many axes, tensors beyond 32-bit addressing, padding that is not at a row's end."""
         return why_not_flat(problem)
 
-    def axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
         """Elements an item, items a thread, threads a block."""
         return {
             "vector": row_vectors(flat(problem)),
             "items": (1, 2, 4),
             "threads": (256, 128, 512, 64),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Elementwise) -> Sequence[Limit]:
+    def _limits(self, problem: Elementwise) -> Sequence[Limit]:
         """What a thread holds stays in registers."""
         operands = max(1, len(problem.inputs))
         return (
@@ -79,12 +77,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
                 f"vector * items * {operands} <= {MAX_HELD}",
                 f"a thread holds at most {MAX_HELD} elements of its {operands} inputs",
             ),
-            EARLY_LIMIT,
         )
-
-    def target_limits(self, problem: Elementwise, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
 
     def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:
         """Tables 6 and 8 for an expression of several operations and operands."""
@@ -132,7 +125,6 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
             leading=domain.leading,
             grid=linear_grid(domain.leading, items, schedule.threads * schedule.items),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
 

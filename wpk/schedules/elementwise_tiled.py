@@ -8,7 +8,6 @@ from typing import ClassVar
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Elementwise, Tensor
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain
 from wpk.schedules.limit import Limit
@@ -62,16 +61,15 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             return "no input is contiguous along another axis than the output"
         return None
 
-    def axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
         """Elements at once, tile, threads a block."""
         return {
             "vector": (1, 2, 4),
             "tile": (32, 64),
             "threads": (256, 128, 512),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Elementwise) -> Sequence[Limit]:
+    def _limits(self, problem: Elementwise) -> Sequence[Limit]:
         """Threads share a tile evenly; tiles fit the shared memory that a kernel may declare."""
         line, gap = _line_bytes(problem)
         return (
@@ -80,12 +78,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
                 f"tile * (tile * {line} + {gap}) <= {STATIC_SHARED_BYTES}",
                 f"tiles take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
             ),
-            EARLY_LIMIT,
         )
-
-    def target_limits(self, problem: Elementwise, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
 
     def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:
         """Tables 6 to 8, with tiles counted in full: lines that a tile's edge cuts are loaded whole."""
@@ -167,7 +160,6 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             leading=domain.leading,
             grid=linear_grid(domain.leading, items, 1),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -1,13 +1,10 @@
 """Rows of a tensor picked by an index tensor."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.dtypes import DType
 from wpk.performance import Columns, Work
 from wpk.problems import Gather
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
-from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
@@ -41,22 +38,13 @@ class GatherTemplate(SingleKernelTemplate[Gather, VectorSchedule]):
         reason = why_unaddressable([problem.y], _y_shape(problem))
         return reason or why_unpaddable(problem.y, (_INNER,))
 
-    def axes(self, problem: Gather, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Gather, target: Target) -> dict[str, tuple[int, ...]]:
         """Elements a thread, threads a block."""
         extent = problem.inner + problem.y.padding
         return {
             "vector": vector_widths([problem.data, problem.y], _INNER, extent),
             "threads": (256, 128, 64, 512),
-            "early": early_axis(target),
         }
-
-    def limits(self, problem: Gather) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`: any vector and any block will do."""
-        return (EARLY_LIMIT,)
-
-    def target_limits(self, problem: Gather, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
 
     def work(self, problem: Gather, columns: Columns, target: Target) -> Work:
         """Every picked row once, every output once; two dependent loads."""
@@ -101,7 +89,6 @@ class GatherTemplate(SingleKernelTemplate[Gather, VectorSchedule]):
             leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.threads),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Convolution
-from wpk.schedules.early import EARLY_LIMIT
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
@@ -66,7 +65,6 @@ def limits(problem: Convolution) -> Sequence[Limit]:
             "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other",
         ),
         Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
-        EARLY_LIMIT,
     )
 
 

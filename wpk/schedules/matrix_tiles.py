@@ -7,7 +7,6 @@ import numpy as np
 
 from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, Work, matmul_flops
-from wpk.schedules.early import early_limits
 from wpk.schedules.limit import Limit
 from wpk.targets import Target
 
@@ -128,5 +127,4 @@ def target_limits(target: Target, threads: str = "threads") -> tuple[Limit, ...]
             f"registers <= min({_MAX_REGISTERS}, {file} // max({threads}, 1))",
             f"a thread has at most {_MAX_REGISTERS} registers, all threads {file}: more would spill",
         ),
-        *early_limits(target),
     )

@@ -1,12 +1,9 @@
 """Borders added to a tensor, or cropped."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.performance import Columns, Work
 from wpk.problems import Pad, PadMode
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
-from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
 from wpk.schedules.strided import (
@@ -43,23 +40,14 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
         reason = reason or why_unaddressable([problem.y], problem.y_shape)
         return reason or why_unpaddable(problem.y, (_row(problem),))
 
-    def axes(self, problem: Pad, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Pad, target: Target) -> dict[str, tuple[int, ...]]:
         """Elements a thread, threads a block."""
         row = _row(problem)
         extent = problem.y_shape[row] + problem.y.padding
         return {
             "vector": vector_widths([problem.x, problem.y], row, extent),
             "threads": (256, 128, 64, 512),
-            "early": early_axis(target),
         }
-
-    def limits(self, problem: Pad) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`: any vector and any block will do."""
-        return (EARLY_LIMIT,)
-
-    def target_limits(self, problem: Pad, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
 
     def work(self, problem: Pad, columns: Columns, target: Target) -> Work:
         """Every input and every output once."""
@@ -100,7 +88,6 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
             leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.threads),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
 

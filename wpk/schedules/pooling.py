@@ -7,7 +7,6 @@ from typing import ClassVar
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, Work, pooling_flops
 from wpk.problems import Pooling, PoolKind
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -33,21 +32,15 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
         inputs = [(problem.x, (1, problem.c, problem.h, problem.w))]
         return missing or _image(problem).why_not([*inputs, *((t, shape) for t in operands)])
 
-    def axes(self, problem: Pooling, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Pooling, target: Target) -> dict[str, tuple[int, ...]]:
         """Channels a thread, threads a block."""
         return {
             "vector": _image(problem).vectors(problem.x),
             "threads": (256, 128, 64, 512),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Pooling) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`."""
-        return (*_image(problem).limits(), EARLY_LIMIT)
-
-    def target_limits(self, problem: Pooling, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
+    def _limits(self, problem: Pooling) -> Sequence[Limit]:
+        return _image(problem).limits()
 
     def work(self, problem: Pooling, columns: Columns, target: Target) -> Work:
         """Tables 6 and 8: windows counted in full, a block's input tile once."""
@@ -91,7 +84,6 @@ class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
             leading=problem.n,
             grid=linear_grid(problem.n, items, schedule.threads),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Reduction
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -86,17 +85,16 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         problem = view_of(problem).problem
         return reason or why_unpaddable(problem.y, range(1, len(problem.outer)))
 
-    def axes(self, problem: Reduction, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Reduction, target: Target) -> dict[str, tuple[int, ...]]:
         """Vector, items a block, threads an item."""
         view = view_of(problem)
         return {
             "vector": view.vectors,
             "outputs": (32, 8, 1, 2, 4, 16, 64, 128),
             "splits": (8, 32, 1, 2, 4, 16, 64, 128, 256, 512),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Reduction) -> Sequence[Limit]:
+    def _limits(self, problem: Reduction) -> Sequence[Limit]:
         """Blocks of whole warps; shares fit the shared memory."""
         return (
             Limit("(outputs & (outputs - 1)) == 0", "outputs of a block are a power of two"),
@@ -106,10 +104,9 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
                 f"outputs * splits * vector * 4 <= {STATIC_SHARED_BYTES}",
                 f"shares take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Reduction, target: Target) -> Sequence[Limit]:
+    def _target_limits(self, problem: Reduction, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no more threads than work."""
         most = target.max_threads_block
         return (
@@ -120,7 +117,6 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             Limit(
                 f"outputs * splits <= {most}", f"a block of the target has at most {most} threads"
             ),
-            *early_limits(target),
         )
 
     def work(self, problem: Reduction, columns: Columns, target: Target) -> Work:
@@ -208,5 +204,4 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.outputs),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 from wpk.performance import Columns, Work
 from wpk.problems import NearestMode, Resize, ResizeCoordinates, ResizeMode
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -46,21 +45,15 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
         shape = (1, problem.c, problem.h, problem.w)
         return _image(problem).why_not([(problem.x, shape)])
 
-    def axes(self, problem: Resize, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Resize, target: Target) -> dict[str, tuple[int, ...]]:
         """Channels a thread, threads a block."""
         return {
             "vector": _image(problem).vectors(problem.x),
             "threads": (256, 128, 64, 512),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Resize) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`."""
-        return (*_image(problem).limits(), EARLY_LIMIT)
-
-    def target_limits(self, problem: Resize, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
+    def _limits(self, problem: Resize) -> Sequence[Limit]:
+        return _image(problem).limits()
 
     def work(self, problem: Resize, columns: Columns, target: Target) -> Work:
         """Every input once (neighbours share in L1), every output once."""
@@ -106,7 +99,6 @@ class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
             leading=problem.n,
             grid=linear_grid(problem.n, items, schedule.threads),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
 

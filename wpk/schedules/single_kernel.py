@@ -1,6 +1,7 @@
 """Templates of one kernel: what its unit says and how it is launched."""
 
 import abc
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, final
 
@@ -17,8 +18,11 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
+from wpk.schedules.early import EARLY, EARLY_LIMIT, early_axis, early_limits, launch_attributes
+from wpk.schedules.limit import Limit
 from wpk.schedules.template import P, S, ScheduleTemplate
 from wpk.schedules.unit import Member, Members, kernel_source
+from wpk.targets import Target
 
 Grid = tuple[DimExpr, DimExpr, DimExpr]
 
@@ -59,7 +63,6 @@ class KernelPlan:
         partials: Where its blocks meet, if reductions are split among them.
         tensor_maps: Descriptors that it takes (``wpk::TensorMaps``).
         cluster: Blocks of a cluster.
-        attributes: Of its launch.
     """
 
     members: Members
@@ -71,11 +74,12 @@ class KernelPlan:
     partials: Partials | None = None
     tensor_maps: tuple[TensorMapArgument, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
-    attributes: tuple[str, ...] = ()
 
 
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
     """A template whose header has one function, named like the template in camel case.
+
+    Its schedules have the parameter ``early``, of which templates say nothing themselves.
 
     Attributes:
         header: Its header below ``wpk/schedules``, without ``.cuh``, where that is not the template's name.
@@ -86,6 +90,32 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
     @abc.abstractmethod
     def kernel(self, problem: P, schedule: S) -> KernelPlan:
         """The kernel's members and extents."""
+
+    @abc.abstractmethod
+    def _axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
+        """`ScheduleTemplate.axes` of all parameters but ``early``."""
+
+    def _limits(self, problem: P) -> Sequence[Limit]:
+        """`ScheduleTemplate.limits` of the other parameters: by default any values will do."""
+        return ()
+
+    def _target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
+        """`ScheduleTemplate.target_limits` of the other parameters."""
+        return ()
+
+    def axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`."""
+        return {**self._axes(problem, target), EARLY: early_axis(target)}
+
+    @final
+    def limits(self, problem: P) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
+        return (*self._limits(problem), EARLY_LIMIT)
+
+    @final
+    def target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return (*self._target_limits(problem, target), *early_limits(target))
 
     @final
     def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
@@ -119,7 +149,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                     *scratch,
                 ),
                 cluster=kernel.cluster,
-                attributes=kernel.attributes,
+                attributes=launch_attributes(dict(schedule.parameters())[EARLY]),
             ),
         )
 

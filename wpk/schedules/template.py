@@ -122,7 +122,7 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
         axes = self.axes(problem, target)
         grid = np.meshgrid(*(np.asarray(v, np.int64) for v in axes.values()), indexing="ij")
         columns = {name: values.ravel() for name, values in zip(axes, grid, strict=True)}
-        for limits in self._limits(problem, target):
+        for limits in self._all_limits(problem, target):
             met = meeting(limits, self._with_figures(limits, problem, columns, target))
             columns = {name: values[met] for name, values in columns.items()}
         return grid[0].size, columns
@@ -131,14 +131,14 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
         """Why this schedule is illegal for the problem on the target, in words; None if legal."""
         columns = schedule.columns()
-        for limits in self._limits(problem, target):
+        for limits in self._all_limits(problem, target):
             figures = self._with_figures(limits, problem, columns, target)
             for limit in limits:
                 if not limit.holds(figures)[0]:
                     return limit.refusal(figures)
         return None
 
-    def _limits(self, problem: P, target: Target) -> tuple[Sequence[Limit], Sequence[Limit]]:
+    def _all_limits(self, problem: P, target: Target) -> tuple[Sequence[Limit], Sequence[Limit]]:
         """In their order: the figures of the second are only those of what meets the first."""
         return self.limits(problem), self.target_limits(problem, target)
 

@@ -4,9 +4,9 @@ import numpy as np
 
 from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, Work
+from wpk.problems import ClampedConvolution, Convolution, Matmul
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
-from wpk.schedules.template import Schedule
 from wpk.schedules.wgmma.multicast import Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.targets import Target
@@ -56,11 +56,6 @@ def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     return needed + barriers
 
 
-def block_bytes(schedule: Schedule, precision: Precision) -> int:
-    """Dynamic shared memory of a schedule's block."""
-    return int(shared_bytes(schedule.columns(), precision)[0])
-
-
 def registers(columns: Columns, precision: Precision) -> Floats:
     """Accumulators and the rest; or the sum of split-K that meets in global memory.
 
@@ -83,17 +78,16 @@ def registers(columns: Columns, precision: Precision) -> Floats:
 def work(
     product: TiledProduct,
     multicast: Multicast,
-    precision: Precision,
+    problem: Convolution | Matmul,
     columns: Columns,
     target: Target,
-    *,
-    keeps_limits: bool = False,
 ) -> Work:
     """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
 
     Of fp32 three products read B or what is cut off it, which is written in between. Rows between
     limits go through registers; in fp32 they do in any case.
     """
+    precision, keeps_limits = problem.precision, isinstance(problem, ClampedConvolution)
     size = float(precision.storage.bytes)
     times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
     rows = columns["block_m"] / GROUP_ROWS * (GROUP_ROWS + times * columns["block_n"]) + written

@@ -3,17 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wpk.dtypes import Precision
-from wpk.performance import Columns
-from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
 from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_template import TileSchedule
 from wpk.schedules.matrix_tiles import target_limits, up_to
+from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.single_kernel import Grid, Partials
-from wpk.schedules.split import SplitReductions, split_axis, split_limits, useful_split
-from wpk.schedules.template import Schedule
+from wpk.schedules.split import split_axis, split_limits, useful_split
 from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma.multicast import (
     COLUMNS,
@@ -37,13 +33,10 @@ _MOST_SPLIT_COLUMNS = 128  # of a tile of split-K: so many sums and as many load
 
 
 @dataclass(frozen=True)
-class WgmmaSchedule(Schedule):
-    """The tile of a block, and the pipeline that TMA fills.
+class WgmmaSchedule(TileSchedule):
+    """The tile of a block, 64 rows for each consumer warpgroup, and the pipeline that TMA fills.
 
     Attributes:
-        block_m: Rows of a block, 64 for each consumer warpgroup.
-        block_n: Columns of a block.
-        block_k: Elements of the reduction a step, that is a stage.
         stages: Stages of the pipeline.
         split: Split-K: blocks among which a tile's reduction is split.
         cluster: 1 where these blocks are a cluster, and add their partial sums in its shared memory.
@@ -54,9 +47,6 @@ class WgmmaSchedule(Schedule):
         persistent: Persistent blocks, which compute tiles one after another; 0 where each tile has a block.
     """
 
-    block_m: int
-    block_n: int
-    block_k: int
     stages: int
     split: int = 1
     cluster: int = 0
@@ -92,25 +82,10 @@ class WgmmaSchedule(Schedule):
         """Global memory in which partial sums meet; none where they meet in a cluster."""
         return None if self.cluster else Partials.of(grid, self.block_m * self.block_n, self.split)
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Attributes of the launch."""
-        return launch_attributes(self.early)
 
-
-def axes(
-    rows: int, columns: int, reduction: int, precision: Precision, target: Target
-) -> dict[str, tuple[int, ...]]:
-    """Values to try for a product of ``rows`` x ``columns``.
-
-    Args:
-        rows: Of the product.
-        columns: Of the product.
-        reduction: Elements of the reduction as it is walked.
-        precision: Of the product.
-        target: The GPU.
-    """
-    depth = box_depth(precision)
+def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, tuple[int, ...]]:
+    """Values to try for a product of these sizes."""
+    (rows, columns, reduction, _), depth = sizes, box_depth(precision)
     boxes = -(-reduction // depth)
     return {
         "block_m": up_to(_BLOCK_M, rows),
@@ -119,7 +94,6 @@ def axes(
         "stages": (2, 3, 4, 6, 8),
         "split": split_axis(reduction, depth),
         "cluster": (0, 1),
-        "early": early_axis(target),
         "share": Multicast(rows, columns).axis(boxes, target),
         "persistent": persistent_axis(rows, columns, target),
     }
@@ -209,20 +183,4 @@ _SHAPES = (
         "persistent == 0 or (split == 1 and share == 0)",
         "persistent blocks have whole reductions of their own",
     ),
-    EARLY_LIMIT,
 )
-
-
-class Warpgroups(SplitReductions):
-    """What both templates say of their schedules; comes before their other bases."""
-
-    def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Split-K with and without a cluster, multicast, persistent blocks; each launched early or not.
-
-        The score does not see the launch, nor what a cluster costs, nor what persistent blocks save.
-        """
-        ways = super().families(columns) + columns["cluster"] + 3 * (columns["share"] > 0)
-        families: NDArray[np.int64] = (
-            2 * (ways + 4 * (columns["persistent"] > 0)) + columns["early"]
-        )
-        return families
