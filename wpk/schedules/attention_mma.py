@@ -173,8 +173,6 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
                 "k_row": Wide(problem.k.strides[2]),
                 "v_row": Wide(problem.v.strides[2]),
             },
-            inputs=3 + len(problem.scores.operands),
-            leading=problem.leading,
             grid=linear_grid(problem.leading, items, 1),
             threads=schedule.threads,
             shared_bytes=int(shared_bytes(problem, schedule.columns())[0]),

@@ -94,8 +94,6 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
         items = problem.batch[1] * problem.queries
         return KernelPlan(
             members=dict(attention_members(problem, 1)),
-            inputs=3 + len(problem.scores.operands),
-            leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.warps),
             threads=schedule.warps * _WARP,
         )

@@ -31,8 +31,7 @@ def why_not_attention(problem: Attention) -> str | None:
         reason = why_unaddressable(tensors, (1, heads, rows, columns))
         if reason is not None:
             return reason
-    reason = why_operand_missing(problem.scores.expression, len(operands), "scores")
-    return reason or why_unpaddable(problem.y, (_COLUMN,))
+    return why_operand_missing(problem, "scores") or why_unpaddable(problem.y, (_COLUMN,))
 
 
 def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:

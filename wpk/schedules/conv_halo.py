@@ -129,8 +129,6 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
                 **view.members(),
                 **view.dilation_members(),
             },
-            inputs=2 + len(problem.epilogue.operands),
-            leading=problem.leading,
             grid=(_blocks(problem, tiles, schedule), int(tiles.across[0]), 1),
             threads=int(tiles.threads[0]),
             shared_bytes=int(tiles.shared_bytes[0]),

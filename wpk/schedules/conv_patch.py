@@ -191,8 +191,6 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
                 **view.members(),
                 **view.input_members(),
             },
-            inputs=2 + len(problem.epilogue.operands),
-            leading=problem.leading,
             grid=(
                 ceil_div(all_tiles, schedule.tiles),
                 -(-_stored(problem) // schedule.block_n),

@@ -160,12 +160,6 @@ class ConvolutionView(MatrixView[Convolution]):
         }
 
     @property
-    def inputs(self) -> int:
-        """See `MatrixView.inputs`; limits come last."""
-        p = self.problem
-        return super().inputs + (len(p.limits) if isinstance(p, ClampedConvolution) else 0)
-
-    @property
     def tap_vector(self) -> int:
         """The padding of taps that `packing` names."""
         return 1 if self.problem.c // self.problem.groups % self.vector == 0 else self.vector

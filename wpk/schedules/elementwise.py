@@ -121,7 +121,6 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
                 "rowPadding": domain.y.padding,
                 "wide": is_wide(domain.leading, items),
             },
-            inputs=len(problem.inputs),
             leading=domain.leading,
             grid=linear_grid(domain.leading, items, schedule.threads * schedule.items),
             threads=schedule.threads,
@@ -130,8 +129,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
 
 def why_not_flat(problem: Elementwise) -> str | None:
     """Why the problem has no flat domain that kernels can walk; None if it has."""
-    missing = why_operand_missing(problem.expression, len(problem.inputs), "expression")
-    if missing is not None:
+    if (missing := why_operand_missing(problem)) is not None:
         return missing
     domain = flatten(problem)
     if domain is None:

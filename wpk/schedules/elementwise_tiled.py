@@ -156,7 +156,6 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
                 "rowPadding": domain.y.padding,
                 "wide": is_wide(domain.leading, items),
             },
-            inputs=len(problem.inputs),
             leading=domain.leading,
             grid=linear_grid(domain.leading, items, 1),
             threads=schedule.threads,

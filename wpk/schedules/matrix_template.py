@@ -107,8 +107,6 @@ class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Gener
                 **view.members(schedule.store_width),
                 **view.operand_members(),
             },
-            inputs=view.inputs,
-            leading=view.problem.leading,
             grid=grid,
             threads=schedule.threads,
             shared_bytes=int(costs.shared_bytes[0]),

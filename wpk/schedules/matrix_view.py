@@ -49,11 +49,6 @@ class MatrixView(abc.ABC, Generic[Product]):
     def stored_columns(self) -> int:
         """Columns of a product that are written, y's padding included."""
 
-    @property
-    def inputs(self) -> int:
-        """Inputs of the operator."""
-        return 2 + len(self.problem.epilogue.operands)
-
     @abc.abstractmethod
     def grid(self, block_m: int, block_n: int, split: int) -> tuple[DimExpr, int, int]:
         """Tiles of rows; tiles of columns; parts of the reductions."""

@@ -82,10 +82,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         if problem.cols == 0:
             return "rows are empty"
         operands = problem.epilogue.operands
-        missing = why_operand_missing(problem.prologue, len(problem.inputs), "prologue")
-        missing = missing or why_operand_missing(
-            problem.epilogue.expression, len(operands), "epilogue"
-        )
+        missing = why_operand_missing(problem)
         shape = (1, *problem.outer[1:], problem.cols)
         reason = missing or why_unaddressable([*problem.inputs, problem.y, *operands], shape)
         return reason or why_unpaddable(problem.y, (len(problem.outer),))
@@ -176,8 +173,6 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
                 "epsilon": fp32_bits(problem.epsilon),
                 "wide": is_wide(problem.leading, o1 * o2),
             },
-            inputs=len(problem.inputs) + len(operands),
-            leading=problem.leading,
             grid=linear_grid(problem.leading, o1 * o2, schedule.rows),
             threads=schedule.block_threads,
         )

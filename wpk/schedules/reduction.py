@@ -75,10 +75,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         if problem.reduction == 0:
             return "nothing is reduced: an inner axis is empty"
         operands = problem.epilogue.operands
-        missing = why_operand_missing(problem.prologue, len(problem.inputs), "prologue")
-        missing = missing or why_operand_missing(
-            problem.epilogue.expression, len(operands), "epilogue"
-        )
+        missing = why_operand_missing(problem)
         outer = (1, *problem.outer[1:])
         reason = missing or why_unaddressable(problem.inputs, (*outer, *problem.inner))
         reason = reason or why_unaddressable([problem.y, *operands], outer)
@@ -200,7 +197,6 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
                 "rowPadding": problem.y.padding,
                 "wide": is_wide(problem.leading, items),
             },
-            inputs=len(problem.inputs) + len(problem.epilogue.operands),
             leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.outputs),
             threads=schedule.threads,

@@ -55,25 +55,23 @@ class KernelPlan:
 
     Attributes:
         members: The unit's ``Problem``.
-        inputs: Operator inputs, passed as pointers.
-        leading: The extent that is passed at run time.
         grid: Blocks.
         threads: Threads of a block.
         shared_bytes: Dynamic shared memory of a block.
         partials: Where its blocks meet, if reductions are split among them.
         tensor_maps: Descriptors that it takes (``wpk::TensorMaps``).
         cluster: Blocks of a cluster.
+        leading: The extent that is passed at run time, where that is not the problem's.
     """
 
     members: Members
-    inputs: int
-    leading: Extent
     grid: Grid
     threads: int
     shared_bytes: int = 0
     partials: Partials | None = None
     tensor_maps: tuple[TensorMapArgument, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
+    leading: Extent | None = None
 
 
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
@@ -127,7 +125,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
         """One launch of inputs, run-time extent, tensor maps, output, and memory for partial sums."""
         kernel = self.kernel(problem, schedule)
         source = self._source(problem, schedule)
-        inputs: list[Argument] = [InputArgument(index) for index in range(kernel.inputs)]
+        inputs, leading = len(problem.accesses()[0]), kernel.leading or problem.leading
         scratch: tuple[Argument, ...] = ()
         if kernel.partials is not None:
             scratch = (
@@ -142,8 +140,8 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                 block=(kernel.threads, 1, 1),
                 shared_bytes=kernel.shared_bytes,
                 arguments=(
-                    *inputs,
-                    SizeArgument(kernel.leading.expression),
+                    *(InputArgument(index) for index in range(inputs)),
+                    SizeArgument(leading.expression),
                     *kernel.tensor_maps,
                     OutputArgument(0),
                     *scratch,
@@ -164,7 +162,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             kernel.members,
             members,
             self.limits(problem),
-            kernel.inputs,
+            len(problem.accesses()[0]),
             kernel.threads,
             tensor_maps=len(kernel.tensor_maps),
             partials=kernel.partials is not None,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from wpk.expression import Expression, Operand, leaves
+from wpk.expression import Operand, leaves
 from wpk.extent import Extent
-from wpk.problems import Tensor
+from wpk.problems import Problem, Tensor
 
 SECTOR_BYTES = 32
 """The least that global memory moves, whatever part of it is used."""
@@ -52,11 +52,19 @@ def why_unpaddable(y: Tensor, axes: Sequence[int]) -> str | None:
     return None
 
 
-def why_operand_missing(expression: Expression, operands: int, name: str) -> str | None:
-    """Why an expression asks for operands that the problem lacks; None if it does not."""
-    highest = max((x.index for x in leaves(expression) if isinstance(x, Operand)), default=-1)
-    if highest >= operands:
-        return f"the {name} reads operand {highest}, the problem has {operands}"
+def why_operand_missing(problem: Problem, name: str | None = None) -> str | None:
+    """Why one of its expressions asks for operands that the problem lacks; None if none does.
+
+    Args:
+        problem: The problem.
+        name: What the expression is called, where not as its field.
+    """
+    for each in problem.expressions():
+        read = (leaf.index for leaf in leaves(each.expression) if isinstance(leaf, Operand))
+        if (highest := max(read, default=-1)) >= each.operands:
+            return (
+                f"the {name or each.field} reads operand {highest}, the problem has {each.operands}"
+            )
     return None
 
 

@@ -13,6 +13,7 @@ from wpk.candidate import Configuration, Maker
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.performance import Columns, SharedAccess, Work, resident_blocks
+from wpk.problems import Problem
 from wpk.schedules.limit import Figures, Limit, meeting
 from wpk.targets import Target
 
@@ -34,7 +35,7 @@ class Schedule:
         return " ".join(f"{name}={value}" for name, value in self.parameters())
 
 
-P = TypeVar("P")
+P = TypeVar("P", bound=Problem)
 S = TypeVar("S", bound=Schedule)
 
 

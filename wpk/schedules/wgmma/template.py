@@ -76,8 +76,6 @@ class WgmmaTemplate(
                 **view.members(),
                 **self._members(problem),
             },
-            inputs=view.inputs,
-            leading=problem.leading,
             grid=grid,
             threads=schedule.threads,
             shared_bytes=int(costs.shared_bytes(schedule.columns(), problem.precision)[0]),
