@@ -40,8 +40,8 @@ class AttentionMmaSchedule(Schedule):
         warps_m: Warps along the queries; each has 16 of them.
         warps_n: Warps that share rows of queries, each with its keys of a step.
         block_n: Keys of a warp in a step.
-        stages: Steps of the ring.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        stages: Stages of the pipeline.
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     warps_m: int
@@ -127,11 +127,11 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
         )
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Few rows to a block, or many: no model was held against a measurement yet."""
+        """Tell apart few rows to a block and many: no model was held against a measurement yet."""
         return np.asarray(columns["warps_m"] > 1, np.int64)
 
     def work(self, problem: Attention, columns: Columns, target: Target) -> Work:
-        """Both products of whole tiles; queries once, keys and values once a block."""
+        """Count the work: both products of whole tiles; queries once, keys and values once a block."""
         element = problem.q.dtype.bytes
         rows = columns["warps_m"].astype(np.float64) * _TILE_ROWS
         walked = _steps(problem.keys, columns) * columns["warps_n"] * columns["block_n"]
@@ -180,13 +180,13 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
 
 
 def shared_bytes(problem: Attention, columns: Columns) -> Floats:
-    """Queries and the ring, or what warps that share rows leave at the end, where larger."""
+    """Count the bytes of the queries and the pipeline, or of what warps that share rows leave, where larger."""
     element = float(problem.q.dtype.bytes)
     rows, keys = columns["warps_m"] * float(_TILE_ROWS), columns["warps_n"] * columns["block_n"]
     depth, width = _whole(problem.depth), _whole(problem.width)
-    ring = (rows * depth + columns["stages"] * keys * (depth + width)) * element
+    pipeline = (rows * depth + columns["stages"] * keys * (depth + width)) * element
     staging = columns["warps_n"] * rows * (2 + width + 8) * 4.0
-    larger: Floats = np.maximum(ring, staging)
+    larger: Floats = np.maximum(pipeline, staging)
     return larger
 
 

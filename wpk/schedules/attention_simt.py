@@ -29,7 +29,7 @@ class AttentionSimtSchedule(Schedule):
 
     Attributes:
         warps: Warps of a block, one for each row of queries.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     warps: int
@@ -69,7 +69,7 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
         )
 
     def work(self, problem: Attention, columns: Columns, target: Target) -> Work:
-        """Keys and values once a row of queries, a key's row at a time."""
+        """Count the work: keys and values once a row of queries, a key's row at a time."""
         rows, element = float(problem.rows), problem.k.dtype.bytes
         scores = _SCORE_FLOPS + flops(problem.scores.expression)
         operands = sum(t.dtype.bytes for t in problem.scores.operands)

@@ -1,4 +1,4 @@
-"""Convolution by warpgroups over filters and patches that stay in shared memory (conv_halo.cuh), on sm_90a.
+"""Convolution by warpgroups over filters and patches kept in shared memory (conv_halo.cuh), on sm_90a.
 
 conv_wgmma brings a pixel to shared memory once for each tap that reads it, and filters once for each tile;
 where filters are few, that is what large batches wait for. Here a block brings its filters once, and the
@@ -29,7 +29,7 @@ from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
 from wpk.targets import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
-_OF_SM = (1, 2, 3)  # blocks that stay
+_OF_SM = (1, 2, 3)  # persistent blocks
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class HaloSchedule(Schedule):
         tile_q: Columns of output pixels of a tile.
         block_n: Filters of a block.
         teams: Of a block: each computes tiles of its own.
-        patches: Slots of a team, each with 128 bytes of channels of a patch's pixels.
+        patches: Stages of a team's pipeline, each with 128 bytes of channels of a patch's pixels.
         carry: 1 where warps carry rows on in registers: the lower ones under a tap are the upper ones under
             the tap below.
-        persistent: Blocks that stay, and compute tiles one after another; 0 where each tile has a team.
-        early: 1 where the kernel begins before the one in front of it has ended.
+        persistent: Persistent blocks, which compute tiles one after another; 0 where each tile has a team.
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     tile_p: int
@@ -115,7 +115,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         return HaloTiles(problem, columns).work(target)
 
     def packing(self, problem: Convolution, schedule: HaloSchedule) -> str:
-        """conv_wgmma's, so that both share them."""
+        """Return conv_wgmma's packing, so that both share it."""
         del schedule  # every schedule reads the same rows
         return convolution_copies.packing(problem)
 
@@ -140,7 +140,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
 
 
 def _persistent_axis(problem: Convolution, target: Target) -> tuple[int, ...]:
-    """Values to try: none that stay where each SM has one warpgroup's pixels."""
+    """Values to try: no persistent blocks where each SM has one warpgroup's pixels."""
     pixels = problem.n.value * problem.p * problem.q
     if pixels <= GROUP_ROWS * target.sm_count:
         return (0,)
@@ -151,8 +151,8 @@ def _blocks(problem: Convolution, tiles: HaloTiles, schedule: HaloSchedule) -> D
     """Along the grid's first axis: those of one tile of filters."""
     all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
     needed = ceil_div(all_tiles, schedule.teams)
-    stay = schedule.persistent // int(tiles.across[0])
-    return minimum(needed, stay) if stay else needed
+    persistent = schedule.persistent // int(tiles.across[0])
+    return minimum(needed, persistent) if persistent else needed
 
 
 def _patch_map(problem: Convolution, tiles: HaloTiles) -> TensorMapArgument:

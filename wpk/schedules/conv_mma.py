@@ -38,7 +38,7 @@ class ConvMmaTemplate(MatrixTemplate[Convolution, MmaSchedule]):
         return reason or why_too_large(problem)
 
     def packing(self, problem: Convolution, schedule: MmaSchedule) -> str:
-        """Filters as rows of (r, s, c), rounded to tf32 where the products are."""
+        """Return the packing: filters as rows of (r, s, c), rounded to tf32 where the products are."""
         del schedule  # every schedule reads the same rows
         suffix = "_tf32" if problem.precision is Precision.TF32 else ""
         return self._view(problem).packing + suffix

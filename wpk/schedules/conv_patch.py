@@ -21,7 +21,7 @@ from wpk.schedules.convolution_view import ConvolutionView, why_too_large
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
-from wpk.schedules.packing_patch import CHANNELS, product_steps
+from wpk.schedules.packings import CHANNELS, product_steps
 from wpk.schedules.patch_tiles import PatchTiles, patch_pixels
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
@@ -46,7 +46,7 @@ class PatchSchedule(Schedule):
         warps_n: Warps along the filters.
         tiles: Tiles that a block computes one after the other, its filters kept; the next one's
             patch is loaded meanwhile.
-        early: 1 where the kernel begins before the one in front of it has ended.
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     tile_p: int
@@ -158,7 +158,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
     def shared_accesses(
         self, problem: Convolution, schedule: PatchSchedule
     ) -> Sequence[SharedAccess]:
-        """The ldmatrix instructions of a tile: eight neighbours lie in all banks, and so do filters.
+        """Return the ldmatrix instructions of a tile: eight neighbours lie in all banks, and so do filters.
 
         Rows of a tile may lie in the same banks, but no phase of the instruction has two of them.
         """
@@ -176,7 +176,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
         )
 
     def packing(self, problem: Convolution, schedule: PatchSchedule) -> str:
-        """Filters as rows of chunks, rounded to tf32 where the products are."""
+        """Return the packing: filters as rows of chunks, rounded to tf32 where the products are."""
         del schedule  # every schedule reads the same rows
         return "patch_tf32" if problem.precision is Precision.TF32 else "patch"
 

@@ -34,7 +34,7 @@ class ConvSimtTemplate(MatrixTemplate[Convolution, SimtSchedule]):
         return why_too_large(problem)
 
     def packing(self, problem: Convolution, schedule: SimtSchedule) -> str:
-        """Filters as rows of (r, s, c)."""
+        """Return the packing: filters as rows of (r, s, c)."""
         del schedule  # every schedule reads the same rows
         return self._view(problem).packing
 

@@ -19,7 +19,7 @@ _WASTE = 1.5
 
 
 def why_too_large(problem: Convolution) -> str | None:
-    """Why a kernel's 32-bit indices or a grid cannot hold the problem; None if they can."""
+    """Say why a kernel's 32-bit indices or a grid cannot hold the problem; None if they can."""
     _, _, h, w = problem.x.strides
     channels = problem.c * problem.x.strides[1]
     if h * problem.h + w * problem.w + channels > MAX_INT32:
@@ -33,7 +33,7 @@ def why_too_large(problem: Convolution) -> str | None:
 
 
 def input_vector(problem: Convolution, max_vector: int = 8) -> int:
-    """Channels that one access to ``x`` moves: a power of two, 1 where channels lie apart.
+    """Return the channels that one access to ``x`` moves: a power of two, 1 where channels lie apart.
 
     A filter tap is padded to whole vectors, so a vector that would add more than half of the
     channels is not used (3 channels are read by fours as 4, never by eights as 8).
@@ -87,7 +87,7 @@ class ConvolutionView(MatrixView[Convolution]):
         return f"krsc_pad{1 if exact else self.vector}"
 
     def grid(self, block_m: int, block_n: int, split: int) -> tuple[DimExpr, int, int]:
-        """Tiles of rows, tiles of columns, groups and the parts of each."""
+        """Return the tiles of rows, tiles of columns, groups and the parts of each."""
         tiles = ceil_div(self.rows.expression, block_m)
         return tiles, -(-self.stored_columns // block_n), self.problem.groups * split
 
@@ -131,11 +131,11 @@ class ConvolutionView(MatrixView[Convolution]):
         }
 
     def dilation_members(self) -> dict[str, Member]:
-        """Of headers whose taps may lie apart."""
+        """Return the members of headers whose taps may lie apart."""
         return _both_axes("dilation", self.problem.dilation)
 
     def input_members(self) -> dict[str, Member]:
-        """Of headers whose threads address the input."""
+        """Return the members of headers whose threads address the input."""
         p = self.problem
         n, c, h, w = p.x.strides
         return {

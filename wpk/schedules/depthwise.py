@@ -15,7 +15,7 @@ from wpk.problems import Convolution, Tensor
 from wpk.schedules.depthwise_tile import TILE_LOADS, TILE_PRODUCTS, TILE_WORDS, DepthwiseTile
 from wpk.schedules.image import ORDER, Image, both_axes, image_members
 from wpk.schedules.limit import Figures, Limit
-from wpk.schedules.packing_depthwise import depthwise_row
+from wpk.schedules.packings import depthwise_row
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
 from wpk.schedules.strided import cpp_tensor, is_wide, why_operand_missing
@@ -42,7 +42,7 @@ class DepthwiseSchedule(Schedule):
         vector: Channels of a thread.
         pixels: Neighbouring output columns of a thread.
         threads: Threads of a block.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
         rows: Neighbouring output rows of a thread, which loads each input row once for all of them.
     """
 
@@ -62,7 +62,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
     schedule_type = DepthwiseSchedule
 
     def why_not(self, problem: Convolution, target: Target) -> str | None:
-        """Refuses groups of several channels; everything else depthwise is carried."""
+        """Refuse groups of several channels; everything else depthwise is carried."""
         if not problem.is_depthwise:
             return (
                 f"{problem.groups} groups of {problem.c // problem.groups} channels: "
@@ -71,7 +71,7 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
         return why_operand_missing(problem) or Image.of(problem).why_not(problem)
 
     def packing(self, problem: Convolution, schedule: DepthwiseSchedule) -> str:
-        """Rows of channels, tap by tap."""
+        """Return the packing: rows of channels, tap by tap."""
         return "depthwise_rsk"
 
     def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
@@ -108,15 +108,15 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
         )
 
     def figures(self, problem: Convolution, columns: Columns, target: Target) -> Figures:
-        """Whether tiles hold the filter whole."""
+        """Return whether tiles hold the filter whole."""
         return {"is_held": DepthwiseTile.of(problem, columns).is_held}
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Single rows, or tiles of several: these were not held against a measurement yet."""
+        """Tell apart single rows and tiles of several: these were not held against a measurement yet."""
         return np.asarray(columns["rows"] > 1, np.int64)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
-        """Table 6 with one input channel an output; table 8's input tile of a block, its weights."""
+        """Count the work: table 6 with one input channel an output; table 8's input tile of a block, its weights."""
         image, thread = Image.of(problem), DepthwiseTile.of(problem, columns)
         vector, pixels = columns["vector"].astype(float), columns["pixels"].astype(float)
         threads, rows = columns["threads"].astype(float), columns["rows"].astype(float)

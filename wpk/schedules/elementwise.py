@@ -40,7 +40,7 @@ class ElementwiseSchedule(Schedule):
         vector: Elements of a row to an item.
         items: Items of a thread, all loaded before the first is used.
         threads: Threads of a block.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     vector: int
@@ -58,7 +58,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
     schedule_type = ElementwiseSchedule
 
     def why_not(self, problem: Elementwise, target: Target) -> str | None:
-        """Refuses too many axes, tensors beyond 32-bit addressing, padding that is not at a row's end."""
+        """Refuse too many axes, tensors beyond 32-bit addressing, padding that is not at a row's end."""
         return why_not_flat(problem)
 
     def _axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
@@ -80,7 +80,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
         )
 
     def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:
-        """Tables 6 and 8 for an expression of several operations and operands."""
+        """Count the work: tables 6 and 8 for an expression of several operations and operands."""
         domain = flat(problem)
         total = domain.leading.value * domain.per_leading
         vector = columns["vector"].astype(float)
@@ -128,7 +128,7 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
 
 
 def why_not_flat(problem: Elementwise) -> str | None:
-    """Why the problem has no flat domain that kernels can walk; None if it has."""
+    """Say why the problem has no flat domain that kernels can walk; None if it has."""
     if (missing := why_operand_missing(problem)) is not None:
         return missing
     domain = flatten(problem)
@@ -140,7 +140,7 @@ def why_not_flat(problem: Elementwise) -> str | None:
 
 
 def flat(problem: Elementwise) -> FlatDomain:
-    """The flat domain of a problem that `why_not_flat` accepts.
+    """Return the flat domain of a problem that `why_not_flat` accepts.
 
     Raises:
         ScheduleError: It was not asked.
@@ -152,11 +152,11 @@ def flat(problem: Elementwise) -> FlatDomain:
 
 
 def row_vectors(domain: FlatDomain) -> tuple[int, ...]:
-    """Elements along y's rows worth moving at once."""
+    """Return the elements along y's rows worth moving at once."""
     extent = domain.shape[-1] + domain.y.padding
     return vector_widths([*domain.inputs, domain.y], domain.row, extent)
 
 
 def is_copy(problem: Elementwise) -> bool:
-    """Whether elements are moved without arithmetic."""
+    """Return whether elements are moved without arithmetic."""
     return problem.expression == Operand(0) and len(problem.inputs) == 1

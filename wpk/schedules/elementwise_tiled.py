@@ -33,7 +33,7 @@ class TiledSchedule(Schedule):
         vector: Neighbouring elements that a thread loads and stores at once.
         tile: Extent of the square tiles.
         threads: Threads of a block.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     vector: int
@@ -51,7 +51,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
     schedule_type = TiledSchedule
 
     def why_not(self, problem: Elementwise, target: Target) -> str | None:
-        """Refuses what elementwise refuses, and problems where nothing crosses."""
+        """Refuse what elementwise refuses, and problems where nothing crosses."""
         reason = why_not_flat(problem)
         if reason is not None:
             return reason
@@ -81,7 +81,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
         )
 
     def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:
-        """Tables 6 to 8, with tiles counted in full: lines that a tile's edge cuts are loaded whole."""
+        """Count the work: tables 6 to 8, tiles in full: lines that a tile's edge cuts are loaded whole."""
         domain = _arranged(problem)
         tile, threads = columns["tile"].astype(float), columns["threads"].astype(float)
         vector, (line, gap) = columns["vector"].astype(float), _line_bytes(problem)
@@ -113,7 +113,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
     def shared_accesses(
         self, problem: Elementwise, schedule: TiledSchedule
     ) -> Sequence[SharedAccess]:
-        """Reads down the columns of a tile; rows lie an odd number of words apart."""
+        """Return the reads down the columns of a tile; rows lie an odd number of words apart."""
         per_row = schedule.tile // schedule.vector
         accesses = []
         for tensor, crosses in _operands(problem):

@@ -28,7 +28,7 @@ class GatherTemplate(VectorTemplate[Gather]):
     problem_type = Gather
 
     def why_not(self, problem: Gather, target: Target) -> str | None:
-        """Refuses two free extents, strange index types, and padding not along rows."""
+        """Refuse two free extents, strange index types, and padding not along rows."""
         if problem.index.dtype not in (DType.INT32, DType.INT64):
             return f"indices are {problem.index.dtype.value}; int32 and int64 are carried"
         if problem.count.free and problem.outer != type(problem.outer)(1):

@@ -29,7 +29,7 @@ class GemmSimtTemplate(MatrixTemplate[Matmul, SimtSchedule]):
         return why_too_large(problem)
 
     def packing(self, problem: Matmul, schedule: SimtSchedule) -> str | None:
-        """Columns of a constant ``b`` as rows."""
+        """Return the packing: columns of a constant ``b`` as rows."""
         del schedule  # every schedule reads the same rows
         return "nk_pad" if problem.b_constant else None
 

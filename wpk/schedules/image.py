@@ -43,7 +43,7 @@ class Image:
 
     @classmethod
     def of(cls, problem: Convolution | Pooling | Resize) -> Self:
-        """The output of a problem."""
+        """Return the output of a problem."""
         _, c, p, q = problem.accesses()[1].sizes
         return cls(c, p, q, problem.y)
 
@@ -68,12 +68,12 @@ class Image:
         return _C if self.channels_fastest else _Q
 
     def operand_bytes(self, problem: Convolution | Pooling) -> float:
-        """Bytes that global memory moves for the epilogue's operands."""
+        """Count the bytes that global memory moves for the epilogue's operands."""
         shape = problem.accesses()[1].sizes
         return sum(moved_bytes(t, shape, self.fastest) for t in problem.epilogue.operands)
 
     def why_not(self, problem: Convolution | Pooling | Resize) -> str | None:
-        """Why threads cannot address the output or an input."""
+        """Say why threads cannot address the output or an input."""
         inputs, output = problem.accesses()
         for access in filter(None, (output, *inputs)):
             if (reason := why_unaddressable([access.tensor], access.sizes)) is not None:
@@ -81,7 +81,7 @@ class Image:
         return why_unpaddable(self.y, (_C, _Q))
 
     def vectors(self, *inputs: Tensor) -> tuple[int, ...]:
-        """Channels that a thread may hold, the widest first; 1 where threads walk along columns."""
+        """Return the channels that a thread may hold, the widest first; 1 where threads walk along columns."""
         if not self.channels_fastest:
             return (1,)
         return vector_widths([*inputs, self.y], _C, self.c + self.padding_c)
@@ -93,12 +93,12 @@ class Image:
         return (Limit("vector == 1", "vectors run along the channels, y's neighbours do not"),)
 
     def items(self, vector: int, pixels: int = 1, rows: int = 1) -> int:
-        """Items of one image, each ``vector`` channels of ``pixels`` columns of ``rows`` rows."""
+        """Count the items of one image, each ``vector`` channels of ``pixels`` columns of ``rows`` rows."""
         chunks = -(-(self.c + self.padding_c) // vector)
         return -(-self.p // rows) * -(-(self.q + self.padding_q) // pixels) * chunks
 
     def constants(self) -> dict[str, int]:
-        """Members of the kernel's ``Problem`` that say the output's shape."""
+        """Return the members of the kernel's ``Problem`` that say the output's shape."""
         return {
             "channels": self.c,
             "p": self.p,
@@ -116,7 +116,7 @@ class Image:
         dilation: tuple[int, int],
         rows: Floats | float = 1.0,
     ) -> Floats:
-        """Input elements under the windows of a block's ``outputs``, a run in the threads' order.
+        """Count the input elements under the windows of a block's ``outputs``, a run in the threads' order.
 
         Table 8's tile of a block, for a block that is a run of whole pixels or whole rows, or of
         columns of ``rows`` pixels.
@@ -137,12 +137,12 @@ class Image:
 
 
 def both_axes(name: str, pair: tuple[int, int]) -> dict[str, int]:
-    """Members of a pair: ``strideH`` and ``strideW``."""
+    """Return the members of a pair: ``strideH`` and ``strideW``."""
     return {f"{name}H": pair[0], f"{name}W": pair[1]}
 
 
 def image_members(problem: Convolution | Pooling) -> Members:
-    """Members of ``Problem`` that headers of windows over an image read."""
+    """Return the members of ``Problem`` that headers of windows over an image read."""
     return {
         "Y": Type(cpp_tensor(problem.y, ORDER)),
         "Operands": Type(cpp_tensors(problem.epilogue.operands, ORDER)),

@@ -14,7 +14,7 @@ from wpk.targets import Target
 
 
 def why_too_large(problem: Matmul) -> str | None:
-    """Why a kernel's 32-bit indices cannot hold the problem; None if they can."""
+    """Say why a kernel's 32-bit indices cannot hold the problem; None if they can."""
     rows = problem.batch[0].value * problem.batch[1] * problem.m.value
     if max(rows, problem.n, problem.k) > MAX_INT32:
         return f"{rows} rows of {problem.k} are more than 32-bit indices reach"
@@ -73,7 +73,7 @@ class MatmulView(MatrixView[Matmul]):
         return self.problem.n + self.problem.y.padding
 
     def grid(self, block_m: int, block_n: int, split: int) -> tuple[DimExpr, int, int]:
-        """Tiles of rows times the batch; tiles of columns; parts of the reduction."""
+        """Return the tiles of rows times the batch; tiles of columns; parts of the reduction."""
         p = self.problem
         tiles = product(ceil_div(p.m.expression, block_m), p.batch[0].expression)
         return product(tiles, p.batch[1]), -(-self.stored_columns // block_n), split

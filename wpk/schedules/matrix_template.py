@@ -49,16 +49,16 @@ class Tiles(Protocol[_T]):
     """How a problem's tiles are computed."""
 
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
-        """Values to try for a product of these sizes; tiles far beyond it are left out."""
+        """Return the values to try for a product of these sizes; tiles far beyond it are left out."""
 
     def limits(self) -> Sequence[Limit]:
-        """What the header and its loaders can compute."""
+        """Return what the header and its loaders can compute."""
 
     def costs(self, columns: Columns) -> TileCosts:
-        """What the models take into account."""
+        """Return what the models take into account."""
 
     def shared_accesses(self, schedule: _T) -> Sequence[SharedAccess]:
-        """The loads of a step from shared memory, as the first warp makes them."""
+        """Return the loads of a step from shared memory, as the first warp makes them."""
 
 
 class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):

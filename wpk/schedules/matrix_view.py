@@ -51,10 +51,10 @@ class MatrixView(abc.ABC, Generic[Product]):
 
     @abc.abstractmethod
     def grid(self, block_m: int, block_n: int, split: int) -> tuple[DimExpr, int, int]:
-        """Tiles of rows; tiles of columns; parts of the reductions."""
+        """Return the tiles of rows; tiles of columns; parts of the reductions."""
 
     def product(self, columns: Columns, target: Target) -> TiledProduct:
-        """The products as blocks of tiles: a step loads ``block_k`` elements of each row and column."""
+        """Return the products as blocks of tiles: a step loads ``block_k`` elements of each row and column."""
         block_m, block_n, block_k = block_tile(columns)
         tiles = np.ceil(self.sizes.rows / block_m) * np.ceil(self.stored_columns / block_n)
         rows = self._row_transactions(block_m, block_k, target)
@@ -81,8 +81,8 @@ class MatrixView(abc.ABC, Generic[Product]):
 
     @abc.abstractmethod
     def members(self, store_width: int = 8) -> dict[str, Member]:
-        """Members of ``Problem`` that every header reads; a thread stores ``store_width`` columns at most."""
+        """Return members of ``Problem`` that every header reads; a thread stores ``store_width`` columns at most."""
 
     @abc.abstractmethod
     def operand_members(self) -> dict[str, Member]:
-        """Members that headers read whose threads address the operands."""
+        """Return the members that headers read whose threads address the operands."""

@@ -37,7 +37,7 @@ _GROUP_BYTES = 16
 
 
 def most_together(precision: Precision) -> int:
-    """Elements that a thread puts into a tile at once: what it gathers together may not be more."""
+    """Return the elements that a thread puts into a tile at once: what it gathers together may not be more."""
     return _GROUP_BYTES // precision.storage.bytes
 
 
@@ -50,8 +50,7 @@ class MmaSchedule(TileSchedule):
         warps_n: Warps along the columns.
         stages: Stages of the pipeline; ``stages - 1`` are in flight (prefetching).
         split: Blocks that share the reduction of a tile.
-        early: 1 where the kernel begins before the one in front of it has ended, and lets the next
-            one begin so (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     warps_m: int
@@ -97,17 +96,17 @@ class MmaTiles:
         return self.precision is Precision.FP32
 
     def loaders(self) -> list["_Loader"]:
-        """The loaders that keep something in registers."""
+        """Return the loaders that keep something in registers."""
         a = _Loader("block_m", self.copy_bytes_a, self.gathered_bytes_a, _POSITION_A)
         b = _Loader("block_n", self.copy_bytes_b, self.gathered_bytes_b, _POSITION_B)
         return [a] if self.b_across else [a, b]
 
     def shared_accesses(self, schedule: MmaSchedule) -> tuple[SharedAccess, SharedAccess]:
-        """The ldmatrix instructions of a step: A's and B's, as the first warp makes them."""
+        """Return the ldmatrix instructions of a step: A's and B's, as the first warp makes them."""
         return _matrix_loads(schedule, self.element_bytes, self.b_across)
 
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
-        """Values to try for a product of these sizes; tiles far beyond it are left out."""
+        """Return the values to try for a product of these sizes; tiles far beyond it are left out."""
         block_k = tuple(row_bytes // self.element_bytes for row_bytes in (32, 64, 128))
         return {
             "block_m": up_to((16, 32, 64, 128, 256), sizes.rows),
@@ -120,7 +119,7 @@ class MmaTiles:
         }
 
     def limits(self) -> Sequence[Limit]:
-        """What tile_mma.cuh and its loaders can compute."""
+        """Return what tile_mma.cuh and its loaders can compute."""
         element = self.element_bytes
         most = _SPLIT_ACCUMULATORS if self.is_split else _MAX_ACCUMULATORS
         return (
@@ -139,7 +138,7 @@ class MmaTiles:
         )
 
     def costs(self, columns: Columns) -> TileCosts:
-        """What the models take into account."""
+        """Return what the models take into account."""
         return TileCosts(
             unit=self.precision,
             threads=threads(columns),
@@ -151,17 +150,17 @@ class MmaTiles:
         )
 
     def shared_bytes(self, columns: Columns) -> Floats:
-        """The ring, or the epilogue's staging (16 rows a warp, 8 floats of padding) where larger."""
-        ring = (
+        """Count the bytes of the pipeline, or of the epilogue's staging (16 padded rows a warp) where larger."""
+        pipeline = (
             columns["stages"] * (columns["block_m"] + columns["block_n"]) * columns["block_k"]
         ) * float(self.element_bytes)
         row_floats = columns["block_n"] // columns["warps_n"] + 8
         staging = columns["warps_m"] * columns["warps_n"] * 16 * row_floats * 4.0
-        larger: Floats = np.maximum(ring, staging)
+        larger: Floats = np.maximum(pipeline, staging)
         return larger
 
     def registers(self, columns: Columns) -> Floats:
-        """Accumulators, two sets of fragments, what the loaders hold, and the rest; or a split's sum.
+        """Count the accumulators, two sets of fragments, what the loaders hold, and the rest; or a split's sum.
 
         Of fp32, accumulators twice, and a third set: the parts of one.
         """
@@ -208,13 +207,13 @@ class _Loader:
 
 
 def threads(columns: Columns) -> Floats:
-    """Threads of a block."""
+    """Count the threads of a block."""
     count: Floats = value_of(_THREADS, columns).astype(np.float64)
     return count
 
 
 def accumulators(columns: Columns) -> Floats:
-    """Accumulators of a thread."""
+    """Count the accumulators of a thread."""
     return columns["block_m"] * columns["block_n"] / threads(columns)
 
 
@@ -243,7 +242,7 @@ def _loader_limits(loader: _Loader, element: int) -> Sequence[Limit]:
 
 
 def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
-    """Why tensor cores cannot serve an operand of this type at this precision; None if they can."""
+    """Say why tensor cores cannot serve an operand of this type at this precision; None if they can."""
     peak = tensor_peak(precision, target)
     if peak is None:
         return f"{target.name} has no tensor cores for {precision.value}"

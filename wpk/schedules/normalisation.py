@@ -52,7 +52,7 @@ class NormalisationSchedule(Schedule):
         threads: Threads that share a row.
         rows: Rows of a block.
         cached: Whether the prologue's values stay in registers between passes.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     vector: int
@@ -76,7 +76,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     schedule_type = NormalisationSchedule
 
     def why_not(self, problem: Normalisation, target: Target) -> str | None:
-        """Refuses too many axes, empty rows, 64-bit offsets and padding not at a row's end."""
+        """Refuse too many axes, empty rows, 64-bit offsets and padding not at a row's end."""
         if len(problem.outer) > _OUTER_AXES:
             return f"{len(problem.outer)} outer axes, at most {_OUTER_AXES} are carried"
         if problem.cols == 0:
@@ -122,7 +122,7 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
         )
 
     def work(self, problem: Normalisation, columns: Columns, target: Target) -> Work:
-        """Inputs once a pass, or once in all where cached; outputs once."""
+        """Count the work: inputs once a pass, or once in all where cached; outputs once."""
         rows = problem.leading.value * prod(problem.outer[1:])
         shape = (problem.leading.value, *problem.outer[1:], problem.cols)
         axis, vector = len(problem.outer), columns["vector"].astype(float)

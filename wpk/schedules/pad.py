@@ -28,7 +28,7 @@ class PadTemplate(VectorTemplate[Pad]):
     problem_type = Pad
 
     def why_not(self, problem: Pad, target: Target) -> str | None:
-        """Refuses a padded leading axis, more than four axes, and borders that ONNX forbids."""
+        """Refuse a padded leading axis, more than four axes, and borders that ONNX forbids."""
         if len(problem.y_shape) > _AXES + 1:
             return f"{len(problem.y_shape)} axes, at most {_AXES + 1} are carried"
         if len(problem.y_shape) == 1 or problem.begin[0] or _leading_changes(problem):

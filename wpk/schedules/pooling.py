@@ -24,7 +24,7 @@ class PoolingTemplate(VectorTemplate[Pooling]):
     problem_type = Pooling
 
     def why_not(self, problem: Pooling, target: Target) -> str | None:
-        """Refuses tensors beyond 32-bit addressing and padding along rows."""
+        """Refuse tensors beyond 32-bit addressing and padding along rows."""
         return why_operand_missing(problem) or Image.of(problem).why_not(problem)
 
     def _limits(self, problem: Pooling) -> Sequence[Limit]:

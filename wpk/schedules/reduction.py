@@ -43,7 +43,7 @@ class ReductionSchedule(Schedule):
         vector: Elements loaded at once.
         outputs: Items of a block: outputs, or vectors of outputs.
         splits: Threads that share an item.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     vector: int
@@ -66,7 +66,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     schedule_type = ReductionSchedule
 
     def why_not(self, problem: Reduction, target: Target) -> str | None:
-        """Refuses too many axes, empty reductions, 64-bit offsets and padding not at a row's end."""
+        """Refuse too many axes, empty reductions, 64-bit offsets and padding not at a row's end."""
         if len(problem.outer) > OUTER_AXES or len(problem.inner) > INNER_AXES:
             return (
                 f"{len(problem.outer)} outer and {len(problem.inner)} inner axes, "
@@ -117,7 +117,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         )
 
     def work(self, problem: Reduction, columns: Columns, target: Target) -> Work:
-        """Every input once; table 6's one operation an element and those of the prologue."""
+        """Count the work: every input once; table 6's one operation an element and those of the prologue."""
         view = view_of(problem)
         problem = view.problem
         vector, splits = columns["vector"].astype(float), columns["splits"].astype(float)
@@ -155,7 +155,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     def shared_accesses(
         self, problem: Reduction, schedule: ReductionSchedule
     ) -> Sequence[SharedAccess]:
-        """The first halving: neighbouring outputs lie in neighbouring words."""
+        """Return the first halving: neighbouring outputs lie in neighbouring words."""
         if schedule.splits == 1:
             return ()
         half, along_outer = schedule.splits // 2 * schedule.outputs, view_of(problem).along_outer

@@ -36,7 +36,7 @@ class ResizeTemplate(VectorTemplate[Resize]):
     problem_type = Resize
 
     def why_not(self, problem: Resize, target: Target) -> str | None:
-        """Refuses interpolation of integers and tensors beyond 32-bit addressing."""
+        """Refuse interpolation of integers and tensors beyond 32-bit addressing."""
         if problem.mode is ResizeMode.LINEAR and not problem.x.dtype.is_float:
             return (
                 f"linear interpolation of {problem.x.dtype.value}: only floating point is carried"

@@ -40,7 +40,7 @@ class SimtSchedule(TileSchedule):
         padding: Floats after each line of the tiles.
         prefetch: 1: the next tile is loaded during the computation.
         split: Blocks that share the reduction of a tile.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     thread_m: int
@@ -79,11 +79,11 @@ class SimtTiles:
     b_bytes: int
 
     def shared_accesses(self, schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:
-        """The loads of a step, of the rows' and of the columns' tile, as the first warp makes them."""
+        """Return the loads of a step, of the rows' and of the columns' tile, as the first warp makes them."""
         return _shared_accesses(schedule)  # tiles are fp32 whatever the types of a problem
 
     def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
-        """Values to try for a product of these sizes; tiles far beyond it are left out.
+        """Return the values to try for a product of these sizes; tiles far beyond it are left out.
 
         Ties between estimates fall to what comes first: padding, which spares conflicts between stores
         that the models do not count (on an H200 it was the faster in 70 to 99 % of otherwise equal pairs).
@@ -101,7 +101,7 @@ class SimtTiles:
         }
 
     def limits(self) -> Sequence[Limit]:
-        """What tile_simt.cuh and its loaders can compute."""
+        """Return what tile_simt.cuh and its loaders can compute."""
         return (
             Limit(
                 "block_m % thread_m == 0 and block_n % thread_n == 0",
@@ -128,7 +128,7 @@ class SimtTiles:
         )
 
     def costs(self, columns: Columns) -> TileCosts:
-        """What the models take into account."""
+        """Return what the models take into account."""
         return TileCosts(
             unit=None,
             threads=threads(columns),
@@ -139,7 +139,7 @@ class SimtTiles:
         )
 
     def registers(self, columns: Columns) -> Floats:
-        """Accumulators, operands of a step, values under way, and the rest; or a split's sum."""
+        """Count the accumulators, operands of a step, values under way, and the rest; or a split's sum."""
         thread_m, thread_n = columns["thread_m"], columns["thread_n"]
         operands = thread_m * np.where(columns["row_major"] == 1, 4, 2) + thread_n * 2
         held = sum(
@@ -158,13 +158,13 @@ class SimtTiles:
 
 
 def threads(columns: Columns) -> Floats:
-    """Threads of a block."""
+    """Count the threads of a block."""
     count: Floats = value_of(_THREADS, columns).astype(np.float64)
     return count
 
 
 def shared_bytes(columns: Columns) -> Floats:
-    """Both tiles with their padding, twice with prefetching."""
+    """Count the bytes of both tiles with their padding, twice with prefetching."""
     block_m, block_n, block_k = (columns[f"block_{axis}"] for axis in "mnk")
     padding = columns["padding"]
     a = np.where(

@@ -41,7 +41,7 @@ class Partials:
 
     @classmethod
     def of(cls, grid: Grid, tile_elements: int, split: int) -> "Partials | None":
-        """What a grid needs whose z axis counts ``split`` parts of each tile; None for whole ones."""
+        """Return what a grid needs whose z axis counts ``split`` parts of each tile; None for whole ones."""
         if split == 1:
             return None
         x, y, z = grid
@@ -87,7 +87,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @abc.abstractmethod
     def kernel(self, problem: P, schedule: S) -> KernelPlan:
-        """The kernel's members and extents."""
+        """Return the kernel's members and extents."""
 
     @abc.abstractmethod
     def _axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
@@ -117,12 +117,12 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @final
     def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
-        """One unit: the problem and the schedule as structs of constants, and one call."""
+        """Return one unit: the problem and the schedule as structs of constants, and one call."""
         return (self._source(problem, schedule),)
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
-        """One launch of inputs, run-time extent, tensor maps, output, and memory for partial sums."""
+        """Return one launch of inputs, run-time extent, tensor maps, output, and memory for partial sums."""
         kernel = self.kernel(problem, schedule)
         source = self._source(problem, schedule)
         inputs, leading = len(problem.accesses()[0]), kernel.leading or problem.leading
@@ -170,5 +170,5 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
 
 def linear_grid(leading: Extent, items: int, block_items: int) -> Grid:
-    """Blocks of ``block_items`` over ``items`` at each index of the run-time extent."""
+    """Return the blocks of ``block_items`` over ``items`` at each index of the run-time extent."""
     return ceil_div(product(leading.expression, items), block_items), 1, 1

@@ -39,7 +39,7 @@ class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
         return reason or why_too_large(problem)
 
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
-        """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
+        """Return the packing: filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
         return convolution_copies.packing(problem)
 

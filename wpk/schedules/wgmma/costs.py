@@ -33,13 +33,13 @@ WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 
 
 def threads(columns: Columns) -> Floats:
-    """Threads of a block."""
+    """Count the threads of a block."""
     groups = columns["block_m"] // GROUP_ROWS
     return (groups * GROUP_THREADS + WARP).astype(np.float64)
 
 
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:
-    """The stages, or the epilogue's staging (16 rows a warp) where larger, and barriers behind it.
+    """Count the bytes of the stages, or of the epilogue's staging (16 rows a warp) where larger, and of barriers.
 
     Persistent blocks have both, and stage fewer columns at once. In fp32 two boxes of B are beside the
     stages, for what is cut off its numbers. The header compares them (WgmmaPipeline::blockBytes).
@@ -57,7 +57,7 @@ def shared_bytes(columns: Columns, precision: Precision) -> Floats:
 
 
 def registers(columns: Columns, precision: Precision) -> Floats:
-    """Accumulators and the rest; or the sum of split-K that meets in global memory.
+    """Count the accumulators and the rest; or the sum of split-K that meets in global memory.
 
     Of fp32 accumulators twice, a warp's rows of a box with both of their parts, and up to four
     vectors of B under way to where what is cut off it lies.
@@ -82,7 +82,7 @@ def work(
     columns: Columns,
     target: Target,
 ) -> Work:
-    """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
+    """Return what schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
 
     Of fp32 three products read B or what is cut off it, which is written in between. Rows between
     limits go through registers; in fp32 they do in any case.

@@ -50,7 +50,7 @@ class WgmmaTemplate(
         return tiles.useful_limits(_multicast(self._view(problem)), target)
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Split-K with and without a cluster, multicast, persistent blocks; each launched early or not.
+        """Tell apart split-K with and without a cluster, multicast, persistent blocks; each with early launch or not.
 
         The score does not see the launch, nor what a cluster costs, nor what persistent blocks save.
         """

@@ -40,8 +40,7 @@ class WgmmaSchedule(TileSchedule):
         stages: Stages of the pipeline.
         split: Split-K: blocks among which a tile's reduction is split.
         cluster: 1 where these blocks are a cluster, and add their partial sums in its shared memory.
-        early: 1 for programmatic dependent launch: the kernel begins before the one in front of it has
-            ended, and lets the next one begin so (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
         share: Multicast to two blocks of a cluster: 0 nothing; 1 tiles of A, to blocks side by side;
             2 tiles of B, to blocks one below the other.
         persistent: Persistent blocks, which compute tiles one after another; 0 where each tile has a block.
@@ -75,16 +74,16 @@ class WgmmaSchedule(TileSchedule):
         return PAIR if self.share == COLUMNS else 1
 
     def grid(self, tiles: Grid) -> Grid:
-        """The blocks for a grid of tiles: whole clusters, or persistent blocks."""
+        """Return the blocks for a grid of tiles: whole clusters, or persistent blocks."""
         return persistent_grid(paired_grid(tiles, self.share), self.persistent)
 
     def partials(self, grid: Grid) -> Partials | None:
-        """Global memory in which partial sums meet; none where they meet in a cluster."""
+        """Return the global memory in which partial sums meet; none where they meet in a cluster."""
         return None if self.cluster else Partials.of(grid, self.block_m * self.block_n, self.split)
 
 
 def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, tuple[int, ...]]:
-    """Values to try for a product of these sizes."""
+    """Return the values to try for a product of these sizes."""
     (rows, columns, reduction, _), depth = sizes, box_depth(precision)
     boxes = -(-reduction // depth)
     return {
@@ -100,7 +99,7 @@ def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, 
 
 
 def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
-    """What the kernel can compute.
+    """Return what the kernel can compute.
 
     Args:
         reduction: Elements of it as it is walked.
@@ -132,7 +131,7 @@ def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
 
 
 def useful_limits(multicast: Multicast, target: Target) -> Sequence[Limit]:
-    """What the target holds, and what pays there.
+    """Return what the target holds, and what pays there.
 
     Args:
         multicast: Rows and columns of the product, whose tiles may be multicast.
