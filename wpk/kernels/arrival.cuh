@@ -48,7 +48,7 @@ template <class T, int N>
 WPK_DEVICE Vector<T, N> loadFresh(const T* pointer)
 {
 #if WPK_ON_GPU
-    using Word = typename detail::Word<sizeof(T) * N>::Type;
+    using Word = detail::Word<sizeof(T) * N>;
     const Word word = __ldcg(reinterpret_cast<const Word*>(pointer));
     Vector<T, N> vector;
     memcpy(&vector, &word, sizeof(vector));

@@ -65,31 +65,24 @@ WPK_DEVICE void loadMatrix4Any(uint32 (&registers)[4], SharedAddress row, bool t
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                                \
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
 
-WPK_DEVICE void mmaSync(Half, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2])
+template <class T>
+WPK_DEVICE void mmaSync(float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2])
 {
-    WPK_MMA_SYNC("m16n8k16", "f16");
-}
-WPK_DEVICE void mmaSync(Bfloat16, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2])
-{
-    WPK_MMA_SYNC("m16n8k16", "bf16");
-}
-WPK_DEVICE void mmaSync(Tf32, float (&d)[4], const uint32 (&a)[4], const uint32 (&b)[2])
-{
-    WPK_MMA_SYNC("m16n8k8", "tf32");
+    if constexpr (isSame<T, Half>)
+        WPK_MMA_SYNC("m16n8k16", "f16");
+    else if constexpr (isSame<T, Bfloat16>)
+        WPK_MMA_SYNC("m16n8k16", "bf16");
+    else
+        WPK_MMA_SYNC("m16n8k8", "tf32");
 }
 #undef WPK_MMA_SYNC
 #else
-WPK_DEVICE constexpr emulated::MmaType mmaType(Half)
+template <class T>
+WPK_DEVICE constexpr emulated::MmaType mmaType()
 {
-    return emulated::MmaType::half;
-}
-WPK_DEVICE constexpr emulated::MmaType mmaType(Bfloat16)
-{
-    return emulated::MmaType::bfloat16;
-}
-WPK_DEVICE constexpr emulated::MmaType mmaType(Tf32)
-{
-    return emulated::MmaType::tf32;
+    return isSame<T, Half>       ? emulated::MmaType::half
+           : isSame<T, Bfloat16> ? emulated::MmaType::bfloat16
+                                 : emulated::MmaType::tf32;
 }
 #endif
 
@@ -107,18 +100,6 @@ WPK_DEVICE void loadMatrix4Transposed(uint32 (&registers)[4], SharedAddress row)
     detail::loadMatrix4Any(registers, row, true);
 }
 
-// The k extent of one mmaTile step: 16 for Half and Bfloat16, 8 for Tf32.
-template <class T>
-struct MmaDepth
-{
-    static constexpr int value = 16;
-};
-template <>
-struct MmaDepth<Tf32>
-{
-    static constexpr int value = 8;
-};
-
 // The type in shared memory of an operand of mmaTile(T, …).
 template <class T>
 struct MmaStored
@@ -129,6 +110,13 @@ template <>
 struct MmaStored<Tf32>
 {
     using Type = float;
+};
+
+// The k extent of one mmaTile step, 32 bytes: 16 for Half and Bfloat16, 8 for Tf32.
+template <class T>
+struct MmaDepth
+{
+    static constexpr int value = 32 / sizeof(typename MmaStored<T>::Type);
 };
 
 // acc[i][j] += a[i] * b[j] for a warp's TM x TN tiles of 16 x 8, accumulated in float.
@@ -142,10 +130,10 @@ WPK_DEVICE void mmaTile(T, float (&acc)[TM][TN][4], const uint32 (&a)[TM][4], co
     {
         WPK_UNROLL
         for (int j = 0; j < TN; ++j)
-            detail::mmaSync(T{}, acc[i][j], a[i], b[j]);
+            detail::mmaSync<T>(acc[i][j], a[i], b[j]);
     }
 #else
-    emulated::MmaTileOperands operands{acc[0][0], a[0], b[0], TM, TN, detail::mmaType(T{})};
+    emulated::MmaTileOperands operands{acc[0][0], a[0], b[0], TM, TN, detail::mmaType<T>()};
     wpk_emulator_collective(~0u, emulated::Collective::mmaTile, &operands);
 #endif
 }

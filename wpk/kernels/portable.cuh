@@ -64,6 +64,29 @@ static_assert(sizeof(int32) == 4 && sizeof(int64) == 8, "the type sizes that CUD
 namespace wpk
 {
 
+template <class A, class B>
+inline constexpr bool isSame = false;
+template <class A>
+inline constexpr bool isSame<A, A> = true;
+
+namespace detail
+{
+template <bool Condition, class A, class B>
+struct Selected
+{
+    using Type = A;
+};
+template <class A, class B>
+struct Selected<false, A, B>
+{
+    using Type = B;
+};
+} // namespace detail
+
+// One of two types.
+template <bool Condition, class A, class B>
+using Select = typename detail::Selected<Condition, A, B>::Type;
+
 // The value; what is computed from it is computed behind this: not in front of a loop, to be kept in registers, and
 // not from its parts.
 WPK_DEVICE int computedHere(int value)

@@ -16,11 +16,6 @@ struct alignas(2) Bfloat16
     uint16 bits;
 };
 
-template <class A, class B>
-inline constexpr bool isSame = false;
-template <class A>
-inline constexpr bool isSame<A, A> = true;
-
 WPK_DEVICE float asFloat(uint32 bits)
 {
     float value;
@@ -62,23 +57,9 @@ WPK_DEVICE float smaller(float a, float b)
 #endif
 }
 
-WPK_DEVICE float toFloat(float value)
-{
-    return value;
-}
-WPK_DEVICE float toFloat(int8 value)
-{
-    return static_cast<float>(value);
-}
-WPK_DEVICE float toFloat(uint8 value)
-{
-    return static_cast<float>(value);
-}
-WPK_DEVICE float toFloat(int32 value)
-{
-    return static_cast<float>(value);
-}
-WPK_DEVICE float toFloat(int64 value)
+// Of float and of integers.
+template <class T>
+WPK_DEVICE float toFloat(T value)
 {
     return static_cast<float>(value);
 }
@@ -121,90 +102,30 @@ WPK_DEVICE T truncateFloat(float value, float lowest, float power, T lowestValue
 }
 
 template <class T>
-struct FromFloat;
-
-template <>
-struct FromFloat<float>
+WPK_DEVICE T roundTo16Bits(float value)
 {
-    static WPK_DEVICE float convert(float value)
-    {
-        return value;
-    }
-};
-template <>
-struct FromFloat<bool>
-{
-    static WPK_DEVICE bool convert(float value)
-    {
-        return value != 0.0f;
-    }
-};
-template <>
-struct FromFloat<int8>
-{
-    static WPK_DEVICE int8 convert(float value)
-    {
-        return truncateFloat<int8>(value, -128.0f, 128.0f, -128, 127);
-    }
-};
-template <>
-struct FromFloat<uint8>
-{
-    static WPK_DEVICE uint8 convert(float value)
-    {
-        return truncateFloat<uint8>(value, 0.0f, 256.0f, 0, 255);
-    }
-};
-template <>
-struct FromFloat<int32>
-{
-    static WPK_DEVICE int32 convert(float value)
-    {
-        return truncateFloat<int32>(value, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647);
-    }
-};
-template <>
-struct FromFloat<int64>
-{
-    static WPK_DEVICE int64 convert(float value)
-    {
-        return truncateFloat<int64>(
-            value, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807ll - 1, 9223372036854775807ll);
-    }
-};
-
-template <>
-struct FromFloat<Half>
-{
-    static WPK_DEVICE Half convert(float value)
-    {
-        Half result;
+    static_assert(isSame<T, Half> || isSame<T, Bfloat16>, "a storage type");
+    T result;
 #if WPK_ON_GPU
+    if constexpr (isSame<T, Half>)
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
-#else
-        const _Float16 half = static_cast<_Float16>(value);
-        memcpy(&result.bits, &half, 2);
-#endif
-        return result;
-    }
-};
-
-template <>
-struct FromFloat<Bfloat16>
-{
-    static WPK_DEVICE Bfloat16 convert(float value)
-    {
-        Bfloat16 result;
-#if WPK_ON_GPU
+    else
         asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(value));
 #else
+    if constexpr (isSame<T, Half>)
+    {
+        const _Float16 half = static_cast<_Float16>(value);
+        memcpy(&result.bits, &half, 2);
+    }
+    else
+    {
         const uint32 bits = asUint32(value);
         const uint32 rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
         result.bits = static_cast<uint16>(isNan(value) ? 0x7fffu : rounded);
-#endif
-        return result;
     }
-};
+#endif
+    return result;
+}
 
 } // namespace detail
 
@@ -214,34 +135,36 @@ struct FromFloat<Bfloat16>
 template <class T>
 WPK_DEVICE T fromFloat(float value)
 {
-    return detail::FromFloat<T>::convert(value);
+    if constexpr (isSame<T, float>)
+        return value;
+    else if constexpr (isSame<T, bool>)
+        return value != 0.0f;
+    else if constexpr (isSame<T, int8>)
+        return detail::truncateFloat<T>(value, -128.0f, 128.0f, -128, 127);
+    else if constexpr (isSame<T, uint8>)
+        return detail::truncateFloat<T>(value, 0.0f, 256.0f, 0, 255);
+    else if constexpr (isSame<T, int32>)
+        return detail::truncateFloat<T>(value, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647);
+    else if constexpr (isSame<T, int64>)
+        return detail::truncateFloat<T>(
+            value, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807ll - 1, 9223372036854775807ll);
+    else
+        return detail::roundTo16Bits<T>(value);
 }
 
 // Two values of a 16-bit type in one word, `low` in the low half.
 template <class T>
-WPK_DEVICE uint32 pack2(float low, float high);
-
-template <>
-WPK_DEVICE uint32 pack2<Half>(float low, float high)
+WPK_DEVICE uint32 pack2(float low, float high)
 {
 #if WPK_ON_GPU
     uint32 word;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    if constexpr (isSame<T, Half>)
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    else
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
     return word;
 #else
-    return fromFloat<Half>(low).bits | static_cast<uint32>(fromFloat<Half>(high).bits) << 16;
-#endif
-}
-
-template <>
-WPK_DEVICE uint32 pack2<Bfloat16>(float low, float high)
-{
-#if WPK_ON_GPU
-    uint32 word;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-    return word;
-#else
-    return fromFloat<Bfloat16>(low).bits | static_cast<uint32>(fromFloat<Bfloat16>(high).bits) << 16;
+    return fromFloat<T>(low).bits | static_cast<uint32>(fromFloat<T>(high).bits) << 16;
 #endif
 }
 

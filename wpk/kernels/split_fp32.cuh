@@ -25,10 +25,6 @@ struct SplitFp32
 };
 
 template <>
-struct MmaDepth<SplitFp32> : MmaDepth<Tf32>
-{
-};
-template <>
 struct MmaStored<SplitFp32> : MmaStored<Tf32>
 {
 };

@@ -1,6 +1,6 @@
 // Loaders that fill swizzled tiles by asynchronous copies. The source's elements are those of the tile.
 //
-// All loaders have begin(slot), which starts loading the next tile, and finish(slot), called
+// All loaders have begin(stage), which starts loading the next tile, and finish(stage), called
 // after the computation that hides the latency; here begin does it all.
 #pragma once
 
@@ -38,9 +38,9 @@ public:
             rows_[i] = source_.row(firstRow + row_ + i * kRowStep);
     }
 
-    WPK_DEVICE void begin(unsigned char* slot)
+    WPK_DEVICE void begin(unsigned char* stage)
     {
-        const SharedAddress tile = sharedAddress(slot);
+        const SharedAddress tile = sharedAddress(stage);
         WPK_UNROLL
         for (int i = 0; i < kCount; ++i)
         {
@@ -95,9 +95,9 @@ public:
     {
     }
 
-    WPK_DEVICE void begin(unsigned char* slot)
+    WPK_DEVICE void begin(unsigned char* stage)
     {
-        const SharedAddress tile = sharedAddress(slot);
+        const SharedAddress tile = sharedAddress(stage);
         WPK_UNROLL
         for (int i = 0; i < ceilDivide(kCopies, Threads); ++i)
         {

@@ -10,7 +10,7 @@ namespace wpk
 {
 
 // Fills tiles of Rows x Depth through registers: begin() starts the loads, finish() converts and hands
-// Sink::put(slot, row, column, values) groups of Sink::kGroup elements of a row. V elements travel
+// Sink::put(stage, row, column, values) groups of Sink::kGroup elements of a row. V elements travel
 // together (they divide the group). Neighbouring threads take neighbouring rows where AlongRows, for
 // sources that are contiguous across the reduction, else neighbouring groups of a row. Limits: channel_limits.cuh.
 template <class Source, class Sink, int Rows, int Depth, int Threads, int V, bool AlongRows, class Limits = NoLimits>
@@ -53,7 +53,7 @@ public:
         depth_ += Depth;
     }
 
-    WPK_DEVICE void finish(unsigned char* slot)
+    WPK_DEVICE void finish(unsigned char* stage)
     {
         WPK_UNROLL
         for (int i = 0; i < kCount; ++i)
@@ -61,7 +61,7 @@ public:
             if (kGroups % Threads == 0 || groupOf(i) < kGroups)
             {
                 limits_.keepValues(values_[i], depth_ - Depth + columnOf(i));
-                Sink::put(slot, rowOf(i), columnOf(i), values_[i]);
+                Sink::put(stage, rowOf(i), columnOf(i), values_[i]);
             }
         }
     }

@@ -1,6 +1,6 @@
-// A convolution's product by warpgroups (sm_90a) from filters and patches that stay: a block's filters come to shared
-// memory once, and the pixels under a tile of output pixels, halo included, once for all taps. im2col brings a pixel
-// once for each tap that reads it, and filters once for each tile.
+// A convolution's product by warpgroups (sm_90a) from filters and patches that it keeps: a block's filters come to
+// shared memory once, and the pixels under a tile of output pixels, halo included, once for all taps. im2col brings a
+// pixel once for each tap that reads it, and filters once for each tile.
 //
 // A block has teams of warpgroups, a warpgroup 64 pixels; each team computes tiles one after another, at its own pace,
 // so that one stores while others multiply. A patch is 128 bytes of channels of its pixels, row by row, as one tensor
@@ -45,8 +45,8 @@ struct HaloShape : Warpgroups<T, Schedule::tile_p * Schedule::tile_q, Schedule::
     static_assert(kTaps <= 9, "the loop over taps is unrolled");
 };
 
-// Where what stays lies in shared memory: filters, patches, the epilogue's staging, barriers. The filters of each chunk
-// of channels have a barrier of their own.
+// Where what is kept lies in shared memory: filters, patches, the epilogue's staging, barriers. The filters of each
+// chunk of channels have a barrier of their own.
 template <class Shape>
 struct HaloMemory
 {

@@ -1,4 +1,4 @@
-// A block's matrix product on the tensor cores: a ring of tiles in shared memory, filled by loaders while
+// A block's matrix product on the tensor cores: a pipeline of tiles in shared memory, filled by loaders while
 // earlier tiles are multiplied.
 //
 // D[row][column] += sum over k of A[row][k] * B[column][k]; A lies in shared memory row by row, B column by
@@ -66,17 +66,17 @@ public:
         }
     }
 
-    // Fragments of the mma step `step` of the tile at `slot`.
+    // Fragments of the mma step `step` of the tile at `stage`.
     WPK_DEVICE void load(
-        SharedAddress slot, int step, uint32 (&a)[Shape::tilesM][4], uint32 (&b)[Shape::tilesN][2]) const
+        SharedAddress stage, int step, uint32 (&a)[Shape::tilesM][4], uint32 (&b)[Shape::tilesN][2]) const
     {
         WPK_UNROLL
         for (int i = 0; i < Shape::tilesM; ++i)
         {
-            loadMatrix4(a[i], slot + TileA::offset(rowA_, step * 2 + chunkA_) + i * 16 * Shape::rowBytesA);
+            loadMatrix4(a[i], stage + TileA::offset(rowA_, step * 2 + chunkA_) + i * 16 * Shape::rowBytesA);
             roundAll<RoundA>(a[i]);
         }
-        const SharedAddress tileB = slot + Shape::bytesA;
+        const SharedAddress tileB = stage + Shape::bytesA;
         WPK_UNROLL
         for (int j = 0; j < Shape::tilesN; j += 2)
         {
@@ -112,10 +112,11 @@ private:
     int rowA_, chunkA_, rowB_, chunkB_;
 };
 
-// Starts loading the first tiles, of which there are `steps` in all: as many as the ring holds but one. B's go first
-// where no kernel writes B, so that a kernel that is launched early asks for them before those in front have ended.
+// Starts loading the first tiles, of which there are `steps` in all: as many as the pipeline has stages but one. B's go
+// first where no kernel writes B, so that a kernel that is launched early asks for them before those in front have
+// ended.
 template <class Shape, bool ConstantB, class LoaderA, class LoaderB>
-WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
+WPK_DEVICE void fillPipeline(unsigned char* shared, LoaderA& loaderA, LoaderB& loaderB, int steps)
 {
     constexpr bool kAhead = Shape::early && ConstantB;
     if constexpr (kAhead)
@@ -135,13 +136,13 @@ WPK_DEVICE void fillRing(unsigned char* shared, LoaderA& loaderA, LoaderB& loade
     {
         if (i < steps)
         {
-            unsigned char* const slot = shared + i * Shape::stageBytes;
-            loaderA.begin(slot);
+            unsigned char* const stage = shared + i * Shape::stageBytes;
+            loaderA.begin(stage);
             if (!kAhead)
-                loaderB.begin(slot + Shape::bytesA);
-            loaderA.finish(slot);
+                loaderB.begin(stage + Shape::bytesA);
+            loaderA.finish(stage);
             if (!kAhead)
-                loaderB.finish(slot + Shape::bytesA);
+                loaderB.finish(stage + Shape::bytesA);
         }
         commitCopies();
     }
@@ -156,42 +157,43 @@ WPK_DEVICE void keepStep(uint32 (&fragments)[Tiles][4], const Limits& limits, in
     Limits::template keepFragments<T>(fragments, kept[0]);
 }
 
-// acc += A * B over the tiles at `slot`; the fragments of a step are loaded during the step before. The first one is
+// acc += A * B over the tiles at `stage`; the fragments of a step are loaded during the step before. The first one is
 // `firstStep` of the reduction, which says whose channels' limits hold.
 template <class T, class Shape, class Fragments, class Limits>
-WPK_DEVICE void multiplySlot(float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
-    SharedAddress slot, const Limits& limits, int firstStep)
+WPK_DEVICE void multiplyStage(float (&acc)[Shape::tilesM][Shape::tilesN][4], const Fragments& fragments,
+    SharedAddress stage, const Limits& limits, int firstStep)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     uint32 a[2][Shape::tilesM][4], b[2][Shape::tilesN][2];
-    fragments.load(slot, 0, a[0], b[0]);
+    fragments.load(stage, 0, a[0], b[0]);
     keepStep<T>(a[0], limits, firstStep);
     WPK_UNROLL
     for (int step = 0; step < kSteps; ++step)
     {
         if (step + 1 < kSteps)
         {
-            fragments.load(slot, step + 1, a[(step + 1) % 2], b[(step + 1) % 2]);
+            fragments.load(stage, step + 1, a[(step + 1) % 2], b[(step + 1) % 2]);
             keepStep<T>(a[(step + 1) % 2], limits, firstStep + step + 1);
         }
         mmaTile(T{}, acc, a[step % 2], b[step % 2]);
     }
 }
 
-// Multiplies all `steps` tiles. `shared` holds Shape::stages slots of Shape::stageBytes. ConstantB: no kernel writes B.
-// Behind it what earlier kernels touch may be touched. `limits` keep A; the first tile's first mma step is `firstStep`.
+// Multiplies all `steps` tiles. `shared` holds Shape::stages stages of Shape::stageBytes. ConstantB: no kernel writes
+// B. Behind it what earlier kernels touch may be touched. `limits` keep A; the first tile's first mma step is
+// `firstStep`.
 template <class T, class Shape, class Fragments, bool ConstantB, class LoaderA, class LoaderB, class Limits = NoLimits>
 WPK_DEVICE void multiplyTiles(float (&acc)[Shape::tilesM][Shape::tilesN][4], unsigned char* shared, LoaderA& loaderA,
     LoaderB& loaderB, int steps, const Limits& limits = Limits(), int firstStep = 0)
 {
     constexpr int kSteps = Shape::blockK / MmaDepth<T>::value;
     const Fragments fragments;
-    fillRing<Shape, ConstantB>(shared, loaderA, loaderB, steps);
+    fillPipeline<Shape, ConstantB>(shared, loaderA, loaderB, steps);
     int reading = 0, writing = Shape::stages - 1;
     for (int tile = 0; tile < steps; ++tile)
     {
         waitCopies<Shape::stages - 2>();
-        __syncthreads(); // the tile is here for everyone, and nobody reads the slot that is written next
+        __syncthreads(); // the tile is here for everyone, and nobody reads the stage that is written next
         unsigned char* const target = shared + writing * Shape::stageBytes;
         const bool more = tile + Shape::stages - 1 < steps;
         if (more)
@@ -204,7 +206,7 @@ WPK_DEVICE void multiplyTiles(float (&acc)[Shape::tilesM][Shape::tilesN][4], uns
             releaseNext(); // all is asked for: from now on this block needs less than it holds
         }
         commitCopies();
-        multiplySlot<T, Shape>(
+        multiplyStage<T, Shape>(
             acc, fragments, sharedAddress(shared + reading * Shape::stageBytes), limits, firstStep + tile * kSteps);
         if (more)
         {
@@ -215,7 +217,7 @@ WPK_DEVICE void multiplyTiles(float (&acc)[Shape::tilesM][Shape::tilesN][4], uns
         writing = writing + 1 == Shape::stages ? 0 : writing + 1;
     }
     waitCopies<0>();
-    __syncthreads(); // the ring is free for the epilogue
+    __syncthreads(); // the stages are free for the epilogue
     giveBackCuts(T{}, acc);
 }
 
@@ -225,7 +227,7 @@ struct MmaSink
 {
     static constexpr int kGroup = 16 / sizeof(To);
     template <class From>
-    static WPK_DEVICE void put(unsigned char* slot, int row, int column, const From (&values)[kGroup])
+    static WPK_DEVICE void put(unsigned char* stage, int row, int column, const From (&values)[kGroup])
     {
         Vector<To, kGroup> chunk;
         WPK_UNROLL
@@ -240,7 +242,7 @@ struct MmaSink
                 chunk[e] = fromFloat<To>(toFloat(values[e]));
             }
         }
-        unsigned char* const target = slot + SwizzledTile<RowBytes>::offset(row, column / kGroup);
+        unsigned char* const target = stage + SwizzledTile<RowBytes>::offset(row, column / kGroup);
         store<To, kGroup>(reinterpret_cast<To*>(target), chunk);
     }
 };

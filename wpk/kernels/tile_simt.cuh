@@ -70,9 +70,9 @@ struct SimtSink
 {
     static constexpr int kGroup = Group;
     template <class From>
-    static WPK_DEVICE void put(unsigned char* slot, int row, int column, const From (&values)[Group])
+    static WPK_DEVICE void put(unsigned char* stage, int row, int column, const From (&values)[Group])
     {
-        float* const tile = reinterpret_cast<float*>(slot);
+        float* const tile = reinterpret_cast<float*>(stage);
         if constexpr (RowMajor)
         {
             Vector<float, Group> vector;
@@ -145,12 +145,12 @@ WPK_DEVICE void multiplyPositions(float (&acc)[Shape::threadM][Shape::threadN], 
     }
 }
 
-// acc += A * B over the tiles at `slot`.
+// acc += A * B over the tiles at `stage`.
 template <class Shape>
 WPK_DEVICE void multiplyTile(
-    float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread, const unsigned char* slot)
+    float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread, const unsigned char* stage)
 {
-    const float* const tileA = reinterpret_cast<const float*>(slot);
+    const float* const tileA = reinterpret_cast<const float*>(stage);
     const float* const tileB = tileA + Shape::floatsA + thread.n * Shape::runN;
     constexpr int kCount = Shape::rowMajor ? 4 : 1; // positions of the reduction that one load of A gives
     constexpr int kUnrolled = 8;                    // enough to hide a load, and quick to compile
@@ -167,7 +167,7 @@ WPK_DEVICE void multiplyTile(
 }
 
 // Multiplies all `steps` (at least one) tiles. With prefetch the next tile is on its way during the
-// computation, in registers, and goes to the other of two slots. Launched early, the kernel asks for the first tile
+// computation, in registers, and goes to the other of two stages. Launched early, the kernel asks for the first tile
 // of a constant B before the kernels in front have ended, and lets the next one begin when all tiles have come.
 template <class Shape, bool ConstantB, class LoaderA, class LoaderB>
 WPK_DEVICE void multiplySimtTiles(float (&acc)[Shape::threadM][Shape::threadN], const SimtThread<Shape>& thread,
@@ -178,10 +178,10 @@ WPK_DEVICE void multiplySimtTiles(float (&acc)[Shape::threadM][Shape::threadN], 
         loaderB.begin(shared);
         loaderA.begin(shared);
     };
-    const auto deliver = [&](unsigned char* slot)
+    const auto deliver = [&](unsigned char* stage)
     {
-        loaderA.finish(slot);
-        loaderB.finish(slot + Shape::floatsA * 4);
+        loaderA.finish(stage);
+        loaderB.finish(stage + Shape::floatsA * 4);
     };
     if constexpr (!ConstantB)
         waitIfEarly<Shape>();

@@ -23,38 +23,14 @@ struct alignas(sizeof(T) * N) Vector
     }
 };
 
+#if WPK_ON_GPU
 namespace detail
 {
-#if WPK_ON_GPU
 template <int Bytes>
-struct Word;
-template <>
-struct Word<1>
-{
-    using Type = uint8;
-};
-template <>
-struct Word<2>
-{
-    using Type = uint16;
-};
-template <>
-struct Word<4>
-{
-    using Type = uint32;
-};
-template <>
-struct Word<8>
-{
-    using Type = uint2;
-};
-template <>
-struct Word<16>
-{
-    using Type = uint4;
-};
-#endif
+using Word =
+    Select<Bytes == 1, uint8, Select<Bytes == 2, uint16, Select<Bytes == 4, uint32, Select<Bytes == 8, uint2, uint4>>>>;
 } // namespace detail
+#endif
 
 // All bits zero, which is the value 0 in every storage type.
 template <class T, int N>
@@ -71,7 +47,7 @@ WPK_DEVICE Vector<T, N> load(const T* pointer)
 {
     Vector<T, N> vector;
 #if WPK_ON_GPU
-    using Word = typename detail::Word<sizeof(T) * N>::Type;
+    using Word = detail::Word<sizeof(T) * N>;
     const Word word = *reinterpret_cast<const Word*>(pointer);
     memcpy(&vector, &word, sizeof(vector));
 #else
@@ -88,7 +64,7 @@ template <class T, int N>
 WPK_DEVICE void store(T* pointer, const Vector<T, N>& vector)
 {
 #if WPK_ON_GPU
-    using Word = typename detail::Word<sizeof(T) * N>::Type;
+    using Word = detail::Word<sizeof(T) * N>;
     Word word;
     memcpy(&word, &vector, sizeof(vector));
     *reinterpret_cast<Word*>(pointer) = word;

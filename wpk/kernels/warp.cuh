@@ -24,17 +24,23 @@ WPK_DEVICE int warpIndex()
 namespace detail
 {
 #if !WPK_ON_GPU
-WPK_DEVICE uint32 shuffleFrom(uint32 mask, uint32 value, uint32 source)
+template <class T>
+WPK_DEVICE T shuffleFrom(uint32 mask, T value, uint32 source)
 {
-    emulated::ShuffleOperands operands{value, value, source};
+    uint32 bits;
+    memcpy(&bits, &value, sizeof(bits));
+    emulated::ShuffleOperands operands{bits, bits, source};
     wpk_emulator_collective(mask, emulated::Collective::shuffle, &operands);
-    return operands.result;
+    memcpy(&value, &operands.result, sizeof(bits));
+    return value;
 }
 #endif
 } // namespace detail
 
-// The value that lane `source` (0..31) passed. All lanes of `mask` call it; `source` is one of them.
-WPK_DEVICE uint32 shuffle(uint32 value, int source, uint32 mask = kAllLanes)
+// The value, a float or uint32, that lane `source` (0..31) passed. All lanes of `mask` call it; `source` is one of
+// them.
+template <class T>
+WPK_DEVICE T shuffle(T value, int source, uint32 mask = kAllLanes)
 {
 #if WPK_ON_GPU
     return __shfl_sync(mask, value, source);
@@ -42,13 +48,10 @@ WPK_DEVICE uint32 shuffle(uint32 value, int source, uint32 mask = kAllLanes)
     return detail::shuffleFrom(mask, value, static_cast<uint32>(source) % kWarpSize);
 #endif
 }
-WPK_DEVICE float shuffle(float value, int source, uint32 mask = kAllLanes)
-{
-    return asFloat(shuffle(asUint32(value), source, mask));
-}
 
 // The value of the lane whose number differs by the bits of `distance` (1..31).
-WPK_DEVICE uint32 shuffleXor(uint32 value, int distance, uint32 mask = kAllLanes)
+template <class T>
+WPK_DEVICE T shuffleXor(T value, int distance, uint32 mask = kAllLanes)
 {
 #if WPK_ON_GPU
     return __shfl_xor_sync(mask, value, distance);
@@ -56,13 +59,10 @@ WPK_DEVICE uint32 shuffleXor(uint32 value, int distance, uint32 mask = kAllLanes
     return detail::shuffleFrom(mask, value, wpk_emulator_thread->lane ^ static_cast<uint32>(distance));
 #endif
 }
-WPK_DEVICE float shuffleXor(float value, int distance, uint32 mask = kAllLanes)
-{
-    return asFloat(shuffleXor(asUint32(value), distance, mask));
-}
 
 // The value of the lane `distance` below this one; the lowest `distance` lanes keep their own.
-WPK_DEVICE uint32 shuffleUp(uint32 value, int distance, uint32 mask = kAllLanes)
+template <class T>
+WPK_DEVICE T shuffleUp(T value, int distance, uint32 mask = kAllLanes)
 {
 #if WPK_ON_GPU
     return __shfl_up_sync(mask, value, distance);
@@ -71,13 +71,10 @@ WPK_DEVICE uint32 shuffleUp(uint32 value, int distance, uint32 mask = kAllLanes)
     return detail::shuffleFrom(mask, value, lane < step ? lane : lane - step);
 #endif
 }
-WPK_DEVICE float shuffleUp(float value, int distance, uint32 mask = kAllLanes)
-{
-    return asFloat(shuffleUp(asUint32(value), distance, mask));
-}
 
 // The value of the lane `distance` above this one; the highest `distance` lanes keep their own.
-WPK_DEVICE uint32 shuffleDown(uint32 value, int distance, uint32 mask = kAllLanes)
+template <class T>
+WPK_DEVICE T shuffleDown(T value, int distance, uint32 mask = kAllLanes)
 {
 #if WPK_ON_GPU
     return __shfl_down_sync(mask, value, distance);
@@ -85,10 +82,6 @@ WPK_DEVICE uint32 shuffleDown(uint32 value, int distance, uint32 mask = kAllLane
     const uint32 lane = wpk_emulator_thread->lane, source = lane + static_cast<uint32>(distance);
     return detail::shuffleFrom(mask, value, source >= kWarpSize ? lane : source);
 #endif
-}
-WPK_DEVICE float shuffleDown(float value, int distance, uint32 mask = kAllLanes)
-{
-    return asFloat(shuffleDown(asUint32(value), distance, mask));
 }
 
 // Bit i is set when lane i of `mask` passed true.
@@ -103,61 +96,40 @@ WPK_DEVICE uint32 ballot(bool predicate, uint32 mask = kAllLanes)
 #endif
 }
 
-// Sum over the 32 lanes of the warp, in every lane.
-WPK_DEVICE float warpSum(float value)
-{
-#if WPK_ON_GPU
-    WPK_UNROLL
-    for (int distance = kWarpSize / 2; distance > 0; distance /= 2)
-        value += shuffleXor(value, distance);
-    return value;
-#else
-    emulated::ReduceOperands operands{value, 0.0f, 0};
-    wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
-    return operands.result;
-#endif
-}
-
-// Maximum (fmaxf: a NaN loses to a number) over the 32 lanes of the warp, in every lane.
-WPK_DEVICE float warpMax(float value)
-{
-#if WPK_ON_GPU
-    WPK_UNROLL
-    for (int distance = kWarpSize / 2; distance > 0; distance /= 2)
-        value = fmaxf(value, shuffleXor(value, distance));
-    return value;
-#else
-    emulated::ReduceOperands operands{value, 0.0f, 1};
-    wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
-    return operands.result;
-#endif
-}
-
 namespace detail
 {
 
-struct SumOfWarp
+struct Sum
 {
-    static WPK_DEVICE float reduce(float value)
-    {
-        return warpSum(value);
-    }
+    static constexpr int kind = 0; // emulated::ReduceOperands
     static WPK_DEVICE float combine(float a, float b)
     {
         return a + b;
     }
 };
-struct MaximumOfWarp
+struct Maximum
 {
-    static WPK_DEVICE float reduce(float value)
-    {
-        return warpMax(value);
-    }
+    static constexpr int kind = 1;
     static WPK_DEVICE float combine(float a, float b)
     {
         return fmaxf(a, b);
     }
 };
+
+template <class Operation>
+WPK_DEVICE float reduceWarp(float value)
+{
+#if WPK_ON_GPU
+    WPK_UNROLL
+    for (int distance = kWarpSize / 2; distance > 0; distance /= 2)
+        value = Operation::combine(value, shuffleXor(value, distance));
+    return value;
+#else
+    emulated::ReduceOperands operands{value, 0.0f, Operation::kind};
+    wpk_emulator_collective(kAllLanes, emulated::Collective::reduce, &operands);
+    return operands.result;
+#endif
+}
 
 // A last warp with fewer than 32 threads cannot shuffle over all lanes, so its values go through
 // scratch one by one.
@@ -168,7 +140,7 @@ WPK_DEVICE float reduceBlock(float value, float* scratch)
     __syncthreads(); // scratch may still be read from an earlier reduction
     if (warpIndex() < fullWarps)
     {
-        const float warpValue = Operation::reduce(value);
+        const float warpValue = reduceWarp<Operation>(value);
         if (laneIndex() == 0)
             scratch[warpIndex()] = warpValue;
     }
@@ -185,6 +157,18 @@ WPK_DEVICE float reduceBlock(float value, float* scratch)
 
 } // namespace detail
 
+// Sum over the 32 lanes of the warp, in every lane.
+WPK_DEVICE float warpSum(float value)
+{
+    return detail::reduceWarp<detail::Sum>(value);
+}
+
+// Maximum (fmaxf: a NaN loses to a number) over the 32 lanes of the warp, in every lane.
+WPK_DEVICE float warpMax(float value)
+{
+    return detail::reduceWarp<detail::Maximum>(value);
+}
+
 // How many floats of shared scratch blockSum and blockMax need for a block of `threads`.
 WPK_DEVICE constexpr int blockScratch(int threads)
 {
@@ -197,14 +181,14 @@ WPK_DEVICE constexpr int blockScratch(int threads)
 template <int Threads>
 WPK_DEVICE float blockSum(float value, float* scratch)
 {
-    return detail::reduceBlock<detail::SumOfWarp, Threads>(value, scratch);
+    return detail::reduceBlock<detail::Sum, Threads>(value, scratch);
 }
 
 // Maximum over the block, on the same terms.
 template <int Threads>
 WPK_DEVICE float blockMax(float value, float* scratch)
 {
-    return detail::reduceBlock<detail::MaximumOfWarp, Threads>(value, scratch);
+    return detail::reduceBlock<detail::Maximum, Threads>(value, scratch);
 }
 
 } // namespace wpk

@@ -36,12 +36,12 @@ class SharedCost:
 
 
 def phases(access_bytes: int) -> int:
-    """Phases of a warp's access: 1 up to 4 bytes a lane, 2 at 8, 4 at 16."""
+    """Count the phases of a warp's access: 1 up to 4 bytes a lane, 2 at 8, 4 at 16."""
     return max(1, access_bytes // WORD_BYTES)
 
 
 def passes(addresses: NDArray[np.int64], access_bytes: int) -> NDArray[np.int64]:
-    """Passes that warps' accesses take.
+    """Count the passes that warps' accesses take.
 
     Args:
         addresses: Byte offsets, shape (accesses, 32); -1 for an inactive lane.
@@ -66,7 +66,7 @@ def passes(addresses: NDArray[np.int64], access_bytes: int) -> NDArray[np.int64]
 
 @lru_cache(maxsize=1 << 15)  # schedules that differ elsewhere load alike
 def shared_cost(accesses: tuple[SharedAccess, ...]) -> SharedCost:
-    """What a warp's shared memory loads cost on average, each weighed by its count."""
+    """Return what a warp's shared memory loads cost on average, each weighed by its count."""
     taken = least = loads = 0
     for size in sorted({access.bytes for access in accesses}):
         same = [access for access in accesses if access.bytes == size]

@@ -42,7 +42,7 @@ class Bound:
 
 
 def bound(problem: Problem, target: Target) -> Bound:
-    """The bound of any problem on a target."""
+    """Return the bound of any problem on a target."""
     needs = problem.traffic()
     unit, peak = "ordinary cores", target.peak_ordinary
     if problem.matrix_precision is not None:
@@ -58,7 +58,7 @@ def bound(problem: Problem, target: Target) -> Bound:
 
 
 def fastest_unit(precision: Precision, target: Target) -> tuple[str, float]:
-    """The fastest unit that a precision may use, and its operations per second."""
+    """Return the fastest unit that a precision may use, and its operations per second."""
     tensor = tensor_peak(precision, target)
     if tensor is not None and tensor > target.peak_ordinary:
         return "tensor cores", tensor

@@ -23,7 +23,7 @@ ACHIEVED_GLOBAL = 0.93
 
 
 def estimate(work: Work, bound: Bound, target: Target, passes: Floats | float = 1.0) -> Floats:
-    """Predicted seconds of each schedule; infinite where not one block fits an SM.
+    """Return the predicted seconds of each schedule; infinite where not one block fits an SM.
 
     Args:
         work: What the schedules make the GPU do.

@@ -47,7 +47,7 @@ class ExtendedPul:
 def extended_pul(
     work: Work, operations: float, target: Target, passes: Floats | float = 1.0
 ) -> ExtendedPul:
-    """The score by which schedules are pruned.
+    """Return the score by which schedules are pruned.
 
     Args:
         work: What the schedules make the GPU do.

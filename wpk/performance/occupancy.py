@@ -18,7 +18,7 @@ _RESERVED_SHARED = (
 
 
 def resident_blocks(work: Work, target: Target) -> Floats:
-    """Blocks that an SM holds at once: the least of what each of its resources allows.
+    """Count the blocks that an SM holds at once: the least of what each of its resources allows.
 
     Threads are allocated in warps, registers a thread in eights. 0 where not even one block fits,
     or where a thread would need more registers than an instruction can address.

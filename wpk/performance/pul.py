@@ -40,7 +40,7 @@ class Pul:
 
 
 def pul(work: Work, target: Target, coef_bc: Floats | float = 1.0) -> Pul:
-    """PUL as the paper defines it, for fp32 on the ordinary cores.
+    """Return PUL as the paper defines it, for fp32 on the ordinary cores.
 
     Args:
         work: What the schedules make the GPU do.
@@ -57,7 +57,7 @@ def pul(work: Work, target: Target, coef_bc: Floats | float = 1.0) -> Pul:
 
 
 def oitb(work: Work, target: Target) -> Floats:
-    """Operations per byte that a block loads, infinite where it loads nothing.
+    """Return the operations per byte that a block loads, infinite where it loads nothing.
 
     ``OITB = COMP_block / (SIZE_element * TRANS_global * NUM_trans)``; ``SIZE_element *
     TRANS_global`` is the target's ``transaction_bytes``.
@@ -69,7 +69,7 @@ def oitb(work: Work, target: Target) -> Floats:
 
 
 def gm_ratio(work: Work, target: Target) -> Floats:
-    """``GMRatio = min(1, OITB / (R_peak / BW_global))``.
+    """Return ``GMRatio = min(1, OITB / (R_peak / BW_global))``.
 
     1 for the successor of a fusion through shared memory, which loads nothing (section 4.4).
     """
@@ -79,7 +79,7 @@ def gm_ratio(work: Work, target: Target) -> Floats:
 
 
 def sm_ratio(work: Work, target: Target, coef_bc: Floats | float = 1.0) -> Floats:
-    """``SMRatio = min(1, (COMP_thread / N_load) / (LAT_shared * COEF_bc))``; 1 without loads.
+    """Return ``SMRatio = min(1, (COMP_thread / N_load) / (LAT_shared * COEF_bc))``; 1 without loads.
 
     The paper's example: 10 operations a load at 20 cycles, no conflicts: 0.5.
     """
@@ -94,7 +94,7 @@ def sm_ratio(work: Work, target: Target, coef_bc: Floats | float = 1.0) -> Float
 
 
 def wb_ratio(blocks: Floats, sm_count: int) -> Floats:
-    """Share of the SMs' time that blocks fill: ``N_TB / (N_SM * ceil(N_TB / N_SM))``.
+    """Return the share of the SMs' time that blocks fill: ``N_TB / (N_SM * ceil(N_TB / N_SM))``.
 
     The paper prints ``1 - ((N_TB mod N_SM) / N_SM) / ceil(N_TB / N_SM)``, which subtracts the SMs
     that do work in the last wave instead of those that idle: one block on 132 SMs would score
@@ -106,7 +106,7 @@ def wb_ratio(blocks: Floats, sm_count: int) -> Floats:
 
 
 def coef_r(work: Work, target: Target) -> Floats:
-    """``COEF_r``: 1 where ``NUM_thread <= MAX_thread`` and ``SIZE_shared <= MAX_shared``, else 0.
+    """Return ``COEF_r``: 1 where ``NUM_thread <= MAX_thread`` and ``SIZE_shared <= MAX_shared``, else 0.
 
     The paper prints ``<``, which would refuse a block of 1024 threads that every GPU runs.
     """

@@ -21,12 +21,12 @@ SYNC_CYCLES = 140
 """What a step adds that nothing hides: barrier, first shared memory loads, addresses; fitted."""
 
 COPY_CYCLES, COPY_ENDS_CYCLES = 400, 1330
-"""Of warpgroups that multiply what tensor copies bring: what a slot of the ring waits for its copy, and
+"""Of warpgroups that multiply what tensor copies bring: what a stage of the pipeline waits for its copy, and
 what a block takes before its first product and after its last: barriers, tensor maps, the first copy,
 the store; fitted to kernels measured on an H200 (`wpk.performance.waves`). A step adds nothing else."""
 
 TURN_CYCLES = 450
-"""What a block that stays takes between two tiles: a third of its ends, the store; the others are the first
+"""What a persistent block takes between two tiles: a third of its ends, the store; the others are the first
 tile's alone. An assumption, not measured yet."""
 
 LOAD_SLOTS = 1.5
@@ -87,7 +87,7 @@ class StepRates:
 
     @classmethod
     def of(cls, work: Work, target: Target) -> StepRates:
-        """The rates of schedules on a target."""
+        """Return the rates of schedules on a target."""
         peak = unit_peak(work, target)
         if work.unit is not None and target.capability >= (9, 0):
             peak *= WARPGROUP_SHARE if work.by_warpgroups else WARP_MMA_SHARE
@@ -114,18 +114,18 @@ class StepRates:
         )
 
     def fed(self, held: Floats) -> Floats:
-        """Share of the SM's schedulers that the warps of ``held`` blocks occupy."""
+        """Return the share of the SM's schedulers that the warps of ``held`` blocks occupy."""
         share: Floats = np.minimum(1.0, held * self.warps / SCHEDULERS)
         return share
 
     def arithmetic(self, held: Floats) -> Floats:
-        """Cycles that one step of each of ``held`` blocks occupies the schedulers and the unit."""
+        """Return the cycles that one step of each of ``held`` blocks occupies the schedulers and the unit."""
         alone = self.flops / self.operations + self.slots / SCHEDULERS
         cycles: Floats = held * alone / self.fed(held)
         return cycles
 
     def waiting(self) -> Floats:
-        """Cycles between two steps of a block on account of latency, shared among the stages.
+        """Return the cycles between two steps of a block on account of latency, shared among the stages.
 
         One stage waits for every load; n stages wait once in n steps. Between two tiles nobody waits for
         loads, but for the store.
@@ -136,7 +136,7 @@ class StepRates:
 
 
 def unit_peak(work: Work, target: Target) -> float:
-    """Operations per second of the unit that the schedules use.
+    """Return the operations per second of the unit that the schedules use.
 
     A precision without tensor cores on this GPU counts as the ordinary cores; templates refuse it.
     """

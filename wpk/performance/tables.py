@@ -18,20 +18,20 @@ N = TypeVar("N", int, float, Floats)
 
 
 def input_extent(outputs: N, filter_size: int, stride: int, dilation: int = 1) -> N:
-    """Input elements along one axis that ``outputs`` neighbouring windows read, holes included."""
+    """Count the input elements along one axis that ``outputs`` neighbouring windows read, holes included."""
     return (outputs - 1) * stride + (filter_size - 1) * dilation + 1
 
 
 def matmul_flops(n: N, c: N, k: N) -> N:
-    """Table 6: ``2 * N * C * K``."""
+    """Return the operations of a product by table 6: ``2 * N * C * K``."""
     return 2 * n * c * k
 
 
 def pooling_flops(n: N, k: N, h: N, w: N, window: tuple[int, int]) -> N:
-    """Table 6: ``N * K * H * W * F_H * F_W``."""
+    """Return the operations of pooling by table 6: ``N * K * H * W * F_H * F_W``."""
     return n * k * h * w * (window[0] * window[1])
 
 
 def row_transactions(rows: Floats, row_elements: Floats, transaction_elements: float) -> Floats:
-    """Transactions of ``rows`` separate rows: each is rounded up on its own."""
+    """Count the transactions of ``rows`` separate rows: each is rounded up on its own."""
     return rows * np.ceil(row_elements / transaction_elements)

@@ -8,7 +8,7 @@ SPLIT_PRODUCTS = 3
 
 
 def tensor_peak(precision: Precision, target: Target) -> float | None:
-    """Operations per second of the tensor cores; None where there are none for the precision.
+    """Return the operations per second of the tensor cores; None where there are none for the precision.
 
     In fp32 an operand is split into two tf32 numbers: a third of that peak.
     """

@@ -42,7 +42,7 @@ constants of `wpk.performance.rates`."""
 
 
 def grid_limits(work: Work, target: Target, passes: Floats | float = 1.0) -> tuple[Floats, Floats]:
-    """Seconds that the waves take, and that L2 needs for what the blocks move; without the launch.
+    """Return the seconds that the waves take, and that L2 needs for what the blocks move; without the launch.
 
     Waves are infinite where not one block fits an SM.
     """
@@ -60,7 +60,7 @@ def grid_limits(work: Work, target: Target, passes: Floats | float = 1.0) -> tup
 
 
 def overlapped(*limits: Floats) -> Floats:
-    """What takes place at once takes this long together: a norm of order `OVERLAP`."""
+    """Return how long what takes place at once takes together: a norm of order `OVERLAP`."""
     worst = np.maximum(np.maximum.reduce(limits), 1e-30)
     bounded = np.where(np.isinf(worst), 1.0, worst)  # infinite stays infinite, and no number
     total: Floats = worst * sum((limit / bounded) ** OVERLAP for limit in limits) ** (1 / OVERLAP)

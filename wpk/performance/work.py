@@ -39,7 +39,7 @@ class Work:
         thread_slots: Issue slots of a thread besides its operations and loads: conversions.
         chain_cycles: Cycles that a block takes for a step however little it computes: one load after
             another from shared memory that products wait for.
-        turns: Tiles that a block computes one after another, where blocks stay; else 1.
+        turns: Tiles that a block computes one after another, where blocks are persistent; else 1.
         by_warpgroups: Warpgroups multiply what tensor copies brought (wgmma, TMA): threads issue
             neither loads nor their addresses.
     """

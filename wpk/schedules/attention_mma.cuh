@@ -18,7 +18,7 @@
 namespace wpk
 {
 
-// A block's queries, and the ring of its keys and values, as they are copied. Two groups of copies a step.
+// A block's queries, and the pipeline of its keys and values, as they are copied. Two groups of copies a step.
 template <class Problem, class Shape>
 class AttentionTiles
 {

@@ -13,7 +13,6 @@ from wpk.performance import Columns, Floats, Work
 from wpk.problems import Attention, Tensor
 from wpk.schedules import mma_tiles
 from wpk.schedules.attention_view import attention_members, row_blocks, why_not_attention
-from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -41,8 +40,8 @@ class AttentionMmaSchedule(Schedule):
         warps_m: Warps along the queries; each has 16 of them.
         warps_n: Warps that share rows of queries, each with its keys of a step.
         block_n: Keys of a warp in a step.
-        stages: Steps of the ring.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        stages: Stages of the pipeline.
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     warps_m: int
@@ -84,17 +83,15 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
             return f"heads of {problem.depth} and {problem.width}, at most {_MAX_SIZE} are carried"
         return why_not_attention(problem)
 
-    def axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
-        """See `ScheduleTemplate.axes`."""
+    def _axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
         return {
             "warps_m": (1, 2, 4, 8),
             "warps_n": (1, 2, 4, 8),
             "block_n": (16, 32, 64, 128),
             "stages": (1, 2, 3, 4),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Attention) -> Sequence[Limit]:
+    def _limits(self, problem: Attention) -> Sequence[Limit]:
         """What tile_attention.cuh can compute."""
         # Elements that warps copy: of the queries and the keys, and of the values.
         copied = f"{_COPY_BYTES * _MAX_COPIES * _WARP // problem.q.dtype.bytes} * warps_m * warps_n"
@@ -113,10 +110,9 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
                 f" and warps_n * block_n * {_whole(problem.width)} <= {copied}",
                 f"a thread copies at most {_MAX_COPIES} pieces of a tile",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
+    def _target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no warp is without a query or a key."""
         return (
             Limit(
@@ -131,11 +127,11 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
         )
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Few rows to a block, or many: no model was held against a measurement yet."""
+        """Tell apart few rows to a block and many: no model was held against a measurement yet."""
         return np.asarray(columns["warps_m"] > 1, np.int64)
 
     def work(self, problem: Attention, columns: Columns, target: Target) -> Work:
-        """Both products of whole tiles; queries once, keys and values once a block."""
+        """Count the work: both products of whole tiles; queries once, keys and values once a block."""
         element = problem.q.dtype.bytes
         rows = columns["warps_m"].astype(np.float64) * _TILE_ROWS
         walked = _steps(problem.keys, columns) * columns["warps_n"] * columns["block_n"]
@@ -177,23 +173,20 @@ class AttentionMmaTemplate(SingleKernelTemplate[Attention, AttentionMmaSchedule]
                 "k_row": Wide(problem.k.strides[2]),
                 "v_row": Wide(problem.v.strides[2]),
             },
-            inputs=3 + len(problem.scores.operands),
-            leading=problem.leading,
             grid=linear_grid(problem.leading, items, 1),
             threads=schedule.threads,
             shared_bytes=int(shared_bytes(problem, schedule.columns())[0]),
-            attributes=launch_attributes(schedule.early),
         )
 
 
 def shared_bytes(problem: Attention, columns: Columns) -> Floats:
-    """Queries and the ring, or what warps that share rows leave at the end, where larger."""
+    """Count the bytes of the queries and the pipeline, or of what warps that share rows leave, where larger."""
     element = float(problem.q.dtype.bytes)
     rows, keys = columns["warps_m"] * float(_TILE_ROWS), columns["warps_n"] * columns["block_n"]
     depth, width = _whole(problem.depth), _whole(problem.width)
-    ring = (rows * depth + columns["stages"] * keys * (depth + width)) * element
+    pipeline = (rows * depth + columns["stages"] * keys * (depth + width)) * element
     staging = columns["warps_n"] * rows * (2 + width + 8) * 4.0
-    larger: Floats = np.maximum(ring, staging)
+    larger: Floats = np.maximum(pipeline, staging)
     return larger
 
 

@@ -10,7 +10,6 @@ from wpk.expression import flops
 from wpk.performance import Columns, Work
 from wpk.problems import Attention
 from wpk.schedules.attention_view import attention_members, why_not_attention
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream
@@ -30,7 +29,7 @@ class AttentionSimtSchedule(Schedule):
 
     Attributes:
         warps: Warps of a block, one for each row of queries.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     warps: int
@@ -55,11 +54,11 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
             return f"heads of {problem.depth} and {problem.width}, at most {_MAX_SIZE} are carried"
         return why_not_attention(problem)
 
-    def axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Attention, target: Target) -> dict[str, tuple[int, ...]]:
         """Warps of a block."""
-        return {"warps": (1, 2, 4, 8, 16), "early": early_axis(target)}
+        return {"warps": (1, 2, 4, 8, 16)}
 
-    def limits(self, problem: Attention) -> Sequence[Limit]:
+    def _limits(self, problem: Attention) -> Sequence[Limit]:
         """A block's warps and their rows of queries in shared memory."""
         return (
             Limit(f"1 <= warps <= {_MAX_WARPS}", f"a block has 1 to {_MAX_WARPS} warps"),
@@ -67,15 +66,10 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
                 f"warps * {problem.depth * 4} <= {_STATIC_SHARED}",
                 f"rows of queries take at most {_STATIC_SHARED} bytes, which a kernel may declare",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Attention, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
-
     def work(self, problem: Attention, columns: Columns, target: Target) -> Work:
-        """Keys and values once a row of queries, a key's row at a time."""
+        """Count the work: keys and values once a row of queries, a key's row at a time."""
         rows, element = float(problem.rows), problem.k.dtype.bytes
         scores = _SCORE_FLOPS + flops(problem.scores.expression)
         operands = sum(t.dtype.bytes for t in problem.scores.operands)
@@ -100,9 +94,6 @@ class AttentionSimtTemplate(SingleKernelTemplate[Attention, AttentionSimtSchedul
         items = problem.batch[1] * problem.queries
         return KernelPlan(
             members=dict(attention_members(problem, 1)),
-            inputs=3 + len(problem.scores.operands),
-            leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.warps),
             threads=schedule.warps * _WARP,
-            attributes=launch_attributes(schedule.early),
         )

@@ -17,7 +17,7 @@ _COLUMN = 3
 
 
 def why_not_attention(problem: Attention) -> str | None:
-    """Why no template computes the problem: what it reads or writes cannot be addressed."""
+    """Say why no template computes the problem: what it reads or writes cannot be addressed."""
     heads, operands = problem.batch[1], problem.scores.operands
     if problem.keys == 0 or problem.depth == 0:
         return f"{problem.keys} keys of {problem.depth} elements: there is nothing to sum"
@@ -31,12 +31,11 @@ def why_not_attention(problem: Attention) -> str | None:
         reason = why_unaddressable(tensors, (1, heads, rows, columns))
         if reason is not None:
             return reason
-    reason = why_operand_missing(problem.scores.expression, len(operands), "scores")
-    return reason or why_unpaddable(problem.y, (_COLUMN,))
+    return why_operand_missing(problem, "scores") or why_unpaddable(problem.y, (_COLUMN,))
 
 
 def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
-    """Members of ``Problem`` that all templates of attention have.
+    """Return the members of ``Problem`` that all templates of attention have.
 
     Args:
         problem: The problem.
@@ -61,5 +60,5 @@ def attention_members(problem: Attention, block_rows: int) -> dict[str, Member]:
 
 
 def row_blocks(problem: Attention, block_rows: int) -> int:
-    """Blocks over the queries of one matrix."""
+    """Count the blocks over the queries of one matrix."""
     return -(-problem.queries // block_rows)

@@ -1,7 +1,7 @@
-// Convolution by warpgroups over filters and patches that stay in shared memory (tile_halo.cuh, sm_90a).
+// Convolution by warpgroups over filters and patches kept in shared memory (tile_halo.cuh, sm_90a).
 //
-// Grid: teams' tiles of output pixels of all images, or blocks that stay and compute them one after another; tiles of
-// filters. Problem and Schedule are named by conv_halo.py; maps: the input's (channel, w, h, image), the filters'
+// Grid: teams' tiles of output pixels of all images, or persistent blocks, which compute them one after another; tiles
+// of filters. Problem and Schedule are named by conv_halo.py; maps: the input's (channel, w, h, image), the filters'
 // (channel, tap, filter).
 #pragma once
 

@@ -1,4 +1,4 @@
-"""Convolution by warpgroups over filters and patches that stay in shared memory (conv_halo.cuh), on sm_90a.
+"""Convolution by warpgroups over filters and patches kept in shared memory (conv_halo.cuh), on sm_90a.
 
 conv_wgmma brings a pixel to shared memory once for each tap that reads it, and filters once for each tile;
 where filters are few, that is what large batches wait for. Here a block brings its filters once, and the
@@ -16,7 +16,6 @@ from wpk.performance import Columns, Work
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import convolution_copies, halo_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.early import early_axis, launch_attributes
 from wpk.schedules.halo_tiles import HaloTiles, carries
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits, up_to
@@ -30,7 +29,7 @@ from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
 from wpk.targets import Target
 
 _MOST_TAPS = 9  # the loop over them is unrolled
-_OF_SM = (1, 2, 3)  # blocks that stay
+_OF_SM = (1, 2, 3)  # persistent blocks
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,11 @@ class HaloSchedule(Schedule):
         tile_q: Columns of output pixels of a tile.
         block_n: Filters of a block.
         teams: Of a block: each computes tiles of its own.
-        patches: Slots of a team, each with 128 bytes of channels of a patch's pixels.
+        patches: Stages of a team's pipeline, each with 128 bytes of channels of a patch's pixels.
         carry: 1 where warps carry rows on in registers: the lower ones under a tap are the upper ones under
             the tap below.
-        persistent: Blocks that stay, and compute tiles one after another; 0 where each tile has a team.
-        early: 1 where the kernel begins before the one in front of it has ended.
+        persistent: Persistent blocks, which compute tiles one after another; 0 where each tile has a team.
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     tile_p: int
@@ -89,7 +88,7 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             )
         return why_too_large(problem)
 
-    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the image are left out."""
         return {
             "tile_p": up_to((1, 2, 4, 7, 8, 14, 16), problem.p),
@@ -99,15 +98,12 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
             "patches": (1, 2, 3),
             "carry": (0, 1) if carries(problem) else (0,),
             "persistent": _persistent_axis(problem, target),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Convolution) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`."""
+    def _limits(self, problem: Convolution) -> Sequence[Limit]:
         return halo_tiles.limits(problem)
 
-    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
+    def _target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         return (
             *halo_tiles.useful_limits(problem),
             *target_limits(target, WHOLE_WARPGROUPS),
@@ -119,22 +115,20 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
         return HaloTiles(problem, columns).work(target)
 
     def packing(self, problem: Convolution, schedule: HaloSchedule) -> str:
-        """conv_wgmma's, so that both share them."""
+        """Return conv_wgmma's packing, so that both share it."""
         del schedule  # every schedule reads the same rows
         return convolution_copies.packing(problem)
 
     def kernel(self, problem: Convolution, schedule: HaloSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         tiles = HaloTiles(problem, schedule.columns())
-        view = ConvolutionView(problem, vector=1, store_width=8)
+        view = ConvolutionView(problem, vector=1)
         return KernelPlan(
             members={
                 "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
                 **view.members(),
                 **view.dilation_members(),
             },
-            inputs=2 + len(problem.epilogue.operands),
-            leading=problem.leading,
             grid=(_blocks(problem, tiles, schedule), int(tiles.across[0]), 1),
             threads=int(tiles.threads[0]),
             shared_bytes=int(tiles.shared_bytes[0]),
@@ -142,12 +136,11 @@ class ConvHaloTemplate(SingleKernelTemplate[Convolution, HaloSchedule]):
                 _patch_map(problem, tiles),
                 convolution_copies.filter_map(problem, schedule.block_n),
             ),
-            attributes=launch_attributes(schedule.early),
         )
 
 
 def _persistent_axis(problem: Convolution, target: Target) -> tuple[int, ...]:
-    """Values to try: none that stay where each SM has one warpgroup's pixels."""
+    """Values to try: no persistent blocks where each SM has one warpgroup's pixels."""
     pixels = problem.n.value * problem.p * problem.q
     if pixels <= GROUP_ROWS * target.sm_count:
         return (0,)
@@ -158,8 +151,8 @@ def _blocks(problem: Convolution, tiles: HaloTiles, schedule: HaloSchedule) -> D
     """Along the grid's first axis: those of one tile of filters."""
     all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
     needed = ceil_div(all_tiles, schedule.teams)
-    stay = schedule.persistent // int(tiles.across[0])
-    return minimum(needed, stay) if stay else needed
+    persistent = schedule.persistent // int(tiles.across[0])
+    return minimum(needed, persistent) if persistent else needed
 
 
 def _patch_map(problem: Convolution, tiles: HaloTiles) -> TensorMapArgument:

@@ -19,20 +19,6 @@ inline constexpr bool convCopiesInput =
     isSame<typename Problem::X, typename MmaStored<typename Problem::Multiply>::Type>
     && Problem::x_vector * sizeof(typename Problem::X) >= 4;
 
-template <class Problem, class Shape, bool Async>
-struct ConvInputLoader
-{
-    using Sink = MmaSink<typename Shape::Stored, Shape::rowBytesA>;
-    using Type = GatherLoader<PixelSource<Problem>, Sink, Shape::blockM, Shape::blockK, Shape::threads,
-        Problem::x_vector, Problem::x_vector == 1>;
-};
-template <class Problem, class Shape>
-struct ConvInputLoader<Problem, Shape, true>
-{
-    using Type = AsyncLoader<PixelSource<Problem>, Shape::blockM, Shape::rowBytesA, Shape::threads,
-        Problem::x_vector * sizeof(typename Problem::X)>;
-};
-
 template <class Problem, class Schedule>
 WPK_DEVICE void convMma(
     Inputs<2 + Problem::Operands::count + kInputLimits<Problem>> inputs, int n, void* y, const Partials& partials = {})
@@ -40,7 +26,12 @@ WPK_DEVICE void convMma(
     using T = typename Problem::Multiply;
     using Shape = MmaShape<T, Schedule, false>;
     using Stored = typename Shape::Stored;
-    using LoaderA = typename ConvInputLoader<Problem, Shape, convCopiesInput<Problem>>::Type;
+    using Pixels = PixelSource<Problem>;
+    using CopiesA = AsyncLoader<Pixels, Shape::blockM, Shape::rowBytesA, Shape::threads,
+        Problem::x_vector * sizeof(typename Problem::X)>;
+    using GathersA = GatherLoader<Pixels, MmaSink<Stored, Shape::rowBytesA>, Shape::blockM, Shape::blockK,
+        Shape::threads, Problem::x_vector, Problem::x_vector == 1>;
+    using LoaderA = Select<convCopiesInput<Problem>, CopiesA, GathersA>;
     using Filters = MatrixSource<Stored, Problem::depth, 1, Problem::depth>;
     using LoaderB = AsyncLoader<Filters, Shape::blockN, Shape::rowBytesB, Shape::threads, 16>;
     static_assert(Problem::depth * Shape::kElement % 16 == 0, "packed filters are whole chunks");

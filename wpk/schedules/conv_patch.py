@@ -18,11 +18,10 @@ from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import ClampedConvolution, Convolution
 from wpk.schedules import mma_tiles
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import target_limits, up_to
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
-from wpk.schedules.packing_patch import CHANNELS, product_steps
+from wpk.schedules.packings import CHANNELS, product_steps
 from wpk.schedules.patch_tiles import PatchTiles, patch_pixels
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
 from wpk.schedules.template import Schedule
@@ -47,7 +46,7 @@ class PatchSchedule(Schedule):
         warps_n: Warps along the filters.
         tiles: Tiles that a block computes one after the other, its filters kept; the next one's
             patch is loaded meanwhile.
-        early: 1 where the kernel begins before the one in front of it has ended.
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     tile_p: int
@@ -91,7 +90,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
         reason = mma_tiles.needs(problem.x.dtype, problem.precision, target)
         return reason or why_too_large(problem)
 
-    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`; tiles much larger than the image are left out."""
         tiles = (1, 2, 3, 4, 6, 8, 12, 16) if problem.n.value > 1 else (1, 2, 4)
         return {
@@ -101,10 +100,9 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             "warps_m": (1, 2, 4, 8),
             "warps_n": (1, 2, 4),
             "tiles": tiles,
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Convolution) -> Sequence[Limit]:
+    def _limits(self, problem: Convolution) -> Sequence[Limit]:
         """What tile_patch.cuh can compute."""
         is_split = problem.precision is Precision.FP32
         most = _SPLIT_ACCUMULATORS if is_split else _MOST_ACCUMULATORS
@@ -124,11 +122,9 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
                 f"ceil_div({rows} * {columns}, {threads}) * {problem.c} <= {_MOST_HELD}",
                 f"a thread holds at most {_MOST_HELD} values of a patch",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
+    def _target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         return target_limits(target)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
@@ -162,7 +158,7 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
     def shared_accesses(
         self, problem: Convolution, schedule: PatchSchedule
     ) -> Sequence[SharedAccess]:
-        """The ldmatrix instructions of a tile: eight neighbours lie in all banks, and so do filters.
+        """Return the ldmatrix instructions of a tile: eight neighbours lie in all banks, and so do filters.
 
         Rows of a tile may lie in the same banks, but no phase of the instruction has two of them.
         """
@@ -180,14 +176,14 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
         )
 
     def packing(self, problem: Convolution, schedule: PatchSchedule) -> str:
-        """Filters as rows of chunks, rounded to tf32 where the products are."""
+        """Return the packing: filters as rows of chunks, rounded to tf32 where the products are."""
         del schedule  # every schedule reads the same rows
         return "patch_tf32" if problem.precision is Precision.TF32 else "patch"
 
     def kernel(self, problem: Convolution, schedule: PatchSchedule) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
         tiles = PatchTiles(problem, schedule.columns())
-        view = ConvolutionView(problem, _vector(problem), store_width=8)
+        view = ConvolutionView(problem, _vector(problem))
         all_tiles = product(problem.n.expression, int(tiles.tiles_of_image[0]))
         return KernelPlan(
             members={
@@ -195,8 +191,6 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
                 **view.members(),
                 **view.input_members(),
             },
-            inputs=2 + len(problem.epilogue.operands),
-            leading=problem.leading,
             grid=(
                 ceil_div(all_tiles, schedule.tiles),
                 -(-_stored(problem) // schedule.block_n),
@@ -204,7 +198,6 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             ),
             threads=schedule.threads,
             shared_bytes=int(tiles.shared_bytes[0]),
-            attributes=launch_attributes(schedule.early),
         )
 
 

@@ -18,7 +18,7 @@ _CUT_BY_THE_UNIT = {Precision.TF32: "_tf32", Precision.FP32: "_nearest"}
 
 
 def why_not(problem: Convolution, target: Target) -> str | None:
-    """Why warpgroups cannot multiply what tensor copies bring of this problem; None if they can."""
+    """Say why warpgroups cannot multiply what tensor copies bring of this problem; None if they can."""
     if (reason := why_no_warpgroups(target)) is not None:
         return reason
     if problem.groups > 1:
@@ -34,12 +34,12 @@ def why_not(problem: Convolution, target: Target) -> str | None:
 
 
 def packing(problem: Convolution) -> str:
-    """Name of the filters' packing: rows of (r, s, c), taps of whole vectors."""
+    """Return the name of the filters' packing: rows of (r, s, c), taps of whole vectors."""
     return f"krsc_pad{_tap_vector(problem)}{_CUT_BY_THE_UNIT.get(problem.precision, '')}"
 
 
 def filter_map(problem: Convolution, filters: int) -> TensorMapArgument:
-    """Of the packed filters: (c, tap, k); channels behind the last one are not there, so zero.
+    """Return the map of the packed filters: (c, tap, k); channels behind the last one are not there, so zero.
 
     Args:
         problem: The convolution.
@@ -53,7 +53,7 @@ def filter_map(problem: Convolution, filters: int) -> TensorMapArgument:
 
 
 def is_one_image(problem: Convolution) -> bool:
-    """Whether the batch is 1 and stays so: then images have no stride."""
+    """Return whether the batch is 1 and stays so: then images have no stride."""
     return problem.n.free is None and problem.n.value == 1
 
 

@@ -9,17 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.dtypes import DType
-from wpk.expression import cpp_type, flops
+from wpk.expression import flops
 from wpk.performance import Columns, Work
 from wpk.problems import Convolution, Tensor
 from wpk.schedules.depthwise_tile import TILE_LOADS, TILE_PRODUCTS, TILE_WORDS, DepthwiseTile
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
-from wpk.schedules.image import ORDER, Image
+from wpk.schedules.image import ORDER, Image, both_axes, image_members
 from wpk.schedules.limit import Figures, Limit
-from wpk.schedules.packing_depthwise import depthwise_row
+from wpk.schedules.packings import depthwise_row
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
-from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
+from wpk.schedules.strided import cpp_tensor, is_wide, why_operand_missing
 from wpk.schedules.template import Schedule
 from wpk.schedules.unit import Type
 from wpk.targets import Target
@@ -43,7 +42,7 @@ class DepthwiseSchedule(Schedule):
         vector: Channels of a thread.
         pixels: Neighbouring output columns of a thread.
         threads: Threads of a block.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
         rows: Neighbouring output rows of a thread, which loads each input row once for all of them.
     """
 
@@ -63,46 +62,39 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
     schedule_type = DepthwiseSchedule
 
     def why_not(self, problem: Convolution, target: Target) -> str | None:
-        """Refuses groups of several channels; everything else depthwise is carried."""
+        """Refuse groups of several channels; everything else depthwise is carried."""
         if not problem.is_depthwise:
             return (
                 f"{problem.groups} groups of {problem.c // problem.groups} channels: "
                 "a depthwise convolution has as many groups as channels, and more than one"
             )
-        operands = problem.epilogue.operands
-        missing = why_operand_missing(problem.epilogue.expression, len(operands), "epilogue")
-        shape = (1, problem.k, problem.p, problem.q)
-        inputs = [(problem.x, (1, problem.c, problem.h, problem.w))]
-        return missing or _image(problem).why_not([*inputs, *((t, shape) for t in operands)])
+        return why_operand_missing(problem) or Image.of(problem).why_not(problem)
 
     def packing(self, problem: Convolution, schedule: DepthwiseSchedule) -> str:
-        """Rows of channels, tap by tap."""
+        """Return the packing: rows of channels, tap by tap."""
         return "depthwise_rsk"
 
-    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
         """Channels, columns and rows a thread, threads a block."""
         pixels = tuple(n for n in (4, 2, 1, 7, 8, 3) if n < 2 * problem.q)
         return {
-            "vector": _image(problem).vectors(problem.x),
+            "vector": Image.of(problem).vectors(problem.x),
             "pixels": pixels,
             "threads": (128, 64, 256, 32),
-            "early": early_axis(target),
             "rows": _rows_axis(problem, target),
         }
 
-    def limits(self, problem: Convolution) -> Sequence[Limit]:
+    def _limits(self, problem: Convolution) -> Sequence[Limit]:
         """Vectors run along the channels; sums and weights stay in registers."""
         return (
-            *_image(problem).limits(),
+            *Image.of(problem).limits(),
             Limit(
                 f"vector * (pixels + {problem.filter[1]}) <= {MAX_HELD}",
                 f"a thread holds at most {MAX_HELD} sums and weights",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
+    def _target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
         return (
             Limit(
                 "rows == 1 or is_held == 1",
@@ -113,27 +105,25 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
                 f"rows == 1 or (threads >= {_ROWS_THREADS} and pixels >= {_ROWS_PIXELS})",
                 f"several rows go with {_ROWS_PIXELS} columns and {_ROWS_THREADS} threads or more",
             ),
-            *early_limits(target),
         )
 
     def figures(self, problem: Convolution, columns: Columns, target: Target) -> Figures:
-        """Whether tiles hold the filter whole."""
+        """Return whether tiles hold the filter whole."""
         return {"is_held": DepthwiseTile.of(problem, columns).is_held}
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Single rows, or tiles of several: these were not held against a measurement yet."""
+        """Tell apart single rows and tiles of several: these were not held against a measurement yet."""
         return np.asarray(columns["rows"] > 1, np.int64)
 
     def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
-        """Table 6 with one input channel an output; table 8's input tile of a block, its weights."""
-        image, thread = _image(problem), DepthwiseTile.of(problem, columns)
+        """Count the work: table 6 with one input channel an output; table 8's input tile of a block, its weights."""
+        image, thread = Image.of(problem), DepthwiseTile.of(problem, columns)
         vector, pixels = columns["vector"].astype(float), columns["pixels"].astype(float)
         threads, rows = columns["threads"].astype(float), columns["rows"].astype(float)
         row_items = ceil_divide(problem.q + image.padding_q, pixels)
         chunks = ceil_divide(problem.k + image.padding_c, vector)
         items = problem.n.value * ceil_divide(problem.p, rows) * row_items * chunks
         blocks = ceil_divide(items, threads)
-        shape = (problem.n.value, problem.k, problem.p, problem.q)
         taps, size = prod(problem.filter), problem.x.dtype.bytes
         outputs = vector * pixels * rows
         tile = image.block_inputs(
@@ -141,13 +131,12 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
         ) / (problem.k // problem.c)
         weights = taps * threads * vector  # each thread's own; L1 holds what neighbours share
         loaded = tile + weights.clip(max=taps * problem.k)
-        fastest = 1 if image.channels_fastest else 3
-        operands = sum(moved_bytes(t, shape, fastest) for t in problem.epilogue.operands)
         return Stream(
             element_bytes=size,
             flops=items * outputs * (2 * taps + flops(problem.epilogue.expression)),
-            loads=blocks * loaded * size * narrow_access(vector, size) + operands,
-            stores=prod(shape) * problem.y.dtype.bytes,
+            loads=blocks * loaded * size * narrow_access(vector, size)
+            + image.operand_bytes(problem),
+            stores=prod(problem.accesses()[1].sizes) * problem.y.dtype.bytes,
             blocks=blocks,
             threads=threads,
             registers=thread.registers,
@@ -159,33 +148,26 @@ class DepthwiseTemplate(SingleKernelTemplate[Convolution, DepthwiseSchedule]):
 
     def kernel(self, problem: Convolution, schedule: DepthwiseSchedule) -> KernelPlan:
         """Items are runs of channels at several columns."""
-        image = _image(problem)
+        image = Image.of(problem)
         items = image.items(schedule.vector, schedule.pixels, schedule.rows)
         return KernelPlan(
             members={
                 "X": Type(cpp_tensor(problem.x, ORDER)),
                 "Weight": Type(cpp_tensor(_weight(problem), (0, 1, 2))),
-                "Y": Type(cpp_tensor(problem.y, ORDER)),
-                "Operands": Type(cpp_tensors(problem.epilogue.operands, ORDER)),
-                "Epilogue": Type(cpp_type(problem.epilogue.expression)),
-                **_constants(problem),
+                **image_members(problem),
+                "transposed": problem.transposed,
+                "multiplier": problem.k // problem.c,
+                **both_axes("filter", problem.filter),
                 "wide": is_wide(problem.n, items),
             },
-            inputs=2 + len(problem.epilogue.operands),
-            leading=problem.n,
             grid=linear_grid(problem.n, items, schedule.threads),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
-
-
-def _image(problem: Convolution) -> Image:
-    return Image(problem.k, problem.p, problem.q, problem.y)
 
 
 def _rows_axis(problem: Convolution, target: Target) -> tuple[int, ...]:
     """Values to try: single rows alone where tiles of four pixels would leave the GPU half empty."""
-    image = _image(problem)
+    image = Image.of(problem)
     if problem.transposed:
         return (1,)
     vector = image.vectors(problem.x)[0]
@@ -207,17 +189,3 @@ def _weight(problem: Convolution) -> Tensor:
     dtype: DType = problem.precision.storage
     row = depthwise_row(problem, dtype.bytes)
     return Tensor(dtype, (problem.filter[1] * row, row, 1))
-
-
-def _constants(problem: Convolution) -> dict[str, int]:
-    return {
-        "transposed": problem.transposed,
-        "multiplier": problem.k // problem.c,
-        "h": problem.h,
-        "w": problem.w,
-        **dict(zip(("filterH", "filterW"), problem.filter, strict=True)),
-        **dict(zip(("strideH", "strideW"), problem.stride, strict=True)),
-        **dict(zip(("dilationH", "dilationW"), problem.dilation, strict=True)),
-        **dict(zip(("padTop", "padLeft"), problem.pad, strict=True)),
-        **_image(problem).constants(),
-    }

@@ -41,7 +41,7 @@ class DepthwiseTile:
 
     @classmethod
     def of(cls, problem: Convolution, columns: Columns) -> "DepthwiseTile":
-        """The tiles of schedules' ``vector``, ``pixels`` and ``rows``."""
+        """Return the tiles of schedules' ``vector``, ``pixels`` and ``rows``."""
         vector, pixels, rows = (
             columns[name].astype(float) for name in ("vector", "pixels", "rows")
         )

@@ -10,7 +10,6 @@ from wpk.errors import ScheduleError
 from wpk.expression import Operand, cpp_type, flops
 from wpk.performance import Columns, Work
 from wpk.problems import Elementwise
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain, flatten
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -41,7 +40,7 @@ class ElementwiseSchedule(Schedule):
         vector: Elements of a row to an item.
         items: Items of a thread, all loaded before the first is used.
         threads: Threads of a block.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     vector: int
@@ -59,19 +58,18 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
     schedule_type = ElementwiseSchedule
 
     def why_not(self, problem: Elementwise, target: Target) -> str | None:
-        """Refuses too many axes, tensors beyond 32-bit addressing, padding that is not at a row's end."""
+        """Refuse too many axes, tensors beyond 32-bit addressing, padding that is not at a row's end."""
         return why_not_flat(problem)
 
-    def axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
         """Elements an item, items a thread, threads a block."""
         return {
             "vector": row_vectors(flat(problem)),
             "items": (1, 2, 4),
             "threads": (256, 128, 512, 64),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Elementwise) -> Sequence[Limit]:
+    def _limits(self, problem: Elementwise) -> Sequence[Limit]:
         """What a thread holds stays in registers."""
         operands = max(1, len(problem.inputs))
         return (
@@ -79,15 +77,10 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
                 f"vector * items * {operands} <= {MAX_HELD}",
                 f"a thread holds at most {MAX_HELD} elements of its {operands} inputs",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Elementwise, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
-
     def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:
-        """Tables 6 and 8 for an expression of several operations and operands."""
+        """Count the work: tables 6 and 8 for an expression of several operations and operands."""
         domain = flat(problem)
         total = domain.leading.value * domain.per_leading
         vector = columns["vector"].astype(float)
@@ -128,18 +121,15 @@ class ElementwiseTemplate(SingleKernelTemplate[Elementwise, ElementwiseSchedule]
                 "rowPadding": domain.y.padding,
                 "wide": is_wide(domain.leading, items),
             },
-            inputs=len(problem.inputs),
             leading=domain.leading,
             grid=linear_grid(domain.leading, items, schedule.threads * schedule.items),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
 
 def why_not_flat(problem: Elementwise) -> str | None:
-    """Why the problem has no flat domain that kernels can walk; None if it has."""
-    missing = why_operand_missing(problem.expression, len(problem.inputs), "expression")
-    if missing is not None:
+    """Say why the problem has no flat domain that kernels can walk; None if it has."""
+    if (missing := why_operand_missing(problem)) is not None:
         return missing
     domain = flatten(problem)
     if domain is None:
@@ -150,7 +140,7 @@ def why_not_flat(problem: Elementwise) -> str | None:
 
 
 def flat(problem: Elementwise) -> FlatDomain:
-    """The flat domain of a problem that `why_not_flat` accepts.
+    """Return the flat domain of a problem that `why_not_flat` accepts.
 
     Raises:
         ScheduleError: It was not asked.
@@ -162,11 +152,11 @@ def flat(problem: Elementwise) -> FlatDomain:
 
 
 def row_vectors(domain: FlatDomain) -> tuple[int, ...]:
-    """Elements along y's rows worth moving at once."""
+    """Return the elements along y's rows worth moving at once."""
     extent = domain.shape[-1] + domain.y.padding
     return vector_widths([*domain.inputs, domain.y], domain.row, extent)
 
 
 def is_copy(problem: Elementwise) -> bool:
-    """Whether elements are moved without arithmetic."""
+    """Return whether elements are moved without arithmetic."""
     return problem.expression == Operand(0) and len(problem.inputs) == 1

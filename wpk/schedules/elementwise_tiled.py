@@ -8,7 +8,6 @@ from typing import ClassVar
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Elementwise, Tensor
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.elementwise import flat, is_copy, why_not_flat
 from wpk.schedules.flat_domain import CONSTANT_AXES, FlatDomain
 from wpk.schedules.limit import Limit
@@ -34,7 +33,7 @@ class TiledSchedule(Schedule):
         vector: Neighbouring elements that a thread loads and stores at once.
         tile: Extent of the square tiles.
         threads: Threads of a block.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     vector: int
@@ -52,7 +51,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
     schedule_type = TiledSchedule
 
     def why_not(self, problem: Elementwise, target: Target) -> str | None:
-        """Refuses what elementwise refuses, and problems where nothing crosses."""
+        """Refuse what elementwise refuses, and problems where nothing crosses."""
         reason = why_not_flat(problem)
         if reason is not None:
             return reason
@@ -62,16 +61,15 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
             return "no input is contiguous along another axis than the output"
         return None
 
-    def axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Elementwise, target: Target) -> dict[str, tuple[int, ...]]:
         """Elements at once, tile, threads a block."""
         return {
             "vector": (1, 2, 4),
             "tile": (32, 64),
             "threads": (256, 128, 512),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Elementwise) -> Sequence[Limit]:
+    def _limits(self, problem: Elementwise) -> Sequence[Limit]:
         """Threads share a tile evenly; tiles fit the shared memory that a kernel may declare."""
         line, gap = _line_bytes(problem)
         return (
@@ -80,15 +78,10 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
                 f"tile * (tile * {line} + {gap}) <= {STATIC_SHARED_BYTES}",
                 f"tiles take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Elementwise, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
-
     def work(self, problem: Elementwise, columns: Columns, target: Target) -> Work:
-        """Tables 6 to 8, with tiles counted in full: lines that a tile's edge cuts are loaded whole."""
+        """Count the work: tables 6 to 8, tiles in full: lines that a tile's edge cuts are loaded whole."""
         domain = _arranged(problem)
         tile, threads = columns["tile"].astype(float), columns["threads"].astype(float)
         vector, (line, gap) = columns["vector"].astype(float), _line_bytes(problem)
@@ -120,7 +113,7 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
     def shared_accesses(
         self, problem: Elementwise, schedule: TiledSchedule
     ) -> Sequence[SharedAccess]:
-        """Reads down the columns of a tile; rows lie an odd number of words apart."""
+        """Return the reads down the columns of a tile; rows lie an odd number of words apart."""
         per_row = schedule.tile // schedule.vector
         accesses = []
         for tensor, crosses in _operands(problem):
@@ -163,11 +156,9 @@ class ElementwiseTiledTemplate(SingleKernelTemplate[Elementwise, TiledSchedule])
                 "rowPadding": domain.y.padding,
                 "wide": is_wide(domain.leading, items),
             },
-            inputs=len(problem.inputs),
             leading=domain.leading,
             grid=linear_grid(domain.leading, items, 1),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
 

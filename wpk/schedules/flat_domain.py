@@ -44,14 +44,14 @@ class FlatDomain:
         return (self.leading.value, *self.shape)
 
     def moved(self, axis: int, position: int) -> "FlatDomain":
-        """The same domain with one of the axes behind the leading one at another position."""
+        """Return the same domain with one of the axes behind the leading one at another position."""
         order = [a for a in range(1, self.row + 1) if a != axis]
         order.insert(position - 1, axis)
         return _reordered(self, order)
 
 
 def flatten(problem: Elementwise) -> FlatDomain | None:
-    """The problem's flat domain; None where it has more than ``CONSTANT_AXES`` besides the leading one."""
+    """Return the problem's flat domain; None where it has more than ``CONSTANT_AXES`` besides the leading one."""
     tensors = (*problem.inputs, problem.y)
     free = problem.leading.free is not None
     candidates = [_split_leading(problem, tensors)] if free else []

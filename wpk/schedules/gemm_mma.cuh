@@ -33,26 +33,11 @@ inline constexpr Loading loadingOf = canCopy<Stored, T, Vector>                 
 
 template <Loading How, class Source, class Across, class Stored, int Rows, int Depth, int Threads, int Vector,
     int VectorAcross>
-struct OperandLoader;
-template <class Source, class Across, class Stored, int Rows, int Depth, int Threads, int Vector, int VectorAcross>
-struct OperandLoader<Loading::copied, Source, Across, Stored, Rows, Depth, Threads, Vector, VectorAcross>
-{
-    using SourceType = Source;
-    using Type = AsyncLoader<Source, Rows, Depth * sizeof(Stored), Threads, Vector * sizeof(Stored)>;
-};
-template <class Source, class Across, class Stored, int Rows, int Depth, int Threads, int Vector, int VectorAcross>
-struct OperandLoader<Loading::copiedAcross, Source, Across, Stored, Rows, Depth, Threads, Vector, VectorAcross>
-{
-    using SourceType = Across;
-    using Type = AsyncDepthLoader<Across, Depth, Rows * sizeof(Stored), Threads, VectorAcross * sizeof(Stored)>;
-};
-template <class Source, class Across, class Stored, int Rows, int Depth, int Threads, int Vector, int VectorAcross>
-struct OperandLoader<Loading::gathered, Source, Across, Stored, Rows, Depth, Threads, Vector, VectorAcross>
-{
-    using SourceType = Source;
-    using Type =
-        GatherLoader<Source, MmaSink<Stored, Depth * sizeof(Stored)>, Rows, Depth, Threads, Vector, Vector == 1>;
-};
+using OperandLoader =
+    Select<How == Loading::copied, AsyncLoader<Source, Rows, Depth * sizeof(Stored), Threads, Vector * sizeof(Stored)>,
+        Select<How == Loading::copiedAcross,
+            AsyncDepthLoader<Across, Depth, Rows * sizeof(Stored), Threads, VectorAcross * sizeof(Stored)>,
+            GatherLoader<Source, MmaSink<Stored, Depth * sizeof(Stored)>, Rows, Depth, Threads, Vector, Vector == 1>>>;
 
 template <class Problem, class Schedule>
 WPK_DEVICE void gemmMma(
@@ -70,9 +55,9 @@ WPK_DEVICE void gemmMma(
     using SourceA = MatrixSource<A, Problem::a_m, Problem::a_k, Problem::k>;
     using SourceB = MatrixSource<B, Problem::b_n, Problem::b_k, Problem::b_depth>;
     using AcrossB = MatrixSource<B, Problem::b_k, Problem::b_n, Problem::n>;
-    using LoadA = OperandLoader<kLoadingA, SourceA, SourceA, Stored, Shape::blockM, Shape::blockK, Shape::threads,
+    using LoaderA = OperandLoader<kLoadingA, SourceA, SourceA, Stored, Shape::blockM, Shape::blockK, Shape::threads,
         Problem::a_vector, 1>;
-    using LoadB = OperandLoader<kLoadingB, SourceB, AcrossB, Stored, Shape::blockN, Shape::blockK, Shape::threads,
+    using LoaderB = OperandLoader<kLoadingB, SourceB, AcrossB, Stored, Shape::blockN, Shape::blockK, Shape::threads,
         Problem::b_vector, Problem::b_vector_across>;
     constexpr bool kRound = isSame<T, Tf32>;
     using Fragments =
@@ -83,8 +68,8 @@ WPK_DEVICE void gemmMma(
     const MatrixBlock<Problem, Shape> block(inputs, leading);
     const SplitRange<Schedule::split, ceilDivide(Problem::k, Shape::blockK)> range;
     const int firstDepth = range.first * Shape::blockK;
-    typename LoadA::Type loaderA({block.a, block.m}, block.firstRow, firstDepth);
-    typename LoadB::Type loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
+    LoaderA loaderA({block.a, block.m}, block.firstRow, firstDepth);
+    LoaderB loaderB({block.b, kAcross ? Problem::k : Problem::n}, block.firstColumn, firstDepth);
 
     float acc[Shape::tilesM][Shape::tilesN][4] = {};
     multiplyTiles<T, Shape, Fragments, Problem::b_constant>(acc, shared, loaderA, loaderB, range.count); // @constant_b

@@ -1,4 +1,4 @@
-"""Tiles of output pixels whose filters and patches stay in shared memory: what they hold and take (tile_halo.cuh)."""
+"""Tiles of output pixels whose filters and patches are kept in shared memory: what they hold and take (tile_halo.cuh)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from wpk.performance import Columns, Floats, Work
 from wpk.problems import Convolution
-from wpk.schedules.early import EARLY_LIMIT
 from wpk.schedules.limit import Limit, value_of
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.wgmma.costs import BARRIER_BYTES, GROUP_ROWS, GROUP_THREADS, PORT_BYTES, WARP
@@ -22,7 +21,7 @@ _MOST_PIXELS = 256  # of a tile: those of four warpgroups
 _MOST_SIDE = 256  # pixels of a tensor copy along a side
 _MOST_PATCHES = 4  # of a team: more does not hide more
 _MOST_GROUPS = 6  # warpgroups of a block; a seventh would leave too few registers
-_REPEAT = 1024  # bytes after which a swizzle repeats: slots are multiples
+_REPEAT = 1024  # bytes after which a swizzle repeats: patches are multiples
 _OTHER_REGISTERS = (
     38  # addresses, descriptors and counters, where ptxas is short; it takes up to 70
 )
@@ -40,7 +39,7 @@ _THREADS = f"teams * ({_GROUPS} * {GROUP_THREADS} + {WARP})"  # a warp of each t
 
 
 def limits(problem: Convolution) -> Sequence[Limit]:
-    """What tile_halo.cuh can compute."""
+    """Return what tile_halo.cuh can compute."""
     carrying = f"carry == 1 and tile_q == 8 and {_PIXELS} % {GROUP_ROWS} == 0"
     return (
         Limit(
@@ -66,7 +65,6 @@ def limits(problem: Convolution) -> Sequence[Limit]:
             "carry is 0, or 1 where a warp has two rows of eight pixels, one below the other",
         ),
         Limit("persistent >= 0", "persistent is a number of blocks, or 0"),
-        EARLY_LIMIT,
     )
 
 
@@ -86,7 +84,7 @@ def useful_limits(problem: Convolution) -> Sequence[Limit]:
 
 
 def carries(problem: Convolution) -> bool:
-    """Whether what lies one pixel below is what the next tap down the filter reads."""
+    """Return whether what lies one pixel below is what the next tap down the filter reads."""
     below = problem.stride == (1, 1) and problem.dilation[0] == 1
     return below and problem.filter[0] > 1
 
@@ -189,7 +187,7 @@ class HaloTiles:
         return registers
 
     def work(self, target: Target) -> Work:
-        """What schedules make the GPU do: a step is a patch for each team, and all taps of it."""
+        """Return what schedules make the GPU do: a step is a patch for each team, and all taps of it."""
         columns = self.columns
         line = np.ceil(SWIZZLE / target.transaction_bytes)
         teams = columns["teams"].astype(np.float64)

@@ -1,14 +1,23 @@
 """What templates over images share: which way threads walk, padding, and blocks of pixels."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
+from wpk.expression import cpp_type
 from wpk.performance import Floats, input_extent
-from wpk.problems import Tensor
+from wpk.problems import Convolution, Pooling, Resize, Tensor
 from wpk.schedules.limit import Limit
-from wpk.schedules.strided import vector_widths, why_unaddressable, why_unpaddable
+from wpk.schedules.strided import (
+    cpp_tensor,
+    cpp_tensors,
+    moved_bytes,
+    vector_widths,
+    why_unaddressable,
+    why_unpaddable,
+)
+from wpk.schedules.unit import Members, Type
 
 ORDER = (0, 2, 3, 1)
 """Kernels hold tensors of the domain (n, c, h, w) in the order (n, h, w, c)."""
@@ -32,6 +41,12 @@ class Image:
     q: int
     y: Tensor
 
+    @classmethod
+    def of(cls, problem: Convolution | Pooling | Resize) -> Self:
+        """Return the output of a problem."""
+        _, c, p, q = problem.accesses()[1].sizes
+        return cls(c, p, q, problem.y)
+
     @property
     def channels_fastest(self) -> bool:
         """Whether neighbouring threads hold neighbouring channels; columns otherwise."""
@@ -47,15 +62,26 @@ class Image:
         """Zeros after the last column."""
         return 0 if self.channels_fastest else self.y.padding
 
-    def why_not(self, inputs: Sequence[tuple[Tensor, tuple[int, ...]]]) -> str | None:
-        """Why threads cannot address the output or these inputs (with their shapes)."""
-        for tensor, shape in ((self.y, (1, self.c, self.p, self.q)), *inputs):
-            if (reason := why_unaddressable([tensor], shape)) is not None:
+    @property
+    def fastest(self) -> int:
+        """The axis along which neighbouring threads lie."""
+        return _C if self.channels_fastest else _Q
+
+    def operand_bytes(self, problem: Convolution | Pooling) -> float:
+        """Count the bytes that global memory moves for the epilogue's operands."""
+        shape = problem.accesses()[1].sizes
+        return sum(moved_bytes(t, shape, self.fastest) for t in problem.epilogue.operands)
+
+    def why_not(self, problem: Convolution | Pooling | Resize) -> str | None:
+        """Say why threads cannot address the output or an input."""
+        inputs, output = problem.accesses()
+        for access in filter(None, (output, *inputs)):
+            if (reason := why_unaddressable([access.tensor], access.sizes)) is not None:
                 return reason
         return why_unpaddable(self.y, (_C, _Q))
 
     def vectors(self, *inputs: Tensor) -> tuple[int, ...]:
-        """Channels that a thread may hold, the widest first; 1 where threads walk along columns."""
+        """Return the channels that a thread may hold, the widest first; 1 where threads walk along columns."""
         if not self.channels_fastest:
             return (1,)
         return vector_widths([*inputs, self.y], _C, self.c + self.padding_c)
@@ -67,12 +93,12 @@ class Image:
         return (Limit("vector == 1", "vectors run along the channels, y's neighbours do not"),)
 
     def items(self, vector: int, pixels: int = 1, rows: int = 1) -> int:
-        """Items of one image, each ``vector`` channels of ``pixels`` columns of ``rows`` rows."""
+        """Count the items of one image, each ``vector`` channels of ``pixels`` columns of ``rows`` rows."""
         chunks = -(-(self.c + self.padding_c) // vector)
         return -(-self.p // rows) * -(-(self.q + self.padding_q) // pixels) * chunks
 
     def constants(self) -> dict[str, int]:
-        """Members of the kernel's ``Problem`` that say the output's shape."""
+        """Return the members of the kernel's ``Problem`` that say the output's shape."""
         return {
             "channels": self.c,
             "p": self.p,
@@ -90,7 +116,7 @@ class Image:
         dilation: tuple[int, int],
         rows: Floats | float = 1.0,
     ) -> Floats:
-        """Input elements under the windows of a block's ``outputs``, a run in the threads' order.
+        """Count the input elements under the windows of a block's ``outputs``, a run in the threads' order.
 
         Table 8's tile of a block, for a block that is a run of whole pixels or whole rows, or of
         columns of ``rows`` pixels.
@@ -108,3 +134,24 @@ class Image:
         width = input_extent(columns, window[1], stride[1], dilation[1])
         elements: Floats = channels * height * width
         return elements
+
+
+def both_axes(name: str, pair: tuple[int, int]) -> dict[str, int]:
+    """Return the members of a pair: ``strideH`` and ``strideW``."""
+    return {f"{name}H": pair[0], f"{name}W": pair[1]}
+
+
+def image_members(problem: Convolution | Pooling) -> Members:
+    """Return the members of ``Problem`` that headers of windows over an image read."""
+    return {
+        "Y": Type(cpp_tensor(problem.y, ORDER)),
+        "Operands": Type(cpp_tensors(problem.epilogue.operands, ORDER)),
+        "Epilogue": Type(cpp_type(problem.epilogue.expression)),
+        "h": problem.h,
+        "w": problem.w,
+        **both_axes("stride", problem.stride),
+        **both_axes("dilation", problem.dilation),
+        "padTop": problem.pad[0],
+        "padLeft": problem.pad[1],
+        **Image.of(problem).constants(),
+    }

@@ -51,7 +51,7 @@ class _Cpp(NamedTuple):
     binds: int = 9
 
     def under(self, binds: int) -> str:
-        """In parentheses where an operator outside would bind tighter."""
+        """Return the text, in parentheses where an operator outside would bind tighter."""
         return self.text if self.binds >= binds else f"({self.text})"
 
 
@@ -111,13 +111,13 @@ class Limit:
         return _names(self.condition)
 
     def holds(self, columns: Figures) -> NDArray[np.bool_]:
-        """Where columns of schedules meet the condition."""
+        """Return where columns of schedules meet the condition."""
         with np.errstate(divide="ignore", invalid="ignore"):  # an extent of 0 is no legal one
             met = value_of(self.condition, columns)
         return np.broadcast_to(np.asarray(met, bool), _rows(columns))
 
     def refusal(self, columns: Figures) -> str:
-        """The rule, and what the first of these schedules has instead."""
+        """Return the rule, and what the first of these schedules has instead."""
         seen = (f"{name}={columns[name][0]:g}" for name in columns if name in self.names)
         return f"{self.rule} ({', '.join(seen)})"
 
@@ -129,12 +129,12 @@ class Limit:
 
 
 def value_of(expression: str, columns: Figures) -> Any:
-    """What an expression is of columns, so that models count with those that limits are made of."""
+    """Return what an expression is of columns, so that models count with those that limits are made of."""
     return _fold(_tree(expression), columns.__getitem__, _ARRAYS)
 
 
 def meeting(limits: Sequence[Limit], columns: Figures) -> NDArray[np.bool_]:
-    """Where columns of schedules meet all limits."""
+    """Return where columns of schedules meet all limits."""
     met = np.ones(_rows(columns), bool)
     for limit in limits:
         met &= limit.holds(columns)

@@ -2,44 +2,41 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from wpk.dims import ceil_div, product
+from wpk.dims import DimExpr, ceil_div, product
 from wpk.dtypes import DType, Precision
-from wpk.performance import Columns, Floats, row_transactions
+from wpk.performance import Floats, row_transactions
 from wpk.problems import Matmul, Tensor
 from wpk.schedules import packings
 from wpk.schedules.matrix_epilogue import epilogue_members
-from wpk.schedules.matrix_tiles import TiledProduct, block_tile
-from wpk.schedules.single_kernel import Grid
+from wpk.schedules.matrix_view import MAX_INT32, VECTOR_BYTES, MatrixSizes, MatrixView
 from wpk.schedules.unit import Member, Type, Wide
 from wpk.targets import Target
 
-_MAX_INT32 = 2**31 - 1
-_VECTOR_BYTES = 16
-
 
 def why_too_large(problem: Matmul) -> str | None:
-    """Why a kernel's 32-bit indices cannot hold the problem; None if they can."""
+    """Say why a kernel's 32-bit indices cannot hold the problem; None if they can."""
     rows = problem.batch[0].value * problem.batch[1] * problem.m.value
-    if max(rows, problem.n, problem.k) > _MAX_INT32:
+    if max(rows, problem.n, problem.k) > MAX_INT32:
         return f"{rows} rows of {problem.k} are more than 32-bit indices reach"
     return None
 
 
 @dataclass(frozen=True)
-class MatmulView:
+class MatmulView(MatrixView[Matmul]):
     """A matrix product with what its kernels know of its operands.
 
     Attributes:
         problem: The product.
-        store_width: Columns that a thread stores together at most.
         max_vector: Elements of one access to an operand at most.
     """
 
-    problem: Matmul
-    store_width: int = 8
     max_vector: int = 8
+
+    @property
+    def sizes(self) -> MatrixSizes:
+        """See `MatrixView.sizes`."""
+        p = self.problem
+        return MatrixSizes(p.m.value, p.n, p.k, p.batch[0].value * p.batch[1])
 
     @property
     def b_dtype(self) -> DType:
@@ -62,7 +59,7 @@ class MatmulView:
     def b_vector(self) -> int:
         """Neighbours of ``b`` along k in one access; packed columns are whole vectors."""
         if self.problem.b_constant:
-            return min(self.max_vector, _VECTOR_BYTES // self.b_dtype.bytes)
+            return min(self.max_vector, VECTOR_BYTES // self.b_dtype.bytes)
         return self._vector(self.problem.b, 2, self.problem.k)
 
     @property
@@ -75,39 +72,28 @@ class MatmulView:
         """Columns that are written: n and y's padding."""
         return self.problem.n + self.problem.y.padding
 
-    def grid(self, block_m: int, block_n: int, split: int) -> Grid:
-        """Tiles of rows times the batch; tiles of columns; parts of the reduction."""
+    def grid(self, block_m: int, block_n: int, split: int) -> tuple[DimExpr, int, int]:
+        """Return the tiles of rows times the batch; tiles of columns; parts of the reduction."""
         p = self.problem
         tiles = product(ceil_div(p.m.expression, block_m), p.batch[0].expression)
         return product(tiles, p.batch[1]), -(-self.stored_columns // block_n), split
 
-    def product(self, columns: Columns, target: Target) -> TiledProduct:
-        """The product as blocks of tiles; every step loads both."""
-        block_m, block_n, block_k = block_tile(columns)
-        problem = self.problem
-        batch = problem.batch[0].value * problem.batch[1]
-        tiles = np.ceil(problem.m.value / block_m) * np.ceil(self.stored_columns / block_n)
-        rows = self._transactions(block_m, block_k, target)
-        return TiledProduct(
-            element_bytes=problem.a.dtype.bytes,
-            store_bytes=problem.y.dtype.bytes,
-            tiles=batch * tiles,
-            tile_steps=np.ceil(problem.k / block_k),
-            transactions=rows + self._transactions(block_n, block_k, target, of_b=True),
-        )
+    @property
+    def _rows(self) -> Tensor:
+        return self.problem.a
 
-    def _transactions(
-        self, lines: Floats, elements: Floats, target: Target, *, of_b: bool = False
-    ) -> Floats:
-        """Global memory transactions that load ``elements`` along k of ``lines`` rows or columns."""
-        tensor, axis = (self.problem.b, 2) if of_b else (self.problem.a, 3)
-        size = (self.b_dtype if of_b else tensor.dtype).bytes
-        along_k = (of_b and self.problem.b_constant) or tensor.strides[axis] == 1
-        run, count = (elements, lines) if along_k else (lines, elements)
-        return row_transactions(count, run, target.transaction_bytes / size)
+    def _row_transactions(self, rows: Floats, elements: Floats, target: Target) -> Floats:
+        a = self.problem.a
+        run, count = (elements, rows) if a.strides[3] == 1 else (rows, elements)
+        return row_transactions(count, run, target.transaction_bytes / a.dtype.bytes)
 
-    def members(self) -> dict[str, Member]:
-        """Members of ``Problem`` that every header reads."""
+    def _column_transactions(self, columns: Floats, elements: Floats, target: Target) -> Floats:
+        along_k = self.problem.b_constant or self.problem.b.strides[2] == 1
+        run, count = (elements, columns) if along_k else (columns, elements)
+        return row_transactions(count, run, target.transaction_bytes / self.b_dtype.bytes)
+
+    def members(self, store_width: int = 8) -> dict[str, Member]:
+        """See `MatrixView.members`."""
         p = self.problem
         free_rows = p.m.free is not None and p.leading == p.m
         b_outer, b_middle = (0, 0) if p.b_constant else p.b.strides[:2]
@@ -123,11 +109,11 @@ class MatmulView:
             "b_outer": Wide(b_outer),
             "b_middle": Wide(b_middle),
             "b_constant": p.b_constant,
-            **epilogue_members(p, self.store_width),
+            **epilogue_members(p, store_width),
         }
 
     def operand_members(self) -> dict[str, Member]:
-        """Of headers whose threads address the operands."""
+        """See `MatrixView.operand_members`."""
         p = self.problem
         depth, b_k, b_n = p.k, *p.b.strides[2:]
         if p.b_constant:
@@ -146,4 +132,4 @@ class MatmulView:
     def _vector(self, tensor: Tensor, axis: int, extent: int) -> int:
         if extent == 1:  # the next row may be the next element
             return 1
-        return min(tensor.vector(axis), self.max_vector, _VECTOR_BYTES // tensor.dtype.bytes)
+        return min(tensor.vector(axis), self.max_vector, VECTOR_BYTES // tensor.dtype.bytes)

@@ -15,7 +15,7 @@ _VECTOR_BYTES = 16
 
 
 def epilogue_members(problem: Convolution | Matmul, max_width: int = 8) -> dict[str, Member]:
-    """Types ``Y``, ``Operands``, ``Epilogue`` and the number ``y_padding``.
+    """Return the types ``Y``, ``Operands``, ``Epilogue`` and the number ``y_padding``.
 
     Args:
         problem: What is stored, and where.
@@ -36,7 +36,7 @@ def epilogue_members(problem: Convolution | Matmul, max_width: int = 8) -> dict[
 
 
 def store_width(problem: Convolution | Matmul) -> int:
-    """Columns of ``y`` that one store writes: 1, 2, 4 or 8, so that no vector is partial."""
+    """Return the columns of ``y`` that one store writes: 1, 2, 4 or 8, so that no vector is partial."""
     width = min(problem.y.vector(_AXES[type(problem)][3]), _VECTOR_BYTES // problem.y.dtype.bytes)
     columns, groups = _columns(problem)
     while (columns * groups + problem.y.padding) % width or (groups > 1 and columns % width):

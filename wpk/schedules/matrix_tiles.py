@@ -7,7 +7,6 @@ import numpy as np
 
 from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, Work, matmul_flops
-from wpk.schedules.early import early_limits
 from wpk.schedules.limit import Limit
 from wpk.targets import Target
 
@@ -64,7 +63,7 @@ class TiledProduct:
     transactions: Floats
 
     def work(self, columns: Columns, costs: TileCosts) -> Work:
-        """What DeepCuts tables 6 to 8 count for it: tiles in full, both loaded at every step.
+        """Return what DeepCuts tables 6 to 8 count for it: tiles in full, both loaded at every step.
 
         A tile's blocks share its steps, and its store; each writes its part of the sums, and one
         of them reads all parts, or each in a cluster its share of them.
@@ -100,18 +99,18 @@ class TiledProduct:
 
 
 def block_tile(columns: Columns) -> tuple[Floats, Floats, Floats]:
-    """Rows, columns and elements of the reduction that a block takes in a step."""
+    """Return the rows, columns and elements of the reduction that a block takes in a step."""
     block_m, block_n, block_k = (columns[f"block_{axis}"].astype(np.float64) for axis in "mnk")
     return block_m, block_n, block_k
 
 
 def up_to(values: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """The values below twice the size, and always the smallest two."""
+    """Return the values below twice the size, and always the smallest two."""
     return tuple(v for i, v in enumerate(values) if i < 2 or v < 2 * size)
 
 
 def target_limits(target: Target, threads: str = "threads") -> tuple[Limit, ...]:
-    """What a block may take on the target.
+    """Return what a block may take on the target.
 
     Args:
         target: The GPU.
@@ -128,5 +127,4 @@ def target_limits(target: Target, threads: str = "threads") -> tuple[Limit, ...]
             f"registers <= min({_MAX_REGISTERS}, {file} // max({threads}, 1))",
             f"a thread has at most {_MAX_REGISTERS} registers, all threads {file}: more would spill",
         ),
-        *early_limits(target),
     )

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from wpk.dtypes import DType, Precision
-from wpk.performance import Columns, Floats, tensor_peak
-from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
+from wpk.performance import Columns, Floats, SharedAccess, tensor_peak
 from wpk.schedules.limit import Limit, value_of
+from wpk.schedules.matrix_template import TileSchedule
 from wpk.schedules.matrix_tiles import TileCosts, up_to
+from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.split import split_axis, sum_registers
-from wpk.schedules.template import Schedule
 from wpk.targets import Target
 
 _WARP = 32
@@ -36,29 +37,22 @@ _GROUP_BYTES = 16
 
 
 def most_together(precision: Precision) -> int:
-    """Elements that a thread puts into a tile at once: what it gathers together may not be more."""
+    """Return the elements that a thread puts into a tile at once: what it gathers together may not be more."""
     return _GROUP_BYTES // precision.storage.bytes
 
 
 @dataclass(frozen=True)
-class MmaSchedule(Schedule):
-    """Tiles of a block's product, and the ring of stages that feeds it.
+class MmaSchedule(TileSchedule):
+    """The tile of a block as warps compute it, and the pipeline that feeds them.
 
     Attributes:
-        block_m: Rows of a block (DeepCuts' H, W and N tile as one: output pixels).
-        block_n: Columns of a block (K_block: filters).
-        block_k: Elements of the reduction a step (C_input).
         warps_m: Warps along the rows; each has ``block_m / warps_m`` of them.
         warps_n: Warps along the columns.
-        stages: Tiles of the ring; ``stages - 1`` are in flight (prefetching).
+        stages: Stages of the pipeline; ``stages - 1`` are in flight (prefetching).
         split: Blocks that share the reduction of a tile.
-        early: 1 where the kernel begins before the one in front of it has ended, and lets the next
-            one begin so (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
-    block_m: int
-    block_n: int
-    block_k: int
     warps_m: int
     warps_n: int
     stages: int
@@ -70,15 +64,10 @@ class MmaSchedule(Schedule):
         """Threads of a block."""
         return self.warps_m * self.warps_n * _WARP
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Attributes of the launch."""
-        return launch_attributes(self.early)
-
 
 @dataclass(frozen=True)
-class MmaInputs:
-    """What the limits depend on besides the schedule.
+class MmaTiles:
+    """How operands reach the tiles of a product, and what schedules of them take.
 
     Attributes:
         precision: Precision of the products.
@@ -107,10 +96,106 @@ class MmaInputs:
         return self.precision is Precision.FP32
 
     def loaders(self) -> list["_Loader"]:
-        """The loaders that keep something in registers."""
+        """Return the loaders that keep something in registers."""
         a = _Loader("block_m", self.copy_bytes_a, self.gathered_bytes_a, _POSITION_A)
         b = _Loader("block_n", self.copy_bytes_b, self.gathered_bytes_b, _POSITION_B)
         return [a] if self.b_across else [a, b]
+
+    def shared_accesses(self, schedule: MmaSchedule) -> tuple[SharedAccess, SharedAccess]:
+        """Return the ldmatrix instructions of a step: A's and B's, as the first warp makes them."""
+        return _matrix_loads(schedule, self.element_bytes, self.b_across)
+
+    def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
+        """Return the values to try for a product of these sizes; tiles far beyond it are left out."""
+        block_k = tuple(row_bytes // self.element_bytes for row_bytes in (32, 64, 128))
+        return {
+            "block_m": up_to((16, 32, 64, 128, 256), sizes.rows),
+            "block_n": up_to((16, 32, 64, 128, 256), sizes.columns),
+            "block_k": block_k,
+            "warps_m": (1, 2, 4, 8),
+            "warps_n": (1, 2, 4),
+            "stages": (2, 3, 4, 5),
+            "split": split_axis(sizes.reduction, block_k[0]),
+        }
+
+    def limits(self) -> Sequence[Limit]:
+        """Return what tile_mma.cuh and its loaders can compute."""
+        element = self.element_bytes
+        most = _SPLIT_ACCUMULATORS if self.is_split else _MAX_ACCUMULATORS
+        return (
+            Limit("block_m % (16 * warps_m) == 0", "a warp has whole tiles of 16 rows"),
+            Limit("block_n % (16 * warps_n) == 0", "a warp has whole pairs of tiles of 8 columns"),
+            Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two"),
+            Limit(
+                f"block_k * {element} in (32, 64, 128)", "a row of a tile is 32, 64 or 128 bytes"
+            ),
+            Limit(
+                f"block_m * block_n <= {most} * {_THREADS}",
+                f"a thread has at most {most} accumulators",
+            ),
+            Limit("stages >= 2", "the ring has at least two tiles"),
+            *(limit for loader in self.loaders() for limit in _loader_limits(loader, element)),
+        )
+
+    def costs(self, columns: Columns) -> TileCosts:
+        """Return what the models take into account."""
+        return TileCosts(
+            unit=self.precision,
+            threads=threads(columns),
+            shared_bytes=self.shared_bytes(columns),
+            registers=self.registers(columns),
+            loads=self._loads(columns),
+            stages=columns["stages"].astype(np.float64),
+            slots=self._conversion_slots(columns),
+        )
+
+    def shared_bytes(self, columns: Columns) -> Floats:
+        """Count the bytes of the pipeline, or of the epilogue's staging (16 padded rows a warp) where larger."""
+        pipeline = (
+            columns["stages"] * (columns["block_m"] + columns["block_n"]) * columns["block_k"]
+        ) * float(self.element_bytes)
+        row_floats = columns["block_n"] // columns["warps_n"] + 8
+        staging = columns["warps_m"] * columns["warps_n"] * 16 * row_floats * 4.0
+        larger: Floats = np.maximum(pipeline, staging)
+        return larger
+
+    def registers(self, columns: Columns) -> Floats:
+        """Count the accumulators, two sets of fragments, what the loaders hold, and the rest; or a split's sum.
+
+        Of fp32, accumulators twice, and a third set: the parts of one.
+        """
+        warp_m = columns["block_m"] // columns["warps_m"]
+        warp_n = columns["block_n"] // columns["warps_n"]
+        sets, sums = (3, 2) if self.is_split else (2, 1)
+        fragments = sets * (warp_m / 4 + warp_n / 4)
+        held = sum((self._held_registers(columns, loader) for loader in self.loaders()), 0.0)
+        product = sums * accumulators(columns) + fragments + held + _OTHER_REGISTERS
+        return np.maximum(product, sum_registers(accumulators(columns), threads(columns), columns))
+
+    def _held_registers(self, columns: Columns, loader: "_Loader") -> Floats:
+        """A position for each copy, or the values that are under way."""
+        elements = columns[loader.side] * columns["block_k"] / threads(columns)
+        if loader.copy_bytes:
+            copies = np.ceil(elements * self.element_bytes / loader.copy_bytes)
+            return copies * loader.position_registers
+        return elements * loader.gathered_bytes / 4 + 8
+
+    def _conversion_slots(self, columns: Columns) -> Floats | float:
+        """Splitting what a matrix load brings, and adding every mma step's sums to the others."""
+        if not self.is_split:
+            return 0.0
+        split = self._loads(columns) * 4 * _SPLIT_SLOTS
+        slots: Floats = split + self._mma_steps(columns) * accumulators(columns)
+        return slots
+
+    def _loads(self, columns: Columns) -> Floats:
+        """Matrix loads (ldmatrix) of a thread in one step."""
+        tiles_m = columns["block_m"] // columns["warps_m"] // 16
+        pairs_n = columns["block_n"] // columns["warps_n"] // 16
+        return self._mma_steps(columns) * (tiles_m + pairs_n)
+
+    def _mma_steps(self, columns: Columns) -> Floats:
+        return (columns["block_k"] * self.element_bytes // 32).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -121,85 +206,15 @@ class _Loader:
     position_registers: int
 
 
-def axes(
-    rows: int, columns: int, reduction: int, precision: Precision, target: Target
-) -> dict[str, tuple[int, ...]]:
-    """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out."""
-    block_k = tuple(row_bytes // precision.storage.bytes for row_bytes in (32, 64, 128))
-    return {
-        "block_m": up_to((16, 32, 64, 128, 256), rows),
-        "block_n": up_to((16, 32, 64, 128, 256), columns),
-        "block_k": block_k,
-        "warps_m": (1, 2, 4, 8),
-        "warps_n": (1, 2, 4),
-        "stages": (2, 3, 4, 5),
-        "split": split_axis(reduction, block_k[0]),
-        "early": early_axis(target),
-    }
-
-
 def threads(columns: Columns) -> Floats:
-    """Threads of a block."""
+    """Count the threads of a block."""
     count: Floats = value_of(_THREADS, columns).astype(np.float64)
     return count
 
 
 def accumulators(columns: Columns) -> Floats:
-    """Accumulators of a thread."""
+    """Count the accumulators of a thread."""
     return columns["block_m"] * columns["block_n"] / threads(columns)
-
-
-def shared_bytes(columns: Columns, inputs: MmaInputs) -> Floats:
-    """The ring, or the epilogue's staging (16 rows a warp, 8 floats of padding) where larger."""
-    ring = (
-        columns["stages"] * (columns["block_m"] + columns["block_n"]) * columns["block_k"]
-    ) * float(inputs.element_bytes)
-    row_floats = columns["block_n"] // columns["warps_n"] + 8
-    staging = columns["warps_m"] * columns["warps_n"] * 16 * row_floats * 4.0
-    larger: Floats = np.maximum(ring, staging)
-    return larger
-
-
-def registers(columns: Columns, inputs: MmaInputs) -> Floats:
-    """Accumulators, two sets of fragments, what the loaders hold, and the rest; or a split's sum.
-
-    Of fp32, accumulators twice, and a third set: the parts of one.
-    """
-    warp_m = columns["block_m"] // columns["warps_m"]
-    warp_n = columns["block_n"] // columns["warps_n"]
-    sets, sums = (3, 2) if inputs.is_split else (2, 1)
-    fragments = sets * (warp_m / 4 + warp_n / 4)
-    held = sum((_held_registers(columns, loader, inputs) for loader in inputs.loaders()), 0.0)
-    product = sums * accumulators(columns) + fragments + held + _OTHER_REGISTERS
-    return np.maximum(product, sum_registers(accumulators(columns), threads(columns), columns))
-
-
-def _held_registers(columns: Columns, loader: "_Loader", inputs: MmaInputs) -> Floats:
-    """A position for each copy, or the values that are under way."""
-    elements = columns[loader.side] * columns["block_k"] / threads(columns)
-    if loader.copy_bytes:
-        copies = np.ceil(elements * inputs.element_bytes / loader.copy_bytes)
-        return copies * loader.position_registers
-    return elements * loader.gathered_bytes / 4 + 8
-
-
-def limits(inputs: MmaInputs) -> Sequence[Limit]:
-    """What tile_mma.cuh and its loaders can compute."""
-    element = inputs.element_bytes
-    most = _SPLIT_ACCUMULATORS if inputs.is_split else _MAX_ACCUMULATORS
-    return (
-        Limit("block_m % (16 * warps_m) == 0", "a warp has whole tiles of 16 rows"),
-        Limit("block_n % (16 * warps_n) == 0", "a warp has whole pairs of tiles of 8 columns"),
-        Limit("(block_n & (block_n - 1)) == 0", "columns are a power of two"),
-        Limit(f"block_k * {element} in (32, 64, 128)", "a row of a tile is 32, 64 or 128 bytes"),
-        Limit(
-            f"block_m * block_n <= {most} * {_THREADS}",
-            f"a thread has at most {most} accumulators",
-        ),
-        Limit("stages >= 2", "the ring has at least two tiles"),
-        EARLY_LIMIT,
-        *(limit for loader in inputs.loaders() for limit in _loader_limits(loader, element)),
-    )
 
 
 def _loader_limits(loader: _Loader, element: int) -> Sequence[Limit]:
@@ -226,41 +241,8 @@ def _loader_limits(loader: _Loader, element: int) -> Sequence[Limit]:
     )
 
 
-def costs(columns: Columns, inputs: MmaInputs) -> TileCosts:
-    """What the models take into account."""
-    return TileCosts(
-        unit=inputs.precision,
-        threads=threads(columns),
-        shared_bytes=shared_bytes(columns, inputs),
-        registers=registers(columns, inputs),
-        loads=_loads(columns, inputs),
-        stages=columns["stages"].astype(np.float64),
-        slots=_conversion_slots(columns, inputs),
-    )
-
-
-def _conversion_slots(columns: Columns, inputs: MmaInputs) -> Floats | float:
-    """Splitting what a matrix load brings, and adding every mma step's sums to the others."""
-    if not inputs.is_split:
-        return 0.0
-    split = _loads(columns, inputs) * 4 * _SPLIT_SLOTS
-    slots: Floats = split + _mma_steps(columns, inputs) * accumulators(columns)
-    return slots
-
-
-def _loads(columns: Columns, inputs: MmaInputs) -> Floats:
-    """Matrix loads (ldmatrix) of a thread in one step."""
-    tiles_m = columns["block_m"] // columns["warps_m"] // 16
-    pairs_n = columns["block_n"] // columns["warps_n"] // 16
-    return _mma_steps(columns, inputs) * (tiles_m + pairs_n)
-
-
-def _mma_steps(columns: Columns, inputs: MmaInputs) -> Floats:
-    return (columns["block_k"] * inputs.element_bytes // 32).astype(np.float64)
-
-
 def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
-    """Why tensor cores cannot serve an operand of this type at this precision; None if they can."""
+    """Say why tensor cores cannot serve an operand of this type at this precision; None if they can."""
     peak = tensor_peak(precision, target)
     if peak is None:
         return f"{target.name} has no tensor cores for {precision.value}"
@@ -271,3 +253,33 @@ def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
     if not dtype.is_float:
         return f"an operand is {dtype.value}; tensor-core products take floating point"
     return None
+
+
+@lru_cache(maxsize=1 << 15)  # problems share schedules
+def _matrix_loads(
+    schedule: MmaSchedule, element_bytes: int, depth_major: bool
+) -> tuple[SharedAccess, SharedAccess]:
+    """The ldmatrix instructions of a step: A's and B's, as the first warp makes them.
+
+    An ldmatrix reads, in each of four phases, 16 bytes for each of eight lanes.
+    """
+    steps = schedule.block_k * element_bytes // 32
+    row_bytes = schedule.block_k * element_bytes
+    tiles_m = schedule.block_m // schedule.warps_m // 16
+    pairs_n = schedule.block_n // schedule.warps_n // 16
+    lanes = range(_WARP)
+    a = tuple(_swizzled(lane % 16, lane // 16, row_bytes) for lane in lanes)
+    if depth_major:
+        wide = schedule.block_n * element_bytes
+        b = tuple(_swizzled(lane % 16, lane // 16, wide) for lane in lanes)
+    else:
+        b = tuple(_swizzled(lane % 8 + lane // 16 * 8, lane // 8 % 2, row_bytes) for lane in lanes)
+    return SharedAccess(a, 16, tiles_m * steps), SharedAccess(b, 16, pairs_n * steps)
+
+
+def _swizzled(row: int, chunk: int, row_bytes: int) -> int:
+    """Byte offset of a 16-byte chunk in a tile (SwizzledTile of tile_shared.cuh)."""
+    chunks = row_bytes // 16
+    rows_a_line = max(1, 8 // chunks)
+    pattern = row // rows_a_line & (min(chunks, 8) - 1)
+    return row * row_bytes + (chunk ^ pattern) * 16

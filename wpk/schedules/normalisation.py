@@ -10,7 +10,6 @@ import numpy as np
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, Work
 from wpk.problems import Normalisation, NormKind
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
 from wpk.schedules.streaming import Stream, ceil_divide, narrow_access
@@ -53,7 +52,7 @@ class NormalisationSchedule(Schedule):
         threads: Threads that share a row.
         rows: Rows of a block.
         cached: Whether the prologue's values stay in registers between passes.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     vector: int
@@ -77,21 +76,18 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
     schedule_type = NormalisationSchedule
 
     def why_not(self, problem: Normalisation, target: Target) -> str | None:
-        """Refuses too many axes, empty rows, 64-bit offsets and padding not at a row's end."""
+        """Refuse too many axes, empty rows, 64-bit offsets and padding not at a row's end."""
         if len(problem.outer) > _OUTER_AXES:
             return f"{len(problem.outer)} outer axes, at most {_OUTER_AXES} are carried"
         if problem.cols == 0:
             return "rows are empty"
         operands = problem.epilogue.operands
-        missing = why_operand_missing(problem.prologue, len(problem.inputs), "prologue")
-        missing = missing or why_operand_missing(
-            problem.epilogue.expression, len(operands), "epilogue"
-        )
+        missing = why_operand_missing(problem)
         shape = (1, *problem.outer[1:], problem.cols)
         reason = missing or why_unaddressable([*problem.inputs, problem.y, *operands], shape)
         return reason or why_unpaddable(problem.y, (len(problem.outer),))
 
-    def axes(self, problem: Normalisation, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Normalisation, target: Target) -> dict[str, tuple[int, ...]]:
         """Vector, threads a row, rows a block, cached or read again."""
         tensors = [*problem.inputs, problem.y, *problem.epilogue.operands]
         extent = problem.cols + problem.y.padding
@@ -100,10 +96,9 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
             "threads": (32, 64, 128, 256, 512, 1024),
             "rows": (4, 1, 2, 8),
             "cached": (1, 0),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Normalisation) -> Sequence[Limit]:
+    def _limits(self, problem: Normalisation) -> Sequence[Limit]:
         """What is cached fits the registers; only one-warp rows share a block."""
         room = problem.cols + problem.y.padding
         return (
@@ -113,10 +108,9 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
                 f"cached == 0 or ceil_div({room}, vector * threads) * vector <= {MAX_CACHED}",
                 f"a thread keeps at most {MAX_CACHED} values",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Normalisation, target: Target) -> Sequence[Limit]:
+    def _target_limits(self, problem: Normalisation, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no warp is idle."""
         most, room = target.max_threads_block, problem.cols + problem.y.padding
         return (
@@ -125,11 +119,10 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
                 f"more than a warp's threads have vectors of a row of {room}",
             ),
             Limit(f"threads * rows <= {most}", f"a block of the target has at most {most} threads"),
-            *early_limits(target),
         )
 
     def work(self, problem: Normalisation, columns: Columns, target: Target) -> Work:
-        """Inputs once a pass, or once in all where cached; outputs once."""
+        """Count the work: inputs once a pass, or once in all where cached; outputs once."""
         rows = problem.leading.value * prod(problem.outer[1:])
         shape = (problem.leading.value, *problem.outer[1:], problem.cols)
         axis, vector = len(problem.outer), columns["vector"].astype(float)
@@ -180,9 +173,6 @@ class NormalisationTemplate(SingleKernelTemplate[Normalisation, NormalisationSch
                 "epsilon": fp32_bits(problem.epsilon),
                 "wide": is_wide(problem.leading, o1 * o2),
             },
-            inputs=len(problem.inputs) + len(operands),
-            leading=problem.leading,
             grid=linear_grid(problem.leading, o1 * o2, schedule.rows),
             threads=schedule.block_threads,
-            attributes=launch_attributes(schedule.early),
         )

@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.problems import Convolution, Matmul
-from wpk.schedules.packing_depthwise import depthwise_shape, pack_depthwise, unpack_depthwise
-from wpk.schedules.packing_patch import pack_patch, patch_shape, unpack_patch
 
 Array = NDArray[Any]
 
 _ROW_BYTES = 16
 """Rows of packed matrices are multiples of this, so that every row can be copied in whole chunks."""
+
+CHANNELS = 4
+"""Channels of a pixel in shared memory, zero where an image has fewer."""
+
+CHUNK_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Packing:
 
 
 def pack(name: str, array: Array, problem: Any) -> Array:
-    """The packed form of a constant operand, contiguous.
+    """Return the packed form of a constant operand, contiguous.
 
     Raises:
         KeyError: No packing has this name.
@@ -47,7 +50,7 @@ def pack(name: str, array: Array, problem: Any) -> Array:
 
 
 def unpack(name: str, packed: Array, problem: Any) -> Array:
-    """The logical array of a packed one.
+    """Return the logical array of a packed one.
 
     Raises:
         KeyError: No packing has this name.
@@ -56,7 +59,7 @@ def unpack(name: str, packed: Array, problem: Any) -> Array:
 
 
 def packed_shape(name: str, problem: Any, element_bytes: int) -> tuple[int, ...]:
-    """The shape that `pack` gives, from the problem alone.
+    """Return the shape that `pack` gives, from the problem alone.
 
     Raises:
         KeyError: No packing has this name.
@@ -65,24 +68,44 @@ def packed_shape(name: str, problem: Any, element_bytes: int) -> tuple[int, ...]
 
 
 def round_up(value: int, multiple: int) -> int:
-    """The smallest multiple that is not below ``value``."""
+    """Return the smallest multiple that is not below ``value``."""
     return -(-value // multiple) * multiple
 
 
 def filter_row(problem: Convolution, vector: int, element_bytes: int) -> tuple[int, int]:
-    """Channels of a filter tap, and elements of a packed filter, under ``krsc_pad<vector>``."""
+    """Return the channels of a filter tap, and elements of a packed filter, under ``krsc_pad<vector>``."""
     tap = round_up(problem.c // problem.groups, vector)
     r, s = problem.filter
     return tap, round_up(r * s * tap, _ROW_BYTES // element_bytes)
 
 
 def matrix_row(problem: Matmul, element_bytes: int) -> int:
-    """Elements of a packed column of ``b`` under ``nk_pad``."""
+    """Return the elements of a packed column of ``b`` under ``nk_pad``."""
     return round_up(problem.k, _ROW_BYTES // element_bytes)
 
 
+def depthwise_row(problem: Convolution, element_bytes: int) -> int:
+    """Return the elements of a packed row: the output channels, rounded up to 16 bytes."""
+    return round_up(problem.k, _ROW_BYTES // element_bytes)
+
+
+def taps_a_chunk(element_bytes: int) -> int:
+    """Count the neighbouring taps, each of four channels, that lie in 16 bytes."""
+    return CHUNK_BYTES // (CHANNELS * element_bytes)
+
+
+def chunks_a_row(problem: Convolution, element_bytes: int) -> int:
+    """Count the chunks of a row of a filter; the last one may be cut."""
+    return -(-problem.filter[1] // taps_a_chunk(element_bytes))
+
+
+def product_steps(problem: Convolution, element_bytes: int) -> int:
+    """Count the pairs of chunks of a filter: the steps of a tensor core."""
+    return -(-problem.filter[0] * chunks_a_row(problem, element_bytes) // 2)
+
+
 def round_to_tf32(array: Array) -> Array:
-    """fp32 rounded to 10 bits of mantissa, nearest, ties to even, as sm_90 rounds."""
+    """Round fp32 to 10 bits of mantissa, nearest, ties to even, as sm_90 rounds."""
     bits = np.asarray(array, np.float32).view(np.uint32)
     finite = (bits & 0x7F800000) != 0x7F800000
     rounded = (bits + np.uint32(0xFFF) + (bits >> 13 & 1)) & np.uint32(0xFFFFE000)
@@ -90,7 +113,7 @@ def round_to_tf32(array: Array) -> Array:
 
 
 def to_nearest(array: Array) -> Array:
-    """fp32 whose upper 19 bits are the tf32 number nearest to it: the unit, which cuts the others, rounds.
+    """Return fp32 whose upper 19 bits are the tf32 number nearest to it: the unit, which cuts the others, rounds.
 
     The lower 13 bits stay; as a number in two's complement they are what is left. Zero stays zero.
     """
@@ -99,7 +122,7 @@ def to_nearest(array: Array) -> Array:
 
 
 def from_nearest(array: Array) -> Array:
-    """The inverse of `to_nearest`."""
+    """Return the inverse of `to_nearest`."""
     bits = np.asarray(array, np.float32).view(np.uint32)
     return (bits - ((bits & np.uint32(0x1000)) << 1)).view(np.float32)
 
@@ -141,6 +164,51 @@ def _unpack_nk(packed: Array, problem: Matmul) -> Array:
     return packed[:, : problem.k].T
 
 
+def _depthwise_shape(problem: Convolution, element_bytes: int) -> tuple[int, ...]:
+    """Shape of the packed filters."""
+    return (*problem.filter, depthwise_row(problem, element_bytes))
+
+
+def _pack_depthwise(array: Array, problem: Convolution) -> Array:
+    """(k, 1, r, s), or (c, k / c, r, s) where transposed, to (r, s, row); zeros after channel k."""
+    r, s = problem.filter
+    packed = np.zeros(_depthwise_shape(problem, array.itemsize), array.dtype)
+    packed[..., : problem.k] = array.reshape(problem.k, r, s).transpose(1, 2, 0)
+    return packed
+
+
+def _unpack_depthwise(packed: Array, problem: Convolution) -> Array:
+    """Inverse of `_pack_depthwise`."""
+    krs = packed[..., : problem.k].transpose(2, 0, 1)
+    multiplier = problem.k // problem.c
+    shape = (problem.c, multiplier) if problem.transposed else (problem.k, 1)
+    return krs.reshape(*shape, *problem.filter)
+
+
+def _patch_shape(problem: Convolution, element_bytes: int) -> tuple[int, ...]:
+    """Shape of the packed filters."""
+    steps, taps = product_steps(problem, element_bytes), taps_a_chunk(element_bytes)
+    return (problem.k, steps * 2, taps, CHANNELS)
+
+
+def _pack_patch(array: Array, problem: Convolution) -> Array:
+    """(k, c, r, s) to (k, chunks, taps, 4): zeros behind the last tap, channel and chunk."""
+    (r, s), size = problem.filter, array.itemsize
+    chunks, taps = chunks_a_row(problem, size), taps_a_chunk(size)
+    rows = np.zeros((problem.k, r, chunks * taps, CHANNELS), array.dtype)
+    rows[:, :, :s, : problem.c] = array.transpose(0, 2, 3, 1)
+    packed = np.zeros(_patch_shape(problem, size), array.dtype)
+    packed[:, : r * chunks] = rows.reshape(problem.k, r * chunks, taps, CHANNELS)
+    return packed
+
+
+def _unpack_patch(packed: Array, problem: Convolution) -> Array:
+    """Inverse of `_pack_patch`."""
+    (r, s), chunks = problem.filter, chunks_a_row(problem, packed.itemsize)
+    rows = packed[:, : r * chunks].reshape(problem.k, r, -1, CHANNELS)
+    return rows[:, :, :s, : problem.c].transpose(0, 3, 1, 2)
+
+
 def _krsc(vector: int) -> Packing:
     return Packing(
         lambda array, problem: _pack_krsc(array, problem, vector),
@@ -166,13 +234,13 @@ def _nearest(packing: Packing) -> Packing:
 
 
 _NK = Packing(_pack_nk, _unpack_nk, lambda problem, size: (problem.n, matrix_row(problem, size)))
-_PATCH = Packing(pack_patch, unpack_patch, patch_shape)
+_PATCH = Packing(_pack_patch, _unpack_patch, _patch_shape)
 
 PACKINGS: dict[str, Packing] = {
     **{f"krsc_pad{vector}": _krsc(vector) for vector in (1, 2, 4, 8)},
     **{f"krsc_pad{vector}_tf32": _rounded(_krsc(vector)) for vector in (1, 2, 4)},
     **{f"krsc_pad{vector}_nearest": _nearest(_krsc(vector)) for vector in (1, 4)},
-    "depthwise_rsk": Packing(pack_depthwise, unpack_depthwise, depthwise_shape),
+    "depthwise_rsk": Packing(_pack_depthwise, _unpack_depthwise, _depthwise_shape),
     "patch": _PATCH,
     "patch_tf32": _rounded(_PATCH),
     "nk_pad": _NK,

@@ -1,38 +1,34 @@
 """Borders added to a tensor, or cropped."""
 
-from collections.abc import Sequence
+from math import prod
 from typing import ClassVar
 
-from wpk.performance import Columns, Work
+from wpk.performance import Floats
 from wpk.problems import Pad, PadMode
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
-from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
-from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
+from wpk.schedules.streaming import narrow_access
 from wpk.schedules.strided import (
     cpp_tensor,
-    is_wide,
     moved_bytes,
     vector_widths,
     why_unaddressable,
     why_unpaddable,
 )
-from wpk.schedules.unit import Enumerator, Type, fp32_bits
+from wpk.schedules.unit import Enumerator, Members, Type, fp32_bits
+from wpk.schedules.vector_template import Reads, VectorTemplate
 from wpk.targets import Target
 
 _AXES = 3  # of the kernel, besides the leading one
 
 
-class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
+class PadTemplate(VectorTemplate[Pad]):
     """Every output element finds the input element that it shows."""
 
     name: ClassVar[str] = "pad"
     version: ClassVar[int] = 2
     problem_type = Pad
-    schedule_type = VectorSchedule
 
     def why_not(self, problem: Pad, target: Target) -> str | None:
-        """Refuses a padded leading axis, more than four axes, and borders that ONNX forbids."""
+        """Refuse a padded leading axis, more than four axes, and borders that ONNX forbids."""
         if len(problem.y_shape) > _AXES + 1:
             return f"{len(problem.y_shape)} axes, at most {_AXES + 1} are carried"
         if len(problem.y_shape) == 1 or problem.begin[0] or _leading_changes(problem):
@@ -43,65 +39,41 @@ class PadTemplate(SingleKernelTemplate[Pad, VectorSchedule]):
         reason = reason or why_unaddressable([problem.y], problem.y_shape)
         return reason or why_unpaddable(problem.y, (_row(problem),))
 
-    def axes(self, problem: Pad, target: Target) -> dict[str, tuple[int, ...]]:
-        """Elements a thread, threads a block."""
+    def _vectors(self, problem: Pad) -> tuple[int, ...]:
         row = _row(problem)
         extent = problem.y_shape[row] + problem.y.padding
-        return {
-            "vector": vector_widths([problem.x, problem.y], row, extent),
-            "threads": (256, 128, 64, 512),
-            "early": early_axis(target),
-        }
+        return vector_widths([problem.x, problem.y], row, extent)
 
-    def limits(self, problem: Pad) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`: any vector and any block will do."""
-        return (EARLY_LIMIT,)
+    def _items(self, problem: Pad, vector: int) -> int:
+        """Pieces of rows of y."""
+        first, second, row = _order(problem)
+        chunks = -(-(problem.y_shape[row] + problem.y.padding) // vector)
+        return chunks * prod(problem.y_shape[axis] for axis in (first, second) if axis is not None)
 
-    def target_limits(self, problem: Pad, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
-
-    def work(self, problem: Pad, columns: Columns, target: Target) -> Work:
-        """Every input and every output once."""
-        row = _row(problem)
-        total = problem.leading.value * _per_leading(problem, 1)
-        vector, threads = columns["vector"].astype(float), columns["threads"].astype(float)
+    def _reads(self, problem: Pad, vector: Floats, threads: Floats, blocks: Floats) -> Reads:
+        """Every input once."""
         shape = (problem.leading.value, *problem.x_shape[1:])
-        return Stream(
-            element_bytes=problem.x.dtype.bytes,
-            flops=float(total),
-            loads=moved_bytes(problem.x, shape, row) * narrow_access(vector, problem.x.dtype.bytes),
-            stores=total * problem.y.dtype.bytes,
-            blocks=ceil_divide(total, vector * threads),
-            threads=threads,
+        moved = moved_bytes(problem.x, shape, _row(problem))
+        return Reads(
+            flops=float(problem.leading.value * self._items(problem, 1)),
+            loads=moved * narrow_access(vector, problem.x.dtype.bytes),
             registers=24.0 + 2 * vector,
-            early=columns["early"] == 1,
-        ).work(target)
+        )
 
-    def kernel(self, problem: Pad, schedule: VectorSchedule) -> KernelPlan:
-        """Items are runs of a row of y."""
+    def _members(self, problem: Pad) -> Members:
         first, second, row = _order(problem)
         order = (0, first, second, row)
-        items = _per_leading(problem, schedule.vector)
         constants = {"rowPadding": problem.y.padding, "value": fp32_bits(problem.value)}
         for label, axis in (("1", first), ("2", second), ("Row", row)):
             constants[f"x{label}"] = 1 if axis is None else problem.x_shape[axis]
             constants[f"y{label}"] = 1 if axis is None else problem.y_shape[axis]
             constants[f"begin{label}"] = 0 if axis is None else problem.begin[axis]
-        return KernelPlan(
-            members={
-                "X": Type(cpp_tensor(problem.x, order)),
-                "Y": Type(cpp_tensor(problem.y, order)),
-                "mode": Enumerator(f"wpk::PadMode::{problem.mode.value}"),
-                **constants,
-                "wide": is_wide(problem.leading, items),
-            },
-            inputs=1,
-            leading=problem.leading,
-            grid=linear_grid(problem.leading, items, schedule.threads),
-            threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
-        )
+        return {
+            "X": Type(cpp_tensor(problem.x, order)),
+            "Y": Type(cpp_tensor(problem.y, order)),
+            "mode": Enumerator(f"wpk::PadMode::{problem.mode.value}"),
+            **constants,
+        }
 
 
 def _leading_changes(problem: Pad) -> bool:
@@ -120,11 +92,3 @@ def _order(problem: Pad) -> tuple[int | None, int | None, int]:
     others = [axis for axis in range(1, len(problem.y_shape)) if axis != row]
     first, second = ([None] * (_AXES - 1) + others)[-2:]
     return first, second, row
-
-
-def _per_leading(problem: Pad, vector: int) -> int:
-    first, second, row = _order(problem)
-    chunks = -(-(problem.y_shape[row] + problem.y.padding) // vector)
-    for axis in (first, second):
-        chunks *= 1 if axis is None else problem.y_shape[axis]
-    return chunks

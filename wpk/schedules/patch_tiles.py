@@ -9,7 +9,7 @@ from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, row_transactions
 from wpk.problems import Convolution
 from wpk.schedules.limit import value_of
-from wpk.schedules.packing_patch import (
+from wpk.schedules.packings import (
     CHANNELS,
     CHUNK_BYTES,
     chunks_a_row,
@@ -23,7 +23,7 @@ _STAGED_ROWS, _STAGED_PADDING = 16, 8
 
 
 def patch_pixels(problem: Convolution) -> tuple[str, str]:
-    """Rows and columns of the patch under a tile, a cut chunk's pixels included, as limits have them."""
+    """Return the rows and columns of the patch under a tile, a cut chunk's pixels included, as limits have them."""
     (r, _), (down, along) = problem.filter, problem.stride
     element = problem.precision.storage.bytes
     taps = chunks_a_row(problem, element) * taps_a_chunk(element)
@@ -129,7 +129,7 @@ class PatchTiles:
         return loads
 
     def transactions(self, transaction_bytes: int) -> tuple[Floats, Floats]:
-        """Global memory transactions that load a block's filters, and a patch."""
+        """Count the global memory transactions that load a block's filters, and a patch."""
         row = 2.0 * self.steps * CHUNK_BYTES / transaction_bytes
         rows, columns = self.pixels
         size, (_, c, _, w) = self.problem.x.dtype.bytes, self.problem.x.strides

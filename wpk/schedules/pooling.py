@@ -4,111 +4,58 @@ from collections.abc import Sequence
 from math import prod
 from typing import ClassVar
 
-from wpk.expression import cpp_type, flops
-from wpk.performance import Columns, Work, pooling_flops
+from wpk.expression import flops
+from wpk.performance import Floats, pooling_flops
 from wpk.problems import Pooling, PoolKind
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
-from wpk.schedules.image import ORDER, Image
+from wpk.schedules.image import ORDER, Image, both_axes, image_members
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
-from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
-from wpk.schedules.strided import cpp_tensor, cpp_tensors, is_wide, moved_bytes, why_operand_missing
-from wpk.schedules.unit import Type
+from wpk.schedules.streaming import narrow_access
+from wpk.schedules.strided import cpp_tensor, why_operand_missing
+from wpk.schedules.unit import Members, Type
+from wpk.schedules.vector_template import Reads, VectorTemplate
 from wpk.targets import Target
 
 
-class PoolingTemplate(SingleKernelTemplate[Pooling, VectorSchedule]):
+class PoolingTemplate(VectorTemplate[Pooling]):
     """Every window is read by its own thread; neighbours meet in the L1 cache."""
 
     name: ClassVar[str] = "pooling"
     version: ClassVar[int] = 5
     problem_type = Pooling
-    schedule_type = VectorSchedule
 
     def why_not(self, problem: Pooling, target: Target) -> str | None:
-        """Refuses tensors beyond 32-bit addressing and padding along rows."""
-        operands = problem.epilogue.operands
-        missing = why_operand_missing(problem.epilogue.expression, len(operands), "epilogue")
-        shape = (1, problem.c, problem.p, problem.q)
-        inputs = [(problem.x, (1, problem.c, problem.h, problem.w))]
-        return missing or _image(problem).why_not([*inputs, *((t, shape) for t in operands)])
+        """Refuse tensors beyond 32-bit addressing and padding along rows."""
+        return why_operand_missing(problem) or Image.of(problem).why_not(problem)
 
-    def axes(self, problem: Pooling, target: Target) -> dict[str, tuple[int, ...]]:
-        """Channels a thread, threads a block."""
-        return {
-            "vector": _image(problem).vectors(problem.x),
-            "threads": (256, 128, 64, 512),
-            "early": early_axis(target),
-        }
+    def _limits(self, problem: Pooling) -> Sequence[Limit]:
+        return Image.of(problem).limits()
 
-    def limits(self, problem: Pooling) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`."""
-        return (*_image(problem).limits(), EARLY_LIMIT)
+    def _vectors(self, problem: Pooling) -> tuple[int, ...]:
+        return Image.of(problem).vectors(problem.x)
 
-    def target_limits(self, problem: Pooling, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
+    def _items(self, problem: Pooling, vector: int) -> int:
+        return Image.of(problem).items(vector)
 
-    def work(self, problem: Pooling, columns: Columns, target: Target) -> Work:
+    def _reads(self, problem: Pooling, vector: Floats, threads: Floats, blocks: Floats) -> Reads:
         """Tables 6 and 8: windows counted in full, a block's input tile once."""
-        image = _image(problem)
-        items = problem.p * (problem.q + image.padding_q) * (problem.c + image.padding_c)
-        total = problem.n.value * items
-        vector, threads = columns["vector"].astype(float), columns["threads"].astype(float)
-        outputs = vector * threads
-        blocks = ceil_divide(total, outputs)
+        image = Image.of(problem)
         shape = (problem.n.value, problem.c, problem.p, problem.q)
         tail = prod(shape) * flops(problem.epilogue.expression)
-        fastest = 1 if image.channels_fastest else 3
-        tile = image.block_inputs(outputs, problem.window, problem.stride, problem.dilation)
-        size = problem.x.dtype.bytes
-        operands = sum(moved_bytes(t, shape, fastest) for t in problem.epilogue.operands)
-        return Stream(
-            element_bytes=size,
+        windows = (problem.window, problem.stride, problem.dilation)
+        tile, size = image.block_inputs(vector * threads, *windows), problem.x.dtype.bytes
+        return Reads(
             flops=pooling_flops(*shape, problem.window) + tail,
-            loads=blocks * tile * size * narrow_access(vector, size) + operands,
-            stores=total * problem.y.dtype.bytes,
-            blocks=blocks,
-            threads=threads,
+            loads=blocks * tile * size * narrow_access(vector, size) + image.operand_bytes(problem),
             registers=24.0 + 3 * vector,
-            early=columns["early"] == 1,
-        ).work(target)
-
-    def kernel(self, problem: Pooling, schedule: VectorSchedule) -> KernelPlan:
-        """Items are runs of channels at one pixel."""
-        image = _image(problem)
-        items = image.items(schedule.vector)
-        return KernelPlan(
-            members={
-                "X": Type(cpp_tensor(problem.x, ORDER)),
-                "Y": Type(cpp_tensor(problem.y, ORDER)),
-                "Operands": Type(cpp_tensors(problem.epilogue.operands, ORDER)),
-                "Epilogue": Type(cpp_type(problem.epilogue.expression)),
-                **_constants(problem),
-                "wide": is_wide(problem.n, items),
-            },
-            inputs=1 + len(problem.epilogue.operands),
-            leading=problem.n,
-            grid=linear_grid(problem.n, items, schedule.threads),
-            threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
-
-def _image(problem: Pooling) -> Image:
-    return Image(problem.c, problem.p, problem.q, problem.y)
-
-
-def _constants(problem: Pooling) -> dict[str, int]:
-    return {
-        "isMax": problem.kind is PoolKind.MAX,
-        "countIncludePad": problem.count_include_pad,
-        "h": problem.h,
-        "w": problem.w,
-        **dict(zip(("windowH", "windowW"), problem.window, strict=True)),
-        **dict(zip(("strideH", "strideW"), problem.stride, strict=True)),
-        **dict(zip(("dilationH", "dilationW"), problem.dilation, strict=True)),
-        **dict(zip(("padTop", "padLeft"), problem.pad, strict=True)),
-        **dict(zip(("padBottom", "padRight"), problem.pad_end, strict=True)),
-        **_image(problem).constants(),
-    }
+    def _members(self, problem: Pooling) -> Members:
+        return {
+            "X": Type(cpp_tensor(problem.x, ORDER)),
+            **image_members(problem),
+            "isMax": problem.kind is PoolKind.MAX,
+            "countIncludePad": problem.count_include_pad,
+            **both_axes("window", problem.window),
+            "padBottom": problem.pad_end[0],
+            "padRight": problem.pad_end[1],
+        }

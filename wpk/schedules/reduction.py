@@ -10,7 +10,6 @@ import numpy as np
 from wpk.expression import cpp_type, flops
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.problems import Reduction
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
 from wpk.schedules.reduction_view import INNER_AXES, OUTER_AXES, view_of
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
@@ -44,7 +43,7 @@ class ReductionSchedule(Schedule):
         vector: Elements loaded at once.
         outputs: Items of a block: outputs, or vectors of outputs.
         splits: Threads that share an item.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     vector: int
@@ -67,7 +66,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     schedule_type = ReductionSchedule
 
     def why_not(self, problem: Reduction, target: Target) -> str | None:
-        """Refuses too many axes, empty reductions, 64-bit offsets and padding not at a row's end."""
+        """Refuse too many axes, empty reductions, 64-bit offsets and padding not at a row's end."""
         if len(problem.outer) > OUTER_AXES or len(problem.inner) > INNER_AXES:
             return (
                 f"{len(problem.outer)} outer and {len(problem.inner)} inner axes, "
@@ -76,27 +75,23 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
         if problem.reduction == 0:
             return "nothing is reduced: an inner axis is empty"
         operands = problem.epilogue.operands
-        missing = why_operand_missing(problem.prologue, len(problem.inputs), "prologue")
-        missing = missing or why_operand_missing(
-            problem.epilogue.expression, len(operands), "epilogue"
-        )
+        missing = why_operand_missing(problem)
         outer = (1, *problem.outer[1:])
         reason = missing or why_unaddressable(problem.inputs, (*outer, *problem.inner))
         reason = reason or why_unaddressable([problem.y, *operands], outer)
         problem = view_of(problem).problem
         return reason or why_unpaddable(problem.y, range(1, len(problem.outer)))
 
-    def axes(self, problem: Reduction, target: Target) -> dict[str, tuple[int, ...]]:
+    def _axes(self, problem: Reduction, target: Target) -> dict[str, tuple[int, ...]]:
         """Vector, items a block, threads an item."""
         view = view_of(problem)
         return {
             "vector": view.vectors,
             "outputs": (32, 8, 1, 2, 4, 16, 64, 128),
             "splits": (8, 32, 1, 2, 4, 16, 64, 128, 256, 512),
-            "early": early_axis(target),
         }
 
-    def limits(self, problem: Reduction) -> Sequence[Limit]:
+    def _limits(self, problem: Reduction) -> Sequence[Limit]:
         """Blocks of whole warps; shares fit the shared memory."""
         return (
             Limit("(outputs & (outputs - 1)) == 0", "outputs of a block are a power of two"),
@@ -106,10 +101,9 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
                 f"outputs * splits * vector * 4 <= {STATIC_SHARED_BYTES}",
                 f"shares take at most {STATIC_SHARED_BYTES} bytes, which a kernel may declare",
             ),
-            EARLY_LIMIT,
         )
 
-    def target_limits(self, problem: Reduction, target: Target) -> Sequence[Limit]:
+    def _target_limits(self, problem: Reduction, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`; no more threads than work."""
         most = target.max_threads_block
         return (
@@ -120,11 +114,10 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
             Limit(
                 f"outputs * splits <= {most}", f"a block of the target has at most {most} threads"
             ),
-            *early_limits(target),
         )
 
     def work(self, problem: Reduction, columns: Columns, target: Target) -> Work:
-        """Every input once; table 6's one operation an element and those of the prologue."""
+        """Count the work: every input once; table 6's one operation an element and those of the prologue."""
         view = view_of(problem)
         problem = view.problem
         vector, splits = columns["vector"].astype(float), columns["splits"].astype(float)
@@ -162,7 +155,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
     def shared_accesses(
         self, problem: Reduction, schedule: ReductionSchedule
     ) -> Sequence[SharedAccess]:
-        """The first halving: neighbouring outputs lie in neighbouring words."""
+        """Return the first halving: neighbouring outputs lie in neighbouring words."""
         if schedule.splits == 1:
             return ()
         half, along_outer = schedule.splits // 2 * schedule.outputs, view_of(problem).along_outer
@@ -204,9 +197,7 @@ class ReductionTemplate(SingleKernelTemplate[Reduction, ReductionSchedule]):
                 "rowPadding": problem.y.padding,
                 "wide": is_wide(problem.leading, items),
             },
-            inputs=len(problem.inputs) + len(problem.epilogue.operands),
             leading=problem.leading,
             grid=linear_grid(problem.leading, items, schedule.outputs),
             threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )

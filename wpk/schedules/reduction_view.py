@@ -46,7 +46,7 @@ class ReductionView:
 
 
 def view_of(problem: Reduction) -> ReductionView:
-    """How the kernel walks a problem."""
+    """Return how the kernel walks a problem."""
     problem = _set_apart(problem)
     sizes, outer_count = (*problem.outer, *problem.inner), len(problem.outer)
     outer, inner = range(1, outer_count), range(outer_count, len(sizes))

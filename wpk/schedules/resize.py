@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from wpk.performance import Columns, Work
+from wpk.performance import Floats
 from wpk.problems import NearestMode, Resize, ResizeCoordinates, ResizeMode
-from wpk.schedules.early import EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.image import ORDER, Image
 from wpk.schedules.limit import Limit
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate, linear_grid
-from wpk.schedules.streaming import Stream, VectorSchedule, ceil_divide, narrow_access
-from wpk.schedules.strided import cpp_tensor, is_wide, moved_bytes
-from wpk.schedules.unit import Enumerator, Member, Type, fp32_bits
+from wpk.schedules.streaming import narrow_access
+from wpk.schedules.strided import cpp_tensor, moved_bytes
+from wpk.schedules.unit import Enumerator, Member, Members, Type, fp32_bits
+from wpk.schedules.vector_template import Reads, VectorTemplate
 from wpk.targets import Target
 
 _COORDINATES = {
@@ -29,89 +28,57 @@ _NEAREST = {
 _LINEAR_FLOPS = 6  # three interpolations of two operations
 
 
-class ResizeTemplate(SingleKernelTemplate[Resize, VectorSchedule]):
+class ResizeTemplate(VectorTemplate[Resize]):
     """Every output pixel finds its samples itself; nearest moves elements exactly."""
 
     name: ClassVar[str] = "resize"
     version: ClassVar[int] = 2
     problem_type = Resize
-    schedule_type = VectorSchedule
 
     def why_not(self, problem: Resize, target: Target) -> str | None:
-        """Refuses interpolation of integers and tensors beyond 32-bit addressing."""
+        """Refuse interpolation of integers and tensors beyond 32-bit addressing."""
         if problem.mode is ResizeMode.LINEAR and not problem.x.dtype.is_float:
             return (
                 f"linear interpolation of {problem.x.dtype.value}: only floating point is carried"
             )
-        shape = (1, problem.c, problem.h, problem.w)
-        return _image(problem).why_not([(problem.x, shape)])
+        return Image.of(problem).why_not(problem)
 
-    def axes(self, problem: Resize, target: Target) -> dict[str, tuple[int, ...]]:
-        """Channels a thread, threads a block."""
-        return {
-            "vector": _image(problem).vectors(problem.x),
-            "threads": (256, 128, 64, 512),
-            "early": early_axis(target),
-        }
+    def _limits(self, problem: Resize) -> Sequence[Limit]:
+        return Image.of(problem).limits()
 
-    def limits(self, problem: Resize) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`."""
-        return (*_image(problem).limits(), EARLY_LIMIT)
+    def _vectors(self, problem: Resize) -> tuple[int, ...]:
+        return Image.of(problem).vectors(problem.x)
 
-    def target_limits(self, problem: Resize, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return early_limits(target)
+    def _items(self, problem: Resize, vector: int) -> int:
+        return Image.of(problem).items(vector)
 
-    def work(self, problem: Resize, columns: Columns, target: Target) -> Work:
-        """Every input once (neighbours share in L1), every output once."""
-        image = _image(problem)
-        items = problem.p * (problem.q + image.padding_q) * (problem.c + image.padding_c)
-        total = problem.n.value * items
-        vector, threads = columns["vector"].astype(float), columns["threads"].astype(float)
-        linear = problem.mode is ResizeMode.LINEAR
+    def _reads(self, problem: Resize, vector: Floats, threads: Floats, blocks: Floats) -> Reads:
+        """Every input once: neighbours share in L1."""
+        image, linear = Image.of(problem), problem.mode is ResizeMode.LINEAR
         shape = (problem.n.value, problem.c, problem.h, problem.w)
-        moved = moved_bytes(problem.x, shape, 1 if image.channels_fastest else 3)
-        return Stream(
-            element_bytes=problem.x.dtype.bytes,
+        moved = moved_bytes(problem.x, shape, image.fastest)
+        total = problem.n.value * image.items(1)
+        return Reads(
             flops=float(total * (_LINEAR_FLOPS if linear else 1)),
             loads=moved * narrow_access(vector, problem.x.dtype.bytes),
-            stores=total * problem.y.dtype.bytes,
-            blocks=ceil_divide(total, vector * threads),
-            threads=threads,
             registers=24.0 + (6 if linear else 2) * vector,
-            early=columns["early"] == 1,
-        ).work(target)
-
-    def kernel(self, problem: Resize, schedule: VectorSchedule) -> KernelPlan:
-        """Items are runs of channels at one pixel."""
-        image = _image(problem)
-        items = image.items(schedule.vector)
-        return KernelPlan(
-            members={
-                "X": Type(cpp_tensor(problem.x, ORDER)),
-                "Y": Type(cpp_tensor(problem.y, ORDER)),
-                "coordinates": Enumerator(
-                    f"wpk::ResizeCoordinates::{_COORDINATES[problem.coordinates]}"
-                ),
-                **_rounding(problem),
-                "linear": problem.mode is ResizeMode.LINEAR,
-                "h": problem.h,
-                "w": problem.w,
-                "scaleH": fp32_bits(problem.scale[0]),
-                "scaleW": fp32_bits(problem.scale[1]),
-                **image.constants(),
-                "wide": is_wide(problem.n, items),
-            },
-            inputs=1,
-            leading=problem.n,
-            grid=linear_grid(problem.n, items, schedule.threads),
-            threads=schedule.threads,
-            attributes=launch_attributes(schedule.early),
         )
 
-
-def _image(problem: Resize) -> Image:
-    return Image(problem.c, problem.p, problem.q, problem.y)
+    def _members(self, problem: Resize) -> Members:
+        return {
+            "X": Type(cpp_tensor(problem.x, ORDER)),
+            "Y": Type(cpp_tensor(problem.y, ORDER)),
+            "coordinates": Enumerator(
+                f"wpk::ResizeCoordinates::{_COORDINATES[problem.coordinates]}"
+            ),
+            **_rounding(problem),
+            "linear": problem.mode is ResizeMode.LINEAR,
+            "h": problem.h,
+            "w": problem.w,
+            "scaleH": fp32_bits(problem.scale[0]),
+            "scaleW": fp32_bits(problem.scale[1]),
+            **Image.of(problem).constants(),
+        }
 
 
 def _rounding(problem: Resize) -> dict[str, Member]:

@@ -7,11 +7,11 @@ from functools import lru_cache
 import numpy as np
 
 from wpk.performance import Columns, Floats, SharedAccess
-from wpk.schedules.early import EARLY_LIMIT, early_axis
 from wpk.schedules.limit import Limit, value_of
+from wpk.schedules.matrix_template import TileSchedule
 from wpk.schedules.matrix_tiles import TileCosts, up_to
+from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.split import split_axis, sum_registers
-from wpk.schedules.template import Schedule
 from wpk.targets import Target
 
 _WARP = 32
@@ -26,7 +26,7 @@ _LANES_N = f"min({_THREADS_N}, 8)"
 
 
 @dataclass(frozen=True)
-class SimtSchedule(Schedule):
+class SimtSchedule(TileSchedule):
     """Tiles of a block and of a thread, and how shared memory holds them.
 
     DeepCuts' parameters in this form: block and thread tiles of N, H, W are folded into rows
@@ -34,21 +34,15 @@ class SimtSchedule(Schedule):
     with ``padding``.
 
     Attributes:
-        block_m: Rows of a block.
-        block_n: Columns of a block.
-        block_k: Elements of the reduction a step.
         thread_m: Rows of a thread.
         thread_n: Columns of a thread.
         row_major: 1: the rows' tile lies pixel by pixel; 0: channel by channel, as the columns'.
         padding: Floats after each line of the tiles.
         prefetch: 1: the next tile is loaded during the computation.
         split: Blocks that share the reduction of a tile.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
-    block_m: int
-    block_n: int
-    block_k: int
     thread_m: int
     thread_n: int
     row_major: int
@@ -63,14 +57,14 @@ class SimtSchedule(Schedule):
         return self.block_m // self.thread_m * (self.block_n // self.thread_n)
 
     @property
-    def run_n(self) -> int:
+    def store_width(self) -> int:
         """Neighbouring columns that a thread stores together."""
         return min(self.thread_n, 4)
 
 
 @dataclass(frozen=True)
-class SimtInputs:
-    """What the limits depend on besides the schedule.
+class SimtTiles:
+    """How operands reach the tiles of a product, and what schedules of them take.
 
     Attributes:
         a_vector: Neighbours along the reduction that one access to the rows' operand moves.
@@ -84,35 +78,93 @@ class SimtInputs:
     b_vector: int
     b_bytes: int
 
+    def shared_accesses(self, schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:
+        """Return the loads of a step, of the rows' and of the columns' tile, as the first warp makes them."""
+        return _shared_accesses(schedule)  # tiles are fp32 whatever the types of a problem
 
-def axes(rows: int, columns: int, reduction: int, target: Target) -> dict[str, tuple[int, ...]]:
-    """Values to try for a product of ``rows`` x ``columns``; tiles far beyond it are left out.
+    def axes(self, sizes: MatrixSizes, target: Target) -> dict[str, tuple[int, ...]]:
+        """Return the values to try for a product of these sizes; tiles far beyond it are left out.
 
-    Ties between estimates fall to what comes first: padding, which spares conflicts between stores
-    that the models do not count (on an H200 it was the faster in 70 to 99 % of otherwise equal pairs).
-    """
-    return {
-        "block_m": up_to((8, 16, 32, 64, 128), rows),
-        "block_n": up_to((8, 16, 32, 64, 128), columns),
-        "block_k": _BLOCK_K,
-        "thread_m": (1, 2, 4, 8),
-        "thread_n": (1, 2, 4, 8),
-        "row_major": (0, 1),
-        "padding": (4, 0),
-        "prefetch": (0, 1),
-        "split": split_axis(reduction, _BLOCK_K[0]),
-        "early": early_axis(target),
-    }
+        Ties between estimates fall to what comes first: padding, which spares conflicts between stores
+        that the models do not count (on an H200 it was the faster in 70 to 99 % of otherwise equal pairs).
+        """
+        return {
+            "block_m": up_to((8, 16, 32, 64, 128), sizes.rows),
+            "block_n": up_to((8, 16, 32, 64, 128), sizes.columns),
+            "block_k": _BLOCK_K,
+            "thread_m": (1, 2, 4, 8),
+            "thread_n": (1, 2, 4, 8),
+            "row_major": (0, 1),
+            "padding": (4, 0),
+            "prefetch": (0, 1),
+            "split": split_axis(sizes.reduction, _BLOCK_K[0]),
+        }
+
+    def limits(self) -> Sequence[Limit]:
+        """Return what tile_simt.cuh and its loaders can compute."""
+        return (
+            Limit(
+                "block_m % thread_m == 0 and block_n % thread_n == 0",
+                "threads tile the block",
+            ),
+            Limit(f"32 <= {_THREADS} <= 1024", "a block has 32 to 1024 threads"),
+            Limit(f"{_THREADS} % 32 == 0", "a block has whole warps"),
+            Limit(
+                f"{_THREADS_N} % {_LANES_N} == 0 and {_THREADS_M} % (32 // {_LANES_N}) == 0",
+                "warps of 8 columns of threads (or all, if fewer) tile the block",
+            ),
+            Limit(f"32 % {_LANES_N} == 0", "a warp has a power of two of columns of threads"),
+            *(
+                Limit(f"{side} < 3 or {side} % 4 == 0", f"{side} is 1, 2 or a multiple of 4")
+                for side in ("thread_m", "thread_n")
+            ),
+            Limit(
+                f"thread_m * thread_n <= {_MAX_ACCUMULATORS}",
+                f"a thread has at most {_MAX_ACCUMULATORS} accumulators",
+            ),
+            Limit("block_k == 4 or block_k % 8 == 0", "a step is 4 elements, or a multiple of 8"),
+            Limit("padding % 4 == 0", "lines stay aligned to 16 bytes"),
+            *(_gather_limit(*side) for side in self._sides()),
+        )
+
+    def costs(self, columns: Columns) -> TileCosts:
+        """Return what the models take into account."""
+        return TileCosts(
+            unit=None,
+            threads=threads(columns),
+            shared_bytes=shared_bytes(columns),
+            registers=self.registers(columns),
+            loads=_loads(columns),
+            stages=columns["prefetch"].astype(np.float64) + 1.0,
+        )
+
+    def registers(self, columns: Columns) -> Floats:
+        """Count the accumulators, operands of a step, values under way, and the rest; or a split's sum."""
+        thread_m, thread_n = columns["thread_m"], columns["thread_n"]
+        operands = thread_m * np.where(columns["row_major"] == 1, 4, 2) + thread_n * 2
+        held = sum(
+            (columns[side] * columns["block_k"] / threads(columns) * (size / 4 + 1 / vector))
+            for side, vector, size in self._sides()
+        )
+        product = thread_m * thread_n + operands + held + float(_OTHER_REGISTERS)
+        accumulators = (thread_m * thread_n).astype(np.float64)
+        return np.maximum(product, sum_registers(accumulators, threads(columns), columns))
+
+    def _sides(self) -> tuple[tuple[str, int, int], tuple[str, int, int]]:
+        return (
+            ("block_m", self.a_vector, self.a_bytes),
+            ("block_n", self.b_vector, self.b_bytes),
+        )
 
 
 def threads(columns: Columns) -> Floats:
-    """Threads of a block."""
+    """Count the threads of a block."""
     count: Floats = value_of(_THREADS, columns).astype(np.float64)
     return count
 
 
 def shared_bytes(columns: Columns) -> Floats:
-    """Both tiles with their padding, twice with prefetching."""
+    """Count the bytes of both tiles with their padding, twice with prefetching."""
     block_m, block_n, block_k = (columns[f"block_{axis}"] for axis in "mnk")
     padding = columns["padding"]
     a = np.where(
@@ -123,73 +175,12 @@ def shared_bytes(columns: Columns) -> Floats:
     return total
 
 
-def registers(columns: Columns, inputs: SimtInputs) -> Floats:
-    """Accumulators, operands of a step, values under way, and the rest; or a split's sum."""
-    thread_m, thread_n = columns["thread_m"], columns["thread_n"]
-    operands = thread_m * np.where(columns["row_major"] == 1, 4, 2) + thread_n * 2
-    held = sum(
-        (columns[side] * columns["block_k"] / threads(columns) * (size / 4 + 1 / vector))
-        for side, vector, size in _sides(inputs)
-    )
-    product = thread_m * thread_n + operands + held + float(_OTHER_REGISTERS)
-    accumulators = (thread_m * thread_n).astype(np.float64)
-    return np.maximum(product, sum_registers(accumulators, threads(columns), columns))
-
-
-def _sides(inputs: SimtInputs) -> tuple[tuple[str, int, int], tuple[str, int, int]]:
-    return (
-        ("block_m", inputs.a_vector, inputs.a_bytes),
-        ("block_n", inputs.b_vector, inputs.b_bytes),
-    )
-
-
-def limits(inputs: SimtInputs) -> Sequence[Limit]:
-    """What tile_simt.cuh and its loaders can compute."""
-    return (
-        Limit(
-            "block_m % thread_m == 0 and block_n % thread_n == 0",
-            "threads tile the block",
-        ),
-        Limit(f"32 <= {_THREADS} <= 1024", "a block has 32 to 1024 threads"),
-        Limit(f"{_THREADS} % 32 == 0", "a block has whole warps"),
-        Limit(
-            f"{_THREADS_N} % {_LANES_N} == 0 and {_THREADS_M} % (32 // {_LANES_N}) == 0",
-            "warps of 8 columns of threads (or all, if fewer) tile the block",
-        ),
-        Limit(f"32 % {_LANES_N} == 0", "a warp has a power of two of columns of threads"),
-        *(
-            Limit(f"{side} < 3 or {side} % 4 == 0", f"{side} is 1, 2 or a multiple of 4")
-            for side in ("thread_m", "thread_n")
-        ),
-        Limit(
-            f"thread_m * thread_n <= {_MAX_ACCUMULATORS}",
-            f"a thread has at most {_MAX_ACCUMULATORS} accumulators",
-        ),
-        Limit("block_k == 4 or block_k % 8 == 0", "a step is 4 elements, or a multiple of 8"),
-        Limit("padding % 4 == 0", "lines stay aligned to 16 bytes"),
-        EARLY_LIMIT,
-        *(_gather_limit(*side) for side in _sides(inputs)),
-    )
-
-
 def _gather_limit(side: str, vector: int, size: int) -> Limit:
     """What a thread can hold of what GatherLoader brings."""
     return Limit(
         f"ceil_div({side} * block_k, {vector} * {_THREADS}) * {vector * size}"
         f" <= {_MAX_GATHERED_BYTES}",
         f"a thread loads at most {_MAX_GATHERED_BYTES} bytes of {side} a step",
-    )
-
-
-def costs(columns: Columns, inputs: SimtInputs) -> TileCosts:
-    """What the models take into account."""
-    return TileCosts(
-        unit=None,
-        threads=threads(columns),
-        shared_bytes=shared_bytes(columns),
-        registers=registers(columns, inputs),
-        loads=_loads(columns),
-        stages=columns["prefetch"].astype(np.float64) + 1.0,
     )
 
 
@@ -202,8 +193,7 @@ def _loads(columns: Columns) -> Floats:
 
 
 @lru_cache(maxsize=1 << 15)  # problems share schedules
-def shared_accesses(schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:
-    """The loads of a step, of the rows' and of the columns' tile, as the first warp makes them."""
+def _shared_accesses(schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]:
     threads_n = schedule.block_n // schedule.thread_n
     lanes_n = min(threads_n, 8)
     places = [(lane // lanes_n, lane % lanes_n) for lane in range(_WARP)]
@@ -217,6 +207,6 @@ def shared_accesses(schedule: SimtSchedule) -> tuple[SharedAccess, SharedAccess]
         count = schedule.thread_m // run_m * schedule.block_k
         a = SharedAccess(tuple(m * run_m * _FLOAT for m, _ in places), run_m * _FLOAT, count)
         floats = (schedule.block_m + schedule.padding) * schedule.block_k
-    run_n = schedule.run_n
+    run_n = schedule.store_width
     b = tuple((floats + n * run_n) * _FLOAT for _, n in places)
     return a, SharedAccess(b, run_n * _FLOAT, schedule.thread_n // run_n * schedule.block_k)

@@ -1,6 +1,7 @@
 """Templates of one kernel: what its unit says and how it is launched."""
 
 import abc
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, final
 
@@ -17,8 +18,11 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
+from wpk.schedules.early import EARLY, EARLY_LIMIT, early_axis, early_limits, launch_attributes
+from wpk.schedules.limit import Limit
 from wpk.schedules.template import P, S, ScheduleTemplate
 from wpk.schedules.unit import Member, Members, kernel_source
+from wpk.targets import Target
 
 Grid = tuple[DimExpr, DimExpr, DimExpr]
 
@@ -37,7 +41,7 @@ class Partials:
 
     @classmethod
     def of(cls, grid: Grid, tile_elements: int, split: int) -> "Partials | None":
-        """What a grid needs whose z axis counts ``split`` parts of each tile; None for whole ones."""
+        """Return what a grid needs whose z axis counts ``split`` parts of each tile; None for whole ones."""
         if split == 1:
             return None
         x, y, z = grid
@@ -51,31 +55,29 @@ class KernelPlan:
 
     Attributes:
         members: The unit's ``Problem``.
-        inputs: Operator inputs, passed as pointers.
-        leading: The extent that is passed at run time.
         grid: Blocks.
         threads: Threads of a block.
         shared_bytes: Dynamic shared memory of a block.
         partials: Where its blocks meet, if reductions are split among them.
         tensor_maps: Descriptors that it takes (``wpk::TensorMaps``).
         cluster: Blocks of a cluster.
-        attributes: Of its launch.
+        leading: The extent that is passed at run time, where that is not the problem's.
     """
 
     members: Members
-    inputs: int
-    leading: Extent
     grid: Grid
     threads: int
     shared_bytes: int = 0
     partials: Partials | None = None
     tensor_maps: tuple[TensorMapArgument, ...] = ()
     cluster: tuple[int, int, int] = (1, 1, 1)
-    attributes: tuple[str, ...] = ()
+    leading: Extent | None = None
 
 
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
     """A template whose header has one function, named like the template in camel case.
+
+    Its schedules have the parameter ``early``, of which templates say nothing themselves.
 
     Attributes:
         header: Its header below ``wpk/schedules``, without ``.cuh``, where that is not the template's name.
@@ -85,19 +87,45 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
     @abc.abstractmethod
     def kernel(self, problem: P, schedule: S) -> KernelPlan:
-        """The kernel's members and extents."""
+        """Return the kernel's members and extents."""
+
+    @abc.abstractmethod
+    def _axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
+        """`ScheduleTemplate.axes` of all parameters but ``early``."""
+
+    def _limits(self, problem: P) -> Sequence[Limit]:
+        """`ScheduleTemplate.limits` of the other parameters: by default any values will do."""
+        return ()
+
+    def _target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
+        """`ScheduleTemplate.target_limits` of the other parameters."""
+        return ()
+
+    def axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
+        """See `ScheduleTemplate.axes`."""
+        return {**self._axes(problem, target), EARLY: early_axis(target)}
+
+    @final
+    def limits(self, problem: P) -> Sequence[Limit]:
+        """See `ScheduleTemplate.limits`."""
+        return (*self._limits(problem), EARLY_LIMIT)
+
+    @final
+    def target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
+        """See `ScheduleTemplate.target_limits`."""
+        return (*self._target_limits(problem, target), *early_limits(target))
 
     @final
     def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
-        """One unit: the problem and the schedule as structs of constants, and one call."""
+        """Return one unit: the problem and the schedule as structs of constants, and one call."""
         return (self._source(problem, schedule),)
 
     @final
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
-        """One launch of inputs, run-time extent, tensor maps, output, and memory for partial sums."""
+        """Return one launch of inputs, run-time extent, tensor maps, output, and memory for partial sums."""
         kernel = self.kernel(problem, schedule)
         source = self._source(problem, schedule)
-        inputs: list[Argument] = [InputArgument(index) for index in range(kernel.inputs)]
+        inputs, leading = len(problem.accesses()[0]), kernel.leading or problem.leading
         scratch: tuple[Argument, ...] = ()
         if kernel.partials is not None:
             scratch = (
@@ -112,14 +140,14 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                 block=(kernel.threads, 1, 1),
                 shared_bytes=kernel.shared_bytes,
                 arguments=(
-                    *inputs,
-                    SizeArgument(kernel.leading.expression),
+                    *(InputArgument(index) for index in range(inputs)),
+                    SizeArgument(leading.expression),
                     *kernel.tensor_maps,
                     OutputArgument(0),
                     *scratch,
                 ),
                 cluster=kernel.cluster,
-                attributes=kernel.attributes,
+                attributes=launch_attributes(dict(schedule.parameters())[EARLY]),
             ),
         )
 
@@ -134,7 +162,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
             kernel.members,
             members,
             self.limits(problem),
-            kernel.inputs,
+            len(problem.accesses()[0]),
             kernel.threads,
             tensor_maps=len(kernel.tensor_maps),
             partials=kernel.partials is not None,
@@ -142,5 +170,5 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
 
 
 def linear_grid(leading: Extent, items: int, block_items: int) -> Grid:
-    """Blocks of ``block_items`` over ``items`` at each index of the run-time extent."""
+    """Return the blocks of ``block_items`` over ``items`` at each index of the run-time extent."""
     return ceil_div(product(leading.expression, items), block_items), 1, 1

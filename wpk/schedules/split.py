@@ -18,7 +18,7 @@ USEFUL_BLOCKS_SM = 4
 
 
 def split_axis(reduction: int, least_step: int) -> tuple[int, ...]:
-    """Parts to try for a reduction whose steps take ``least_step`` elements at least."""
+    """Return the parts to try for a reduction whose steps take ``least_step`` elements at least."""
     steps = -(-reduction // least_step)
     return tuple(parts for parts in _PARTS if parts == 1 or parts <= steps)
 
@@ -32,13 +32,13 @@ class SplitReductions:
 
 
 def sum_registers(accumulators: Floats, threads: Floats, columns: Columns) -> Floats:
-    """Registers of a thread while it adds parts (SplitRange::add); 0 where there are none."""
+    """Count the registers of a thread while it adds parts (SplitRange::add); 0 where there are none."""
     under_way = np.minimum(np.where(accumulators <= 32, 64.0, 32.0), 16384 / np.maximum(threads, 1))
     return np.where(columns["split"] > 1, accumulators + under_way + _ADDRESSES, 0.0)
 
 
 def split_limits(reduction: int, groups: int = 1) -> Sequence[Limit]:
-    """What SplitRange can divide, and a grid can hold.
+    """Return what SplitRange can divide, and a grid can hold.
 
     Args:
         reduction: Elements of it.
@@ -57,7 +57,7 @@ def split_limits(reduction: int, groups: int = 1) -> Sequence[Limit]:
 
 
 def useful_split(target: Target) -> Limit:
-    """More parts than an SM can use only add partial sums to move."""
+    """Return the limit of parts: more than an SM can use only add partial sums to move."""
     most = USEFUL_BLOCKS_SM * target.sm_count
     return Limit(
         f"split == 1 or blocks <= {most}",

@@ -25,7 +25,7 @@ class VectorSchedule(Schedule):
     Attributes:
         vector: Neighbouring elements (channels, where pixels are computed) of a thread.
         threads: Threads of a block.
-        early: 1 where the kernel begins before the one in front of it has ended (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
     """
 
     vector: int
@@ -49,7 +49,7 @@ class Stream:
         stages: Loads in flight at once.
         shared_bytes: Shared memory of a block.
         thread_loads: Shared memory loads of a thread.
-        early: Whether the kernel is launched early.
+        early: Whether the launch is a programmatic dependent one.
         slots: Issue slots of a thread besides its operations.
     """
 
@@ -68,7 +68,7 @@ class Stream:
     slots: Floats | float = 0.0
 
     def work(self, target: Target) -> Work:
-        """The same, a block's share each, as the models take it."""
+        """Return the same, a block's share each, as the models take it."""
         blocks = np.asarray(self.blocks, np.float64)
 
         def column(value: Floats | float) -> Floats:
@@ -96,7 +96,7 @@ class Stream:
 
 
 def narrow_access(vector: Floats, element_bytes: int) -> Floats:
-    """How much more the load port is busy when lanes ask for less than a bank's 4 bytes each.
+    """Return how much more the load port is busy when lanes ask for less than a bank's 4 bytes each.
 
     A warp's access takes the port for a pass of 128 bytes, however little of it is asked for.
     """
@@ -105,12 +105,12 @@ def narrow_access(vector: Floats, element_bytes: int) -> Floats:
 
 
 def short_run(elements: Floats, element_bytes: int) -> Floats:
-    """How much more memory moves when neighbouring threads read runs shorter than a sector."""
+    """Return how much more memory moves when neighbouring threads read runs shorter than a sector."""
     factor: Floats = np.maximum(1.0, SECTOR_BYTES / (elements * element_bytes))
     return factor
 
 
 def ceil_divide(total: Floats | int, by: Floats) -> Floats:
-    """``ceil(total / by)`` for each schedule."""
+    """Return ``ceil(total / by)`` for each schedule."""
     quotients: Floats = np.ceil(total / by)
     return quotients

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from wpk.expression import Expression, Operand, leaves
+from wpk.expression import Operand, leaves
 from wpk.extent import Extent
-from wpk.problems import Tensor
+from wpk.problems import Problem, Tensor
 
 SECTOR_BYTES = 32
 """The least that global memory moves, whatever part of it is used."""
@@ -15,19 +15,19 @@ _INDEX_LIMIT = 2**31
 
 
 def cpp_tensor(tensor: Tensor, order: Sequence[int | None]) -> str:
-    """``wpk::Tensor<...>`` with the strides in this order of axes; None stands for an axis of extent 1."""
+    """Return ``wpk::Tensor<...>`` with the strides in this order of axes; None stands for an axis of extent 1."""
     strides = [0 if axis is None else tensor.strides[axis] for axis in order]
     head = f"{tensor.dtype.c_name}, {tensor.alignment}"
     return f"wpk::Tensor<{head}, {', '.join(map(str, strides))}>"
 
 
 def cpp_tensors(tensors: Sequence[Tensor], order: Sequence[int | None]) -> str:
-    """``wpk::Tensors<...>`` of several tensors over one order of axes."""
+    """Return ``wpk::Tensors<...>`` of several tensors over one order of axes."""
     return f"wpk::Tensors<{', '.join(cpp_tensor(tensor, order) for tensor in tensors)}>"
 
 
 def with_strides(tensor: Tensor, strides: tuple[int, ...]) -> Tensor:
-    """The tensor seen with other axes; its alignment falls where a new stride asks for it."""
+    """Return the tensor seen with other axes; its alignment falls where a new stride asks for it."""
     alignment = tensor.alignment
     for stride in strides:
         while stride not in (0, 1) and stride * tensor.dtype.bytes % alignment:
@@ -36,7 +36,7 @@ def with_strides(tensor: Tensor, strides: tuple[int, ...]) -> Tensor:
 
 
 def why_unaddressable(tensors: Sequence[Tensor], shape: Sequence[int]) -> str | None:
-    """Why 32-bit arithmetic cannot reach all elements at one leading index; None if it can."""
+    """Say why 32-bit arithmetic cannot reach all elements at one leading index; None if it can."""
     for tensor in tensors:
         pairs = zip(shape[1:], tensor.strides[1:], strict=True)
         span = tensor.padding + sum((size - 1) * abs(stride) for size, stride in pairs)
@@ -46,34 +46,42 @@ def why_unaddressable(tensors: Sequence[Tensor], shape: Sequence[int]) -> str | 
 
 
 def why_unpaddable(y: Tensor, axes: Sequence[int]) -> str | None:
-    """Why the zeros after y's rows cannot be written along one of ``axes``; None if they can."""
+    """Say why the zeros after y's rows cannot be written along one of ``axes``; None if they can."""
     if y.padding and not any(y.strides[axis] == 1 for axis in axes):
         return f"the output is padded by {y.padding} along an axis that this template does not pad"
     return None
 
 
-def why_operand_missing(expression: Expression, operands: int, name: str) -> str | None:
-    """Why an expression asks for operands that the problem lacks; None if it does not."""
-    highest = max((x.index for x in leaves(expression) if isinstance(x, Operand)), default=-1)
-    if highest >= operands:
-        return f"the {name} reads operand {highest}, the problem has {operands}"
+def why_operand_missing(problem: Problem, name: str | None = None) -> str | None:
+    """Say why one of its expressions asks for operands that the problem lacks; None if none does.
+
+    Args:
+        problem: The problem.
+        name: What the expression is called, where not as its field.
+    """
+    for each in problem.expressions():
+        read = (leaf.index for leaf in leaves(each.expression) if isinstance(leaf, Operand))
+        if (highest := max(read, default=-1)) >= each.operands:
+            return (
+                f"the {name or each.field} reads operand {highest}, the problem has {each.operands}"
+            )
     return None
 
 
 def is_wide(leading: Extent, per_leading: int) -> bool:
-    """Whether item numbers may exceed 32 bits: the run-time extent is unknown, or the product large."""
+    """Return whether item numbers may exceed 32 bits: the run-time extent is unknown, or the product large."""
     return leading.free is not None or leading.value * per_leading >= _INDEX_LIMIT
 
 
 def vector_widths(tensors: Sequence[Tensor], axis: int, extent: int) -> tuple[int, ...]:
-    """Elements along ``axis`` worth moving at once: powers of two, the widest that any tensor allows first."""
+    """Return elements along ``axis`` worth moving at once: powers of two, the widest that any tensor allows first."""
     widest = max((tensor.vector(axis) for tensor in tensors), default=1)
     widths = [width for width in (8, 4, 2, 1) if width <= widest and width < 2 * max(extent, 1)]
     return tuple(widths)
 
 
 def moved_bytes(tensor: Tensor, shape: Sequence[int], fastest: int) -> float:
-    """Bytes that global memory moves for all of a tensor when neighbouring threads walk ``fastest``.
+    """Count the bytes that global memory moves for all of a tensor when neighbouring threads walk ``fastest``.
 
     Elements that lie apart along that axis cost a sector each, at most.
     """

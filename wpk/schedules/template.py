@@ -13,6 +13,7 @@ from wpk.candidate import Configuration, Maker
 from wpk.kernel_source import KernelSource
 from wpk.launch import Launch
 from wpk.performance import Columns, SharedAccess, Work, resident_blocks
+from wpk.problems import Problem
 from wpk.schedules.limit import Figures, Limit, meeting
 from wpk.targets import Target
 
@@ -22,11 +23,11 @@ class Schedule:
     """One point in a template's space. Subclasses hold one int a field; derived values are properties."""
 
     def parameters(self) -> Configuration:
-        """Names and values in the order of the fields, as trials and plans store them."""
+        """Return the names and values in the order of the fields, as trials and plans store them."""
         return tuple(asdict(self).items())
 
     def columns(self) -> Columns:
-        """The schedule as columns of one row, for what is computed over many schedules at once."""
+        """Return the schedule as columns of one row, for what is computed over many schedules at once."""
         return {name: np.asarray([value]) for name, value in self.parameters()}
 
     def __str__(self) -> str:
@@ -34,7 +35,7 @@ class Schedule:
         return " ".join(f"{name}={value}" for name, value in self.parameters())
 
 
-P = TypeVar("P")
+P = TypeVar("P", bound=Problem)
 S = TypeVar("S", bound=Schedule)
 
 
@@ -55,22 +56,22 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
 
     @abc.abstractmethod
     def why_not(self, problem: P, target: Target) -> str | None:
-        """Why the template cannot compute this problem on this target, in words; None if it can."""
+        """Say why the template cannot compute this problem on this target, in words; None if it can."""
 
     @abc.abstractmethod
     def axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
-        """The values to try for each parameter, given the problem (at most about 10^6 combinations)."""
+        """Return the values to try for each parameter, given the problem (at most about 10^6 combinations)."""
 
     @abc.abstractmethod
     def limits(self, problem: P) -> Sequence[Limit]:
-        """What the kernel can compute, over the parameters; the unit asserts each."""
+        """Return what the kernel can compute, over the parameters; the unit asserts each."""
 
     def target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
-        """What the target can hold, and what pays there, over the parameters and `figures`."""
+        """Return what the target can hold, and what pays there, over the parameters and `figures`."""
         return ()
 
     def figures(self, problem: P, columns: Columns, target: Target) -> Figures:
-        """What `target_limits` speak of besides parameters; of schedules within the `limits`."""
+        """Return what `target_limits` speak of besides parameters; of schedules within the `limits`."""
         work = self.work(problem, columns, target)
         return {
             "threads": work.threads,
@@ -84,26 +85,26 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
 
     @abc.abstractmethod
     def work(self, problem: P, columns: Columns, target: Target) -> Work:
-        """What each schedule makes the GPU do."""
+        """Return what each schedule makes the GPU do."""
 
     @abc.abstractmethod
     def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
-        """The kernels: each an include and one instantiation."""
+        """Return the kernels: each an include and one instantiation."""
 
     @abc.abstractmethod
     def launches(self, problem: P, schedule: S) -> tuple[Launch, ...]:
-        """How the kernels are launched, in sequence."""
+        """Return how the kernels are launched, in sequence."""
 
     def shared_accesses(self, problem: P, schedule: S) -> Sequence[SharedAccess]:
-        """The shared-memory loads of a warp in one step; none where none can conflict."""
+        """Return the shared-memory loads of a warp in one step; none where none can conflict."""
         return ()
 
     def packing(self, problem: P, schedule: S) -> str | None:
-        """Name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""
+        """Return the name of the packing (`wpk.schedules.packings`) of the constant operand, if there is one."""
         return None
 
     def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Which schedules are pruned together: a number for each; all the same by default.
+        """Tell which schedules are pruned together: a number for each; all the same by default.
 
         A template tells apart ways of computing between which the score cannot decide: then none
         of them is pruned away for what it says of another.
@@ -118,27 +119,27 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
 
     @final
     def space(self, problem: P, target: Target) -> tuple[int, Columns]:
-        """The number of all combinations, and the legal ones as columns."""
+        """Return the number of all combinations, and the legal ones as columns."""
         axes = self.axes(problem, target)
         grid = np.meshgrid(*(np.asarray(v, np.int64) for v in axes.values()), indexing="ij")
         columns = {name: values.ravel() for name, values in zip(axes, grid, strict=True)}
-        for limits in self._limits(problem, target):
+        for limits in self._all_limits(problem, target):
             met = meeting(limits, self._with_figures(limits, problem, columns, target))
             columns = {name: values[met] for name, values in columns.items()}
         return grid[0].size, columns
 
     @final
     def why_illegal(self, problem: P, schedule: S, target: Target) -> str | None:
-        """Why this schedule is illegal for the problem on the target, in words; None if legal."""
+        """Say why this schedule is illegal for the problem on the target, in words; None if legal."""
         columns = schedule.columns()
-        for limits in self._limits(problem, target):
+        for limits in self._all_limits(problem, target):
             figures = self._with_figures(limits, problem, columns, target)
             for limit in limits:
                 if not limit.holds(figures)[0]:
                     return limit.refusal(figures)
         return None
 
-    def _limits(self, problem: P, target: Target) -> tuple[Sequence[Limit], Sequence[Limit]]:
+    def _all_limits(self, problem: P, target: Target) -> tuple[Sequence[Limit], Sequence[Limit]]:
         """In their order: the figures of the second are only those of what meets the first."""
         return self.limits(problem), self.target_limits(problem, target)
 
@@ -152,14 +153,14 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
 
     @final
     def schedule(self, columns: Columns, row: int) -> S:
-        """The schedule at one row of a set of columns."""
+        """Return the schedule at one row of a set of columns."""
         # mypy does not see that a class, as a type variable, is hashable.
         names = _parameter_names(self.schedule_type)  # type: ignore[arg-type]
         return self.schedule_type(**{name: int(columns[name][row]) for name in names})
 
     @final
     def schedule_from(self, parameters: Configuration) -> S:
-        """The schedule with these parameters, as stored in a trial or a plan."""
+        """Return the schedule with these parameters, as stored in a trial or a plan."""
         return self.schedule_type(**dict(parameters))
 
 

@@ -37,7 +37,7 @@ Members = Mapping[str, Member]
 
 
 def fp32_bits(value: float) -> int:
-    """The bits of the nearest fp32 number, as units pass floating-point constants."""
+    """Return the bits of the nearest fp32 number, as units pass floating-point constants."""
     return int(struct.unpack("<I", struct.pack("<f", value))[0])
 
 
@@ -53,7 +53,7 @@ def kernel_source(
     tensor_maps: int = 0,
     partials: bool = False,
 ) -> KernelSource:
-    """The unit of a kernel ``wpk_<template>(inputs..., int n, void* y)``.
+    """Return the unit of a kernel ``wpk_<template>(inputs..., int n, void* y)``.
 
     Args:
         template: Name of the template; its function has the name in camel case.

@@ -5,6 +5,9 @@ limits (the bound divides by them): where a datasheet and a measurement differ, 
 here, and `wpk.performance.estimate` knows what share of it is reached.
 """
 
+from dataclasses import replace
+from typing import Any
+
 from wpk.dtypes import Precision
 from wpk.targets.target import Target
 
@@ -37,9 +40,18 @@ _L2_HOPPER = (
 
 def _sources(datasheet: str, **others: str) -> tuple[tuple[str, str], ...]:
     named = dict.fromkeys(_DATASHEET, datasheet) | dict.fromkeys(_LIMITS, _GUIDE)
-    named |= {"transaction_bytes": _SECTOR, "peak_tensor": datasheet} | others
+    named |= {"transaction_bytes": _SECTOR, "launch_seconds": _UNMEASURED_STEP}
+    named |= {"peak_tensor": datasheet} | others
     return tuple(sorted(named.items()))
 
+
+_ALIKE: dict[str, Any] = {
+    "transaction_bytes": 32,
+    "max_threads_block": 1024,
+    "registers_sm": 65536,
+    "launch_seconds": 1.2e-6,
+}
+"""What is the same of all targets."""
 
 P100 = Target(
     name="p100",
@@ -53,21 +65,17 @@ P100 = Target(
     global_bandwidth=732e9,
     l2_bandwidth=2048 * 1.48e9,
     l2_bytes=4 * _MIB,
-    transaction_bytes=32,
     shared_latency=24,
     max_shared_block=48 * _KIB,
     max_shared_sm=64 * _KIB,
-    max_threads_block=1024,
     max_threads_sm=2048,
     max_blocks_sm=32,
-    registers_sm=65536,
-    launch_seconds=1.2e-6,
     sources=_sources(
         "Pascal GP100 whitepaper (2016) and Tesla P100 datasheet",
         l2_bandwidth="width not published: V100's 2048 bytes a cycle assumed",
         shared_latency=_VOLTA_PAPER,
-        launch_seconds=_UNMEASURED_STEP,
     ),
+    **_ALIKE,
 )
 
 V100 = Target(
@@ -82,21 +90,17 @@ V100 = Target(
     global_bandwidth=900e9,
     l2_bandwidth=2048 * 1.53e9,
     l2_bytes=6 * _MIB,
-    transaction_bytes=32,
     shared_latency=19,
     max_shared_block=96 * _KIB,
     max_shared_sm=96 * _KIB,
-    max_threads_block=1024,
     max_threads_sm=2048,
     max_blocks_sm=32,
-    registers_sm=65536,
-    launch_seconds=1.2e-6,
     sources=_sources(
         "Volta GV100 whitepaper (2017)",
         l2_bandwidth="2048 bytes a cycle (A100 whitepaper's comparison) at the boost clock",
         shared_latency=_VOLTA_PAPER,
-        launch_seconds=_UNMEASURED_STEP,
     ),
+    **_ALIKE,
 )
 
 RTX2080 = Target(
@@ -111,21 +115,17 @@ RTX2080 = Target(
     global_bandwidth=448e9,
     l2_bandwidth=2048 * 1.71e9,
     l2_bytes=4 * _MIB,
-    transaction_bytes=32,
     shared_latency=19,
     max_shared_block=64 * _KIB,
     max_shared_sm=64 * _KIB,
-    max_threads_block=1024,
     max_threads_sm=1024,
     max_blocks_sm=16,
-    registers_sm=65536,
-    launch_seconds=1.2e-6,
     sources=_sources(
         "Turing TU102/TU104 whitepaper (2018), reference clock; fp16 with fp32 accumulation",
         l2_bandwidth="width not published: V100's 2048 bytes a cycle assumed",
         shared_latency="Jia et al. 2019, arXiv 1903.07486 (measured on a T4, the same SM)",
-        launch_seconds=_UNMEASURED_STEP,
     ),
+    **_ALIKE,
 )
 
 A100 = Target(
@@ -140,21 +140,17 @@ A100 = Target(
     global_bandwidth=2039e9,
     l2_bandwidth=5120 * 1.41e9,
     l2_bytes=40 * _MIB,
-    transaction_bytes=32,
     shared_latency=29,
     max_shared_block=163 * _KIB,
     max_shared_sm=164 * _KIB,
-    max_threads_block=1024,
     max_threads_sm=2048,
     max_blocks_sm=32,
-    registers_sm=65536,
-    launch_seconds=1.2e-6,
     sources=_sources(
         "A100 whitepaper (2020) and A100 80 GB datasheet",
         l2_bandwidth=_L2_AMPERE,
         shared_latency=_HOPPER_PAPER,
-        launch_seconds=_UNMEASURED_STEP,
     ),
+    **_ALIKE,
 )
 
 RTX4090 = Target(
@@ -169,21 +165,17 @@ RTX4090 = Target(
     global_bandwidth=1008e9,
     l2_bandwidth=5120 * 2.52e9,
     l2_bytes=72 * _MIB,
-    transaction_bytes=32,
     shared_latency=30,
     max_shared_block=99 * _KIB,
     max_shared_sm=100 * _KIB,
-    max_threads_block=1024,
     max_threads_sm=1536,
     max_blocks_sm=24,
-    registers_sm=65536,
-    launch_seconds=1.2e-6,
     sources=_sources(
         "Ada GPU architecture whitepaper (2022); dense, fp32 accumulation",
         l2_bandwidth="width not published: A100's 5120 bytes a cycle assumed, at the boost clock",
         shared_latency=_HOPPER_PAPER,
-        launch_seconds=_UNMEASURED_STEP,
     ),
+    **_ALIKE,
 )
 
 H100 = Target(
@@ -202,49 +194,26 @@ H100 = Target(
     global_bandwidth=3352e9,
     l2_bandwidth=5120 * 1.98e9,
     l2_bytes=50 * _MIB,
-    transaction_bytes=32,
     shared_latency=29,
     max_shared_block=227 * _KIB,
     max_shared_sm=228 * _KIB,
-    max_threads_block=1024,
     max_threads_sm=2048,
     max_blocks_sm=32,
-    registers_sm=65536,
-    launch_seconds=1.2e-6,
     sources=_sources(
         "H100 whitepaper (2022) and H100 datasheet",
         clock="peak_ordinary / (132 SMs * 256 operations a cycle)",
         l2_bandwidth=_L2_HOPPER,
         shared_latency=_HOPPER_PAPER,
-        launch_seconds=_UNMEASURED_STEP,
     ),
+    **_ALIKE,
 )
 
-H200 = Target(
+H200 = replace(
+    H100,
     name="h200",
     description="NVIDIA H200 SXM 141 GB",
-    arch="sm_90a",
-    capability=(9, 0),
-    sm_count=132,
-    clock=1.98e9,
-    peak_ordinary=66.9e12,
-    peak_tensor=(
-        (Precision.TF32, 494.7e12),
-        (Precision.FP16, 989.4e12),
-        (Precision.BF16, 989.4e12),
-    ),
     global_bandwidth=4800e9,
-    l2_bandwidth=5120 * 1.98e9,
     l2_bytes=60 * _MIB,
-    transaction_bytes=32,
-    shared_latency=29,
-    max_shared_block=227 * _KIB,
-    max_shared_sm=228 * _KIB,
-    max_threads_block=1024,
-    max_threads_sm=2048,
-    max_blocks_sm=32,
-    registers_sm=65536,
-    launch_seconds=1.2e-6,
     sources=_sources(
         "H200 datasheet (2023); the GPU is H100's (H100 whitepaper)",
         clock="peak_ordinary / (132 SMs * 256 operations a cycle)",
@@ -269,15 +238,11 @@ B200 = Target(
     global_bandwidth=8000e9,
     l2_bandwidth=2 * 5120 * 1.98e9,
     l2_bytes=126 * _MIB,
-    transaction_bytes=32,
     shared_latency=29,
     max_shared_block=227 * _KIB,
     max_shared_sm=228 * _KIB,
-    max_threads_block=1024,
     max_threads_sm=2048,
     max_blocks_sm=32,
-    registers_sm=65536,
-    launch_seconds=1.2e-6,
     sources=_sources(
         "Blackwell architecture technical brief and HGX B200 datasheet (2024), dense",
         sm_count="74 SMs on each of two dies (Chips and Cheese, 'Nvidia's B200', 2025)",
@@ -285,8 +250,8 @@ B200 = Target(
         l2_bytes="Chips and Cheese 2025",
         l2_bandwidth="width not published: twice A100's assumed (two dies), at the boost clock",
         shared_latency="not measured; H100's",
-        launch_seconds=_UNMEASURED_STEP,
     ),
+    **_ALIKE,
 )
 
 TARGETS: tuple[Target, ...] = (P100, V100, RTX2080, A100, RTX4090, H100, H200, B200)

@@ -56,11 +56,11 @@ struct Schedule {
   static_assert(thread_m * thread_n <= 64, "a thread has at most 64 accumulators");
   static_assert(block_k == 4 || block_k % 8 == 0, "a step is 4 elements, or a multiple of 8");
   static_assert(padding % 4 == 0, "lines stay aligned to 16 bytes");
-  static_assert(early == 0 || early == 1, "early is 0 or 1");
   static_assert(wpk::ceilDivide(block_m * block_k, 4 * (block_m / thread_m * (block_n / thread_n))) * 16 <= 128, "a thread loads at most 128 bytes of block_m a step");
   static_assert(wpk::ceilDivide(block_n * block_k, 4 * (block_m / thread_m * (block_n / thread_n))) * 16 <= 128, "a thread loads at most 128 bytes of block_n a step");
   static_assert(split == 1 || split <= wpk::ceilDivide(576, block_k), "every part of the reduction has a step");
   static_assert(split <= 65535, "a grid holds at most 65535 parts");
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

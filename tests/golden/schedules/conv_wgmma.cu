@@ -46,12 +46,12 @@ struct Schedule {
   static_assert(share == 0 || block_n >= 64, "tiles that are multicast have at least 64 columns");
   static_assert(persistent >= 0, "persistent is a number of blocks, or 0");
   static_assert(persistent == 0 || (split == 1 && share == 0), "persistent blocks have whole reductions of their own");
-  static_assert(early == 0 || early == 1, "early is 0 or 1");
   static_assert(block_k == 64 || block_k == 128 || block_k == 192 || block_k == 256, "a tile is one to four boxes of 64 elements a row");
   static_assert(stages * block_k <= 1024, "the pipeline has at most 16 boxes");
   static_assert(split == 1 || split <= wpk::ceilDivide(2304, block_k), "every part of the reduction has a step");
   static_assert(split <= 65535, "a grid holds at most 65535 parts");
   static_assert(stages == 2 || persistent != 0 || stages <= wpk::ceilDivide(wpk::ceilDivide(2304, block_k), split), "the pipeline has no more stages than a block has steps");
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

@@ -7,12 +7,8 @@ struct Problem {
   using Y = wpk::Tensor<wpk::Half, 16, 18816, 1344, 96, 1>;
   using Operands = wpk::Tensors<wpk::Tensor<float, 16, 0, 0, 0, 1>>;
   using Epilogue = wpk::Relu<wpk::Add<wpk::Acc, wpk::Operand<0>>>;
-  static constexpr bool transposed = false;
-  static constexpr int multiplier = 1;
   static constexpr int h = 28;
   static constexpr int w = 28;
-  static constexpr int filterH = 3;
-  static constexpr int filterW = 3;
   static constexpr int strideH = 2;
   static constexpr int strideW = 2;
   static constexpr int dilationH = 1;
@@ -25,6 +21,10 @@ struct Problem {
   static constexpr int paddingC = 0;
   static constexpr int paddingQ = 0;
   static constexpr bool channelsFastest = true;
+  static constexpr bool transposed = false;
+  static constexpr int multiplier = 1;
+  static constexpr int filterH = 3;
+  static constexpr int filterW = 3;
   static constexpr bool wide = true;
 };
 

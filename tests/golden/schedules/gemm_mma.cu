@@ -3,6 +3,7 @@
 namespace {
 struct Problem {
   using Multiply = wpk::Bfloat16;
+  static constexpr int b_vector_across = 1;
   using A = wpk::Bfloat16;
   using B = wpk::Bfloat16;
   using M = wpk::Runtime;
@@ -25,7 +26,6 @@ struct Problem {
   static constexpr int b_depth = 768;
   static constexpr int a_vector = 8;
   static constexpr int b_vector = 8;
-  static constexpr int b_vector_across = 1;
 };
 
 struct Schedule {
@@ -45,13 +45,13 @@ struct Schedule {
   static_assert(block_k * 2 == 32 || block_k * 2 == 64 || block_k * 2 == 128, "a row of a tile is 32, 64 or 128 bytes");
   static_assert(block_m * block_n <= 128 * (32 * warps_m * warps_n), "a thread has at most 128 accumulators");
   static_assert(stages >= 2, "the ring has at least two tiles");
-  static_assert(early == 0 || early == 1, "early is 0 or 1");
   static_assert(block_m * block_k * 2 <= 256 * (32 * warps_m * warps_n), "a thread copies at most 16 pieces of block_m a step");
   static_assert(32 * warps_m * warps_n * 16 % (block_k * 2) == 0, "threads copy whole rows of block_m");
   static_assert(block_n * block_k * 2 <= 256 * (32 * warps_m * warps_n), "a thread copies at most 16 pieces of block_n a step");
   static_assert(32 * warps_m * warps_n * 16 % (block_k * 2) == 0, "threads copy whole rows of block_n");
   static_assert(split == 1 || split <= wpk::ceilDivide(768, block_k), "every part of the reduction has a step");
   static_assert(split <= 65535, "a grid holds at most 65535 parts");
+  static_assert(early == 0 || early == 1, "early is 0 or 1");
 };
 }  // namespace
 

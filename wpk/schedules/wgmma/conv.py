@@ -5,24 +5,18 @@ finds the pixels of a tap by itself (im2col mode), so a step costs the threads n
 but the wait for it.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 from wpk.dims import product
 from wpk.dtypes import Precision
 from wpk.launch import Im2col, TensorMapArgument
-from wpk.performance import Columns, Work
-from wpk.problems import ClampedConvolution, Convolution
+from wpk.problems import Convolution
 from wpk.schedules import convolution_copies
 from wpk.schedules.convolution_view import ConvolutionView, why_too_large
-from wpk.schedules.limit import Limit
-from wpk.schedules.mma_tiles import MULTIPLY_TYPES
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.unit import Type
-from wpk.schedules.wgmma import costs, tiles
-from wpk.schedules.wgmma.multicast import Multicast
+from wpk.schedules.unit import Members
+from wpk.schedules.wgmma.template import WgmmaTemplate
 from wpk.schedules.wgmma.tensor_copies import SWIZZLE, box_depth, map_strides
-from wpk.schedules.wgmma.tiles import Warpgroups, WgmmaSchedule
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets import Target
 
 _CORNERS = range(-128, 128)  # of a window, in pixels (wpk.tensor_maps)
@@ -30,7 +24,7 @@ _MOST_TAP = 255
 _MOST_STEP = 8
 
 
-class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSchedule]):
+class ConvWgmmaTemplate(WgmmaTemplate[Convolution]):
     """Plain, strided and dilated convolutions in all precisions over channels-last images."""
 
     name: ClassVar[str] = "conv_wgmma"
@@ -44,68 +38,23 @@ class ConvWgmmaTemplate(Warpgroups, SingleKernelTemplate[Convolution, WgmmaSched
         reason = convolution_copies.why_not(problem, target) or _why_no_windows(problem)
         return reason or why_too_large(problem)
 
-    def axes(self, problem: Convolution, target: Target) -> dict[str, tuple[int, ...]]:
-        """See `ScheduleTemplate.axes`."""
-        rows = problem.n.value * problem.p * problem.q
-        return tiles.axes(rows, problem.k, _view(problem).reduction, problem.precision, target)
-
-    def limits(self, problem: Convolution) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`."""
-        return tiles.limits(_view(problem).reduction, problem.precision)
-
-    def target_limits(self, problem: Convolution, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return tiles.useful_limits(_multicast(_view(problem)), target)
-
-    def work(self, problem: Convolution, columns: Columns, target: Target) -> Work:
-        """See `ScheduleTemplate.work`."""
-        view = _view(problem)
-        return costs.work(
-            view.product(columns, target),
-            _multicast(view),
-            problem.precision,
-            columns,
-            target,
-            keeps_limits=isinstance(problem, ClampedConvolution),
-        )
-
     def packing(self, problem: Convolution, schedule: WgmmaSchedule) -> str:
-        """Filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
+        """Return the packing: filters as rows of (r, s, c), taps of whole vectors; conv_mma's, so that both share them."""
         del schedule  # every schedule reads the same rows
         return convolution_copies.packing(problem)
 
-    def kernel(self, problem: Convolution, schedule: WgmmaSchedule) -> KernelPlan:
-        """See `SingleKernelTemplate.kernel`."""
-        view = _view(problem)
-        grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
-        return KernelPlan(
-            members={
-                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
-                **view.members(),
-                **view.dilation_members(),
-                "x_is_matrix": _is_matrix(problem),
-            },
-            inputs=view.inputs,
-            leading=problem.leading,
-            grid=grid,
-            threads=schedule.threads,
-            shared_bytes=costs.block_bytes(schedule, problem.precision),
-            partials=schedule.partials(grid),
-            cluster=schedule.cluster_shape,
-            tensor_maps=(
-                _input_map(problem, schedule),
-                convolution_copies.filter_map(problem, schedule.block_n // schedule.multicast_b),
-            ),
-            attributes=schedule.attributes,
-        )
+    def _view(self, problem: Convolution) -> ConvolutionView:
+        return ConvolutionView(problem, box_depth(problem.precision))
 
+    def _members(self, problem: Convolution) -> Members:
+        dilation = self._view(problem).dilation_members()
+        return {**dilation, "x_is_matrix": _is_matrix(problem)}
 
-def _view(problem: Convolution) -> ConvolutionView:
-    return ConvolutionView(problem, box_depth(problem.precision), store_width=8)
-
-
-def _multicast(view: ConvolutionView) -> Multicast:
-    return Multicast(view.rows.value, view.stored_columns)
+    def _maps(
+        self, problem: Convolution, schedule: WgmmaSchedule
+    ) -> tuple[TensorMapArgument, TensorMapArgument]:
+        filters = schedule.block_n // schedule.multicast_b
+        return _input_map(problem, schedule), convolution_copies.filter_map(problem, filters)
 
 
 def _is_matrix(problem: Convolution) -> bool:

@@ -4,9 +4,9 @@ import numpy as np
 
 from wpk.dtypes import Precision
 from wpk.performance import Columns, Floats, Work
+from wpk.problems import ClampedConvolution, Convolution, Matmul
 from wpk.schedules.matrix_tiles import TileCosts, TiledProduct
 from wpk.schedules.split import sum_registers
-from wpk.schedules.template import Schedule
 from wpk.schedules.wgmma.multicast import Multicast
 from wpk.schedules.wgmma.persistent import STAGED_COLUMNS, in_turn
 from wpk.targets import Target
@@ -33,13 +33,13 @@ WHOLE_WARPGROUPS = f"ceil_div(threads, {GROUP_THREADS}) * {GROUP_THREADS}"
 
 
 def threads(columns: Columns) -> Floats:
-    """Threads of a block."""
+    """Count the threads of a block."""
     groups = columns["block_m"] // GROUP_ROWS
     return (groups * GROUP_THREADS + WARP).astype(np.float64)
 
 
 def shared_bytes(columns: Columns, precision: Precision) -> Floats:
-    """The stages, or the epilogue's staging (16 rows a warp) where larger, and barriers behind it.
+    """Count the bytes of the stages, or of the epilogue's staging (16 rows a warp) where larger, and of barriers.
 
     Persistent blocks have both, and stage fewer columns at once. In fp32 two boxes of B are beside the
     stages, for what is cut off its numbers. The header compares them (WgmmaPipeline::blockBytes).
@@ -56,13 +56,8 @@ def shared_bytes(columns: Columns, precision: Precision) -> Floats:
     return needed + barriers
 
 
-def block_bytes(schedule: Schedule, precision: Precision) -> int:
-    """Dynamic shared memory of a schedule's block."""
-    return int(shared_bytes(schedule.columns(), precision)[0])
-
-
 def registers(columns: Columns, precision: Precision) -> Floats:
-    """Accumulators and the rest; or the sum of split-K that meets in global memory.
+    """Count the accumulators and the rest; or the sum of split-K that meets in global memory.
 
     Of fp32 accumulators twice, a warp's rows of a box with both of their parts, and up to four
     vectors of B under way to where what is cut off it lies.
@@ -83,17 +78,16 @@ def registers(columns: Columns, precision: Precision) -> Floats:
 def work(
     product: TiledProduct,
     multicast: Multicast,
-    precision: Precision,
+    problem: Convolution | Matmul,
     columns: Columns,
     target: Target,
-    *,
-    keeps_limits: bool = False,
 ) -> Work:
-    """What schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
+    """Return what schedules make the GPU do; warpgroups read both tiles from shared memory as they multiply.
 
     Of fp32 three products read B or what is cut off it, which is written in between. Rows between
     limits go through registers; in fp32 they do in any case.
     """
+    precision, keeps_limits = problem.precision, isinstance(problem, ClampedConvolution)
     size = float(precision.storage.bytes)
     times, written = (3, 2 * columns["block_n"]) if precision is Precision.FP32 else (1, 0)
     rows = columns["block_m"] / GROUP_ROWS * (GROUP_ROWS + times * columns["block_n"]) + written

@@ -7,16 +7,13 @@ from wpk.dims import DimExpr
 from wpk.dtypes import Precision
 from wpk.extent import Extent
 from wpk.launch import TensorMapArgument
-from wpk.performance import Columns, Work
 from wpk.problems import Matmul
 from wpk.schedules import packings
 from wpk.schedules.limit import Limit
 from wpk.schedules.matmul_view import MatmulView, why_too_large
-from wpk.schedules.mma_tiles import MULTIPLY_TYPES
-from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.unit import Type
-from wpk.schedules.wgmma import costs, tiles
-from wpk.schedules.wgmma.multicast import COLUMNS, Multicast
+from wpk.schedules.unit import Members
+from wpk.schedules.wgmma.multicast import COLUMNS
+from wpk.schedules.wgmma.template import WgmmaTemplate
 from wpk.schedules.wgmma.tensor_copies import (
     SWIZZLE,
     box_depth,
@@ -24,11 +21,11 @@ from wpk.schedules.wgmma.tensor_copies import (
     why_no_warpgroups,
     why_not_copied,
 )
-from wpk.schedules.wgmma.tiles import Warpgroups, WgmmaSchedule
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets import Target
 
 
-class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule]):
+class GemmWgmmaTemplate(WgmmaTemplate[Matmul]):
     """Matrix products in all precisions; ``a`` lies along the reduction, ``b`` along or across it."""
 
     name: ClassVar[str] = "gemm_wgmma"
@@ -58,68 +55,39 @@ class GemmWgmmaTemplate(Warpgroups, SingleKernelTemplate[Matmul, WgmmaSchedule])
                 return reason
         return why_too_large(problem)
 
-    def axes(self, problem: Matmul, target: Target) -> dict[str, tuple[int, ...]]:
-        """See `ScheduleTemplate.axes`."""
-        return tiles.axes(problem.m.value, problem.n, problem.k, problem.precision, target)
-
-    def limits(self, problem: Matmul) -> Sequence[Limit]:
-        """See `ScheduleTemplate.limits`."""
+    def _limits(self, problem: Matmul) -> Sequence[Limit]:
         depth = box_depth(problem.precision)
         whole = Limit(
             f"block_n >= {depth}", f"a b that lies across has whole boxes of {depth} columns"
         )
         return (
-            *tiles.limits(problem.k, problem.precision),
+            *super()._limits(problem),
             *(_ONE_MATRIX if problem.batch != (Extent(1), 1) else ()),
             *([whole] if _across(problem) else ()),
         )
-
-    def target_limits(self, problem: Matmul, target: Target) -> Sequence[Limit]:
-        """See `ScheduleTemplate.target_limits`."""
-        return tiles.useful_limits(_multicast(MatmulView(problem)), target)
-
-    def work(self, problem: Matmul, columns: Columns, target: Target) -> Work:
-        """See `ScheduleTemplate.work`."""
-        view = MatmulView(problem)
-        product = view.product(columns, target)
-        return costs.work(product, _multicast(view), problem.precision, columns, target)
 
     def packing(self, problem: Matmul, schedule: WgmmaSchedule) -> str | None:
         """See `MatmulView.packing`; in fp32 tensor cores cut ``b`` where it lies, so that lies rounded."""
         del schedule  # every schedule reads the same rows
         split = problem.b_constant and problem.precision is Precision.FP32
-        return "nk_pad_nearest" if split else MatmulView(problem).packing
+        return "nk_pad_nearest" if split else self._view(problem).packing
 
-    def kernel(self, problem: Matmul, schedule: WgmmaSchedule) -> KernelPlan:
-        """See `SingleKernelTemplate.kernel`."""
-        view = MatmulView(problem)
-        grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
-        return KernelPlan(
-            members={
-                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
-                **view.members(),
-                "b_across": _across(problem),
-            },
-            inputs=2 + len(problem.epilogue.operands),
-            leading=problem.leading,
-            grid=grid,
-            threads=schedule.threads,
-            shared_bytes=costs.block_bytes(schedule, problem.precision),
-            partials=schedule.partials(grid),
-            cluster=schedule.cluster_shape,
-            tensor_maps=(_a_map(problem, schedule), _b_map(problem, schedule)),
-            attributes=schedule.attributes,
-        )
+    def _view(self, problem: Matmul) -> MatmulView:
+        return MatmulView(problem)
+
+    def _members(self, problem: Matmul) -> Members:
+        return {"b_across": _across(problem)}
+
+    def _maps(
+        self, problem: Matmul, schedule: WgmmaSchedule
+    ) -> tuple[TensorMapArgument, TensorMapArgument]:
+        return _a_map(problem, schedule), _b_map(problem, schedule)
 
 
 _ONE_MATRIX = (
     Limit(f"share != {COLUMNS}", "blocks one below the other may be of two matrices of the batch"),
     Limit("persistent == 0", "persistent blocks count tiles in one matrix, not in a batch of them"),
 )
-
-
-def _multicast(view: MatmulView) -> Multicast:
-    return Multicast(view.problem.m.value, view.stored_columns)
 
 
 def _across(problem: Matmul) -> bool:

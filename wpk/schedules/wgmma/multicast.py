@@ -37,7 +37,7 @@ class Multicast:
     columns: int
 
     def axis(self, boxes: int, target: Target) -> tuple[int, ...]:
-        """Values to try: nothing alone where tiles of 64 x 64 are too few for half of the SMs.
+        """Return the values to try: nothing alone where tiles of 64 x 64 are too few for half of the SMs.
 
         There split-K is used, and each block's part of a tile is copied to it once.
 
@@ -60,7 +60,7 @@ class Multicast:
         )
 
     def product(self, tiles: TiledProduct, columns: Columns, target: Target) -> TiledProduct:
-        """What blocks then load from L2: half of what is multicast; and blocks that fill up a pair."""
+        """Return what blocks then load from L2: half of what is multicast; and blocks that fill up a pair."""
         block_m, block_n, block_k = block_tile(columns)
         along = self._tiles(columns)
         paired = tiles.tiles * (PAIR * np.ceil(along / PAIR) / along)
@@ -83,7 +83,7 @@ class Multicast:
 
 
 def paired_grid(grid: Grid, share: int) -> Grid:
-    """A grid of whole pairs; a last block may have a tile outside the product, and stores nothing."""
+    """Return a grid of whole pairs; a last block may have a tile outside the product, and stores nothing."""
     x, y, z = grid
     if share == COLUMNS:
         return product(ceil_div(x, PAIR), PAIR), y, z

@@ -18,7 +18,7 @@ _TILE = 64  # rows and columns of the smallest tiles that are worth it
 
 
 def persistent_axis(rows: int, columns: int, target: Target) -> tuple[int, ...]:
-    """Values to try: no persistent blocks unless tiles of 64 x 64 are more than fit all SMs at once.
+    """Return the values to try: no persistent blocks unless tiles of 64 x 64 are more than fit all SMs at once.
 
     Args:
         rows: Of the product.
@@ -42,12 +42,12 @@ def persistent_limits(target: Target) -> tuple[Limit, ...]:
 
 
 def turns(tiles: Floats, columns: Columns) -> Floats:
-    """Tiles that a block computes one after another: those of the block that has most."""
+    """Count the tiles that a block computes one after another: those of the block that has most."""
     return np.where(columns["persistent"] > 0, np.ceil(tiles / _blocks(tiles, columns)), 1.0)
 
 
 def in_turn(work: Work, columns: Columns) -> Work:
-    """The work of tiles, done by persistent blocks.
+    """Return the work of tiles, done by persistent blocks.
 
     Steps and operations are those of the block that has most tiles, since all wait for it; what is
     moved is that of an average block.
@@ -74,6 +74,6 @@ def _blocks(tiles: Floats, columns: Columns) -> Floats:
 
 
 def persistent_grid(grid: Grid, persistent: int) -> Grid:
-    """The persistent blocks, no more than there are tiles; the grid as it is where there are none."""
+    """Return the persistent blocks, no more than there are tiles; the grid as it is where there are none."""
     x, y, z = grid
     return (minimum(product(x, y), persistent), 1, z) if persistent else grid

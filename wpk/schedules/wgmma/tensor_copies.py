@@ -15,7 +15,7 @@ _CAPABILITY = (9, 0)  # wgmma is an instruction of sm_90a alone
 
 
 def box_depth(precision: Precision) -> int:
-    """Elements of the reduction in a box."""
+    """Return the elements of the reduction in a box."""
     return SWIZZLE // precision.storage.bytes
 
 
@@ -27,7 +27,7 @@ def why_no_warpgroups(target: Target) -> str | None:
 
 
 def map_strides(strides: Iterable[int], element_bytes: int) -> tuple[int, ...]:
-    """The strides of a tensor map, in bytes.
+    """Return the strides of a tensor map, in bytes.
 
     An axis of one element has none (0): any that a tensor map may have will do there.
     """

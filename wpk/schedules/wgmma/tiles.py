@@ -3,17 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from wpk.dtypes import Precision
-from wpk.performance import Columns
-from wpk.schedules.early import EARLY_LIMIT, early_axis, launch_attributes
 from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_template import TileSchedule
 from wpk.schedules.matrix_tiles import target_limits, up_to
+from wpk.schedules.matrix_view import MatrixSizes
 from wpk.schedules.single_kernel import Grid, Partials
-from wpk.schedules.split import SplitReductions, split_axis, split_limits, useful_split
-from wpk.schedules.template import Schedule
+from wpk.schedules.split import split_axis, split_limits, useful_split
 from wpk.schedules.wgmma.costs import GROUP_ROWS, GROUP_THREADS, WARP, WHOLE_WARPGROUPS
 from wpk.schedules.wgmma.multicast import (
     COLUMNS,
@@ -37,26 +33,19 @@ _MOST_SPLIT_COLUMNS = 128  # of a tile of split-K: so many sums and as many load
 
 
 @dataclass(frozen=True)
-class WgmmaSchedule(Schedule):
-    """The tile of a block, and the pipeline that TMA fills.
+class WgmmaSchedule(TileSchedule):
+    """The tile of a block, 64 rows for each consumer warpgroup, and the pipeline that TMA fills.
 
     Attributes:
-        block_m: Rows of a block, 64 for each consumer warpgroup.
-        block_n: Columns of a block.
-        block_k: Elements of the reduction a step, that is a stage.
         stages: Stages of the pipeline.
         split: Split-K: blocks among which a tile's reduction is split.
         cluster: 1 where these blocks are a cluster, and add their partial sums in its shared memory.
-        early: 1 for programmatic dependent launch: the kernel begins before the one in front of it has
-            ended, and lets the next one begin so (early_launch.cuh).
+        early: 1 for programmatic dependent launch (early_launch.cuh), else 0.
         share: Multicast to two blocks of a cluster: 0 nothing; 1 tiles of A, to blocks side by side;
             2 tiles of B, to blocks one below the other.
         persistent: Persistent blocks, which compute tiles one after another; 0 where each tile has a block.
     """
 
-    block_m: int
-    block_n: int
-    block_k: int
     stages: int
     split: int = 1
     cluster: int = 0
@@ -85,32 +74,17 @@ class WgmmaSchedule(Schedule):
         return PAIR if self.share == COLUMNS else 1
 
     def grid(self, tiles: Grid) -> Grid:
-        """The blocks for a grid of tiles: whole clusters, or persistent blocks."""
+        """Return the blocks for a grid of tiles: whole clusters, or persistent blocks."""
         return persistent_grid(paired_grid(tiles, self.share), self.persistent)
 
     def partials(self, grid: Grid) -> Partials | None:
-        """Global memory in which partial sums meet; none where they meet in a cluster."""
+        """Return the global memory in which partial sums meet; none where they meet in a cluster."""
         return None if self.cluster else Partials.of(grid, self.block_m * self.block_n, self.split)
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Attributes of the launch."""
-        return launch_attributes(self.early)
 
-
-def axes(
-    rows: int, columns: int, reduction: int, precision: Precision, target: Target
-) -> dict[str, tuple[int, ...]]:
-    """Values to try for a product of ``rows`` x ``columns``.
-
-    Args:
-        rows: Of the product.
-        columns: Of the product.
-        reduction: Elements of the reduction as it is walked.
-        precision: Of the product.
-        target: The GPU.
-    """
-    depth = box_depth(precision)
+def axes(sizes: MatrixSizes, precision: Precision, target: Target) -> dict[str, tuple[int, ...]]:
+    """Return the values to try for a product of these sizes."""
+    (rows, columns, reduction, _), depth = sizes, box_depth(precision)
     boxes = -(-reduction // depth)
     return {
         "block_m": up_to(_BLOCK_M, rows),
@@ -119,14 +93,13 @@ def axes(
         "stages": (2, 3, 4, 6, 8),
         "split": split_axis(reduction, depth),
         "cluster": (0, 1),
-        "early": early_axis(target),
         "share": Multicast(rows, columns).axis(boxes, target),
         "persistent": persistent_axis(rows, columns, target),
     }
 
 
 def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
-    """What the kernel can compute.
+    """Return what the kernel can compute.
 
     Args:
         reduction: Elements of it as it is walked.
@@ -158,7 +131,7 @@ def limits(reduction: int, precision: Precision) -> Sequence[Limit]:
 
 
 def useful_limits(multicast: Multicast, target: Target) -> Sequence[Limit]:
-    """What the target holds, and what pays there.
+    """Return what the target holds, and what pays there.
 
     Args:
         multicast: Rows and columns of the product, whose tiles may be multicast.
@@ -209,20 +182,4 @@ _SHAPES = (
         "persistent == 0 or (split == 1 and share == 0)",
         "persistent blocks have whole reductions of their own",
     ),
-    EARLY_LIMIT,
 )
-
-
-class Warpgroups(SplitReductions):
-    """What both templates say of their schedules; comes before their other bases."""
-
-    def families(self, columns: Columns) -> NDArray[np.int64]:
-        """Split-K with and without a cluster, multicast, persistent blocks; each launched early or not.
-
-        The score does not see the launch, nor what a cluster costs, nor what persistent blocks save.
-        """
-        ways = super().families(columns) + columns["cluster"] + 3 * (columns["share"] > 0)
-        families: NDArray[np.int64] = (
-            2 * (ways + 4 * (columns["persistent"] > 0)) + columns["early"]
-        )
-        return families

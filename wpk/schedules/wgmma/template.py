@@ -1,0 +1,89 @@
+"""What both templates of matrix-like products by warpgroups say alike."""
+
+import abc
+from collections.abc import Sequence
+from typing import Any, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wpk.launch import TensorMapArgument
+from wpk.performance import Columns, Work
+from wpk.schedules.limit import Limit
+from wpk.schedules.matrix_view import MatrixView, Product
+from wpk.schedules.mma_tiles import MULTIPLY_TYPES
+from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
+from wpk.schedules.split import SplitReductions
+from wpk.schedules.unit import Members, Type
+from wpk.schedules.wgmma import costs, tiles
+from wpk.schedules.wgmma.multicast import Multicast
+from wpk.schedules.wgmma.tiles import WgmmaSchedule
+from wpk.targets import Target
+
+
+class WgmmaTemplate(
+    SplitReductions, SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Generic[Product]
+):
+    """A product of matrices by warpgroups, both of whose operands TMA brings."""
+
+    @abc.abstractmethod
+    def _view(self, problem: Product) -> MatrixView[Any]:
+        """The problem as a product of matrices."""
+
+    @abc.abstractmethod
+    def _members(self, problem: Product) -> Members:
+        """Members of ``Problem`` that this header alone reads."""
+
+    @abc.abstractmethod
+    def _maps(
+        self, problem: Product, schedule: WgmmaSchedule
+    ) -> tuple[TensorMapArgument, TensorMapArgument]:
+        """Of A and of B."""
+
+    def _axes(self, problem: Product, target: Target) -> dict[str, tuple[int, ...]]:
+        return tiles.axes(self._view(problem).sizes, problem.precision, target)
+
+    def _limits(self, problem: Product) -> Sequence[Limit]:
+        return tiles.limits(self._view(problem).sizes.reduction, problem.precision)
+
+    def _target_limits(self, problem: Product, target: Target) -> Sequence[Limit]:
+        return tiles.useful_limits(_multicast(self._view(problem)), target)
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """Tell apart split-K with and without a cluster, multicast, persistent blocks; each with early launch or not.
+
+        The score does not see the launch, nor what a cluster costs, nor what persistent blocks save.
+        """
+        ways = super().families(columns) + columns["cluster"] + 3 * (columns["share"] > 0)
+        families: NDArray[np.int64] = (
+            2 * (ways + 4 * (columns["persistent"] > 0)) + columns["early"]
+        )
+        return families
+
+    def work(self, problem: Product, columns: Columns, target: Target) -> Work:
+        """See `ScheduleTemplate.work`."""
+        view = self._view(problem)
+        product = view.product(columns, target)
+        return costs.work(product, _multicast(view), problem, columns, target)
+
+    def kernel(self, problem: Product, schedule: WgmmaSchedule) -> KernelPlan:
+        """See `SingleKernelTemplate.kernel`."""
+        view = self._view(problem)
+        grid = schedule.grid(view.grid(schedule.block_m, schedule.block_n, schedule.split))
+        return KernelPlan(
+            members={
+                "Multiply": Type(MULTIPLY_TYPES[problem.precision]),
+                **view.members(),
+                **self._members(problem),
+            },
+            grid=grid,
+            threads=schedule.threads,
+            shared_bytes=int(costs.shared_bytes(schedule.columns(), problem.precision)[0]),
+            partials=schedule.partials(grid),
+            cluster=schedule.cluster_shape,
+            tensor_maps=self._maps(problem, schedule),
+        )
+
+
+def _multicast(view: MatrixView[Any]) -> Multicast:
+    return Multicast(view.sizes.rows, view.stored_columns)
