@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.schedules.limit import Limit
@@ -18,7 +18,7 @@ from wpk.targets import Target
 
 @dataclass(frozen=True)
 class TileSchedule(Schedule, abc.ABC):
-    """The tile of a block; subclasses say how it is computed, and have a ``split``.
+    """The tile of a block; subclasses say how it is computed.
 
     Attributes:
         block_m: Rows of a block (DeepCuts' H, W and N tile as one: output pixels).
@@ -29,6 +29,12 @@ class TileSchedule(Schedule, abc.ABC):
     block_m: int
     block_n: int
     block_k: int
+
+    if TYPE_CHECKING:  # subclasses have a field of this name, behind their others
+
+        @property
+        def split(self) -> int:
+            """Blocks that share the reduction of a tile."""
 
     @property
     @abc.abstractmethod
@@ -98,8 +104,8 @@ class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Gener
 
     def kernel(self, problem: P, schedule: T) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
-        view, split = self._view(problem), dict(schedule.parameters())["split"]
-        grid = view.grid(schedule.block_m, schedule.block_n, split)
+        view = self._view(problem)
+        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         costs = self._tiles(problem).costs(schedule.columns())
         return KernelPlan(
             members={
@@ -110,5 +116,5 @@ class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Gener
             grid=grid,
             threads=schedule.threads,
             shared_bytes=int(costs.shared_bytes[0]),
-            partials=Partials.of(grid, schedule.block_m * schedule.block_n, split),
+            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
         )
