@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import TileCosts, target_limits
 from wpk.schedules.matrix_view import MatrixSizes, MatrixView
 from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
-from wpk.schedules.split import SplitReductions, split_limits, useful_split
+from wpk.schedules.split import split_limits, useful_split
 from wpk.schedules.template import P, Schedule
 from wpk.schedules.unit import Members
 from wpk.targets import Target
@@ -67,7 +70,7 @@ class Tiles(Protocol[_T]):
         """Return the loads of a step from shared memory, as the first warp makes them."""
 
 
-class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
+class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
     """A product of matrices whose threads bring both operands to shared memory, tile by tile."""
 
     @abc.abstractmethod
@@ -92,6 +95,10 @@ class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Gener
 
     def _target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
         return (*target_limits(target), useful_split(target))
+
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """See `ScheduleTemplate.families`: estimates are off by as much as a split decides, 15 %."""
+        return np.asarray(columns["split"] > 1, np.int64)
 
     def work(self, problem: P, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
