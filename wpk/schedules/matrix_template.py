@@ -3,14 +3,17 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wpk.performance import Columns, SharedAccess, Work
 from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_tiles import TileCosts, target_limits
 from wpk.schedules.matrix_view import MatrixSizes, MatrixView
 from wpk.schedules.single_kernel import KernelPlan, Partials, SingleKernelTemplate
-from wpk.schedules.split import SplitReductions, split_limits, useful_split
+from wpk.schedules.split import split_limits, useful_split
 from wpk.schedules.template import P, Schedule
 from wpk.schedules.unit import Members
 from wpk.targets import Target
@@ -18,7 +21,7 @@ from wpk.targets import Target
 
 @dataclass(frozen=True)
 class TileSchedule(Schedule, abc.ABC):
-    """The tile of a block; subclasses say how it is computed, and have a ``split``.
+    """The tile of a block; subclasses say how it is computed.
 
     Attributes:
         block_m: Rows of a block (DeepCuts' H, W and N tile as one: output pixels).
@@ -29,6 +32,12 @@ class TileSchedule(Schedule, abc.ABC):
     block_m: int
     block_n: int
     block_k: int
+
+    if TYPE_CHECKING:  # subclasses have a field of this name, behind their others
+
+        @property
+        def split(self) -> int:
+            """Blocks that share the reduction of a tile."""
 
     @property
     @abc.abstractmethod
@@ -61,7 +70,7 @@ class Tiles(Protocol[_T]):
         """Return the loads of a step from shared memory, as the first warp makes them."""
 
 
-class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
+class MatrixTemplate(SingleKernelTemplate[P, T], abc.ABC, Generic[P, T]):
     """A product of matrices whose threads bring both operands to shared memory, tile by tile."""
 
     @abc.abstractmethod
@@ -87,6 +96,10 @@ class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Gener
     def _target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
         return (*target_limits(target), useful_split(target))
 
+    def families(self, columns: Columns) -> NDArray[np.int64]:
+        """See `ScheduleTemplate.families`: estimates are off by as much as a split decides, 15 %."""
+        return np.asarray(columns["split"] > 1, np.int64)
+
     def work(self, problem: P, columns: Columns, target: Target) -> Work:
         """See `ScheduleTemplate.work`."""
         costs = self._tiles(problem).costs(columns)
@@ -98,8 +111,8 @@ class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Gener
 
     def kernel(self, problem: P, schedule: T) -> KernelPlan:
         """See `SingleKernelTemplate.kernel`."""
-        view, split = self._view(problem), dict(schedule.parameters())["split"]
-        grid = view.grid(schedule.block_m, schedule.block_n, split)
+        view = self._view(problem)
+        grid = view.grid(schedule.block_m, schedule.block_n, schedule.split)
         costs = self._tiles(problem).costs(schedule.columns())
         return KernelPlan(
             members={
@@ -110,5 +123,5 @@ class MatrixTemplate(SplitReductions, SingleKernelTemplate[P, T], abc.ABC, Gener
             grid=grid,
             threads=schedule.threads,
             shared_bytes=int(costs.shared_bytes[0]),
-            partials=Partials.of(grid, schedule.block_m * schedule.block_n, split),
+            partials=Partials.of(grid, schedule.block_m * schedule.block_n, schedule.split),
         )

@@ -20,7 +20,7 @@ from wpk.launch import (
 )
 from wpk.schedules.early import EARLY, EARLY_LIMIT, early_axis, early_limits, launch_attributes
 from wpk.schedules.limit import Limit
-from wpk.schedules.template import P, S, ScheduleTemplate
+from wpk.schedules.template import P, S, ScheduleTemplate, parameter_names
 from wpk.schedules.unit import Member, Members, kernel_source
 from wpk.targets import Target
 
@@ -77,7 +77,7 @@ class KernelPlan:
 class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
     """A template whose header has one function, named like the template in camel case.
 
-    Its schedules have the parameter ``early``, of which templates say nothing themselves.
+    Where its schedules have the parameter ``early``, it says itself what that may be and what follows.
 
     Attributes:
         header: Its header below ``wpk/schedules``, without ``.cuh``, where that is not the template's name.
@@ -101,19 +101,26 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
         """`ScheduleTemplate.target_limits` of the other parameters."""
         return ()
 
+    @property
+    def _has_early(self) -> bool:
+        return EARLY in parameter_names(self.schedule_type)  # type: ignore[arg-type]
+
     def axes(self, problem: P, target: Target) -> dict[str, tuple[int, ...]]:
         """See `ScheduleTemplate.axes`."""
-        return {**self._axes(problem, target), EARLY: early_axis(target)}
+        early = {EARLY: early_axis(target)} if self._has_early else {}
+        return {**self._axes(problem, target), **early}
 
     @final
     def limits(self, problem: P) -> Sequence[Limit]:
         """See `ScheduleTemplate.limits`."""
-        return (*self._limits(problem), EARLY_LIMIT)
+        early = (EARLY_LIMIT,) if self._has_early else ()
+        return (*self._limits(problem), *early)
 
     @final
     def target_limits(self, problem: P, target: Target) -> Sequence[Limit]:
         """See `ScheduleTemplate.target_limits`."""
-        return (*self._target_limits(problem, target), *early_limits(target))
+        early = early_limits(target) if self._has_early else ()
+        return (*self._target_limits(problem, target), *early)
 
     @final
     def instantiate(self, problem: P, schedule: S) -> tuple[KernelSource, ...]:
@@ -147,7 +154,7 @@ class SingleKernelTemplate(ScheduleTemplate[P, S], abc.ABC, Generic[P, S]):
                     *scratch,
                 ),
                 cluster=kernel.cluster,
-                attributes=launch_attributes(dict(schedule.parameters())[EARLY]),
+                attributes=launch_attributes(dict(schedule.parameters()).get(EARLY, 0)),
             ),
         )
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wpk.performance import Columns, Floats
 from wpk.schedules.limit import Limit
@@ -21,14 +20,6 @@ def split_axis(reduction: int, least_step: int) -> tuple[int, ...]:
     """Return the parts to try for a reduction whose steps take ``least_step`` elements at least."""
     steps = -(-reduction // least_step)
     return tuple(parts for parts in _PARTS if parts == 1 or parts <= steps)
-
-
-class SplitReductions:
-    """What templates whose schedules have a ``split`` say of it; comes before their other bases."""
-
-    def families(self, columns: Columns) -> NDArray[np.int64]:
-        """See `ScheduleTemplate.families`: estimates are off by as much as a split decides, 15 %."""
-        return np.asarray(columns["split"] > 1, np.int64)
 
 
 def sum_registers(accumulators: Floats, threads: Floats, columns: Columns) -> Floats:

@@ -155,7 +155,7 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
     def schedule(self, columns: Columns, row: int) -> S:
         """Return the schedule at one row of a set of columns."""
         # mypy does not see that a class, as a type variable, is hashable.
-        names = _parameter_names(self.schedule_type)  # type: ignore[arg-type]
+        names = parameter_names(self.schedule_type)  # type: ignore[arg-type]
         return self.schedule_type(**{name: int(columns[name][row]) for name in names})
 
     @final
@@ -165,5 +165,6 @@ class ScheduleTemplate(abc.ABC, Generic[P, S]):
 
 
 @cache
-def _parameter_names(schedule_type: type[Schedule]) -> tuple[str, ...]:
+def parameter_names(schedule_type: type[Schedule]) -> tuple[str, ...]:
+    """Return the names of a schedule's parameters, in the order of its fields."""
     return tuple(field.name for field in fields(schedule_type))

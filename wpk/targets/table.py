@@ -226,23 +226,18 @@ H200 = replace(
     ),
 )
 
-B200 = Target(
+B200 = replace(
+    H100,
     name="b200",
     description="NVIDIA B200 SXM 192 GB",
     arch="sm_100a",
     capability=(10, 0),
     sm_count=148,
-    clock=1.98e9,
     peak_ordinary=80e12,
     peak_tensor=((Precision.TF32, 1125e12), (Precision.FP16, 2250e12), (Precision.BF16, 2250e12)),
     global_bandwidth=8000e9,
     l2_bandwidth=2 * 5120 * 1.98e9,
     l2_bytes=126 * _MIB,
-    shared_latency=29,
-    max_shared_block=227 * _KIB,
-    max_shared_sm=228 * _KIB,
-    max_threads_sm=2048,
-    max_blocks_sm=32,
     sources=_sources(
         "Blackwell architecture technical brief and HGX B200 datasheet (2024), dense",
         sm_count="74 SMs on each of two dies (Chips and Cheese, 'Nvidia's B200', 2025)",
@@ -251,7 +246,6 @@ B200 = Target(
         l2_bandwidth="width not published: twice A100's assumed (two dies), at the boost clock",
         shared_latency="not measured; H100's",
     ),
-    **_ALIKE,
 )
 
 TARGETS: tuple[Target, ...] = (P100, V100, RTX2080, A100, RTX4090, H100, H200, B200)

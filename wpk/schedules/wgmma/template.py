@@ -13,7 +13,6 @@ from wpk.schedules.limit import Limit
 from wpk.schedules.matrix_view import MatrixView, Product
 from wpk.schedules.mma_tiles import MULTIPLY_TYPES
 from wpk.schedules.single_kernel import KernelPlan, SingleKernelTemplate
-from wpk.schedules.split import SplitReductions
 from wpk.schedules.unit import Members, Type
 from wpk.schedules.wgmma import costs, tiles
 from wpk.schedules.wgmma.multicast import Multicast
@@ -21,9 +20,7 @@ from wpk.schedules.wgmma.tiles import WgmmaSchedule
 from wpk.targets import Target
 
 
-class WgmmaTemplate(
-    SplitReductions, SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Generic[Product]
-):
+class WgmmaTemplate(SingleKernelTemplate[Product, WgmmaSchedule], abc.ABC, Generic[Product]):
     """A product of matrices by warpgroups, both of whose operands TMA brings."""
 
     @abc.abstractmethod
@@ -54,7 +51,7 @@ class WgmmaTemplate(
 
         The score does not see the launch, nor what a cluster costs, nor what persistent blocks save.
         """
-        ways = super().families(columns) + columns["cluster"] + 3 * (columns["share"] > 0)
+        ways = (columns["split"] > 1) + columns["cluster"] + 3 * (columns["share"] > 0)
         families: NDArray[np.int64] = (
             2 * (ways + 4 * (columns["persistent"] > 0)) + columns["early"]
         )
