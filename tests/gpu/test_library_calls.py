@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -99,7 +100,7 @@ def _check_and_time(
 
 def test_numbers_that_name_no_implementation_are_refused() -> None:
     problem = CONVOLUTIONS["bare"](Precision.FP16)
-    with open_gpu() as device, Cudnn(device) as library:
+    with open_gpu() as device, closing(Cudnn(device)) as library:
         image = LibraryImage("cuDNN", library.version, problem, (("graph", 0), ("engine", 9999)))
         with pytest.raises(EngineError, match="9999"):
             device.load(image)
@@ -110,7 +111,7 @@ def test_numbers_that_name_no_implementation_are_refused() -> None:
 
 def test_another_version_than_the_one_installed_is_refused_naming_both() -> None:
     problem = CONVOLUTIONS["bare"](Precision.FP16)
-    with open_gpu() as device, Cudnn(device) as library:
+    with open_gpu() as device, closing(Cudnn(device)) as library:
         image = LibraryImage("cuDNN", "1.2.3", problem, (("graph", 0), ("engine", 0)))
         with pytest.raises(EngineError, match=rf"cuDNN 1\.2\.3, and cuDNN {library.version}"):
             device.load(image)
@@ -165,7 +166,7 @@ def test_a_library_reads_what_the_kernels_in_front_wrote(
 ) -> None:
     problem = CONVOLUTIONS["bias residual relu"](Precision.FP16)
     overtaken = tried = 0
-    with open_gpu() as device, Cudnn(device) as library:
+    with open_gpu() as device, closing(Cudnn(device)) as library:
         offered = dict.fromkeys(each.configuration for each in library.offer(problem).candidates)
         for configuration in list(offered)[:12]:
             image = LibraryImage("cuDNN", library.version, problem, configuration)
