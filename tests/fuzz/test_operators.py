@@ -6,6 +6,7 @@ import pytest
 from fuzzing.builder import Builder, Rejected
 from fuzzing.graphs import NEWEST_OPSET, draw
 from fuzzing.operators.registry import MOVES, Entry, feature_map
+from fuzzing.operators.strangers import SIMPLE
 
 from wpk.graph_passes.clean.modern_forms import NEWEST_CHECKED_OPSET
 from wpk.lowering.anchors.registry import RULES
@@ -32,6 +33,10 @@ def carried() -> set[str]:
 def test_every_operator_that_wpk_carries_is_drawn() -> None:
     declared = {operator for entry in MOVES for operator in entry.operators}
     assert carried() - declared == set()
+
+
+def test_no_operator_that_wpk_carries_is_drawn_to_be_refused() -> None:
+    assert carried() & set(SIMPLE) == set()
 
 
 @pytest.mark.parametrize("entry", MOVES, ids=[entry.name for entry in MOVES])

@@ -143,7 +143,8 @@ class Row:
         roundoff: What its rounding is relative to.
         magnitude: The rule for the largest magnitude of its result.
         integers: What it gives for integers.
-        between: Numbers between which all results lie, whatever the inputs are, in any type.
+        between: Numbers between which all results lie, whatever the inputs and attributes are,
+            in any type.
         is_sensitive: Whether it is a long sum, a statistic or a steep function: it is computed in
             fp32 whatever the precision.
         rewrites: The rewritings that it may take part in.
