@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from support.plans.candidates import kernel
 
 from wpk.errors import ScheduleError, WpkError
+from wpk.options import SearchOptions
 from wpk.search.searchers.registry import SEARCHERS, MakeSearcher, find_searcher
 from wpk.search.searchers.replay import Recording, best_so_far, replay
 from wpk.search.searchers.space import SearchSpace
@@ -197,7 +199,12 @@ def test_a_round_costs_milliseconds(name: str, beds: list[Recording]) -> None:
 
 
 def test_an_unknown_searcher_is_refused_with_those_that_exist() -> None:
-    with pytest.raises(WpkError, match="no searcher 'annealing'") as caught:
-        find_searcher("annealing")
+    with pytest.raises(WpkError, match="no searcher 'no such'") as caught:
+        find_searcher("no such")
     assert all(name in caught.value.fix for name in SEARCHERS)
     assert find_searcher("genetic") is SEARCHERS["genetic"]
+
+
+def test_the_command_line_offers_every_registered_searcher() -> None:
+    (option,) = (each for each in fields(SearchOptions) if each.name == "search")
+    assert set(option.metadata["choices"]) == {"static", *SEARCHERS}
