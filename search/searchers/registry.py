@@ -25,8 +25,8 @@ SEARCHERS: dict[str, MakeSearcher] = {
     "random": RandomSearch,
     "exhaustive": lambda space, seed: ExhaustiveSearch(space),  # nothing is drawn
 }
-"""Every searcher with its default options. To add one, write a file with a `SpaceSearcher` and a line
-here; the tests of the contract then include it."""
+"""Every searcher with its default options. To add one, write a file with a `SpaceSearcher`, a line here,
+and its name among the choices of `SearchOptions.search`; the tests of the contract then include it."""
 
 
 def find_searcher(name: str) -> MakeSearcher:

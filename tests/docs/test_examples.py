@@ -6,12 +6,14 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from dataclasses import fields
 from pathlib import Path
 
 import onnx
 import pytest
 
 from wpk.cli.main import COMMANDS
+from wpk.options import SearchOptions
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -220,6 +222,12 @@ def test_the_page_on_using_names_every_command_and_option() -> None:
         named = set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", f" {line}"))
         short = {"-o"} if "-o" in named else set()
         assert named - short == _help_options(command) - {"-o", "--output"}, command
+
+
+def test_the_page_on_using_names_every_choice_of_search_in_the_order_of_the_help() -> None:
+    (line,) = (each for each in _commands(ROOT / "docs" / "using.md") if "--search " in each)
+    (option,) = (each for each in fields(SearchOptions) if each.name == "search")
+    assert f"[--search {'|'.join(option.metadata['choices'])}]" in line
 
 
 @pytest.mark.slow
