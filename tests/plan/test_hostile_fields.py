@@ -110,6 +110,7 @@ for _ in range(8):
         ),
         ([put("values", "y", "strides", to=[4, 1])], r"y.strides: \(4, 1\) let elements"),
         ([put("values", "y", "leading", "value", to=4)], r"y.leading: 4 is not 1 x 2"),
+        ([put("weights", "w", "digest", to="0" * 63)], r"weights.w.digest: '0+' is no SHA-256"),
         ([put("outputs", to=[])], r"plan.outputs: is empty"),
         ([put("free", to={"n": 2, "m": 3})], r"plan.free.m: no input decides it"),
         ([put("inputs", to=[])], r"plan.free.n: no input decides it"),

@@ -7,7 +7,8 @@ from subjects.problems import convolution
 from wpk.dtypes import DType, Precision
 from wpk.expression import Operand
 from wpk.extent import Extent
-from wpk.problems import Elementwise, Epilogue, Matmul, ReduceKind, Reduction, Tensor
+from wpk.problems import Elementwise, Epilogue, Matmul, Pooling, ReduceKind, Reduction, Tensor
+from wpk.problems.pooling import PoolKind
 
 CONVOLUTION = convolution(
     *(64, 128, (56, 48), (3, 5)), stride=2, n=Extent(4, "batch"), precision=Precision.FP32
@@ -49,3 +50,14 @@ def test_axes_count_from_the_last_so_that_ranks_compare() -> None:
         epilogue=Epilogue(),
     )
     assert list(mean.features().values()) == [1, 1, 2, 512, 1, 1, 49]
+
+
+def test_pools_have_a_window_of_two_sizes() -> None:
+    x, y = Tensor(DType.FP32, (1536, 1, 48, 3)), Tensor(DType.FP32, (72, 1, 9, 3))
+    pool = Pooling(
+        PoolKind.MAX, Extent(1), 3, 32, 16, 8, 3, (5, 7), (4, 4), (1, 1), (1, 2), (0, 0), False, x, y,
+        Epilogue(),
+    )  # fmt: skip
+    features = pool.features()
+    assert (features["window_h"], features["window_w"]) == (5, 7)
+    assert (features["stride"], features["padding"]) == (4, 1)

@@ -140,6 +140,11 @@ def test_writes_element_wise_work_as_a_formula() -> None:
     assert plain(formula(expression)) == "(a + b) x 0.5"
 
 
+def test_writes_rounding_as_a_call_and_operands_past_z_by_number() -> None:
+    rounded = Round(DType.FP16, apply("Mul", Operand(25), Operand(26)))
+    assert plain(formula(rounded)) == "fp16(z x x26)"
+
+
 def test_shortens_long_formulas() -> None:
     expression: Expression = Operand(0)
     for _ in range(40):
