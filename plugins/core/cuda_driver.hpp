@@ -5,33 +5,39 @@
 #include <cstddef>
 #include <cstdint>
 
-extern "C" {
-typedef int CUresult;
-typedef int CUdevice;
-typedef unsigned long long CUdeviceptr;
-typedef struct CUctx_st* CUcontext;
-typedef struct CUstream_st* CUstream;
-typedef struct CUevent_st* CUevent;
-typedef struct CUlib_st* CUlibrary;
-typedef struct CUkern_st* CUkernel;
-typedef struct CUfunc_st* CUfunction;
-typedef struct CUgraph_st* CUgraph;
-typedef struct CUgraphNode_st* CUgraphNode;
-typedef struct CUgraphExec_st* CUgraphExec;
+extern "C"
+{
+    typedef int CUresult;
+    typedef int CUdevice;
+    typedef unsigned long long CUdeviceptr;
+    typedef struct CUctx_st* CUcontext;
+    typedef struct CUstream_st* CUstream;
+    typedef struct CUevent_st* CUevent;
+    typedef struct CUlib_st* CUlibrary;
+    typedef struct CUkern_st* CUkernel;
+    typedef struct CUfunc_st* CUfunction;
+    typedef struct CUgraph_st* CUgraph;
+    typedef struct CUgraphNode_st* CUgraphNode;
+    typedef struct CUgraphExec_st* CUgraphExec;
 }
 
-namespace wpk {
+namespace wpk
+{
 
-struct alignas(64) TensorMapDescriptor {
+struct alignas(64) TensorMapDescriptor
+{
     std::uint64_t words[16];
 };
 
-struct LaunchAttribute {
+struct LaunchAttribute
+{
     std::int32_t id;
     char padding[4];
-    union {
+    union
+    {
         char bytes[64];
-        struct {
+        struct
+        {
             std::uint32_t x, y, z;
         } cluster;
         std::int32_t programmatic_serialization;
@@ -41,7 +47,8 @@ struct LaunchAttribute {
 constexpr std::int32_t attribute_cluster = 4;
 constexpr std::int32_t attribute_programmatic_serialization = 6;
 
-struct LaunchConfiguration {
+struct LaunchConfiguration
+{
     std::uint32_t grid[3];
     std::uint32_t block[3];
     std::uint32_t shared_bytes;
@@ -59,6 +66,6 @@ const Driver& driver();
 // Throws Error(driver, or out_of_memory) unless the status is success; `what` completes "the driver cannot ...".
 void require(CUresult status, const char* what);
 
-}  // namespace wpk
+} // namespace wpk
 
 #include "plugins/core/cuda_functions.hpp"
