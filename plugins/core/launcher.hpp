@@ -16,7 +16,7 @@ namespace wpk
 class LoadedKernels
 {
 public:
-    // Load images (one for each kernel, in their order) with cuLibraryLoadData, whatever context is current, and set
+    // Load images (one for each kernel, in their order) into the current context, and set
     // the shared memory that `launches` ask for. Throws Error(driver, no_driver, damaged).
     LoadedKernels(const std::vector<Kernel>& kernels, const std::vector<const Launch*>& launches);
 
