@@ -4,24 +4,28 @@
 #include <stdexcept>
 #include <string>
 
-namespace wpk {
+namespace wpk
+{
 
-enum class Code {
-    invalid_argument,  // the caller gave something that cannot be
-    damaged,           // a file or a spec does not add up
-    unsupported,       // right, but not executed here
-    no_driver,         // no CUDA driver, or one that is too old
-    driver,            // the CUDA driver refused
+enum class Code
+{
+    invalid_argument, // the caller gave something that cannot be
+    damaged,          // a file or a spec does not add up
+    unsupported,      // right, but not executed here
+    no_driver,        // no CUDA driver, or one that is too old
+    driver,           // the CUDA driver refused
     out_of_memory,
     io,
 };
 
 // The text says what, where, what was seen and what is allowed, and ends with "; fix: ...".
-class Error : public std::runtime_error {
+class Error : public std::runtime_error
+{
 public:
     Error(Code code, const std::string& text) : std::runtime_error(text), code_(code) {}
 
-    Code code() const noexcept {
+    Code code() const noexcept
+    {
         return code_;
     }
 
@@ -29,4 +33,4 @@ private:
     Code code_;
 };
 
-}  // namespace wpk
+} // namespace wpk

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-namespace wpk {
+namespace wpk
+{
 
-enum class Operation : std::uint8_t {
+enum class Operation : std::uint8_t
+{
     constant,
     dimension,
     sum,
@@ -21,7 +23,8 @@ enum class Operation : std::uint8_t {
 };
 
 // `value` is the constant, or the number of the dimension; operations have none.
-struct Instruction {
+struct Instruction
+{
     Operation operation;
     std::int64_t value;
 };
@@ -36,4 +39,4 @@ void check(const Expression& expression, std::size_t dimensions);
 // Throws Error(invalid_argument) on a division by zero and where 64 bits do not hold a number.
 std::int64_t evaluate(const Expression& expression, const Dims& dims);
 
-}  // namespace wpk
+} // namespace wpk

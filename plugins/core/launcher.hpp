@@ -8,13 +8,15 @@
 #include "plugins/core/cuda_driver.hpp"
 #include "plugins/core/spec.hpp"
 
-namespace wpk {
+namespace wpk
+{
 
 // Machine code that is loaded, and its kernels, ready to be launched with what their launches ask for.
 // Copies share it; the last one unloads it.
-class LoadedKernels {
+class LoadedKernels
+{
 public:
-    // Load images (one for each kernel, in their order) with cuLibraryLoadData, whatever context is current, and set
+    // Load images (one for each kernel, in their order) into the current context, and set
     // the shared memory that `launches` ask for. Throws Error(driver, no_driver, damaged).
     LoadedKernels(const std::vector<Kernel>& kernels, const std::vector<const Launch*>& launches);
 
@@ -26,7 +28,8 @@ private:
 };
 
 // Where an operator's operands lie.
-struct Addresses {
+struct Addresses
+{
     std::vector<std::uint64_t> inputs, outputs;
     std::uint64_t workspace = 0;
     std::uint64_t counters = 0;
@@ -37,7 +40,8 @@ std::uint64_t workspace_bytes(const std::vector<Launch>& launches, const Dims& d
 std::uint64_t counter_bytes(const std::vector<Launch>& launches, const Dims& dims);
 
 // A launch with sizes and addresses: parameters lie here, tensor maps are encoded. Movable, not copyable.
-class BoundLaunch {
+class BoundLaunch
+{
 public:
     // Throws Error(invalid_argument) where a size is no int32 or a grid beyond CUDA's limits, Error(driver).
     BoundLaunch(const Launch& launch, CUkernel kernel, const Addresses& addresses, const Dims& dims);
@@ -56,4 +60,4 @@ private:
     std::unique_ptr<State> state_;
 };
 
-}  // namespace wpk
+} // namespace wpk
