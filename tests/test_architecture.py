@@ -47,7 +47,7 @@ FLOORS = [
     {"libraries"},
     {"backends"},
     {"plan"},
-    {"engine"},
+    {"engine", "tensorrt"},
     {"search.searchers", "search.models", "search.store"},
     {"assembly"},
     {"checks"},
