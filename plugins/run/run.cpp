@@ -268,6 +268,7 @@ void execute(const Request& request, Clock::time_point started)
     check(wpk_run(opened, stream.get()));
     wpk::require(driver().cuStreamSynchronize(stream.get()), "finish a run");
     std::printf("first_result_ms\t%.3f\n", milliseconds_since(started));
+    std::fflush(stdout);
     if (request.repeat > 0)
     {
         std::printf("median_ms of %ld runs\t%.4f\n", request.repeat, median_of(opened, stream.get(), request.repeat));
