@@ -46,6 +46,7 @@ FLOORS = [
     {"emulator", "device"},
     {"libraries"},
     {"backends"},
+    {"spec"},
     {"plan"},
     {"engine", "tensorrt"},
     {"search.searchers", "search.models", "search.store"},

@@ -23,6 +23,7 @@ def path(tmp_path: Path, bundle: PlanBundle) -> Path:
     ("member", "limit"),
     [
         ("plan.json", 256 * MIB),
+        ("plan.spec", 256 * MIB),
         ("plan.sha256", 256),
         (f"kernels/{'ab' * 32}.cubin", 64 * MIB),
         (f"kernels/{'ab' * 32}.cu", 64 * MIB),

@@ -22,7 +22,7 @@ from wpk.plan import container
 from wpk.plan.container import member_of, write_container
 from wpk.plan.output_file import OutputError
 from wpk.plan.plan import PlanBundle
-from wpk.plan.plan_file import read_plan, write_plan
+from wpk.plan.plan_file import plan_text, read_plan, spec_of_bundle, write_parts, write_plan
 from wpk.plan.weights_file import read_weights, write_weights
 
 
@@ -57,7 +57,7 @@ def test_the_same_plan_gives_the_same_bytes(tmp_path: Path, path: Path, bundle: 
 def test_members_are_stored_uncompressed(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         assert {info.compress_type for info in archive.infolist()} == {zipfile.ZIP_STORED}
-        assert archive.namelist()[:2] == ["plan.json", "weights.safetensors"]
+        assert archive.namelist()[:3] == ["plan.json", "plan.spec", "weights.safetensors"]
 
 
 ARRAYS: dict[str, np.ndarray] = {
@@ -190,10 +190,10 @@ def test_names_the_field_that_is_wrong(path: Path, change: Change, field: str) -
         (b'{"schema": NaN}', "bare NaN"),
         (b'{"schema": 1, "schema": 1}', "names a field twice"),
         (b"[]", "expected an object"),
-        (b'{"schema": 5}', "missing"),
+        (b'{"schema": 6}', "missing"),
         (b'{"schema": ' + b"9" * 5000 + b"}", "no JSON"),
-        (b'{"schema": 5, "wpk": "\\ud800"}', "half a character"),
-        (b'{"schema": 5, "wpk": "\xed\xa0\x80"}', "no JSON"),
+        (b'{"schema": 6, "wpk": "\\ud800"}', "half a character"),
+        (b'{"schema": 6, "wpk": "\xed\xa0\x80"}', "no JSON"),
     ],
 )
 def test_refuses_text_that_is_no_plan(path: Path, text: bytes, reason: str) -> None:
@@ -242,7 +242,9 @@ def test_refuses_a_member_twice(path: Path) -> None:
         read_plan(path)
 
 
-@pytest.mark.parametrize("missing", ["plan.json", "weights.safetensors", "plan.sha256"])
+@pytest.mark.parametrize(
+    "missing", ["plan.json", "plan.spec", "weights.safetensors", "plan.sha256"]
+)
 def test_refuses_a_plan_without_a_part(path: Path, missing: str) -> None:
     contents = members(path)
     del contents[missing]
@@ -417,3 +419,11 @@ def test_no_plan_is_written_that_cannot_be_read(tmp_path: Path, bundle: PlanBund
     with pytest.raises(PlanError, match=r"plan\.arch"):
         write_plan(tmp_path / "m.plan", replace(bundle, plan=plan))
     assert not list(tmp_path.iterdir())
+
+
+def test_refuses_a_spec_that_says_something_else(tmp_path: Path, bundle: PlanBundle) -> None:
+    other = replace(bundle, plan=replace(bundle.plan, target=bundle.plan.target + "x"))
+    path = tmp_path / "m.plan"
+    write_parts(path, plan_text(bundle.plan), spec_of_bundle(other), bundle)
+    with pytest.raises(PlanError, match=r"plan\.spec.*does not say what plan\.json says"):
+        read_plan(path)

@@ -16,6 +16,7 @@ from wpk.plan.container_layout import differs
 from wpk.plan.output_file import atomic_file
 
 PLAN = "plan.json"
+SPEC = "plan.spec"
 WEIGHTS = "weights.safetensors"
 DIGEST = "plan.sha256"
 
@@ -23,9 +24,11 @@ MAX_MEMBERS = 20_000
 MAX_PLAN_BYTES = 256 * 2**20
 MAX_KERNEL_BYTES = 64 * 2**20
 MAX_DIGEST_BYTES = 256
-_LIMITS = {PLAN: MAX_PLAN_BYTES, DIGEST: MAX_DIGEST_BYTES, WEIGHTS: None}
+_LIMITS = {PLAN: MAX_PLAN_BYTES, SPEC: MAX_PLAN_BYTES, DIGEST: MAX_DIGEST_BYTES, WEIGHTS: None}
 
-_NAME = re.compile(r"plan\.(json|sha256)|weights\.safetensors|kernels/[0-9a-f]{64}\.(cubin|cu)")
+_NAME = re.compile(
+    r"plan\.(json|spec|sha256)|weights\.safetensors|kernels/[0-9a-f]{64}\.(cubin|cu)"
+)
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 Writer = tuple[int, Callable[[BinaryIO], None]]
@@ -113,7 +116,7 @@ def _check_members(path: Path, infos: list[zipfile.ZipInfo]) -> None:
         total += info.file_size
     if total > path.stat().st_size:
         raise _damaged(path, f"its members claim {total} bytes, the file has {path.stat().st_size}")
-    for name in (PLAN, WEIGHTS, DIGEST):
+    for name in (PLAN, SPEC, WEIGHTS, DIGEST):
         if name not in seen:
             raise _damaged(path, f"has no member {name!r}")
 

@@ -9,10 +9,26 @@ from typing import Any
 from wpk.codec import encode
 from wpk.errors import PlanError
 from wpk.plan.checks.whole_plan import check_plan
-from wpk.plan.container import DIGEST, PLAN, WEIGHTS, member_of, read_container, write_container
+from wpk.plan.container import (
+    DIGEST,
+    PLAN,
+    SPEC,
+    WEIGHTS,
+    member_of,
+    read_container,
+    write_container,
+)
 from wpk.plan.fields import decode, wrong
 from wpk.plan.plan import SCHEMA, Plan, PlanBundle
-from wpk.plan.weights_file import array_digest, read_weights, weights_bytes, write_weights
+from wpk.plan.spec_of_plan import spec_of_plan
+from wpk.plan.weights_file import (
+    array_digest,
+    read_weights,
+    weight_ranges,
+    weights_bytes,
+    weights_header,
+    write_weights,
+)
 from wpk.version import VERSION
 
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -31,15 +47,16 @@ def write_plan(path: Path, bundle: PlanBundle) -> None:
     """
     _check_members(bundle)
     check_plan(bundle.plan)
-    write_parts(path, plan_text(bundle.plan), bundle)
+    write_parts(path, plan_text(bundle.plan), spec_of_bundle(bundle), bundle)
 
 
-def write_parts(path: Path, text: bytes, bundle: PlanBundle) -> None:
-    """Write a plan's text and what else a bundle holds, as they are: nothing is checked.
+def write_parts(path: Path, text: bytes, spec: bytes, bundle: PlanBundle) -> None:
+    """Write a plan's text and spec, and what else a bundle holds, as they are: nothing is checked.
 
     Args:
         path: Of the file.
         text: What becomes ``plan.json``.
+        spec: What becomes ``plan.spec``.
         bundle: Its weights, machine code and sources.
 
     Raises:
@@ -47,6 +64,7 @@ def write_parts(path: Path, text: bytes, bundle: PlanBundle) -> None:
     """
     members = {
         PLAN: member_of(text),
+        SPEC: member_of(spec),
         WEIGHTS: (
             weights_bytes(bundle.weights),
             lambda stream: write_weights(stream, bundle.weights),
@@ -63,6 +81,11 @@ def plan_text(plan: Plan) -> bytes:
     """``plan.json``: it names every weight and kernel by digest, so it stands for the whole file."""
     text = json.dumps(encode(plan, Plan), indent=1, ensure_ascii=False, allow_nan=False)
     return text.encode()
+
+
+def spec_of_bundle(bundle: PlanBundle) -> bytes:
+    """``plan.spec`` of a plan whose weights are written by `write_weights`."""
+    return spec_of_plan(bundle.plan, weight_ranges(weights_header(bundle.weights)))
 
 
 def digest_line(text: bytes) -> bytes:
@@ -85,14 +108,17 @@ def read_plan(path: Path) -> PlanBundle:
             fix="copy the plan again, or write it again: wpk optimize",
         )
     plan = _decode(text)
+    spec, weights = members.pop(SPEC), members.pop(WEIGHTS)
     bundle = PlanBundle(
         plan,
-        read_weights(members.pop(WEIGHTS)),
+        read_weights(weights),
         {_stem(n): data for n, data in members.items() if n.endswith(".cubin")},
         {_stem(n): _text(n, data) for n, data in members.items() if n.endswith(".cu")},
     )
     _check_members(bundle)
     check_plan(plan)
+    if spec != spec_of_plan(plan, weight_ranges(weights)):
+        raise wrong(SPEC, f"does not say what {PLAN} says")
     return bundle
 
 

@@ -42,14 +42,14 @@ _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 
 def write_weights(stream: BinaryIO, weights: Mapping[str, NDArray[np.generic]]) -> None:
     """Write arrays; the same arrays give the same bytes whatever the mapping's order."""
-    stream.write(_header(weights))
+    stream.write(weights_header(weights))
     for name in _in_order(weights):
         stream.write(array_bytes(weights[name]))
 
 
 def weights_bytes(weights: Mapping[str, NDArray[np.generic]]) -> int:
     """The bytes that `write_weights` writes."""
-    return len(_header(weights)) + sum(each.nbytes for each in weights.values())
+    return len(weights_header(weights)) + sum(each.nbytes for each in weights.values())
 
 
 def _in_order(weights: Mapping[str, NDArray[np.generic]]) -> list[str]:
@@ -57,7 +57,7 @@ def _in_order(weights: Mapping[str, NDArray[np.generic]]) -> list[str]:
     return sorted(weights, key=lambda n: (-weights[n].itemsize, n))
 
 
-def _header(weights: Mapping[str, NDArray[np.generic]]) -> bytes:
+def weights_header(weights: Mapping[str, NDArray[np.generic]]) -> bytes:
     """All in front of the arrays, its length included."""
     header: dict[str, Any] = {}
     offset = 0
@@ -75,6 +75,21 @@ def _header(weights: Mapping[str, NDArray[np.generic]]) -> bytes:
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     return len(text).to_bytes(8, "little") + text
+
+
+def weight_ranges(stored: bytes) -> dict[str, range]:
+    """Where each array lies in the member, counted from its first byte.
+
+    Args:
+        stored: The member, or its `weights_header` alone; `read_weights` finds nothing wrong with it.
+    """
+    length = int.from_bytes(stored[:8], "little")
+    header = json.loads(stored[8 : 8 + length])
+    return {
+        name: range(*(8 + length + offset for offset in entry["data_offsets"]))
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
 
 
 def array_digest(array: NDArray[np.generic]) -> str:

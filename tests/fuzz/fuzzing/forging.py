@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,10 @@ import numpy as np
 
 from fuzzing.damage import damaged
 from wpk.codec import FieldError, decode, encode
+from wpk.errors import EngineError
 from wpk.kernel_source import KernelSource
 from wpk.plan.plan import Kernel, Plan, PlanBundle, Step
-from wpk.plan.plan_file import write_parts
+from wpk.plan.plan_file import spec_of_bundle, write_parts
 from wpk.plan.weights_file import array_bytes
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.targets.registry import find_target
@@ -225,4 +227,12 @@ def write_unchecked(path: Path, bundle: PlanBundle, text: bytes | None = None) -
     if text is None:
         said = json.dumps(encode(bundle.plan, Plan), indent=1, ensure_ascii=False)
         text = said.encode(errors="surrogatepass")
-    write_parts(path, text, bundle)
+    write_parts(path, text, _spec(bundle), bundle)
+
+
+def _spec(bundle: PlanBundle) -> bytes:
+    """What `plan.spec` says of a plan; nothing where the plan is too wrong to say it."""
+    try:
+        return spec_of_bundle(bundle)
+    except (EngineError, KeyError, IndexError, struct.error, UnicodeError, TypeError, ValueError):
+        return b""

@@ -1,0 +1,19 @@
+"""Numbers of element types in a spec."""
+
+from wpk.dtypes import DType
+
+_CODES = {
+    DType.FP32: 1,
+    DType.FP16: 2,
+    DType.BF16: 3,
+    DType.INT8: 4,
+    DType.UINT8: 5,
+    DType.INT32: 6,
+    DType.INT64: 7,
+    DType.BOOL: 8,
+}
+
+
+def element_code(dtype: DType) -> int:
+    """The number of an element type."""
+    return _CODES[dtype]
