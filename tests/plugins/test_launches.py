@@ -46,8 +46,11 @@ driver = pytest.importorskip("cuda.bindings.driver", reason="needs cuda-bindings
 
 INPUTS = (DType.FP16, DType.FP32)
 ELEMENT_BYTES = tuple(each.bytes for each in INPUTS)
-SHARED_ATTRIBUTE, CLUSTER_ATTRIBUTE, CLUSTER_ID = 8, 14, 4
-"""Numbers of cuda.h."""
+CLUSTER_ID = int(driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+SHARED_ATTRIBUTE, CLUSTER_ATTRIBUTE = (
+    int(getattr(driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}"))
+    for name in ("MAX_DYNAMIC_SHARED_SIZE_BYTES", "NON_PORTABLE_CLUSTER_SIZE_ALLOWED")
+)
 
 CEILED = DimNode(DimOperation.CEIL_DIV, "length", 128)
 TILED = TensorMapArgument(0, (64, "batch"), (128,), (64, 8), 128)
