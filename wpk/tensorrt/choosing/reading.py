@@ -53,7 +53,7 @@ def number_of(record: dict[str, Any], key: str, what: str) -> float:
     Raises:
         TensorRTError: It is missing or something else.
     """
-    value = record.get(key)
+    value: Any = record.get(key)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not math.isfinite(value) or value < 0:
         raise malformed(what, f"{key!r} is {value!r}, not a finite number from 0 on")
