@@ -16,7 +16,11 @@ from wpk.spec import Format
 _CHANNELS_LAST = (0, 2, 3, 1)
 _CHANNELS_FIRST = (0, 3, 1, 2)
 _IMAGE_RANK = 4
-_VECTOR = {onnx.TensorProto.FLOAT: 1, onnx.TensorProto.FLOAT16: 8, onnx.TensorProto.BFLOAT16: 8}
+_VECTOR: dict[int, int] = {
+    onnx.TensorProto.FLOAT: 1,
+    onnx.TensorProto.FLOAT16: 8,
+    onnx.TensorProto.BFLOAT16: 8,
+}
 _FORMAT = {1: Format.HWC, 8: Format.HWC8}
 
 
