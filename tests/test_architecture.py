@@ -48,7 +48,7 @@ FLOORS = [
     {"backends"},
     {"spec"},
     {"plan"},
-    {"engine"},
+    {"engine", "tensorrt"},
     {"search.searchers", "search.models", "search.store"},
     {"assembly"},
     {"checks"},

@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from wpk.errors import WpkError
@@ -88,6 +89,35 @@ class SearchOptions:
     def __post_init__(self) -> None:
         """Let any sequence of patterns do."""
         object.__setattr__(self, "operators", tuple(self.operators))
+
+
+@dataclass(frozen=True)
+class TensorRTOptions:
+    """How TensorRT builds, where it is asked for an engine (--engine tensorrt).
+
+    Attributes:
+        batches: smallest, fastest and largest batch, where the model leaves it free (default: 1,1,32)
+        timing_cache: file in which TensorRT keeps what it has timed, to time it only once; written
+            where it is missing
+        version_compatible: let newer versions of TensorRT load the engine, too
+        hardware_compatible: let other GPUs load the engine: ampere+ (any from Ampere on),
+            same-capability (those of this compute capability), or none (default)
+        optimization_level: how long TensorRT may search, 0 to 5; TensorRT's own default is 3
+        workspace: most MiB that a layer may use beside its tensors; default: all of the GPU
+    """
+
+    batches: tuple[int, int, int] = field(default=(1, 1, 32), metadata={"metavar": "MIN,OPT,MAX"})
+    timing_cache: Path | None = field(default=None, metadata={"type": Path, "metavar": "FILE"})
+    version_compatible: bool = field(
+        default=False, metadata={"action": "store_true", "default": None}
+    )
+    hardware_compatible: str = field(
+        default="none", metadata={"choices": ("none", "ampere+", "same-capability")}
+    )
+    optimization_level: int | None = field(
+        default=None, metadata={"type": int, "choices": range(6)}
+    )
+    workspace: int | None = field(default=None, metadata={"type": int, "metavar": "MIB"})
 
 
 def flag_of(option: Field[Any]) -> str:

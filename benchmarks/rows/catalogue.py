@@ -5,6 +5,7 @@ from __future__ import annotations
 from rows import (
     bounds,
     branches,
+    c_api,
     convolutions,
     engines,
     exactness,
@@ -25,6 +26,7 @@ MODULES = (
     faults,
     engines,
     branches,
+    c_api,
     tuning,
     convolutions,
     mixed,

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "plugins/c_api/crc32.hpp"
+#include "plugins/core/crc32.hpp"
 #include "plugins/core/error.hpp"
 
 namespace wpk
@@ -17,30 +17,18 @@ namespace
 {
 
 // PKWARE's APPNOTE.TXT, sections 4.3 and 4.5.3; every plan ends with its directory, there is no comment.
-constexpr std::uint64_t local_bytes = 30, entry_bytes = 46, end_bytes = 22, wide_end_bytes = 56, locator_bytes = 20;
-constexpr std::uint32_t local_mark = 0x04034B50, entry_mark = 0x02014B50, end_mark = 0x06054B50;
-constexpr std::uint32_t wide_end_mark = 0x06064B50, locator_mark = 0x07064B50;
-constexpr std::uint32_t full = 0xFFFFFFFF;
+constexpr std::uint64_t local_bytes = 30, entry_bytes = 46, end_bytes = 22, wide_end_bytes = 76;
+constexpr std::uint32_t end_mark = 0x06054B50, wide_end_mark = 0x06064B50, full = 0xFFFFFFFF, large_version = 45;
 constexpr std::uint64_t most_members = 20'000, most_directory_bytes = 8 << 20, most_name_bytes = 128;
 
-std::uint64_t number(const std::byte* data, std::size_t size)
+std::uint64_t number(const std::vector<std::byte>& data, std::size_t at, std::size_t size)
 {
     std::uint64_t result = 0;
     for (std::size_t i = size; i > 0; --i)
     {
-        result = result << 8 | std::to_integer<std::uint64_t>(data[i - 1]);
+        result = result << 8 | std::to_integer<std::uint64_t>(data[at + i - 1]);
     }
     return result;
-}
-
-std::uint32_t u16(const std::byte* data)
-{
-    return static_cast<std::uint32_t>(number(data, 2));
-}
-
-std::uint32_t u32(const std::byte* data)
-{
-    return static_cast<std::uint32_t>(number(data, 4));
 }
 
 } // namespace
@@ -139,104 +127,123 @@ void Container::read_at(std::uint64_t place, std::byte* into, std::size_t size) 
     }
 }
 
+std::vector<std::byte> Container::bytes_at(std::uint64_t place, std::uint64_t size) const
+{
+    std::vector<std::byte> data(size);
+    read_at(place, data.data(), data.size());
+    return data;
+}
+
 void Container::read_directory()
 {
     if (bytes_ < end_bytes)
     {
         damaged("has " + std::to_string(bytes_) + " bytes, fewer than any plan");
     }
-    std::byte end[end_bytes];
-    read_at(bytes_ - end_bytes, end, sizeof end);
-    if (u32(end) != end_mark)
+    const std::vector<std::byte> end = bytes_at(bytes_ - end_bytes, end_bytes);
+    if (number(end, 0, 4) != end_mark)
     {
         damaged("is no plan, or is cut off: it does not end as a zip");
     }
-    std::uint64_t count = u16(end + 10), size = u32(end + 12), begin = u32(end + 16), behind = bytes_ - end_bytes;
-    if (size == full || begin == full)
+    std::uint64_t count = number(end, 10, 2), size = number(end, 12, 4), begin = number(end, 16, 4);
+    std::uint64_t behind = bytes_ - end_bytes;
+    if (behind >= wide_end_bytes)
     {
-        std::byte wide[wide_end_bytes + locator_bytes];
-        if (behind < sizeof wide)
+        const std::vector<std::byte> wide = bytes_at(behind - wide_end_bytes, wide_end_bytes);
+        if (number(wide, 0, 4) == wide_end_mark)
         {
-            damaged("is no plan, or is cut off: its directory has no place");
+            behind -= wide_end_bytes;
+            count = number(wide, 32, 8);
+            size = number(wide, 40, 8);
+            begin = number(wide, 48, 8);
         }
-        behind -= sizeof wide;
-        read_at(behind, wide, sizeof wide);
-        if (u32(wide) != wide_end_mark || u32(wide + wide_end_bytes) != locator_mark)
-        {
-            damaged("is no plan, or is cut off: its directory has no place");
-        }
-        count = number(wide + 32, 8);
-        size = number(wide + 40, 8);
-        begin = number(wide + 48, 8);
     }
     if (count > most_members || size > most_directory_bytes || begin > behind || behind - begin != size)
     {
         damaged("has a directory that does not add up: " + std::to_string(count) + " members, " + std::to_string(size)
                 + " bytes at " + std::to_string(begin));
     }
-    read_entries(begin, behind, count);
+    const std::vector<std::byte> data = bytes_at(begin, size);
+    std::vector<Entry> entries;
+    std::size_t at = 0;
+    for (std::uint64_t number = 0; number < count; ++number)
+    {
+        entries.push_back(read_entry(data, at));
+    }
+    take_members(entries, begin);
+    if (directory(entries, begin) != bytes_at(begin, bytes_ - begin))
+    {
+        damaged("holds something behind its last member that no plan has there");
+    }
 }
 
-void Container::read_entries(std::uint64_t begin, std::uint64_t end, std::uint64_t count)
+Entry Container::read_entry(const std::vector<std::byte>& data, std::size_t& at) const
 {
-    std::vector<std::byte> entries(end - begin);
-    read_at(begin, entries.data(), entries.size());
-    std::size_t at = 0;
-    for (std::uint64_t entry = 0; entry < count; ++entry)
+    const std::size_t left = data.size() - at;
+    const std::uint64_t name_bytes = left < entry_bytes ? 0 : number(data, at + 28, 2);
+    const std::uint64_t extra_bytes = left < entry_bytes ? 0 : number(data, at + 30, 2);
+    if (left < entry_bytes || name_bytes > most_name_bytes || left - entry_bytes < name_bytes + extra_bytes)
     {
-        const std::byte* data = entries.data() + at;
-        const std::size_t left = entries.size() - at;
-        const std::string which = "entry " + std::to_string(entry) + " of its directory";
-        if (left < entry_bytes || u32(data) != entry_mark)
-        {
-            damaged("does not add up at " + which);
-        }
-        const std::size_t name_bytes = u16(data + 28), extra_bytes = u16(data + 30), comment_bytes = u16(data + 32);
-        if (left - entry_bytes < name_bytes + extra_bytes + comment_bytes || name_bytes > most_name_bytes)
-        {
-            damaged("does not add up at " + which);
-        }
-        const std::string name(reinterpret_cast<const char*>(data + entry_bytes), name_bytes);
-        std::uint64_t sizes[3] = {u32(data + 24), u32(data + 20), u32(data + 42)}; // whole, stored, place
-        const std::byte* extra = data + entry_bytes + name_bytes;
-        std::size_t used = 4;
-        for (std::uint64_t& size : sizes)
-        {
-            if (size != full)
-            {
-                continue;
-            }
-            if (extra_bytes < used + 8 || u16(extra) != 1)
-            {
-                damaged("does not add up at " + which);
-            }
-            size = number(extra + used, 8);
-            used += 8;
-        }
-        if ((u16(data + 8) & 1) != 0 || u16(data + 10) != 0 || sizes[0] != sizes[1])
-        {
-            damaged("has a compressed or encrypted member at " + which + "; plans are stored");
-        }
-        std::byte local[local_bytes];
-        if (sizes[2] > begin || begin - sizes[2] < local_bytes)
-        {
-            damaged("does not add up at " + which);
-        }
-        read_at(sizes[2], local, sizeof local);
-        const std::uint64_t head = local_bytes + u16(local + 26) + u16(local + 28), room = begin - sizes[2];
-        if (u32(local) != local_mark || u16(local + 26) != name_bytes || head > room || sizes[0] > room - head)
-        {
-            damaged("does not add up at " + which);
-        }
-        if (!members_.emplace(name, Member{sizes[2] + head, sizes[0], u32(data + 16)}).second)
-        {
-            damaged("has a member twice at " + which);
-        }
-        at += entry_bytes + name_bytes + extra_bytes + comment_bytes;
+        damaged("has a directory that ends within a member");
     }
-    if (at != entries.size())
+    const std::string name(reinterpret_cast<const char*>(data.data()) + at + entry_bytes, name_bytes);
+    if (!is_member_name(name))
     {
-        damaged("has something behind its directory");
+        damaged("has a member that no plan has");
+    }
+    std::uint64_t stored = number(data, at + 20, 4), size = number(data, at + 24, 4), begin = number(data, at + 42, 4);
+    std::size_t wide = at + entry_bytes + name_bytes + 4;
+    const std::size_t end = at + entry_bytes + name_bytes + extra_bytes;
+    for (std::uint64_t* each : {&size, &stored, &begin}) // in the order of the format
+    {
+        if (*each == full && wide + 8 <= end)
+        {
+            *each = number(data, wide, 8);
+            wide += 8;
+        }
+    }
+    if (number(data, at + 10, 2) != 0 || size != stored)
+    {
+        damaged("has a compressed member '" + name + "'; plans are stored");
+    }
+    const auto crc = static_cast<std::uint32_t>(number(data, at + 16, 4));
+    at = end;
+    return {name, begin, size, crc, false};
+}
+
+void Container::take_members(std::vector<Entry>& entries, std::uint64_t end)
+{
+    std::uint64_t position = 0;
+    for (Entry& entry : entries)
+    {
+        if (entry.begin != position || end - position < local_bytes)
+        {
+            damaged("holds something in front of member '" + entry.name + "' that no plan has there");
+        }
+        entry.is_large = number(bytes_at(position, local_bytes), 4, 1) == large_version;
+        const std::vector<std::byte> header = local_header(entry);
+        if (end - position < header.size() || bytes_at(position, header.size()) != header)
+        {
+            damaged("holds something in front of member '" + entry.name + "' that no plan has there");
+        }
+        position += header.size();
+        if (end - position < entry.bytes)
+        {
+            damaged("is cut off within member '" + entry.name + "'");
+        }
+        if (!members_.emplace(entry.name, Member{position, entry.bytes, entry.crc}).second)
+        {
+            damaged("has two members '" + entry.name + "'");
+        }
+        position += entry.bytes;
+    }
+    if (position != end)
+    {
+        damaged("holds something behind its last member that no plan has there");
+    }
+    for (const char* needed : {"plan.json", "plan.spec", "weights.safetensors", "plan.sha256"})
+    {
+        find(needed);
     }
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "plugins/c_api/container_layout.hpp"
+
 namespace wpk
 {
 
@@ -44,8 +46,11 @@ public:
 
 private:
     void read_at(std::uint64_t place, std::byte* into, std::size_t size) const;
+    std::vector<std::byte> bytes_at(std::uint64_t place, std::uint64_t size) const;
     void read_directory();
-    void read_entries(std::uint64_t begin, std::uint64_t end, std::uint64_t count);
+    // The entry at a place of the directory; the place becomes that of the next one.
+    Entry read_entry(const std::vector<std::byte>& data, std::size_t& at) const;
+    void take_members(std::vector<Entry>& entries, std::uint64_t end);
     [[noreturn]] void damaged(const std::string& what) const;
 
     std::string path_;

@@ -237,8 +237,8 @@ void Engine::hold(const Layouts& layouts)
         if (i == 2 && asked[i] > 0)
         {
             // Kernels leave counters zero.
-            require(driver().cuMemsetD8(grown.get(), 0, asked[i]), "clear memory");
-            require(driver().cuStreamSynchronize(nullptr), "clear memory");
+            require(driver().cuMemsetD8Async(grown.get(), 0, asked[i], stream_.get()), "clear memory");
+            require(driver().cuStreamSynchronize(stream_.get()), "clear memory");
         }
         *memory[i] = std::move(grown);
         held_[i] = asked[i];

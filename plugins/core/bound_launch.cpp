@@ -76,18 +76,42 @@ union Parameter
     std::int32_t size;
 };
 
+std::uint64_t operand_at(const std::vector<std::uint64_t>& operands, std::uint32_t index, const char* what)
+{
+    if (index >= operands.size())
+    {
+        throw Error(Code::invalid_argument, std::string("a launch takes ") + what + " " + std::to_string(index)
+                                                + ", and addresses of " + std::to_string(operands.size())
+                                                + " are given; fix: give one for each operand");
+    }
+    return operands[index];
+}
+
 // Where a pointer of a launch is found among its operator's addresses.
 std::uint64_t address_of(const Argument& argument, const Addresses& addresses)
 {
     if (const auto* input = std::get_if<InputArgument>(&argument))
     {
-        return addresses.inputs.at(input->index);
+        return operand_at(addresses.inputs, input->index, "input");
     }
     if (const auto* output = std::get_if<OutputArgument>(&argument))
     {
-        return addresses.outputs.at(output->index);
+        return operand_at(addresses.outputs, output->index, "output");
     }
     return std::holds_alternative<WorkspaceArgument>(argument) ? addresses.workspace : addresses.counters;
+}
+
+TensorMapDescriptor encoded(const SizedTensorMap& map, std::uint64_t address)
+{
+    if (address % map_alignment != 0)
+    {
+        throw Error(Code::invalid_argument,
+            "input " + std::to_string(map.input()) + " begins at address " + std::to_string(address) + ", multiples of "
+                + std::to_string(map_alignment) + " are allowed; fix: align the memory that is given");
+    }
+    TensorMapDescriptor descriptor{};
+    require(map.encode(address, descriptor), "make a tensor map");
+    return descriptor;
 }
 
 } // namespace
@@ -118,6 +142,7 @@ struct BoundLaunch::State
     };
 
     CUkernel kernel = nullptr;
+    decltype(Driver::cuLaunchKernelEx) start = nullptr;
     LaunchConfiguration configuration{};
     LaunchAttribute attributes[most_attributes]{};
     std::vector<Argument> arguments;
@@ -154,8 +179,9 @@ struct BoundLaunch::State
         }
         else if (const auto* map = std::get_if<TensorMapArgument>(&argument))
         {
-            maps.push_back({parameters.size(), SizedTensorMap(*map, dims), addresses.inputs.at(map->index)});
-            require(maps.back().sized.encode(maps.back().address, parameter.map), "make a tensor map");
+            maps.push_back({parameters.size(), SizedTensorMap(*map, dims), 0});
+            maps.back().address = operand_at(addresses.inputs, map->index, "input");
+            parameter.map = encoded(maps.back().sized, maps.back().address);
         }
         else
         {
@@ -169,6 +195,7 @@ BoundLaunch::BoundLaunch(const Launch& launch, CUkernel kernel, const Addresses&
     : state_(std::make_unique<State>())
 {
     state_->kernel = kernel;
+    state_->start = driver().cuLaunchKernelEx; // here, where a driver that is missing may be thrown
     LaunchConfiguration& configuration = state_->configuration;
     for (std::size_t axis = 0; axis < launch.grid.size(); ++axis)
     {
@@ -198,10 +225,10 @@ void BoundLaunch::move_to(const Addresses& addresses)
 {
     for (State::Map& map : state_->maps)
     {
-        const std::uint64_t address = addresses.inputs.at(map.sized.input());
+        const std::uint64_t address = operand_at(addresses.inputs, map.sized.input(), "input");
         if (address != map.address)
         {
-            require(map.sized.encode(address, state_->parameters[map.parameter].map), "make a tensor map");
+            state_->parameters[map.parameter].map = encoded(map.sized, address);
             map.address = address;
         }
     }
@@ -220,8 +247,7 @@ CUresult BoundLaunch::enqueue(CUstream stream) const noexcept
     LaunchConfiguration configuration = state_->configuration;
     configuration.stream = stream;
     // The driver takes a kernel in a function's place, and finds the function of the stream's context.
-    return driver().cuLaunchKernelEx(
-        &configuration, reinterpret_cast<CUfunction>(state_->kernel), state_->places.data(), nullptr);
+    return state_->start(&configuration, reinterpret_cast<CUfunction>(state_->kernel), state_->places.data(), nullptr);
 }
 
 } // namespace wpk

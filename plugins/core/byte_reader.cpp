@@ -117,13 +117,18 @@ bool ByteReader::flag(const char* field)
     return value == 1;
 }
 
-std::uint32_t ByteReader::counted(const char* field, std::size_t least)
+std::uint32_t ByteReader::counted(const char* field, std::size_t least, std::size_t most)
 {
     const std::uint32_t count = u32(field);
     if (count > left() / least)
     {
         spec_is_damaged("counts " + std::to_string(count) + " of " + field + ", and has " + std::to_string(left())
                         + " bytes left for them");
+    }
+    if (count > most)
+    {
+        spec_is_damaged(
+            "counts " + std::to_string(count) + " of " + field + ", at most " + std::to_string(most) + " are allowed");
     }
     return count;
 }

@@ -25,12 +25,12 @@ public:
     std::string text(const char* field);
     bool flag(const char* field);
 
-    // A sequence whose items take at least `least` bytes each, so that a wrong count allocates nothing.
+    // A sequence of at most `most` items that take at least `least` bytes each: a wrong count allocates nothing.
     template <typename Read>
-    auto sequence(const char* field, std::size_t least, Read read)
+    auto sequence(const char* field, std::size_t least, Read read, std::size_t most = SIZE_MAX)
     {
         std::vector<decltype(read())> items;
-        const std::uint32_t count = counted(field, least);
+        const std::uint32_t count = counted(field, least, most);
         items.reserve(count);
         for (std::uint32_t i = 0; i < count; ++i)
         {
@@ -47,7 +47,7 @@ public:
 private:
     template <typename Number>
     Number number(const char* field);
-    std::uint32_t counted(const char* field, std::size_t least);
+    std::uint32_t counted(const char* field, std::size_t least, std::size_t most);
     const std::byte* take(std::size_t size, const char* field);
 
     const std::byte *at_, *end_;

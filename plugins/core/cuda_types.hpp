@@ -24,7 +24,8 @@ extern "C"
 namespace wpk
 {
 
-struct alignas(64) TensorMapDescriptor
+// CUDA 13 asks for 128 bytes, CUDA 12 for 64.
+struct alignas(128) TensorMapDescriptor
 {
     std::uint64_t words[16];
 };

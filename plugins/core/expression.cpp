@@ -11,7 +11,6 @@ namespace wpk
 namespace
 {
 
-constexpr std::size_t most_instructions = 1024;
 constexpr auto least = std::numeric_limits<std::int64_t>::min();
 
 bool is_operand(const Instruction& instruction) noexcept

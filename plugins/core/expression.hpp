@@ -29,8 +29,10 @@ struct Instruction
     std::int64_t value;
 };
 
-using Expression = std::vector<Instruction>;
+using Expression = std::vector<Instruction>; // of at most `most_instructions`
 using Dims = std::vector<std::int64_t>;
+
+constexpr std::size_t most_instructions = 1024;
 
 // Throws Error(damaged) unless the expression leaves one number and names only `dimensions` many dimensions.
 void check(const Expression& expression, std::size_t dimensions);

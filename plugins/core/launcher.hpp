@@ -43,13 +43,15 @@ std::uint64_t counter_bytes(const std::vector<Launch>& launches, const Dims& dim
 class BoundLaunch
 {
 public:
-    // Throws Error(invalid_argument) where a size is no int32 or a grid beyond CUDA's limits, Error(driver).
+    // Throws Error(invalid_argument) where a size is no int32, a grid beyond CUDA's limits or a tensor map none that
+    // the hardware takes, and Error(driver, no_driver).
     BoundLaunch(const Launch& launch, CUkernel kernel, const Addresses& addresses, const Dims& dims);
     BoundLaunch(BoundLaunch&&) noexcept;
     BoundLaunch& operator=(BoundLaunch&&) noexcept;
     ~BoundLaunch();
 
-    // Give it new addresses; tensor maps are encoded again only where theirs changed. Allocates nothing.
+    // Give it new addresses; tensor maps are encoded again only where theirs changed. Allocates nothing. Throws
+    // Error(invalid_argument, driver) for addresses that it cannot have; it may be enqueued again after another move.
     void move_to(const Addresses& addresses);
 
     // cuLaunchKernelEx: no allocation, no synchronisation; may be captured. The driver's status.

@@ -145,12 +145,8 @@ Launch read_launch(ByteReader& in, const Operands& operands)
     launch.shared_bytes = in.u32("shared memory");
     launch.attributes = in.u32("launch attributes");
     check_sizes(launch);
-    launch.arguments = in.sequence("arguments", least_argument, [&] { return read_argument(in, operands); });
-    if (launch.arguments.size() > most_arguments)
-    {
-        spec_is_damaged("has a launch with " + std::to_string(launch.arguments.size()) + " arguments, at most "
-                        + std::to_string(most_arguments) + " are allowed");
-    }
+    launch.arguments =
+        in.sequence("arguments", least_argument, [&] { return read_argument(in, operands); }, most_arguments);
     const auto comes_before = [](const Argument& one, const Argument& other)
     {
         return one.index() < other.index();

@@ -101,7 +101,7 @@ Expression read_expression(ByteReader& in, std::size_t dimensions)
         }
         return instruction;
     };
-    Expression expression = in.sequence("instructions", 1, read);
+    Expression expression = in.sequence("instructions", 1, read, most_instructions);
     check(expression, dimensions);
     return expression;
 }

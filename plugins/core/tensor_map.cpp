@@ -4,6 +4,7 @@
 #include <string>
 
 #include "plugins/core/error.hpp"
+#include "plugins/core/tensor_map_limits.hpp"
 
 namespace wpk
 {
@@ -15,11 +16,6 @@ namespace
 constexpr int type_uint8 = 0, type_uint16 = 1, type_uint32 = 2, type_uint64 = 4, type_tfloat32 = 11;
 constexpr int no_interleave = 0, promotion_256_bytes = 3, zeros_outside = 0;
 constexpr std::uint64_t unread_stride = 16; // of a single dimension, which has none: the driver refuses a null pointer
-
-[[noreturn]] void refuse(const std::string& what)
-{
-    throw Error(Code::invalid_argument, "a tensor map " + what + "; fix: write the plan again with wpk");
-}
 
 int type_of(const TensorMapArgument& argument)
 {
@@ -38,7 +34,8 @@ int type_of(const TensorMapArgument& argument)
     case 8:
         return type_uint64;
     default:
-        refuse("has elements of " + std::to_string(argument.element_bytes) + " bytes, 1, 2, 4 and 8 are allowed");
+        refuse_tensor_map(
+            "has elements of " + std::to_string(argument.element_bytes) + " bytes, 1, 2, 4 and 8 are allowed");
     }
 }
 
@@ -55,7 +52,7 @@ int swizzle_of(std::uint32_t bytes)
     case 128:
         return 3;
     default:
-        refuse("has a swizzle of " + std::to_string(bytes) + " bytes, 0, 32, 64 and 128 are allowed");
+        refuse_tensor_map("has a swizzle of " + std::to_string(bytes) + " bytes, 0, 32, 64 and 128 are allowed");
     }
 }
 
@@ -64,7 +61,7 @@ std::uint64_t size_of(const Expression& expression, const Dims& dims)
     const std::int64_t size = evaluate(expression, dims);
     if (size < 1)
     {
-        refuse("has an extent or a stride of " + std::to_string(size) + ", at least 1 is allowed");
+        refuse_tensor_map("has an extent or a stride of " + std::to_string(size) + ", at least 1 is allowed");
     }
     return static_cast<std::uint64_t>(size);
 }
@@ -86,6 +83,7 @@ SizedTensorMap::SizedTensorMap(const TensorMapArgument& argument, const Dims& di
     };
     std::transform(argument.shape.begin(), argument.shape.end(), shape_.begin(), sized);
     std::transform(argument.strides.begin(), argument.strides.end(), strides_.begin(), sized);
+    require_possible(argument, shape_, strides_);
     std::copy(argument.box.begin(), argument.box.end(), box_.begin());
     if (is_im2col_)
     {

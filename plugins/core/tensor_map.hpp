@@ -5,6 +5,7 @@
 
 #include "plugins/core/cuda_driver.hpp"
 #include "plugins/core/spec.hpp"
+#include "plugins/core/tensor_map_limits.hpp"
 
 namespace wpk
 {
@@ -12,10 +13,11 @@ namespace wpk
 class SizedTensorMap
 {
 public:
-    // Throws Error(invalid_argument) where a size is negative, Error(no_driver) where the driver has no tensor maps.
+    // Throws Error(invalid_argument) where there is no such tensor map, Error(no_driver) where the driver has no tensor
+    // maps.
     SizedTensorMap(const TensorMapArgument& argument, const Dims& dims);
 
-    // Encode the descriptor for an address. The driver checks what the hardware takes. Allocates nothing.
+    // Encode the descriptor for an address, a multiple of `map_alignment`. Allocates nothing.
     CUresult encode(std::uint64_t address, TensorMapDescriptor& descriptor) const noexcept;
 
     std::uint32_t input() const noexcept
@@ -24,14 +26,12 @@ public:
     }
 
 private:
-    static constexpr std::size_t most_rank = 5;
-
     std::uint32_t input_, rank_;
     int type_, swizzle_;
     bool is_im2col_;
-    std::array<std::uint64_t, most_rank> shape_{}, strides_{};
-    std::array<std::uint32_t, most_rank> box_{}, steps_{};
-    std::array<int, most_rank> lower_{}, upper_{};
+    MapSizes shape_{}, strides_{};
+    std::array<std::uint32_t, most_map_rank> box_{}, steps_{};
+    std::array<int, most_map_rank> lower_{}, upper_{};
 };
 
 } // namespace wpk

@@ -1,8 +1,8 @@
 // A double of libcuda for tests: its memory is the host's, its graphs are executed here, and it records what is
 // called. It is ours: it shows that wpk asks for what it means to ask for, not that a GPU's driver does it.
 //
-// A cubin is an ELF header and text behind it, a letter for each parameter: p address, i int32, m tensor map, w and c
-// addresses that are not read. A kernel writes the sum of all of its inputs into its last p, as many fp32 as its last i
+// A cubin is an ELF header and text behind it, a letter for each parameter: p address, i int32, m tensor map, a
+// another address. A kernel with a p writes the sum of all of its inputs into its last p, as many fp32 as its last i
 // says. A graph executes what may be executed in the reverse of the order in which it was captured, so that a missing
 // edge shows. A tensor map is encoded as its address and a digest of what was asked.
 //
@@ -235,6 +235,7 @@ CUresult allocate(const char* text, std::size_t size, void** out)
     }
     *out = record.keep(std::aligned_alloc(256, (size + 255) / 256 * 256));
     std::memset(*out, 0xA5, size);
+    record.line("at " + std::to_string(reinterpret_cast<std::uint64_t>(*out)));
     return success;
 }
 
@@ -590,6 +591,11 @@ extern "C"
         }
         WPK_CALL("cuLaunchKernelEx" + listed(configuration->grid, 3) + " block" + listed(configuration->block, 3)
                  + " shared " + std::to_string(configuration->shared_bytes) + said);
+        if (inputs.empty())
+        {
+            put(configuration->stream, [] {});
+            return success;
+        }
         auto* output = const_cast<float*>(inputs.back());
         inputs.pop_back();
         put(configuration->stream, [=] { add_up(inputs, output, count); });

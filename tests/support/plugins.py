@@ -2,10 +2,12 @@
 
 import fcntl
 import json
+import os
 import shutil
 import struct
 import subprocess
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +44,54 @@ def answers(program: Path, specs: Sequence[bytes], dims: Sequence[int] = ()) -> 
     lines = done.stdout.decode().splitlines()
     assert len(lines) == len(specs)
     return [json.loads(line) for line in lines]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What became of ``wpk-run``.
+
+    Attributes:
+        code: Its exit status.
+        output: What it printed.
+        error: What it complained of.
+        calls: Lines that ``plugins/tests/recording_cuda.cpp`` recorded.
+    """
+
+    code: int
+    output: str
+    error: str
+    calls: list[str]
+
+
+def run_plan(build: Path, plan: Path, *words: str, failing_call: int = 0) -> Ran:
+    """Execute a plan with ``wpk-run`` on the double of CUDA's driver.
+
+    Args:
+        build: A folder that `built` gave.
+        plan: The plan.
+        words: Other arguments.
+        failing_call: The number, from 1, of the driver's call that fails.
+    """
+    record = plan.parent / "calls.txt"
+    record.unlink(missing_ok=True)
+    done = subprocess.run(
+        [build / "plugins" / "run" / "wpk-run", plan, *words],
+        env=on_the_double(build, record, failing_call),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        timeout=120,
+    )
+    calls = record.read_text().splitlines() if record.exists() else []
+    return Ran(done.returncode, done.stdout, done.stderr, calls)
+
+
+def on_the_double(build: Path, record: Path, failing_call: int = 0) -> dict[str, str]:
+    """The environment of a program that takes the double for the driver."""
+    return {
+        **os.environ,
+        "WPK_CUDA_DRIVER": str(build / "plugins" / "tests" / "librecording_cuda.so"),
+        "WPK_RECORD": str(record),
+        "WPK_FAIL_CALL": str(failing_call),
+    }

@@ -1,0 +1,29 @@
+// Every byte of a plan's zip that is not a member's own, as wpk/plan/container_layout.py says it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace wpk
+{
+
+// An entry of the directory, in the order of the file.
+struct Entry
+{
+    std::string name;
+    std::uint64_t begin, bytes; // of the member's local header; of the member
+    std::uint32_t crc;
+    bool is_large; // whether its local header has sizes of 64 bits
+};
+
+// Names that members of plans have.
+bool is_member_name(const std::string& name) noexcept;
+
+std::vector<std::byte> local_header(const Entry& entry);
+
+// The directory, and what follows it, of members that end at `position`.
+std::vector<std::byte> directory(const std::vector<Entry>& entries, std::uint64_t position);
+
+} // namespace wpk

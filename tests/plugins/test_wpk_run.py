@@ -1,0 +1,156 @@
+"""``wpk-run`` and what is under it, the C API, on a double of CUDA's driver."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.plans.executed_plans import (
+    BRANCHES,
+    ExecutedPlan,
+    Sum,
+    branches_by_numpy,
+    write_members,
+)
+from support.plugins import run_plan
+
+CALLS_AT_LEAST = 40
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Path:
+    return BRANCHES.write(tmp_path / "m.plan")
+
+
+def drawn(tmp_path: Path, rows: int) -> tuple[Path, np.ndarray]:
+    x = np.random.default_rng(rows).integers(-9, 9, (rows, 4)).astype(np.float32)
+    x.tofile(tmp_path / "x")
+    return tmp_path / "x", x
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_gives_the_outputs_at_every_size(
+    sanitized: Path, plan: Path, tmp_path: Path, rows: int
+) -> None:
+    file, x = drawn(tmp_path, rows)
+    words = ("--dim", f"batch={rows}", "--input", f"x={file}", "--output", f"y={tmp_path / 'y'}")
+    ran = run_plan(sanitized, plan, *words)
+    assert ran.code == 0, ran.error
+    y = np.fromfile(tmp_path / "y", np.float32).reshape(rows, 4)
+    assert (y == branches_by_numpy(x)).all()
+    assert ran.calls[-1] == "left 0"
+    assert not [line for line in ran.calls if line.startswith("wrong")]
+
+
+def test_says_what_it_runs_and_how_long_it_takes(sanitized: Path, plan: Path) -> None:
+    ran = run_plan(sanitized, plan, "--repeat", "3")
+    assert ran.code == 0, ran.error
+    lines = [line.split("\t") for line in ran.output.splitlines()]
+    assert lines[:2] == [["input", "x", "fp32[2, 4]"], ["output", "y", "fp32[2, 4]"]]
+    assert [line[0] for line in lines[2:]] == ["first_result_ms", "median_ms of 3 runs"]
+    assert all(float(line[1]) >= 0 for line in lines[2:])
+
+
+@pytest.mark.parametrize("rows", [2, 5])
+def test_values_in_one_buffer_keep_apart(sanitized: Path, tmp_path: Path, rows: int) -> None:
+    plan = replace(BRANCHES, together=("b", "c")).write(tmp_path / "together.plan")
+    file, x = drawn(tmp_path, rows)
+    words = ("--dim", f"batch={rows}", "--input", f"x={file}", "--output", f"y={tmp_path / 'y'}")
+    assert run_plan(sanitized, plan, *words).code == 0
+    y = np.fromfile(tmp_path / "y", np.float32).reshape(rows, 4)
+    assert (y == branches_by_numpy(x)).all()
+
+
+def test_a_missing_edge_shows_on_the_double(sanitized: Path, tmp_path: Path) -> None:
+    """The negative control: the double does not hide what the order of a graph's nodes must give."""
+    *before, last = BRANCHES.steps
+    hasty = replace(BRANCHES, steps=(*before, replace(last, predecessors=(2,))))
+    file, x = drawn(tmp_path, 2)
+    words = ("--input", f"x={file}", "--output", f"y={tmp_path / 'y'}")
+    assert run_plan(sanitized, hasty.write(tmp_path / "hasty.plan"), *words).code == 0
+    y = np.fromfile(tmp_path / "y", np.float32).reshape(2, 4)
+    assert (y != branches_by_numpy(x)).any()
+
+
+def test_whatever_call_fails_all_is_given_back(sanitized: Path, plan: Path) -> None:
+    calls = 0
+    while (ran := run_plan(sanitized, plan, failing_call=calls + 1)).code != 0:
+        calls += 1
+        assert ran.code == 1, ran.error
+        assert ran.error.startswith("wpk-run: error: "), ran.error
+        assert "; fix: " in ran.error
+        assert ran.error.count("\n") == 1
+        left = [line for line in ran.calls if line.startswith(("left", "wrong"))]
+        assert left == ["left 0"], (calls, ran.calls)
+    assert calls > CALLS_AT_LEAST
+
+
+def test_refuses_what_a_library_computes(sanitized: Path, tmp_path: Path) -> None:
+    steps = (Sum(("x", "weight"), "y", library="cudnn"),)
+    ran = run_plan(sanitized, ExecutedPlan(steps).write(tmp_path / "library.plan"))
+    assert ran.code == 1
+    assert "calls cudnn 9.9" in ran.error
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--dim", "rows=2"), "no free dimension 'rows'"),
+        (("--dim", "batch=0"), "at least 1"),
+        (("--dim", "batch"), "expected NAME=VALUE"),
+        (("--dim", f"batch={2**62}"), "larger than any memory"),
+        (("--input", "z=file"), "no input 'z'"),
+        (("--input", "x=/nowhere"), "0 bytes that can be read"),
+        (("--output", "y=/nowhere/y"), "cannot be written"),
+        (("--repeat", "many"), "at least 1"),
+        (("--frobnicate",), "not understood"),
+        (("--repeat",), "lacks its value"),
+    ],
+)
+def test_refuses_arguments_in_words(
+    sanitized: Path, plan: Path, words: tuple[str, ...], reason: str
+) -> None:
+    ran = run_plan(sanitized, plan, *words)
+    assert ran.code == 1
+    assert reason in ran.error
+    assert "; fix: " in ran.error
+
+
+def test_refuses_a_plan_that_is_not_there(sanitized: Path, tmp_path: Path) -> None:
+    ran = run_plan(sanitized, tmp_path / "no.plan")
+    assert ran.code == 1
+    assert "No such file" in ran.error
+
+
+def rewritten(path: Path, change: dict[str, bytes | None]) -> Path:
+    """A plan with other members, of which None is left out."""
+    members = BRANCHES.members() | change
+    write_members(path, {name: data for name, data in members.items() if data is not None})
+    return path
+
+
+KERNEL = f"kernels/{2:064x}.cubin"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"plan.spec": None}, "plan.spec"),
+        ({KERNEL: None}, KERNEL),
+        ({KERNEL: b"pp"}, "an ELF header alone"),
+        ({KERNEL: b"\x7fELF" + bytes(200)}, "no ELF file of the CUDA architecture"),
+        ({KERNEL: BRANCHES.members()[KERNEL][:100]}, "do not lie within"),
+        ({"weights.safetensors": b"short"}, "weight"),
+        ({"plan.spec": b"WPKS"}, "the spec ends within"),
+        ({"more": b""}, "that no plan has"),
+        ({"plan.json": None}, "plan.json"),
+    ],
+)
+def test_refuses_a_plan_whose_parts_are_wrong(
+    sanitized: Path, tmp_path: Path, change: dict[str, bytes | None], reason: str
+) -> None:
+    ran = run_plan(sanitized, rewritten(tmp_path / "m.plan", change))
+    assert ran.code == 1, ran.output
+    assert reason in ran.error
+    assert "; fix: " in ran.error
+    assert ran.calls == [] or ran.calls[-1] == "left 0"

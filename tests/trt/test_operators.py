@@ -1,0 +1,150 @@
+"""Operators cut out of models, in TensorRT's formats, optimized alone, as specs."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from support.networks import handwritten
+from support.networks.small_models import expected
+
+import wpk
+from wpk.dtypes import DType, Precision
+from wpk.launch import EARLY_LAUNCH, InputArgument, TensorMapArgument
+from wpk.lowering.model import lower_model
+from wpk.plan import PlanBundle
+from wpk.spec import Format, operator_bytes
+from wpk.tensorrt import exported
+from wpk.tensorrt.errors import TensorRTError
+from wpk.tensorrt.operators import Built, forms_of, operator_model, plugin_operator
+
+NETWORK = "squeeze_excite"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> onnx.ModelProto:
+    folder = tmp_path_factory.mktemp("network")
+    path = handwritten.write(NETWORK, folder)
+    return exported(lower_model(path, {}, Precision.FP16, ("channels-last",)).graph)
+
+
+def operators(model: onnx.ModelProto) -> list[str]:
+    return sorted({node.name.split("/")[0] for node in model.graph.node if "/" in node.name})
+
+
+@pytest.fixture
+def planned(tmp_path: Path) -> Callable[[onnx.ModelProto], PlanBundle]:
+    def plan(model: onnx.ModelProto, check: str = "off") -> PlanBundle:
+        path = tmp_path / "operator.onnx"
+        onnx.save(model, path)
+        options = {"target": "h200", "precision": "fp16", "search": "static", "check": check}
+        return wpk.optimize(path, tmp_path / "operator.plan", **options)
+
+    return plan
+
+
+def test_the_operators_together_are_the_model(model: onnx.ModelProto) -> None:
+    cut = [operator_model(model, each) for each in operators(model)]
+    for each in cut:
+        onnx.checker.check_model(each, full_check=True)
+    assert sum(len(each.graph.node) for each in cut) == len(
+        [node for node in model.graph.node if "/" in node.name]
+    )
+    made = {port.name for each in cut for port in each.graph.output}
+    given = {port.name for port in model.graph.input}
+    for each in cut:
+        assert {port.name for port in each.graph.input} <= made | given
+
+
+def test_an_operator_that_is_not_there_is_refused(model: onnx.ModelProto) -> None:
+    with pytest.raises(ValueError, match="no operator 'nothing'"):
+        operator_model(model, "nothing")
+
+
+def test_channels_last_computes_the_same(model: onnx.ModelProto, tmp_path: Path) -> None:
+    linear, last = forms_of(operator_model(model, "conv_hardswish_0"))
+    assert set(linear.formats) == {Format.LINEAR}
+    assert last.formats == (Format.HWC, Format.HWC8)
+    x = np.random.default_rng(0).standard_normal((2, *_extents(linear.model)[1:]))
+    paths = [tmp_path / "linear.onnx", tmp_path / "last.onnx"]
+    for path, form in zip(paths, (linear, last), strict=True):
+        onnx.save(form.model, path)
+    name = linear.model.graph.input[0].name
+    (one,) = expected(paths[0], {name: x.astype(np.float32)}).values()
+    turned = np.ascontiguousarray(x.transpose(0, 2, 3, 1).astype(np.float32))
+    (other,) = expected(paths[1], {name: turned}).values()
+    np.testing.assert_array_equal(other.transpose(0, 3, 1, 2), one)
+
+
+def _extents(model: onnx.ModelProto) -> list[int]:
+    return [each.dim_value for each in model.graph.input[0].type.tensor_type.shape.dim]
+
+
+def test_vectors_that_channels_do_not_fill_are_not_offered() -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float16[1, 12, 5, 5] x) => (float16[1, 12, 5, 5] y) { y = Relu(x) }
+    """
+    (only,) = forms_of(onnx.parser.parse_model(text))
+    assert only.formats == (Format.LINEAR, Format.LINEAR)
+
+
+@pytest.mark.parametrize("name", ["conv_hardswish_0", "conv_relu_2", "mul_5"])
+def test_an_operator_in_both_forms_is_one_plugin(
+    model: onnx.ModelProto, planned: Callable[..., PlanBundle], name: str
+) -> None:
+    forms = forms_of(operator_model(model, name))
+    built = [Built(form.formats, planned(form.model, "quick")) for form in forms]
+    operator = plugin_operator(name, built)
+    spec, activations = operator.spec, len(forms[0].model.graph.input)
+    assert not operator.left_out
+    assert [each.shape for each in spec.inputs[activations:]] == [
+        each.array.shape for each in operator.weights
+    ]
+    assert {each.formats[:activations] for each in spec.variants} == {
+        each.formats[:activations] for each in forms
+    }
+    early = [EARLY_LAUNCH in each.launches[0].attributes for each in spec.variants]
+    assert early == [True, False] * len(forms)
+    for variant in spec.variants:
+        assert len(variant.formats) == len(spec.inputs) + len(spec.outputs)
+        arguments = [one for launch in variant.launches for one in launch.arguments]
+        read = {a.index for a in arguments if isinstance(a, InputArgument | TensorMapArgument)}
+        assert read == set(range(len(spec.inputs)))
+    assert operator_bytes(spec)
+
+
+def test_shapes_are_onnxs_and_follow_the_batch(
+    model: onnx.ModelProto, planned: Callable[..., PlanBundle]
+) -> None:
+    forms = forms_of(operator_model(model, "conv_hardswish_0"))
+    operator = plugin_operator("c", [Built(f.formats, planned(f.model)) for f in forms])
+    (dimension,) = operator.spec.dimensions
+    assert (dimension.input, dimension.axis) == (0, 0)
+    x, y = operator.spec.inputs[0], operator.spec.outputs[0]
+    assert (x.dtype, y.dtype) == (DType.FP32, DType.FP16)
+    assert [x.shape[0], y.shape[0]] == [dimension.name] * 2
+    assert x.shape[1:] == tuple(_extents(forms[0].model)[1:])
+
+
+def test_what_takes_several_steps_is_no_plugin(
+    planned: Callable[..., PlanBundle],
+) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float16[1, 64] x) => (float16[1, 64] y)
+    { a = Softmax<axis = 1>(x) b = Softmax<axis = 0>(a) y = Softmax<axis = 1>(b) }
+    """
+    bundle = planned(onnx.parser.parse_model(text))
+    with pytest.raises(TensorRTError, match="it takes 3 steps"):
+        plugin_operator("s", [Built((Format.LINEAR, Format.LINEAR), bundle)])
+
+
+def test_every_operator_of_the_network_has_a_plugin(
+    model: onnx.ModelProto, planned: Callable[..., PlanBundle]
+) -> None:
+    assert len(operators(model)) == 6
+    for name in operators(model):
+        form = forms_of(operator_model(model, name))[0]
+        assert plugin_operator(name, [Built(form.formats, planned(form.model))]).spec.variants

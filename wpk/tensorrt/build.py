@@ -1,0 +1,178 @@
+"""Parse a model, build an engine, serialize it."""
+
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from wpk.dtypes import Precision
+from wpk.options import TensorRTOptions
+from wpk.progress import Progress, silent
+from wpk.targets import Target
+from wpk.tensorrt.binding import Binding
+from wpk.tensorrt.configuration import (
+    configure,
+    keep_timing_cache,
+    network_flags,
+    open_timing_cache,
+    require_target,
+)
+from wpk.tensorrt.errors import TensorRTError, build_failed, new_recorder, shared_logger
+from wpk.tensorrt.profiles import BatchRange, Shapes, add_profile, batch_shapes
+from wpk.tensorrt.progress import new_monitor
+
+EXTERNAL_BYTES = 1024
+"""Constants above this size lie beside the model that the parser reads: a protobuf ends at 2 GiB."""
+
+_NODE = re.compile(r"\[ONNX Layer: ([^\]]*)\]")
+"""What the parser writes into the metadata of the layers that it makes of a node."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be built.
+
+    Attributes:
+        model: Without functions, typed (`wpk.tensorrt.exported`).
+        target: The GPU to build for.
+        precision: What multiplications of fp32 tensors may use; other types are in the model.
+        options: What else was asked.
+    """
+
+    model: onnx.ModelProto
+    target: Target
+    precision: Precision
+    options: TensorRTOptions
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """An input or output of a network; a free size is -1."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer of the network as it was parsed, before TensorRT fuses.
+
+    Attributes:
+        name: Of the ONNX node that it comes from, or one of TensorRT's own.
+        kind: Its type, e.g. ``CONVOLUTION``.
+        node: The ONNX node that it says it comes from; empty where it does not.
+    """
+
+    name: str
+    kind: str
+    node: str
+
+
+@dataclass(frozen=True)
+class BuiltEngine:
+    """A serialized engine and what it serves.
+
+    Attributes:
+        data: The bytes of the engine.
+        inputs: In the network's order.
+        outputs: Likewise.
+        profile: Shapes by input, where the network has free sizes.
+        layers: Of the network.
+    """
+
+    data: bytes
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    profile: dict[str, Shapes]
+    layers: tuple[Layer, ...]
+
+
+def build(binding: Binding, request: Request, progress: Progress = silent) -> BuiltEngine:
+    """Build an engine.
+
+    Raises:
+        TargetError: TensorRT for RTX does not build for the target.
+        TensorRTError: TensorRT refuses the model, an option or a profile, or fails; with all that
+            it reported.
+        OutputError: The timing cache cannot be written.
+    """
+    require_target(binding, request.target)
+    recorder = new_recorder(binding.module)
+    monitor = new_monitor(binding.module, progress)
+    # What TensorRT is given must outlive what it was given to: here, the locals of a call.
+    return _built(binding, request, recorder, monitor)
+
+
+def _built(binding: Binding, request: Request, recorder: Any, monitor: Any) -> BuiltEngine:
+    module = binding.module
+    logger = shared_logger(module)
+    builder = module.Builder(logger)
+    network = builder.create_network(network_flags(binding))
+    # Not before: TensorRT for RTX 1.7 crashes when a network that inherited a recorder is released.
+    builder.error_recorder = recorder
+    _parse(binding, network, logger, request.model)
+    inputs = tuple(_tensor(network.get_input(i)) for i in range(network.num_inputs))
+    outputs = tuple(_tensor(network.get_output(i)) for i in range(network.num_outputs))
+    config = builder.create_builder_config()
+    configure(binding, config, request.options, request.precision, request.target)
+    open_timing_cache(config, request.options)
+    shapes = {tensor.name: tensor.shape for tensor in inputs}
+    profile = batch_shapes(shapes, BatchRange(*request.options.batches))
+    add_profile(builder, config, profile)
+    config.progress_monitor = monitor
+    serialized = builder.build_serialized_network(network, config)
+    monitor.raise_kept()
+    if serialized is None:
+        raise build_failed(f"{binding.title} built no engine", recorder.reported())
+    keep_timing_cache(config, request.options)
+    return BuiltEngine(bytes(serialized), inputs, outputs, profile, _layers(network))
+
+
+def _parse(binding: Binding, network: Any, logger: Any, model: onnx.ModelProto) -> None:
+    parser = binding.module.OnnxParser(network, logger)
+    with tempfile.TemporaryDirectory(prefix="wpk-tensorrt-") as folder:
+        path = Path(folder, "model.onnx")
+        copy = onnx.ModelProto()
+        copy.CopyFrom(model)  # saving with external data takes the constants out of the model
+        onnx.save_model(
+            copy,
+            path,
+            save_as_external_data=True,
+            location="weights",
+            size_threshold=EXTERNAL_BYTES,
+        )
+        if parser.parse_from_file(str(path)):
+            return
+    errors = [parser.get_error(index) for index in range(parser.num_errors)]
+    raise TensorRTError(
+        f"{binding.title} cannot take this model:\n    "
+        + "\n    ".join(map(_parser_words, errors)),
+        fix="build a plan of wpk's own (--engine wpk), or change what is listed in the model",
+    )
+
+
+def _parser_words(error: Any) -> str:
+    """A parser's error in one line: node, operator, reason."""
+    where = (
+        f"node '{error.node_name()}' ({error.node_operator()})" if error.node_name() else "model"
+    )
+    return f"{where}: {' '.join(error.desc().split())}"
+
+
+def _tensor(tensor: Any) -> Tensor:
+    return Tensor(tensor.name, tensor.dtype.name.lower(), tuple(tensor.shape))
+
+
+def _layers(network: Any) -> tuple[Layer, ...]:
+    layers = (network.get_layer(index) for index in range(network.num_layers))
+    return tuple(Layer(each.name, each.type.name, _node(each.metadata)) for each in layers)
+
+
+def _node(metadata: str) -> str:
+    """The ONNX node in what the parser notes at a layer."""
+    found = _NODE.search(metadata)
+    return found[1] if found else ""

@@ -1,0 +1,15 @@
+"""Which of an engine's layers the generated kernels replace, decided by measuring."""
+
+from wpk.tensorrt.choosing.autotuning import TimedTactic, TunedOperator, parse_autotuning
+from wpk.tensorrt.choosing.choose import choose
+from wpk.tensorrt.choosing.inspector import (
+    EngineInformation,
+    EngineLayer,
+    LayerTensor,
+    parse_engine,
+)
+from wpk.tensorrt.choosing.latency import parse_latencies
+from wpk.tensorrt.choosing.measuring import Builder, Effort, Profiler
+from wpk.tensorrt.choosing.network import Network
+from wpk.tensorrt.choosing.profile import LayerTime, Profile, parse_profile, profile_of_reports
+from wpk.tensorrt.choosing.result import Choices, GroupChoice, Rebuild

@@ -1,0 +1,73 @@
+"""Optimization profiles: the sizes that an engine of TensorRT is to serve."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from wpk.tensorrt.errors import TensorRTError
+
+
+@dataclass(frozen=True)
+class BatchRange:
+    """Sizes of a free batch: smallest, the one to be fastest at, and largest."""
+
+    smallest: int
+    fastest: int
+    largest: int
+
+    def __post_init__(self) -> None:
+        """Refuse what is no range.
+
+        Raises:
+            TensorRTError: A size is below one, or they are not in order.
+        """
+        if not 1 <= self.smallest <= self.fastest <= self.largest:
+            sizes = f"{self.smallest},{self.fastest},{self.largest}"
+            raise TensorRTError(
+                f"the batches {sizes} are no smallest, fastest and largest size",
+                fix="give three sizes in order, e.g. --batches 1,8,32",
+            )
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """The three, in TensorRT's order: min, opt, max."""
+        return self.smallest, self.fastest, self.largest
+
+
+Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""The smallest, the fastest and the largest shape of one input."""
+
+
+def batch_shapes(shapes: dict[str, tuple[int, ...]], batches: BatchRange) -> dict[str, Shapes]:
+    """The profile of a network whose only free dimension is its batch.
+
+    Args:
+        shapes: Of every input of the network; -1 is free.
+        batches: What takes its place.
+
+    Returns:
+        The shapes of the inputs that are free; empty where none is, since no profile is needed then.
+    """
+    smallest, fastest, largest = (
+        {name: tuple(size if dim == -1 else dim for dim in dims) for name, dims in shapes.items()}
+        for size in batches.sizes
+    )
+    free = [name for name, dims in shapes.items() if -1 in dims]
+    return {name: (smallest[name], fastest[name], largest[name]) for name in free}
+
+
+def add_profile(builder: Any, config: Any, profile: dict[str, Shapes]) -> None:
+    """Give a build one optimization profile; none where nothing is free.
+
+    Raises:
+        TensorRTError: TensorRT refuses it.
+    """
+    if not profile:
+        return
+    asked = builder.create_optimization_profile()
+    for name, shapes in profile.items():
+        asked.set_shape(name, *shapes)
+    if config.add_optimization_profile(asked) < 0:
+        raise TensorRTError(
+            f"TensorRT refuses the optimization profile {profile}",
+            fix="give other sizes: --batches MIN,OPT,MAX",
+        )
