@@ -244,16 +244,16 @@ private:
 class Memory
 {
 public:
-    explicit Memory(std::uint64_t bytes) : bytes_(bytes)
+    explicit Memory(std::uint64_t bytes) : bytes_(bytes + 1)
     {
         const Undisturbed none;
-        wpk::require(wpk::driver().cuMemAlloc(&address_, bytes + 1), "allocate");
-        std::vector<std::uint8_t> data(bytes);
+        wpk::require(wpk::driver().cuMemAlloc(&address_, bytes_), "allocate");
+        std::vector<std::uint8_t> data(bytes_);
         for (std::size_t i = 0; i < data.size(); ++i)
         {
             data[i] = i % 4 == 3 || i % 2 == 1 ? 0x3C : static_cast<std::uint8_t>(i % 7);
         }
-        wpk::require(wpk::driver().cuMemcpyHtoD(address_, data.data(), bytes), "copy");
+        wpk::require(wpk::driver().cuMemcpyHtoD(address_, data.data(), bytes_), "copy");
     }
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
@@ -502,9 +502,7 @@ bool lives(Life& life, long allocations)
     return ended_well;
 }
 
-} // namespace
-
-int main(int count, char** words)
+void drive(int count, char** words)
 {
     std::puts("This driver is wpk's own: it plays TensorRT's part, and is no proof of working in TensorRT.");
     require(count >= 3, "a spec and its id are given");
@@ -539,5 +537,19 @@ int main(int count, char** words)
     }
     wpk::driver().cuCtxPopCurrent(&context);
     wpk::driver().cuDevicePrimaryCtxRelease(0);
-    return 0;
+}
+
+} // namespace
+
+int main(int count, char** words)
+{
+    try
+    {
+        drive(count, words);
+        return 0;
+    }
+    catch (const wpk::Error& error)
+    {
+        require(false, error.what());
+    }
 }
