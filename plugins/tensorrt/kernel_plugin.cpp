@@ -1,0 +1,402 @@
+#include "plugins/tensorrt/kernel_plugin.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "plugins/core/error.hpp"
+#include "plugins/tensorrt/last_error.hpp"
+#include "plugins/tensorrt/tensors.hpp"
+
+namespace wpk
+{
+namespace
+{
+
+constexpr std::int32_t failure = 1;
+
+const Tensor& tensor_at(const OperatorSpec& spec, std::size_t position)
+{
+    const std::size_t inputs = spec.inputs.size();
+    return position < inputs ? spec.inputs[position] : spec.outputs.at(position - inputs);
+}
+
+bool has_formats(const OperatorSpec& spec, const Variant& variant, const std::vector<nvinfer1::TensorFormat>& formats)
+{
+    for (std::size_t i = 0; i < formats.size(); ++i)
+    {
+        if (format_of(variant.formats[i]) != formats[i] || !fills_vectors(tensor_at(spec, i), variant.formats[i]))
+        {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::vector<const nvinfer1::Dims*> extents_of(const nvinfer1::PluginTensorDesc* tensors, std::int32_t count)
+{
+    std::vector<const nvinfer1::Dims*> dims;
+    std::transform(tensors, tensors + count, std::back_inserter(dims), [](const auto& each) { return &each.dims; });
+    return dims;
+}
+
+} // namespace
+
+KernelPlugin::KernelPlugin(std::shared_ptr<const KernelOperator> kernels) : operator_(std::move(kernels))
+{
+    timing_id_ = operator_->id() + "/" + std::to_string(operator_->bytes().size());
+    std::set<std::string> entries;
+    for (const Kernel& kernel : operator_->spec().kernels)
+    {
+        entries.insert(kernel.entry);
+    }
+    metadata_ = operator_->spec().name;
+    for (const std::string& entry : entries)
+    {
+        metadata_ += " " + entry;
+    }
+}
+
+KernelPlugin::KernelPlugin(const KernelPlugin& other)
+    : operator_(other.operator_),
+      metadata_(other.metadata_),
+      timing_id_(other.timing_id_),
+      valid_(other.valid_),
+      tactic_(other.tactic_),
+      recorder_(other.recorder_)
+{
+}
+
+void KernelPlugin::tell(const char* text) const noexcept
+{
+    if (recorder_ != nullptr)
+    {
+        recorder_->reportError(nvinfer1::ErrorCode::kINTERNAL_ERROR, text);
+    }
+}
+
+template <typename Work>
+std::int32_t KernelPlugin::guarded(const Work& work) const noexcept
+{
+    try
+    {
+        work();
+        return 0;
+    }
+    catch (...)
+    {
+        tell(keep_exception());
+        return failure;
+    }
+}
+
+nvinfer1::IPluginCapability* KernelPlugin::getCapabilityInterface(nvinfer1::PluginCapabilityType type) noexcept
+{
+    switch (type)
+    {
+    case nvinfer1::PluginCapabilityType::kCORE:
+        return static_cast<nvinfer1::IPluginV3OneCore*>(this);
+    case nvinfer1::PluginCapabilityType::kBUILD:
+        return static_cast<nvinfer1::IPluginV3OneBuild*>(this);
+    case nvinfer1::PluginCapabilityType::kRUNTIME:
+        return static_cast<nvinfer1::IPluginV3OneRuntime*>(this);
+    }
+    return nullptr;
+}
+
+nvinfer1::IPluginV3* KernelPlugin::clone() noexcept
+{
+    nvinfer1::IPluginV3* copy = nullptr;
+    guarded([&] { copy = new KernelPlugin(*this); });
+    return copy;
+}
+
+const char* KernelPlugin::getPluginName() const noexcept
+{
+    return plugin_name;
+}
+
+const char* KernelPlugin::getPluginVersion() const noexcept
+{
+    return plugin_version;
+}
+
+const char* KernelPlugin::getPluginNamespace() const noexcept
+{
+    return plugin_namespace;
+}
+
+std::vector<std::size_t> KernelPlugin::variants_for(const std::vector<nvinfer1::TensorFormat>& formats) const
+{
+    const OperatorSpec& spec = operator_->spec();
+    std::vector<std::size_t> fitting;
+    for (std::size_t number = 0; number < spec.variants.size(); ++number)
+    {
+        if (has_formats(spec, spec.variants[number], formats))
+        {
+            fitting.push_back(number);
+        }
+    }
+    return fitting;
+}
+
+std::int32_t KernelPlugin::configurePlugin(const nvinfer1::DynamicPluginTensorDesc* inputs, std::int32_t input_count,
+    const nvinfer1::DynamicPluginTensorDesc* outputs, std::int32_t output_count) noexcept
+{
+    return guarded(
+        [&]
+        {
+            const auto format = [](const nvinfer1::DynamicPluginTensorDesc& each)
+            {
+                return each.desc.format;
+            };
+            std::vector<nvinfer1::TensorFormat> formats;
+            std::transform(inputs, inputs + input_count, std::back_inserter(formats), format);
+            std::transform(outputs, outputs + output_count, std::back_inserter(formats), format);
+            valid_ = variants_for(formats);
+            if (valid_.empty())
+            {
+                throw Error(Code::unsupported, "operator '" + operator_->spec().name
+                                                   + "' has no kernel for the formats that it is configured with; "
+                                                     "fix: report it, this is a bug in wpk");
+            }
+        });
+}
+
+std::int32_t KernelPlugin::getOutputDataTypes(
+    nvinfer1::DataType* types, std::int32_t output_count, const nvinfer1::DataType*, std::int32_t) const noexcept
+{
+    const std::vector<Tensor>& outputs = operator_->spec().outputs;
+    if (static_cast<std::size_t>(output_count) != outputs.size())
+    {
+        return failure;
+    }
+    std::transform(outputs.begin(), outputs.end(), types, [](const Tensor& each) { return type_of(each.type); });
+    return 0;
+}
+
+std::int32_t KernelPlugin::getOutputShapes(const nvinfer1::DimsExprs* inputs, std::int32_t input_count,
+    const nvinfer1::DimsExprs*, std::int32_t, nvinfer1::DimsExprs* outputs, std::int32_t output_count,
+    nvinfer1::IExprBuilder& builder) noexcept
+{
+    return guarded(
+        [&]
+        {
+            const OperatorSpec& spec = operator_->spec();
+            if (static_cast<std::size_t>(input_count) != spec.inputs.size()
+                || static_cast<std::size_t>(output_count) != spec.outputs.size())
+            {
+                throw Error(Code::invalid_argument,
+                    "operator '" + spec.name + "' has " + std::to_string(spec.inputs.size()) + " inputs and "
+                        + std::to_string(spec.outputs.size()) + " outputs, given are " + std::to_string(input_count)
+                        + " and " + std::to_string(output_count) + "; fix: give the node what wpk wrote");
+            }
+            for (std::size_t number = 0; number < spec.outputs.size(); ++number)
+            {
+                const std::vector<Expression>& shape = spec.outputs[number].shape;
+                outputs[number].nbDims = static_cast<std::int32_t>(shape.size());
+                for (std::size_t axis = 0; axis < shape.size(); ++axis)
+                {
+                    const auto* extent = expression_of(shape[axis], spec, inputs, builder);
+                    if (extent == nullptr)
+                    {
+                        throw Error(Code::invalid_argument, "TensorRT makes no expression of a shape of operator '"
+                                                                + spec.name + "'; fix: see its own errors");
+                    }
+                    outputs[number].d[axis] = extent;
+                }
+            }
+        });
+}
+
+bool KernelPlugin::supportsFormatCombination(std::int32_t position, const nvinfer1::DynamicPluginTensorDesc* tensors,
+    std::int32_t input_count, std::int32_t output_count) noexcept
+{
+    bool is_supported = false;
+    guarded(
+        [&]
+        {
+            const OperatorSpec& spec = operator_->spec();
+            const auto at = static_cast<std::size_t>(position);
+            if (static_cast<std::size_t>(input_count) != spec.inputs.size()
+                || static_cast<std::size_t>(output_count) != spec.outputs.size()
+                || at >= spec.inputs.size() + spec.outputs.size()
+                || tensors[at].desc.type != type_of(tensor_at(spec, at).type))
+            {
+                return;
+            }
+            std::vector<nvinfer1::TensorFormat> formats; // what stands behind the position is not valid yet
+            std::transform(tensors, tensors + at + 1, std::back_inserter(formats),
+                [](const nvinfer1::DynamicPluginTensorDesc& each) { return each.desc.format; });
+            is_supported = !variants_for(formats).empty();
+        });
+    return is_supported;
+}
+
+std::int32_t KernelPlugin::getNbOutputs() const noexcept
+{
+    return static_cast<std::int32_t>(operator_->spec().outputs.size());
+}
+
+std::size_t KernelPlugin::getWorkspaceSize(const nvinfer1::DynamicPluginTensorDesc* inputs, std::int32_t input_count,
+    const nvinfer1::DynamicPluginTensorDesc*, std::int32_t) const noexcept
+{
+    std::size_t bytes = 0;
+    guarded(
+        [&]
+        {
+            const OperatorSpec& spec = operator_->spec();
+            for (const auto limit : {&nvinfer1::DynamicPluginTensorDesc::min, &nvinfer1::DynamicPluginTensorDesc::max})
+            {
+                std::vector<const nvinfer1::Dims*> extents;
+                std::transform(inputs, inputs + input_count, std::back_inserter(extents),
+                    [limit](const nvinfer1::DynamicPluginTensorDesc& each) { return &(each.*limit); });
+                const Dims dims = dims_of(spec, extents);
+                for (const Variant& variant : spec.variants)
+                {
+                    bytes = std::max<std::size_t>(bytes, workspace_bytes(variant.launches, dims));
+                }
+            }
+        });
+    return bytes;
+}
+
+std::int32_t KernelPlugin::getValidTactics(std::int32_t* tactics, std::int32_t count) noexcept
+{
+    if (static_cast<std::size_t>(count) > valid_.size())
+    {
+        return failure;
+    }
+    std::transform(valid_.begin(), valid_.begin() + count, tactics,
+        [](std::size_t variant) { return static_cast<std::int32_t>(variant + 1); });
+    return 0;
+}
+
+std::int32_t KernelPlugin::getNbTactics() noexcept
+{
+    return static_cast<std::int32_t>(valid_.size());
+}
+
+const char* KernelPlugin::getTimingCacheID() noexcept
+{
+    return timing_id_.c_str();
+}
+
+std::int32_t KernelPlugin::getFormatCombinationLimit() noexcept
+{
+    std::set<std::vector<Format>> combinations;
+    guarded(
+        [&]
+        {
+            for (const Variant& variant : operator_->spec().variants)
+            {
+                combinations.insert(variant.formats);
+            }
+        });
+    return std::max(1, static_cast<std::int32_t>(combinations.size()));
+}
+
+const char* KernelPlugin::getMetadataString() noexcept
+{
+    return metadata_.c_str();
+}
+
+std::int32_t KernelPlugin::setTactic(std::int32_t tactic) noexcept
+{
+    return guarded(
+        [&]
+        {
+            const std::size_t variants = operator_->spec().variants.size();
+            if (tactic < 0 || static_cast<std::size_t>(tactic) > variants)
+            {
+                throw Error(Code::invalid_argument, "operator '" + operator_->spec().name + "' has no tactic "
+                                                        + std::to_string(tactic) + ", there are 1 to "
+                                                        + std::to_string(variants)
+                                                        + "; fix: build the engine again with this plugin library");
+            }
+            tactic_ = tactic;
+        });
+}
+
+std::int32_t KernelPlugin::onShapeChange(const nvinfer1::PluginTensorDesc* inputs, std::int32_t input_count,
+    const nvinfer1::PluginTensorDesc* outputs, std::int32_t output_count) noexcept
+{
+    return guarded(
+        [&]
+        {
+            const OperatorSpec& spec = operator_->spec();
+            const Dims dims = dims_of(spec, extents_of(inputs, input_count));
+            std::vector<nvinfer1::TensorFormat> formats;
+            const auto format = [](const nvinfer1::PluginTensorDesc& each)
+            {
+                return each.format;
+            };
+            std::transform(inputs, inputs + input_count, std::back_inserter(formats), format);
+            std::transform(outputs, outputs + output_count, std::back_inserter(formats), format);
+            const std::vector<std::size_t> fitting = variants_for(formats);
+            const std::size_t asked = tactic_ > 0       ? static_cast<std::size_t>(tactic_) - 1
+                                      : fitting.empty() ? 0
+                                                        : fitting[0];
+            if (std::find(fitting.begin(), fitting.end(), asked) == fitting.end())
+            {
+                throw Error(Code::invalid_argument, "tactic " + std::to_string(tactic_) + " of operator '" + spec.name
+                                                        + "' is not for these formats; fix: build the engine again "
+                                                          "with this plugin library");
+            }
+            if (bound_ == nullptr || !bound_->is_for(asked, dims))
+            {
+                bound_.reset();
+                bound_ = std::make_unique<BoundOperator>(*operator_, asked, dims);
+            }
+        });
+}
+
+std::int32_t KernelPlugin::enqueue(const nvinfer1::PluginTensorDesc*, const nvinfer1::PluginTensorDesc*,
+    const void* const* inputs, void* const* outputs, void* workspace, cudaStream_t stream) noexcept
+{
+    return guarded(
+        [&]
+        {
+            if (bound_ == nullptr)
+            {
+                throw Error(Code::invalid_argument, "operator '" + operator_->spec().name
+                                                        + "' is executed before it was told its shapes; fix: report "
+                                                          "it, this is a bug in TensorRT or in wpk");
+            }
+            bound_->enqueue(inputs, outputs, workspace, reinterpret_cast<CUstream>(stream));
+        });
+}
+
+nvinfer1::IPluginV3* KernelPlugin::attachToContext(nvinfer1::IPluginResourceContext* context) noexcept
+{
+    nvinfer1::IPluginV3* copy = nullptr;
+    nvinfer1::IErrorRecorder* recorder = context != nullptr ? context->getErrorRecorder() : nullptr;
+    guarded(
+        [&]
+        {
+            auto attached = std::unique_ptr<KernelPlugin>(new KernelPlugin(*this));
+            attached->recorder_ = recorder;
+            copy = attached.release();
+        });
+    if (copy == nullptr && recorder != nullptr)
+    {
+        recorder->reportError(nvinfer1::ErrorCode::kFAILED_ALLOCATION, wpk_last_error());
+    }
+    return copy;
+}
+
+const nvinfer1::PluginFieldCollection* KernelPlugin::getFieldsToSerialize() noexcept
+{
+    const auto status = guarded(
+        [&]
+        {
+            const std::vector<std::byte>& bytes = operator_->bytes();
+            const std::string& id = operator_->id();
+            fields_ = {{spec_field, bytes.data(), nvinfer1::PluginFieldType::kUNKNOWN,
+                           static_cast<std::int32_t>(bytes.size())},
+                {id_field, id.data(), nvinfer1::PluginFieldType::kCHAR, static_cast<std::int32_t>(id.size())}};
+            collection_ = {static_cast<std::int32_t>(fields_.size()), fields_.data()};
+        });
+    return status == 0 ? &collection_ : nullptr;
+}
+
+} // namespace wpk
