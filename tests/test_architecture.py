@@ -44,6 +44,7 @@ FLOORS = [
     {"lowering"},
     {"build"},
     {"emulator", "device"},
+    {"nvinfer"},
     {"libraries"},
     {"backends"},
     {"spec"},
@@ -56,6 +57,7 @@ FLOORS = [
     {"search.loop"},
     {"report"},
     {"pipeline"},
+    {"tensorrt_pipeline"},
     {"cli"},
     {"__main__"},
 ]

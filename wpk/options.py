@@ -25,6 +25,16 @@ class OptionError(WpkError):
     exit_code = 2
 
 
+def min_opt_max(text: str) -> tuple[int, int, int]:
+    """Sizes as people write them, e.g. ``1,8,32``.
+
+    Raises:
+        ValueError: They are not three whole numbers.
+    """
+    smallest, fastest, largest = (int(part) for part in text.split(","))
+    return smallest, fastest, largest
+
+
 @dataclass(frozen=True)
 class BuildOptions:
     """What a plan is to be, and to be made of; equal requests are equal, however they are written.
@@ -104,9 +114,13 @@ class TensorRTOptions:
             same-capability (those of this compute capability), or none (default)
         optimization_level: how long TensorRT may search, 0 to 5; TensorRT's own default is 3
         workspace: most MiB that a layer may use beside its tensors; default: all of the GPU
+        plugin_library: libwpk_tensorrt.so, through which generated kernels take part; none:
+            TensorRT's own layers only, as always with TensorRT for RTX
     """
 
-    batches: tuple[int, int, int] = field(default=(1, 1, 32), metadata={"metavar": "MIN,OPT,MAX"})
+    batches: tuple[int, int, int] = field(
+        default=(1, 1, 32), metadata={"type": min_opt_max, "metavar": "MIN,OPT,MAX"}
+    )
     timing_cache: Path | None = field(default=None, metadata={"type": Path, "metavar": "FILE"})
     version_compatible: bool = field(
         default=False, metadata={"action": "store_true", "default": None}
@@ -118,6 +132,7 @@ class TensorRTOptions:
         default=None, metadata={"type": int, "choices": range(6)}
     )
     workspace: int | None = field(default=None, metadata={"type": int, "metavar": "MIB"})
+    plugin_library: Path | None = field(default=None, metadata={"type": Path, "metavar": "FILE"})
 
 
 def flag_of(option: Field[Any]) -> str:

@@ -67,6 +67,20 @@ def static_plan(name: str, context: Context, precision: str = "fp16") -> tuple[P
     return model, plan
 
 
+def free_plan(context: Context) -> Path:
+    """A plan in fp16 of a ResNet-18 whose batch is left free."""
+    model = exported.refill("tv_resnet18.script")
+    for port in (*model.graph.input, *model.graph.output):
+        port.type.tensor_type.shape.dim[0].dim_param = "batch"
+    del model.graph.value_info[:]
+    path = context.folder / "resnet18.free.onnx"
+    onnx.save(model, path)
+    plan = path.with_suffix(".plan")
+    options = ["--precision", "fp16", "--search", "static", "--cache", context.store]
+    context.wpk("optimize", path, "-o", plan, "--check", "off", *options)
+    return plan
+
+
 def _overhead(name: str, context: Context) -> Outcome:
     _, plan = static_plan(name, context)
     bench = json.loads(context.wpk("bench", plan, "--json", "--trust").output)

@@ -1,6 +1,9 @@
 // Takes the plugin library through the registry of a real TensorRT library, e.g. libnvinfer_lean.so.11, without a GPU.
 //
 //   drive_registry TENSORRT PLUGINS SPEC ID [REFUSED_SPEC]...
+//   drive_registry TENSORRT PLUGINS --runtime
+//
+// With --runtime a runtime is made, which takes a GPU, and the plugins are loaded into its own registry.
 //
 // The spec is created in both phases, cloned, serialized, and created again of the serialized fields; the refused ones
 // must give null and a reason. A line for each fact; exit status 1 at the first that is wrong.
@@ -114,14 +117,42 @@ void drive(IPluginCreatorV3One& creator, const PluginFieldCollection& fields, Te
     require(build->getNbOutputs() == other->getNbOutputs(), "and as many outputs");
 }
 
+class Logger final : public ILogger
+{
+    void log(Severity severity, const char* text) noexcept override
+    {
+        if (severity <= Severity::kWARNING)
+        {
+            std::printf("TensorRT: %s\n", text);
+        }
+    }
+};
+
+int drive_runtime(void* tensorrt, const char* plugins)
+{
+    Logger logger;
+    const auto make = symbol<void* (*)(void*, std::int32_t)>(tensorrt, "createInferRuntime_INTERNAL");
+    const std::unique_ptr<IRuntime> runtime(static_cast<IRuntime*>(make(&logger, NV_TENSORRT_VERSION)));
+    require(runtime != nullptr, "a runtime is made");
+    IPluginRegistry& registry = runtime->getPluginRegistry();
+    require(registry.loadLibrary(plugins) != nullptr, "the runtime's registry loads the plugins");
+    require(registry.getCreator("WpkKernel", "1", "") != nullptr, "and finds their creator");
+    return 0;
+}
+
 } // namespace
 
 int main(int count, char** words)
 {
-    require(count >= 5, "there are arguments");
+    require(count >= 4, "there are arguments");
     void* tensorrt = dlopen(words[1], RTLD_NOW | RTLD_GLOBAL);
     require(tensorrt != nullptr, tensorrt != nullptr ? "TensorRT's library is opened" : dlerror());
     std::printf("version: %d\n", symbol<std::int32_t (*)()>(tensorrt, "getInferLibVersion")());
+    if (std::string(words[3]) == "--runtime")
+    {
+        return drive_runtime(tensorrt, words[2]);
+    }
+    require(count >= 5, "there is a spec with its id");
     IPluginRegistry* registry = symbol<IPluginRegistry* (*)()>(tensorrt, "getPluginRegistry")();
     const IPluginRegistry::PluginLibraryHandle handle = registry->loadLibrary(words[2]);
     require(handle != nullptr, "the registry loads the plugins");

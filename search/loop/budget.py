@@ -15,10 +15,11 @@ schedules, which are measured again side by side in so many rounds, on top of th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from wpk.errors import WpkError
+from wpk.options import SearchOptions
 
 
 class BudgetError(WpkError):
@@ -107,6 +108,23 @@ def parse_budget(text: str) -> Budget:
             f"{text!r} is no budget", fix="write it like 90s, 30m, 1.5h or '400 trials'"
         )
     return budget
+
+
+def share_of(search: SearchOptions, parts: int) -> SearchOptions:
+    """Return options whose budget is that of one of several searches, which may cost so much together.
+
+    Raises:
+        BudgetError: The budget or the effort cannot be understood.
+    """
+    if search.budget is not None:
+        whole = parse_budget(search.budget)
+    else:
+        whole = Budget(seconds=effort_of(search.effort).seconds)
+    if whole.trials is not None:
+        return replace(search, budget=f"{max(1, whole.trials // parts)} trials")
+    return (
+        search if whole.seconds is None else replace(search, budget=f"{whole.seconds / parts:.3f}s")
+    )
 
 
 def effort_of(level: int) -> Effort:

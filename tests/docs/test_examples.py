@@ -176,7 +176,7 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 
 def _help_options(command: str) -> set[str]:
-    shown = _wpk(ROOT, command, "--help").split("\n\n")[-1]
+    shown = _wpk(ROOT, command, "--help").split("\noptions:\n")[1]
     return set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - {
         "-h",
         "--help",

@@ -13,10 +13,10 @@ import wpk
 from wpk.dtypes import DType, Precision
 from wpk.launch import EARLY_LAUNCH, InputArgument, TensorMapArgument
 from wpk.lowering.model import lower_model
+from wpk.nvinfer import TensorRTError
 from wpk.plan import PlanBundle
 from wpk.spec import Format, operator_bytes
 from wpk.tensorrt import exported
-from wpk.tensorrt.errors import TensorRTError
 from wpk.tensorrt.operators import Built, forms_of, operator_model, plugin_operator
 
 NETWORK = "squeeze_excite"

@@ -15,6 +15,7 @@ from wpk.checks.evaluation import Opinions
 from wpk.checks.float64_nodes import Array
 from wpk.checks.pass_check import Difference, PassComparison, compare_graphs
 from wpk.checks.scope import Sample, SampleRound, Scope, rounds
+from wpk.dtypes import Precision
 from wpk.errors import VerificationError
 from wpk.lowering.flat_graph import flatten
 from wpk.lowering.model import LoweredModel, replay_passes
@@ -29,10 +30,12 @@ class Interface:
     Attributes:
         inputs: Its inputs.
         free: Free dimensions with their tuned values.
+        precision: What multiplications may use.
     """
 
     inputs: tuple[Port, ...]
     free: Mapping[str, int]
+    precision: Precision
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ def prove_passes(lowered: LoweredModel, scope: Scope, progress: Progress) -> Pas
         progress: Told of every round.
     """
     rewritten = flatten(lowered.graph)
-    ports = Interface(input_ports(lowered.program), lowered.program.free)
+    program = lowered.program
+    ports = Interface(input_ports(program), program.free, lowered.source.precision)
     looked_at = tuple(rounds(ports, scope, lowered.free_sizes))
     opinions = None if scope.quick else Opinions()
     checks, unrounded = [], []

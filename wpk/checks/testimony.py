@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol
 
 from wpk.checks.closer_look import CloserLook
 from wpk.checks.disturbed import DisturbedModel
@@ -11,11 +12,22 @@ from wpk.checks.float64_nodes import Array
 from wpk.checks.scope import SampleRound
 from wpk.checks.unmoved import INPUTS, moved_with_other_weights, moving_tensors, unmoved_outputs
 from wpk.checks.witness import ModelReference, WitnessError
-from wpk.engine import random_inputs
+from wpk.dtypes import Precision
+from wpk.engine import TakesInputs, random_inputs
 from wpk.lowering.flat_graph import FlatGraph
-from wpk.plan import Plan
 
 Arrays = Mapping[str, Array]
+
+
+class Asked(TakesInputs, Protocol):
+    """Whose outputs are judged: a plan, or another engine.
+
+    Attributes:
+        precision: What its multiplications may use.
+    """
+
+    @property
+    def precision(self) -> Precision: ...
 
 
 class Witness:
@@ -32,7 +44,7 @@ class Witness:
         self._beside, self._model = beside, model
         self._loading = beside.submit(ModelReference, file)
 
-    def asked(self, plan: Plan, each: SampleRound) -> "Testimony":
+    def asked(self, plan: Asked, each: SampleRound) -> "Testimony":
         """Begin to compute the outputs for all samples of a round.
 
         Args:
@@ -52,7 +64,7 @@ class Testimony:
         self,
         submit: Callable[[Arrays], Future[Arrays]],
         model: FlatGraph,
-        plan: Plan,
+        plan: Asked,
         each: SampleRound,
     ) -> None:
         """Ask for all of them; see `Witness.asked`."""

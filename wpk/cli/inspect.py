@@ -26,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what the file holds."""
-    if zipfile.is_zipfile(arguments.file) or arguments.file.suffix != ".onnx":
+    from wpk.plan import tool_for
+
+    tool = tool_for(arguments.file)
+    if tool is not None:
+        _engine(arguments, tool)
+    elif zipfile.is_zipfile(arguments.file) or arguments.file.suffix != ".onnx":
         _plan(arguments)
     else:
         _model(arguments)
@@ -45,6 +50,23 @@ def _plan(arguments: argparse.Namespace) -> None:
         print(json.dumps(encode(bundle.plan, Plan)))
     else:
         say(summary(bundle.plan))
+
+
+def _engine(arguments: argparse.Namespace, tool: str) -> None:
+    from wpk.report import engine_text
+    from wpk.tensorrt import read_sidecar
+
+    if arguments.source is not None:
+        raise EngineError(
+            f"{arguments.file} is an engine of TensorRT; only plans hold generated sources",
+            fix="write a plan of wpk's own: wpk optimize --engine wpk",
+        )
+    told = read_sidecar(arguments.file)
+    if arguments.json:
+        print(json.dumps(told))
+    else:
+        say(engine_text(told))
+        say(f"\n{tool} executes it")
 
 
 def _model(arguments: argparse.Namespace) -> None:

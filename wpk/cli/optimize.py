@@ -5,6 +5,7 @@ Examples:
     wpk optimize resnet18.onnx -o resnet18.plan --ops 'conv_*' --budget 5m --lock resnet18.lock
     wpk optimize resnet18.onnx -o again.plan --from-lock resnet18.lock
     wpk optimize resnet18.onnx --target h200 --dry-run
+    wpk optimize resnet18.onnx -o resnet18.plan --engine tensorrt --plugin-library libwpk_tensorrt.so
 """
 
 import argparse
@@ -15,14 +16,16 @@ from typing import TYPE_CHECKING, Any
 from wpk.cli.progress import ProgressLine
 from wpk.cli.say import say
 from wpk.cli.usage import UsageError, add_inputs
-from wpk.options import BuildOptions, SearchOptions, flag_of, help_of
+from wpk.options import BuildOptions, SearchOptions, TensorRTOptions, flag_of, help_of
 
 if TYPE_CHECKING:
     from wpk.plan import PlanBundle
     from wpk.search.store import RunRecord
+    from wpk.tensorrt_pipeline import TensorRTOutcome
 
 _HELP = "see wpk optimize --help"
 _OPTIONS = (*fields(BuildOptions), *fields(SearchOptions))
+_TENSORRT = fields(TensorRTOptions)
 _SEARCHES = {"skip_templates", *(each.name for each in fields(SearchOptions))}
 """Options that only matter to a search."""
 
@@ -31,13 +34,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument("model", type=Path, metavar="MODEL.onnx")
     parser.add_argument("-o", "--output", type=Path, metavar="MODEL.plan")
+    parser.add_argument(
+        "--engine",
+        choices=("wpk", "tensorrt"),
+        default="wpk",
+        help="wpk (default): a plan of wpk's own; tensorrt: an engine of the TensorRT that is installed, in "
+        "which generated kernels stand where they are faster",
+    )
     for kind in (BuildOptions, SearchOptions):
-        words = help_of(kind)
-        for option in fields(kind):
-            how = {name: value for name, value in option.metadata.items() if name != "flag"}
-            parser.add_argument(flag_of(option), dest=option.name, help=words[option.name], **how)
+        _add_options(parser, kind)
     _add_work(parser)
     _add_files(parser)
+    _add_options(parser.add_argument_group("with --engine tensorrt"), TensorRTOptions)
+
+
+def _add_options(parser: "argparse._ActionsContainer", kind: type) -> None:
+    """Declare a flag for each field."""
+    words = help_of(kind)
+    for option in fields(kind):
+        how = {name: value for name, value in option.metadata.items() if name != "flag"}
+        parser.add_argument(flag_of(option), dest=option.name, help=words[option.name], **how)
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +119,8 @@ def run(arguments: argparse.Namespace) -> int:
     progress = ProgressLine()
     if arguments.dry_run:
         _preview(arguments, progress)
+    elif arguments.engine == "tensorrt":
+        _say_engine(_engine(arguments, progress))
     else:
         _say_and_write(arguments, _plan(arguments, progress))
     return 0
@@ -151,6 +169,35 @@ def _plan(arguments: argparse.Namespace, progress: ProgressLine) -> "PlanBundle"
         raise
 
 
+def _engine(arguments: argparse.Namespace, progress: ProgressLine) -> "TensorRTOutcome":
+    """Write an engine of TensorRT."""
+    from wpk.engine import read_arrays
+    from wpk.tensorrt_pipeline import optimize_tensorrt
+
+    given = {each.name: getattr(arguments, each.name) for each in _TENSORRT}
+    return optimize_tensorrt(
+        arguments.model,
+        arguments.output,
+        tensorrt=TensorRTOptions(**{n: value for n, value in given.items() if value is not None}),
+        cache=arguments.cache,
+        check=arguments.check,
+        inputs=[read_arrays(path) for path in arguments.inputs],
+        progress=progress,
+        **_options(arguments),
+    )
+
+
+def _say_engine(outcome: "TensorRTOutcome") -> None:
+    """Print what the engine is."""
+    from wpk.report import engine_text
+
+    if outcome.description is not None:
+        say(engine_text(outcome.description))
+    say(f"\n{outcome.remark}")
+    kind = "wpk's own plan, which is faster" if outcome.description is None else "engine"
+    say(f"{kind}: {outcome.path}")
+
+
 def _preview(arguments: argparse.Namespace, progress: ProgressLine) -> None:
     from wpk.cli.preview_text import preview_text
     from wpk.pipeline import preview
@@ -180,6 +227,7 @@ def _require_usage(arguments: argparse.Namespace) -> None:
     Raises:
         UsageError: They do.
     """
+    _require_engine(arguments)
     if arguments.dry_run:
         writes = ("output", "report", "lock", "from_lock")
         given = [name for name in writes if getattr(arguments, name) is not None]
@@ -196,3 +244,18 @@ def _require_usage(arguments: argparse.Namespace) -> None:
             raise UsageError(
                 f"--from-lock searches nothing, and {', '.join(searching)} was given", fix=_HELP
             )
+
+
+def _require_engine(arguments: argparse.Namespace) -> None:
+    """Refuse options of the one engine where the other is asked for.
+
+    Raises:
+        UsageError: There are some.
+    """
+    if arguments.engine == "tensorrt":
+        others = ("resume", "report", "lock", "from_lock", "dry_run")
+        given = ["--" + name.replace("_", "-") for name in others if getattr(arguments, name)]
+    else:
+        given = [flag_of(each) for each in _TENSORRT if getattr(arguments, each.name) is not None]
+    if given:
+        raise UsageError(f"--engine {arguments.engine} has no {', '.join(given)}", fix=_HELP)

@@ -12,6 +12,7 @@ from wpk.plan.binding import (
     workspace_bytes,
 )
 from wpk.plan.checks.whole_plan import check_sizes
+from wpk.plan.foreign import tool_for
 from wpk.plan.measurement import (
     Contestant,
     Curve,

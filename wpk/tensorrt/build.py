@@ -1,18 +1,16 @@
 """Parse a model, build an engine, serialize it."""
 
 import re
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import onnx
 
 from wpk.dtypes import Precision
+from wpk.nvinfer import Binding, TensorRTError, build_failed, new_recorder, shared_logger
 from wpk.options import TensorRTOptions
 from wpk.progress import Progress, silent
 from wpk.targets import Target
-from wpk.tensorrt.binding import Binding
 from wpk.tensorrt.configuration import (
     configure,
     keep_timing_cache,
@@ -20,12 +18,9 @@ from wpk.tensorrt.configuration import (
     open_timing_cache,
     require_target,
 )
-from wpk.tensorrt.errors import TensorRTError, build_failed, new_recorder, shared_logger
+from wpk.tensorrt.model_file import model_file
 from wpk.tensorrt.profiles import BatchRange, Shapes, add_profile, batch_shapes
 from wpk.tensorrt.progress import new_monitor
-
-EXTERNAL_BYTES = 1024
-"""Constants above this size lie beside the model that the parser reads: a protobuf ends at 2 GiB."""
 
 _NODE = re.compile(r"\[ONNX Layer: ([^\]]*)\]")
 """What the parser writes into the metadata of the layers that it makes of a node."""
@@ -134,17 +129,7 @@ def _built(binding: Binding, request: Request, recorder: Any, monitor: Any) -> B
 
 def _parse(binding: Binding, network: Any, logger: Any, model: onnx.ModelProto) -> None:
     parser = binding.module.OnnxParser(network, logger)
-    with tempfile.TemporaryDirectory(prefix="wpk-tensorrt-") as folder:
-        path = Path(folder, "model.onnx")
-        copy = onnx.ModelProto()
-        copy.CopyFrom(model)  # saving with external data takes the constants out of the model
-        onnx.save_model(
-            copy,
-            path,
-            save_as_external_data=True,
-            location="weights",
-            size_threshold=EXTERNAL_BYTES,
-        )
+    with model_file(model) as path:
         if parser.parse_from_file(str(path)):
             return
     errors = [parser.get_error(index) for index in range(parser.num_errors)]

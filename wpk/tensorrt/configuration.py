@@ -4,11 +4,10 @@ from typing import Any
 
 from wpk.dtypes import Precision
 from wpk.errors import TargetError
+from wpk.nvinfer import Binding, TensorRTError
 from wpk.options import TensorRTOptions
 from wpk.plan import atomic_file
 from wpk.targets import Target
-from wpk.tensorrt.binding import Binding
-from wpk.tensorrt.errors import TensorRTError
 
 _HARDWARE = {"ampere+": "AMPERE_PLUS", "same-capability": "SAME_COMPUTE_CAPABILITY"}
 _MIB = 2**20

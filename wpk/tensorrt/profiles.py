@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from wpk.tensorrt.errors import TensorRTError
+from wpk.nvinfer import TensorRTError
 
 
 @dataclass(frozen=True)

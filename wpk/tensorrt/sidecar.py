@@ -6,8 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from wpk.nvinfer import Binding, TensorRTError
 from wpk.plan import atomic_file
-from wpk.tensorrt.binding import Binding
 from wpk.tensorrt.build import BuiltEngine, Layer, Request
 from wpk.tensorrt.exported import operator_of
 from wpk.version import VERSION
@@ -40,6 +40,8 @@ def describe(
     asked = asdict(request.options)
     cache = request.options.timing_cache
     asked["timing_cache"] = None if cache is None else cache.name
+    library = request.options.plugin_library
+    asked["plugin_library"] = None if library is None else library.name
     return {
         "schema": SCHEMA,
         "wpk": VERSION,
@@ -73,6 +75,34 @@ def write_engine(path: Path, engine: BuiltEngine, description: dict[str, Any]) -
     with atomic_file(path) as plan, atomic_file(sidecar_path(path)) as sidecar:
         plan.write(engine.data)
         sidecar.write(text.encode())
+
+
+def read_sidecar(engine: Path) -> dict[str, Any]:
+    """What the JSON beside an engine says.
+
+    Raises:
+        TensorRTError: There is none, it is of another schema, or of another engine.
+    """
+    path = sidecar_path(engine)
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        digest = told["engine"]["sha256"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TensorRTError(
+            f"{engine} is an engine of TensorRT, and {path} tells nothing of it: {error}",
+            fix="keep the JSON that wpk writes beside an engine; trtexec --loadEngine executes it without",
+        ) from error
+    if told.get("schema") != SCHEMA:
+        raise TensorRTError(
+            f"{path} has schema {told.get('schema')!r}, this version of wpk reads {SCHEMA}",
+            fix="read it with the version of wpk that wrote it",
+        )
+    if digest != hashlib.sha256(engine.read_bytes()).hexdigest():
+        raise TensorRTError(
+            f"{path} tells of another engine than {engine}",
+            fix="put the engine and the JSON that were written together beside each other",
+        )
+    return dict(told)
 
 
 def _layer(layer: Layer, operators: frozenset[str]) -> dict[str, str | None]:

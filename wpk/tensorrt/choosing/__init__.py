@@ -9,7 +9,7 @@ from wpk.tensorrt.choosing.inspector import (
     parse_engine,
 )
 from wpk.tensorrt.choosing.latency import parse_latencies
-from wpk.tensorrt.choosing.measuring import Builder, Effort, Profiler
+from wpk.tensorrt.choosing.measuring import Builder, Clock, Duel, Effort, Profiler, duel
 from wpk.tensorrt.choosing.network import Network
 from wpk.tensorrt.choosing.profile import LayerTime, Profile, parse_profile, profile_of_reports
 from wpk.tensorrt.choosing.result import Choices, GroupChoice, Rebuild

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic
 
+from wpk.nvinfer import TensorRTError
 from wpk.tensorrt.choosing.comparing import Subject
 from wpk.tensorrt.choosing.measuring import Builder, Duel, Effort, Engine, Profiler, duel
 from wpk.tensorrt.choosing.result import Rebuild
-from wpk.tensorrt.errors import TensorRTError
 
 Part = frozenset[str]
 """Operators that are replaced together: those of one group."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from wpk.nvinfer import TensorRTError
 from wpk.tensorrt.choosing.accepting import Accepted, accept
 from wpk.tensorrt.choosing.comparing import Comparison, Subject, compare
 from wpk.tensorrt.choosing.grouping import united
@@ -9,7 +10,6 @@ from wpk.tensorrt.choosing.measuring import Builder, Effort, Engine, Profiler
 from wpk.tensorrt.choosing.network import Network
 from wpk.tensorrt.choosing.placement import hidden_units, place
 from wpk.tensorrt.choosing.result import Choices, GroupChoice
-from wpk.tensorrt.errors import TensorRTError
 
 Group = frozenset[str]
 

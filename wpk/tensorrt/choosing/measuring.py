@@ -29,7 +29,14 @@ class Builder(Protocol[Built]):
         """
 
 
-class Profiler(Protocol[Measured]):
+class Clock(Protocol[Measured]):
+    """Measures whole engines."""
+
+    def latency(self, engine: Measured) -> float:
+        """Seconds of a whole execution, without a profiler: the median of one run of several."""
+
+
+class Profiler(Clock[Measured], Protocol[Measured]):
     """Inspects and measures engines on the GPU that they were built for."""
 
     def information(self, engine: Measured) -> EngineInformation:
@@ -37,9 +44,6 @@ class Profiler(Protocol[Measured]):
 
     def profile(self, engine: Measured) -> Profile:
         """Times of its layers, of one run of several executions."""
-
-    def latency(self, engine: Measured) -> float:
-        """Seconds of a whole execution, without a profiler: the median of one run of several."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +86,10 @@ class Duel:
         return self.seconds + self.noise < self.rival
 
 
-def duel(profiler: Profiler[Engine], challenger: Engine, rival: Engine, runs: int) -> Duel:
+def duel(clock: Clock[Engine], challenger: Engine, rival: Engine, runs: int) -> Duel:
     """Measure two engines, in turns, so that clocks and neighbours change for both."""
     noise = max(
-        spread([profiler.latency(engine) for _ in range(runs)]) for engine in (challenger, rival)
+        spread([clock.latency(engine) for _ in range(runs)]) for engine in (challenger, rival)
     )
-    turns = [(profiler.latency(challenger), profiler.latency(rival)) for _ in range(runs)]
+    turns = [(clock.latency(challenger), clock.latency(rival)) for _ in range(runs)]
     return Duel(median(a for a, _ in turns), median(b for _, b in turns), noise)

@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from wpk.tensorrt.errors import TensorRTError
+from wpk.nvinfer import TensorRTError
 
 
 def parsed(text: str, what: str) -> Any:

@@ -2,4 +2,4 @@
 
 from wpk.tensorrt.operators.forms import Form, forms_of
 from wpk.tensorrt.operators.operator_model import operator_model
-from wpk.tensorrt.operators.plugin_operator import Built, PluginOperator, plugin_operator
+from wpk.tensorrt.operators.plugin_operator import Built, Packed, PluginOperator, plugin_operator

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from wpk.candidate import Kind
 from wpk.dtypes import DType
 from wpk.launch import EARLY_LAUNCH, Argument, InputArgument, Launch, TensorMapArgument
+from wpk.nvinfer import TensorRTError
 from wpk.plan import Plan, PlanBundle, Port, Step
 from wpk.spec import Dimension, Format, OperatorSpec, SpecKernel, SpecTensor, Variant
-from wpk.tensorrt.errors import TensorRTError
 
 
 @dataclass(frozen=True)

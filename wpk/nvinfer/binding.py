@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from wpk.tensorrt.errors import TensorRTError
+from wpk.nvinfer.errors import TensorRTError
 
 OLDEST_MAJOR = 10
 """TensorRT 10 is the first with strongly typed networks and IPluginV3."""

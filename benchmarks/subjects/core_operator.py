@@ -1,0 +1,251 @@
+"""Steps of a plan as operators that C++ executes (``plugins/core``), with what Python's engine made of the same bytes."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from rows.base import RowError
+
+from subjects.c_engine import built
+from wpk.device import CudaDevice
+from wpk.dtypes import DType
+from wpk.engine import Engine
+from wpk.engine.bindings import Binding
+from wpk.engine.placement import footprint, to_memory
+from wpk.execution import Bytes
+from wpk.launch import (
+    EARLY_LAUNCH,
+    Argument,
+    CounterArgument,
+    Launch,
+    TensorMapArgument,
+    WorkspaceArgument,
+)
+from wpk.plan.binding import (
+    StepAddresses,
+    bind_step,
+    counter_bytes,
+    element_bytes,
+    workspace_bytes,
+)
+from wpk.plan.plan import Plan, PlanBundle, Step
+from wpk.spec import (
+    Dimension,
+    Format,
+    OperatorSpec,
+    SpecKernel,
+    SpecTensor,
+    Variant,
+    operator_bytes,
+)
+
+Arrays = Mapping[str, NDArray[np.generic]]
+
+SANITIZER_VARIABLE = "WPK_SANITIZER"
+"""Words in front of each execution, e.g. ``compute-sanitizer --error-exitcode 9``."""
+
+PORTABLE_SHARED_BYTES = 48 << 10
+
+
+@dataclass(frozen=True)
+class CoreCase:
+    """One step, executed by Python.
+
+    Attributes:
+        family: The template that computes it.
+        name: Of the operator.
+        features: What its launches need of the core.
+        spec: For C++.
+        dims: Values of the free dimensions, in the spec's order.
+        data: Bytes of the inputs, and of the outputs before.
+        expected: Bytes of the outputs, whole: between rows what was there before.
+    """
+
+    family: str
+    name: str
+    features: frozenset[str]
+    spec: bytes
+    dims: tuple[int, ...]
+    data: bytes
+    expected: bytes
+
+
+def core_cases(
+    bundle: PlanBundle, device: CudaDevice, arrays: Arrays, dims: Mapping[str, int]
+) -> Iterator[CoreCase]:
+    """Execute a plan step by step, and yield each step whose kernels were not there before.
+
+    Args:
+        bundle: The plan.
+        device: Where.
+        arrays: The model's inputs.
+        dims: Values of the free dimensions.
+    """
+    plan = bundle.plan
+    with Engine(bundle, device) as engine:
+        binding = engine.bind(dims)
+        for port in plan.inputs:
+            memory = to_memory(plan.values[port.name], arrays[port.name], dims)
+            device.write(binding.address(port.name), memory)
+        seen: set[tuple[str, ...]] = set()
+        for step, works in zip(plan.steps, binding.steps, strict=True):
+            kernels = tuple(launch.kernel for launch in step.launches)
+            operands = _Operands(bundle, device, binding, dims)
+            inputs = [operands.bytes_of(name) for name in step.inputs]
+            for work in works:
+                device.launch(work)
+            if kernels and kernels not in seen:
+                outputs = [~operands.bytes_of(name) for name in step.operator.outputs]
+                yield _case(bundle, step, inputs, outputs, device, dims)
+            seen.add(kernels)
+
+
+@dataclass(frozen=True)
+class _Operands:
+    """What lies in the engine's memory."""
+
+    bundle: PlanBundle
+    device: CudaDevice
+    binding: Binding
+    dims: Mapping[str, int]
+
+    def bytes_of(self, name: str) -> Bytes:
+        weight = self.bundle.weights.get(name)
+        if weight is not None:
+            return np.ascontiguousarray(weight).reshape(-1).view(np.uint8)
+        size = footprint(self.bundle.plan.values[name], self.dims)
+        return self.device.read(self.binding.address(name), size)
+
+
+def _case(
+    bundle: PlanBundle,
+    step: Step,
+    inputs: Sequence[Bytes],
+    outputs: Sequence[Bytes],
+    device: CudaDevice,
+    dims: Mapping[str, int],
+) -> CoreCase:
+    """The step, executed once more on memory of its own: outputs hold first what they should not."""
+    expected = _executed(step, bundle.plan, inputs, outputs, device, dims)
+    maker = step.candidate.maker.name
+    return CoreCase(
+        family=maker,
+        name=step.operator.name,
+        features=frozenset(_features(step.launches, dims)),
+        spec=operator_bytes(_spec(bundle, step, inputs, outputs)),
+        dims=tuple(dims[name] for name in sorted(dims)),
+        data=b"".join(
+            (*map(bytes, inputs), bytes(sum(dims.values())), *map(bytes, outputs)),
+        ),
+        expected=expected,
+    )
+
+
+def _executed(
+    step: Step,
+    plan: Plan,
+    inputs: Sequence[Bytes],
+    outputs: Sequence[Bytes],
+    device: CudaDevice,
+    dims: Mapping[str, int],
+) -> bytes:
+    sizes = [workspace_bytes(step, dims), counter_bytes(step, dims)]
+    held = [device.allocate(max(1, size)) for size in sizes]
+    device.write(held[1], np.zeros(max(1, sizes[1]), np.uint8))
+    for each in (*inputs, *outputs):
+        held.append(device.allocate(max(1, each.size)))
+        device.write(held[-1], each)
+    places = held[2:]
+    first = len(inputs)
+    addresses = StepAddresses(
+        tuple(places[:first]), element_bytes(plan, step), tuple(places[first:]), *held[:2]
+    )
+    for work in bind_step(step, addresses, dims):
+        device.launch(work)
+    found = b"".join(
+        device.read(place, each.size).tobytes()
+        for place, each in zip(places[first:], outputs, strict=True)
+    )
+    for address in held:
+        device.free(address)
+    return found
+
+
+def _spec(
+    bundle: PlanBundle, step: Step, inputs: Sequence[Bytes], outputs: Sequence[Bytes]
+) -> OperatorSpec:
+    """The step over rows of elements: what shapes they have matters to nobody who has their addresses.
+
+    Sizes of free dimensions are read off further inputs, which no kernel reads.
+    """
+    plan, free = bundle.plan, sorted(bundle.plan.free)
+    dtypes = [(plan.weights.get(name) or plan.values[name]).dtype for name in step.inputs]
+    dtypes += [plan.values[name].dtype for name in step.operator.outputs]
+    tensors = [
+        SpecTensor(dtype, (each.size // dtype.bytes,))
+        for dtype, each in zip(dtypes, (*inputs, *outputs), strict=True)
+    ]
+    digests = dict.fromkeys(launch.kernel for launch in step.launches)
+    return OperatorSpec(
+        name=step.operator.name,
+        dimensions=tuple(Dimension(name, len(inputs) + n, 0) for n, name in enumerate(free)),
+        inputs=(*tensors[: len(inputs)], *(SpecTensor(DType.UINT8, (name,)) for name in free)),
+        outputs=tuple(tensors[len(inputs) :]),
+        kernels=tuple(
+            SpecKernel(digest, plan.kernels[digest].entry, plan.arch, bundle.cubins[digest])
+            for digest in digests
+        ),
+        variants=(
+            Variant(
+                step.candidate.maker.name,
+                (Format.LINEAR,) * (len(tensors) + len(free)),
+                step.launches,
+            ),
+        ),
+    )
+
+
+def _features(launches: Sequence[Launch], dims: Mapping[str, int]) -> Iterator[str]:
+    arguments: list[Argument] = [each for launch in launches for each in launch.arguments]
+    held = {
+        "tensor maps": any(isinstance(each, TensorMapArgument) for each in arguments),
+        "workspace": any(isinstance(each, WorkspaceArgument) for each in arguments),
+        "counters": any(isinstance(each, CounterArgument) for each in arguments),
+        "several kernels": len(launches) > 1,
+        "clusters": any(launch.cluster != (1, 1, 1) for launch in launches),
+        "early launch": any(EARLY_LAUNCH in launch.attributes for launch in launches),
+        "> 48 KiB shared": any(each.shared_bytes > PORTABLE_SHARED_BYTES for each in launches),
+        "free batch": bool(dims),
+    }
+    yield from (name for name, holds in held.items() if holds)
+
+
+def execute(case: CoreCase, folder: Path, threads: int) -> str:
+    """Execute a case with ``run_operator``, plainly and captured, in so many threads; what is wrong, in words."""
+    paths = [folder / f"{case.name}.{end}" for end in ("spec", "data", "result")]
+    paths[0].write_bytes(case.spec)
+    paths[1].write_bytes(case.data)
+    words = [*shlex.split(os.environ.get(SANITIZER_VARIABLE, "")), built("tests", "run_operator")]
+    numbers = [threads, *case.dims]
+    done = subprocess.run(
+        [*map(str, (*words, *paths, *numbers))], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        return f"exit code {done.returncode}: {(done.stdout + done.stderr).strip()[-400:]}"
+    found = paths[2].read_bytes()
+    for path in paths:
+        path.unlink()
+    if not case.expected or len(found) != 2 * threads * len(case.expected):
+        raise RowError(f"{case.name}: {len(found)} bytes of {threads} threads")
+    wrong = sum(
+        found[at : at + len(case.expected)] != case.expected
+        for at in range(0, len(found), len(case.expected))
+    )
+    return f"{wrong} of {2 * threads} results differ" if wrong else ""
