@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SANITIZED = ("-DCMAKE_BUILD_TYPE=Debug", "-DWPK_SANITIZE=address,undefined")
+SANITIZERS = "address,undefined"
+SANITIZED = ("-DCMAKE_BUILD_TYPE=Debug", f"-DWPK_SANITIZE={SANITIZERS}")
 
 
 def built(folder: Path, *options: str) -> Path:
