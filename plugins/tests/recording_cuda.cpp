@@ -4,7 +4,10 @@
 // A cubin is an ELF header and text behind it, a letter for each parameter: p address, i int32, m tensor map, a
 // another address. A kernel with a p writes the sum of all of its inputs into its last p, as many fp32 as its last i
 // says. A graph executes what may be executed in the reverse of the order in which it was captured, so that a missing
-// edge shows. A tensor map is encoded as its address and a digest of what was asked.
+// edge shows. A tensor map is encoded as its address and a digest of what was asked. A real cubin is loaded too: its
+// launches are recorded with the parameters that it says it has, and do nothing.
+//
+// Any thread may call it. When a capture ends, each node of the graph gets a line with those that it follows.
 //
 // WPK_RECORD names a file that gets a line for each call, and in the end what was not given back. WPK_FAIL_CALL is
 // the number of the call, counted from 1, that fails. Calls that give something back never fail.
@@ -18,10 +21,14 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
+
+#include <elf.h>
 
 #include "plugins/core/cuda_driver.hpp"
 
@@ -60,10 +67,12 @@ struct CUkern_st
 };
 struct CUlib_st
 {
-    CUkern_st kernel;
+    std::map<std::string, CUkern_st> kernels;
+    CUkern_st any; // where names mean nothing
 };
 struct CUgraphNode_st
 {
+    const char* kind;
     std::function<void()> work;
     std::vector<CUgraphNode> before;
 };
@@ -109,6 +118,7 @@ public:
 
     void line(const std::string& text)
     {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
         if (file_ != nullptr)
         {
             std::fprintf(file_, "%s\n", text.c_str());
@@ -118,6 +128,7 @@ public:
 
     bool fails(const std::string& text)
     {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
         line(text);
         return ++calls_ == failing_;
     }
@@ -125,6 +136,7 @@ public:
     template <typename T>
     T* keep(T* made)
     {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
         living_.insert(made);
         return made;
     }
@@ -132,6 +144,7 @@ public:
     template <typename T>
     CUresult give_back(const char* text, T* object)
     {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
         line(text);
         if (object == nullptr || living_.erase(object) == 0)
         {
@@ -144,6 +157,7 @@ public:
 
     CUresult give_back_memory(const char* text, void* memory)
     {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
         line(text);
         if (living_.erase(memory) == 0)
         {
@@ -154,15 +168,69 @@ public:
         return success;
     }
 
+    // The primary context, which as many give back as have taken it.
+    CUcontext take_primary()
+    {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
+        if (primary_users_++ == 0)
+        {
+            primary_ = keep(new CUctx_st);
+        }
+        return primary_;
+    }
+
+    CUresult give_primary_back(const char* text)
+    {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
+        if (primary_users_ > 1)
+        {
+            line(text);
+            --primary_users_;
+            return success;
+        }
+        primary_users_ = 0;
+        return give_back(text, std::exchange(primary_, nullptr));
+    }
+
+    // The stack of the thread's contexts: no thread_local variable, in which LeakSanitizer stumbles in a library that
+    // is loaded later.
+    void push(CUcontext context)
+    {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
+        contexts_[std::this_thread::get_id()].push_back(context);
+    }
+
+    CUcontext current()
+    {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
+        const std::vector<CUcontext>& contexts = contexts_[std::this_thread::get_id()];
+        return contexts.empty() ? nullptr : contexts.back();
+    }
+
+    CUcontext pop()
+    {
+        const std::lock_guard<std::recursive_mutex> lock(mutex_);
+        const CUcontext popped = current();
+        if (popped == nullptr)
+        {
+            line("wrong: no context to take off the stack");
+            return nullptr;
+        }
+        contexts_[std::this_thread::get_id()].pop_back();
+        return popped;
+    }
+
 private:
+    std::recursive_mutex mutex_;
     std::FILE* file_;
     long calls_ = 0, failing_;
     std::set<void*> living_;
+    CUcontext primary_ = nullptr;
+    int primary_users_ = 0;
+    std::map<std::thread::id, std::vector<CUcontext>> contexts_;
 };
 
 Record record;
-CUcontext primary = nullptr;
-std::vector<CUcontext> contexts;
 CUstream_st legacy;
 
 CUstream_st& of(CUstream stream)
@@ -175,7 +243,7 @@ void* memory(CUdeviceptr address)
     return reinterpret_cast<void*>(address);
 }
 
-void put(CUstream stream, std::function<void()> work)
+void put(CUstream stream, const char* kind, std::function<void()> work)
 {
     CUstream_st& on = of(stream);
     if (on.graph == nullptr)
@@ -183,8 +251,23 @@ void put(CUstream stream, std::function<void()> work)
         work();
         return;
     }
-    on.graph->nodes.push_back(std::make_shared<CUgraphNode_st>(CUgraphNode_st{std::move(work), on.front}));
+    on.graph->nodes.push_back(std::make_shared<CUgraphNode_st>(CUgraphNode_st{kind, std::move(work), on.front}));
     on.front = {on.graph->nodes.back().get()};
+}
+
+void tell(const CUgraph_st& graph)
+{
+    std::map<CUgraphNode, std::size_t> numbers;
+    for (const auto& node : graph.nodes)
+    {
+        std::string text = "node " + std::to_string(numbers.size()) + " " + node->kind + " after";
+        for (const CUgraphNode other : node->before)
+        {
+            text += " " + std::to_string(numbers.at(other));
+        }
+        record.line(text);
+        numbers.emplace(node.get(), numbers.size());
+    }
 }
 
 void execute(const CUgraph_st& graph)
@@ -249,6 +332,70 @@ std::string said_of(const wpk::LaunchAttribute& attribute)
                                                      : " " + std::to_string(value.programmatic_serialization));
 }
 
+// Kinds of a kernel's parameters, as its section .nv.info.NAME says: of 4 bytes, of 8, and tensor maps of 128; none for
+// other sizes.
+std::optional<std::string> parameters_of(const char* info, std::size_t size)
+{
+    constexpr unsigned char sized = 4, parameter_info = 0x17;
+    constexpr unsigned size_shift = 18;
+    std::map<std::uint16_t, char> kinds;
+    for (std::size_t at = 0; at + 4 <= size;)
+    {
+        std::uint16_t length = 0;
+        std::memcpy(&length, info + at + 2, sizeof length);
+        if (info[at] == sized && info[at + 1] == parameter_info)
+        {
+            std::uint16_t ordinal = 0;
+            std::uint32_t packed = 0;
+            std::memcpy(&ordinal, info + at + 8, sizeof ordinal);
+            std::memcpy(&packed, info + at + 12, sizeof packed);
+            const std::uint32_t bytes = packed >> size_shift;
+            if (bytes != 4 && bytes != 8 && bytes != sizeof(wpk::TensorMapDescriptor))
+            {
+                return std::nullopt;
+            }
+            kinds[ordinal] = bytes == 4 ? 'i' : 'a';
+        }
+        at += info[at] == sized ? std::size_t{4} + length : 4;
+    }
+    std::string parameters;
+    for (const auto& [ordinal, kind] : kinds)
+    {
+        parameters += kind;
+    }
+    return parameters;
+}
+
+// None where a parameter cannot be told.
+std::optional<CUlib_st> loaded_from(const char* code)
+{
+    const std::string prefix = ".nv.info.";
+    CUlib_st library;
+    Elf64_Ehdr header;
+    std::memcpy(&header, code, sizeof header);
+    if (header.e_shnum <= 1)
+    {
+        library.any = {code + text_begin};
+        return library;
+    }
+    std::vector<Elf64_Shdr> sections(header.e_shnum);
+    std::memcpy(sections.data(), code + header.e_shoff, sections.size() * sizeof(Elf64_Shdr));
+    for (const Elf64_Shdr& section : sections)
+    {
+        const std::string name = code + sections.at(header.e_shstrndx).sh_offset + section.sh_name;
+        if (name.rfind(prefix, 0) == 0)
+        {
+            const auto parameters = parameters_of(code + section.sh_offset, section.sh_size);
+            if (!parameters)
+            {
+                return std::nullopt;
+            }
+            library.kernels[name.substr(prefix.size())] = {*parameters};
+        }
+    }
+    return library;
+}
+
 CUresult allocate(const char* text, std::size_t size, void** out)
 {
     if (record.fails(std::string(text) + " " + std::to_string(size)))
@@ -300,7 +447,7 @@ extern "C"
     CUresult cuCtxGetCurrent(CUcontext* context)
     {
         WPK_CALL("cuCtxGetCurrent");
-        *context = contexts.empty() ? nullptr : contexts.back();
+        *context = record.current();
         return success;
     }
 
@@ -314,16 +461,15 @@ extern "C"
     CUresult cuCtxPushCurrent_v2(CUcontext context)
     {
         WPK_CALL("cuCtxPushCurrent");
-        contexts.push_back(context);
+        record.push(context);
         return success;
     }
 
     CUresult cuCtxPopCurrent_v2(CUcontext* context)
     {
         record.line("cuCtxPopCurrent");
-        *context = contexts.back();
-        contexts.pop_back();
-        return success;
+        *context = record.pop();
+        return *context != nullptr ? success : unknown;
     }
 
     CUresult cuDeviceGet(CUdevice* device, int)
@@ -336,14 +482,13 @@ extern "C"
     CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice)
     {
         WPK_CALL("cuDevicePrimaryCtxRetain");
-        primary = record.keep(new CUctx_st);
-        *context = primary;
+        *context = record.take_primary();
         return success;
     }
 
     CUresult cuDevicePrimaryCtxRelease_v2(CUdevice)
     {
-        return record.give_back("cuDevicePrimaryCtxRelease", std::exchange(primary, nullptr));
+        return record.give_primary_back("cuDevicePrimaryCtxRelease");
     }
 
     CUresult cuMemAlloc_v2(CUdeviceptr* address, std::size_t size)
@@ -383,14 +528,14 @@ extern "C"
     CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr target, CUdeviceptr source, std::size_t size, CUstream stream)
     {
         WPK_CALL("cuMemcpyDtoDAsync " + std::to_string(size));
-        put(stream, [=] { std::memcpy(memory(target), memory(source), size); });
+        put(stream, "copy", [=] { std::memcpy(memory(target), memory(source), size); });
         return success;
     }
 
     CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char byte, std::size_t size, CUstream stream)
     {
         WPK_CALL("cuMemsetD8Async " + std::to_string(size));
-        put(stream, [=] { std::memset(memory(target), byte, size); });
+        put(stream, "fill", [=] { std::memset(memory(target), byte, size); });
         return success;
     }
 
@@ -461,6 +606,7 @@ extern "C"
     {
         *graph = std::exchange(of(stream).graph, nullptr);
         WPK_CALL("cuStreamEndCapture");
+        tell(**graph);
         return success;
     }
 
@@ -493,8 +639,8 @@ extern "C"
     CUresult cuGraphAddEmptyNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, std::size_t count)
     {
         WPK_CALL("cuGraphAddEmptyNode");
-        graph->nodes.push_back(std::make_shared<CUgraphNode_st>(
-            CUgraphNode_st{[] { record.line("run nothing"); }, std::vector<CUgraphNode>(before, before + count)}));
+        graph->nodes.push_back(std::make_shared<CUgraphNode_st>(CUgraphNode_st{
+            "nothing", [] { record.line("run nothing"); }, std::vector<CUgraphNode>(before, before + count)}));
         *node = graph->nodes.back().get();
         return success;
     }
@@ -526,7 +672,13 @@ extern "C"
     CUresult cuLibraryLoadData(CUlibrary* library, const void* code, int*, void**, unsigned, int*, void**, unsigned)
     {
         WPK_CALL("cuLibraryLoadData");
-        *library = record.keep(new CUlib_st{{static_cast<const char*>(code) + text_begin}});
+        const std::optional<CUlib_st> loaded = loaded_from(static_cast<const char*>(code));
+        if (!loaded)
+        {
+            record.line("wrong: machine code with parameters of an unknown size");
+            return unknown;
+        }
+        *library = record.keep(new CUlib_st(*loaded));
         return success;
     }
 
@@ -538,7 +690,8 @@ extern "C"
     CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name)
     {
         WPK_CALL(std::string("cuLibraryGetKernel ") + name);
-        *kernel = &library->kernel;
+        const auto found = library->kernels.find(name);
+        *kernel = found != library->kernels.end() ? &found->second : &library->any;
         return success;
     }
 
@@ -615,12 +768,12 @@ extern "C"
                  + " shared " + std::to_string(configuration->shared_bytes) + said);
         if (inputs.empty())
         {
-            put(configuration->stream, [] {});
+            put(configuration->stream, "launch", [] {});
             return success;
         }
         auto* output = const_cast<float*>(inputs.back());
         inputs.pop_back();
-        put(configuration->stream, [=] { add_up(inputs, output, count); });
+        put(configuration->stream, "launch", [=] { add_up(inputs, output, count); });
         return success;
     }
 
