@@ -1,23 +1,21 @@
 """Launches that C++ binds ask CUDA's driver, here its double, for what those that Python binds ask for."""
 
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.launches.recorded_lines import line_of, line_of_map, lines_of_maps
 from support.plans.executed_plans import image
 from support.plugins import on_the_double
 
-from wpk.device.launch_form import configuration
-from wpk.device.tensor_map import encoding
 from wpk.dims import DimExpr, DimNode, DimOperation
 from wpk.dtypes import DType
-from wpk.execution import BoundLaunch, TensorMap
+from wpk.execution import TensorMap
 from wpk.launch import (
     EARLY_LAUNCH,
     Argument,
@@ -46,7 +44,6 @@ driver = pytest.importorskip("cuda.bindings.driver", reason="needs cuda-bindings
 
 INPUTS = (DType.FP16, DType.FP32)
 ELEMENT_BYTES = tuple(each.bytes for each in INPUTS)
-CLUSTER_ID = int(driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
 SHARED_ATTRIBUTE, CLUSTER_ATTRIBUTE = (
     int(getattr(driver.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}"))
     for name in ("MAX_DYNAMIC_SHARED_SIZE_BYTES", "NON_PORTABLE_CLUSTER_SIZE_ALLOWED")
@@ -162,50 +159,10 @@ def letters(arguments: Sequence[Argument]) -> str:
     return "".join("i" if isinstance(each, SizeArgument) else "a" for each in arguments)
 
 
-def said(launch: BoundLaunch) -> str:
-    """The double's line for a launch of Python's."""
-    config = configuration(driver, launch, 0)
-    words = ["cuLaunchKernelEx", config.gridDimX, config.gridDimY, config.gridDimZ]
-    words += ["block", config.blockDimX, config.blockDimY, config.blockDimZ]
-    words += ["shared", config.sharedMemBytes]
-    words += [
-        f"i{each}" if isinstance(each, int) else f"a{each.address}" for each in launch.arguments
-    ]
-    for attribute in config.attrs:
-        number, value = int(attribute.id), bytes(attribute.value.pad[:12])
-        extents = [int.from_bytes(value[at : at + 4], "little") for at in (0, 4, 8)]
-        words += ["attribute", number, *extents[: 3 if number == CLUSTER_ID else 1]]
-    return " ".join(map(str, words))
-
-
-def said_of_map(tensor: TensorMap) -> str:
-    """The double's line for a tensor map of Python's."""
-    kind, _, _, shape, strides, *rest = encoding(driver, tensor)
-    *box, steps, interleave, swizzle, promotion, fill = rest
-    if tensor.im2col is None:
-        name, around = "cuTensorMapEncodeTiled", ["box", *numbers(box[0])]
-    else:
-        name = "cuTensorMapEncodeIm2col"
-        around = ["lower", *box[0], "upper", *box[1], "box", box[2], box[3]]
-    modes = [int(each) for each in (interleave, swizzle, promotion, fill)]
-    words = [name, "type", int(kind), "shape", *numbers(shape), "strides"]
-    words += [*numbers(strides)[: len(tensor.shape) - 1], *around, "steps", *numbers(steps)]
-    return " ".join(map(str, [*words, "modes", *modes]))
-
-
-def numbers(values: Sequence[Any]) -> list[int]:
-    return [int(each) for each in values]
-
-
 def expected(launches: Sequence[Launch], places: StepAddresses, dims: dict[str, int]) -> list[str]:
     """Lines of the double for launches that are bound for the first time."""
     bound = [bind_launch(launch, places, dims) for launch in launches]
-    return [*maps_of(bound), *map(said, bound)]
-
-
-def maps_of(bound: Sequence[BoundLaunch]) -> Iterator[str]:
-    for launch in bound:
-        yield from (said_of_map(each) for each in launch.arguments if isinstance(each, TensorMap))
+    return [*lines_of_maps(driver, bound), *(line_of(driver, each) for each in bound)]
 
 
 def asked(answer: Answer) -> list[str]:
@@ -246,7 +203,7 @@ def test_a_move_encodes_only_the_tensor_maps_whose_address_changed(double: Doubl
     for before, after in pairwise(bound):
         both = zip(before.arguments, after.arguments, strict=True)
         moved = [new for old, new in both if isinstance(new, TensorMap) and old != new]
-        lines += [*map(said_of_map, moved), said(after)]
+        lines += [*(line_of_map(driver, each) for each in moved), line_of(driver, after)]
     assert asked(answer) == lines
     assert len(set(answer.lines)) == 1
 
@@ -278,7 +235,7 @@ def test_an_address_that_is_not_aligned_is_refused_and_the_next_move_takes(doubl
     answer = double.launched((EVERYTHING,), [PLACES, wrong, right])
     assert "input 0 begins at address 65544, multiples of 16" in answer.lines[1]
     last = bind_launch(EVERYTHING, right, {"batch": 6, "length": 300})
-    assert asked(answer)[-1] == said(last)
+    assert asked(answer)[-1] == line_of(driver, last)
 
 
 def test_negative_sizes_of_workspace_are_refused(double: Double) -> None:
@@ -340,4 +297,4 @@ def test_tensor_maps_are_refused_where_python_refuses_them(
     answer = double.launched((replace(PLAIN, grid=(1, 1, 1), arguments=(argument,)),))
     found = list(faults(tensor))
     assert answer.lines[0].startswith("error 0: a tensor map ") == bool(found), found
-    assert asked(answer)[:1] == ([] if found else [said_of_map(tensor)])
+    assert asked(answer)[:1] == ([] if found else [line_of_map(driver, tensor)])
