@@ -190,6 +190,8 @@ void fill(const Port& port, const Named& files)
         }
     }
     wpk::require(driver().cuMemcpyHtoD(port.memory.get(), data.data(), data.size()), "copy an input");
+    // A copy of pageable memory returns when it is staged, and the run's stream does not wait for the legacy one.
+    wpk::require(driver().cuStreamSynchronize(nullptr), "finish copying an input");
 }
 
 void save(const Port& port, const Named& files)

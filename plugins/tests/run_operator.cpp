@@ -148,7 +148,8 @@ private:
             require(driver().cuMemcpyHtoD(memory_[i].address(), from, sizes_[i]), "write an operand");
             from += sizes_[i];
         }
-        require(driver().cuStreamSynchronize(stream_), "finish");
+        // A copy of pageable memory returns when it is staged, and this stream does not wait for the legacy one.
+        require(driver().cuStreamSynchronize(nullptr), "finish writing operands");
     }
 
     void enqueue()
