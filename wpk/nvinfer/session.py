@@ -8,19 +8,8 @@ from typing import Any
 from wpk.dtypes import DType
 from wpk.errors import LaunchError
 from wpk.nvinfer.binding import Binding
+from wpk.nvinfer.element_types import ELEMENT_TYPES
 from wpk.nvinfer.errors import TensorRTError, new_recorder, shared_logger
-
-_TYPES = {
-    "FLOAT": DType.FP32,
-    "HALF": DType.FP16,
-    "BF16": DType.BF16,
-    "INT8": DType.INT8,
-    "UINT8": DType.UINT8,
-    "INT32": DType.INT32,
-    "INT64": DType.INT64,
-    "BOOL": DType.BOOL,
-}
-"""Element types by TensorRT's names of them."""
 
 
 @dataclass(frozen=True)
@@ -116,14 +105,14 @@ class EngineSession:
         engine, mode = self._engine, self._binding.module.TensorIOMode
         name = engine.get_tensor_name(index)
         kind = engine.get_tensor_dtype(name).name
-        if kind not in _TYPES:
+        if kind not in ELEMENT_TYPES:
             raise TensorRTError(
                 f"'{name}' of the engine has elements of type {kind}, which wpk does not have",
                 fix="export the model with another type there",
             )
         shape = tuple(engine.get_tensor_shape(name))
         is_input = engine.get_tensor_mode(name) == mode.INPUT
-        return EngineTensor(name, _TYPES[kind], shape, is_input)
+        return EngineTensor(name, ELEMENT_TYPES[kind], shape, is_input)
 
     def _new_context(self) -> Any:
         return self._made("execute the engine", self._engine.create_execution_context())

@@ -140,12 +140,14 @@ def _parse(binding: Binding, network: Any, logger: Any, model: onnx.ModelProto) 
     )
 
 
-def _parser_words(error: Any) -> str:
+def _parser_words(refusal: Any) -> str:
     """A parser's error in one line: node, operator, reason."""
     where = (
-        f"node '{error.node_name()}' ({error.node_operator()})" if error.node_name() else "model"
+        f"node '{refusal.node_name()}' ({refusal.node_operator()})"
+        if refusal.node_name()
+        else "model"
     )
-    return f"{where}: {' '.join(error.desc().split())}"
+    return f"{where}: {' '.join(refusal.desc().split())}"
 
 
 def _tensor(tensor: Any) -> Tensor:

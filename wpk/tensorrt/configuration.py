@@ -9,7 +9,9 @@ from wpk.options import TensorRTOptions
 from wpk.plan import atomic_file
 from wpk.targets import Target
 
-_HARDWARE = {"ampere+": "AMPERE_PLUS", "same-capability": "SAME_COMPUTE_CAPABILITY"}
+HARDWARE_LEVELS = {"ampere+": "AMPERE_PLUS", "same-capability": "SAME_COMPUTE_CAPABILITY"}
+"""TensorRT's names of what can be asked for."""
+
 _MIB = 2**20
 
 
@@ -61,7 +63,7 @@ def configure(
     if options.version_compatible:
         config.set_flag(_member(binding, "BuilderFlag", "VERSION_COMPATIBLE"))
     if options.hardware_compatible != "none":
-        level = _HARDWARE[options.hardware_compatible]
+        level = HARDWARE_LEVELS[options.hardware_compatible]
         config.hardware_compatibility_level = _member(binding, "HardwareCompatibilityLevel", level)
     if options.optimization_level is not None:
         config.builder_optimization_level = options.optimization_level

@@ -63,10 +63,10 @@ def add_profile(builder: Any, config: Any, profile: dict[str, Shapes]) -> None:
     """
     if not profile:
         return
-    asked = builder.create_optimization_profile()
+    optimization = builder.create_optimization_profile()
     for name, shapes in profile.items():
-        asked.set_shape(name, *shapes)
-    if config.add_optimization_profile(asked) < 0:
+        optimization.set_shape(name, *shapes)
+    if config.add_optimization_profile(optimization) < 0:
         raise TensorRTError(
             f"TensorRT refuses the optimization profile {profile}",
             fix="give other sizes: --batches MIN,OPT,MAX",

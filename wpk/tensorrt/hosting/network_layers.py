@@ -5,21 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from wpk.nvinfer import Binding, TensorRTError
+from wpk.nvinfer import Binding, TensorRTError, element_type_name
 from wpk.spec import operator_bytes, operator_id
 from wpk.tensorrt.hosting.plugin_nodes import ID, NAME, NAMESPACE, SPEC, VERSION
 from wpk.tensorrt.operators import Packed, PluginOperator
-
-_TYPES = {
-    "fp32": "FLOAT",
-    "fp16": "HALF",
-    "bf16": "BF16",
-    "int8": "INT8",
-    "uint8": "UINT8",
-    "int32": "INT32",
-    "int64": "INT64",
-    "bool": "BOOL",
-}
 
 
 def add_plugin(
@@ -67,7 +56,7 @@ def add_plugin(
 
 
 def _constant(binding: Binding, network: Any, packed: Packed) -> Any:
-    kind = getattr(binding.module.DataType, _TYPES[str(packed.dtype)])
+    kind = getattr(binding.module.DataType, element_type_name(packed.dtype))
     values = np.ascontiguousarray(packed.array)
     weights = binding.module.Weights(kind, values.ctypes.data, values.size)
     return network.add_constant(values.shape, weights).get_output(0)
