@@ -19,6 +19,7 @@ from wpk.tensorrt.configuration import (
     require_target,
 )
 from wpk.tensorrt.model_file import model_file
+from wpk.tensorrt.nan_guards import cast_in_front
 from wpk.tensorrt.profiles import BatchRange, Shapes, add_profile, batch_shapes
 from wpk.tensorrt.progress import new_monitor
 
@@ -129,7 +130,10 @@ def _built(binding: Binding, request: Request, recorder: Any, monitor: Any) -> B
 
 def _parse(binding: Binding, network: Any, logger: Any, model: onnx.ModelProto) -> None:
     parser = binding.module.OnnxParser(network, logger)
-    with model_file(model) as path:
+    taken = onnx.ModelProto()
+    taken.CopyFrom(model)
+    cast_in_front(taken.graph)
+    with model_file(taken) as path:
         if parser.parse_from_file(str(path)):
             return
     errors = [parser.get_error(index) for index in range(parser.num_errors)]
