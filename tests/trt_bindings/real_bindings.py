@@ -48,7 +48,7 @@ json.dump({"version": trt.__version__, "names": told(trt)}, sys.stdout)
 
 def names_of(version: str) -> dict[str, Any]:
     """All that the module has: (name, then ``doc`` and ``members``)."""
-    package = _package(version)
+    package = package_of(version)
     done = subprocess.run(
         [sys.executable, "-c", _TELL],
         env={**os.environ, "PYTHONPATH": str(package), "LD_LIBRARY_PATH": str(package / "stubs")},
@@ -64,7 +64,7 @@ def names_of(version: str) -> dict[str, Any]:
     return names
 
 
-def _package(version: str) -> Path:
+def package_of(version: str) -> Path:
     """The unpacked wheel with its stubs, fetched once."""
     folder = ROOT / "build" / "bindings" / version
     folder.mkdir(parents=True, exist_ok=True)

@@ -94,7 +94,18 @@ class Nvrtc:
             log=log,
         )
 
-    def _run(self, source: KernelSource, arch: str) -> tuple[bytes, str]:
+    def ptx(self, source: KernelSource, arch: str) -> bytes:
+        """Compile one kernel to PTX, for others to assemble.
+
+        Raises:
+            TargetError: this NVRTC does not build for the architecture.
+            CompileError: the unit does not compile.
+        """
+        check_arch(arch, self.supported_archs())
+        ptx, _ = self._run(source, arch, "PTX")
+        return ptx.rstrip(b"\0")
+
+    def _run(self, source: KernelSource, arch: str, result: str = "CUBIN") -> tuple[bytes, str]:
         headers = source.headers()
         program = ctypes.c_void_p()
         self._check(
@@ -114,7 +125,7 @@ class Nvrtc:
             if status == _COMPILATION_FAILED:
                 raise _compile_error(source.entry, arch, log)
             self._check(status)
-            return self._read(program, "CUBIN"), log
+            return self._read(program, result), log
         finally:
             self._library.nvrtcDestroyProgram(ctypes.byref(program))
 

@@ -55,7 +55,7 @@ class PluginOperator:
     left_out: tuple[tuple[tuple[Format, ...], str], ...]
 
 
-def plugin_operator(name: str, forms: Sequence[Built]) -> PluginOperator:
+def plugin_operator(name: str, forms: Sequence[Built], shown: Plan | None = None) -> PluginOperator:
     """Put an operator's forms together.
 
     All variants of a plugin read the same constants: forms that pack them otherwise than the first are left out. A kernel
@@ -64,8 +64,9 @@ def plugin_operator(name: str, forms: Sequence[Built]) -> PluginOperator:
 
     Args:
         name: Of the operator.
-        forms: The first one in the linear format: it tells shapes as ONNX does. The others' plans may be of other
-            schedules, and in other formats.
+        forms: At least one.
+        shown: A plan of the operator in the linear format, which tells shapes as ONNX does; by default that of the
+            first form.
 
     Raises:
         TensorRTError: No form is computed by one step of generated kernels; says for each why.
@@ -87,7 +88,7 @@ def plugin_operator(name: str, forms: Sequence[Built]) -> PluginOperator:
             continue
         variants += _variants(form, len(packed))
         kernels |= _kernels(form.bundle)
-    shown = forms[0].bundle.plan
+    shown = shown or forms[0].bundle.plan
     spec = OperatorSpec(
         name=name,
         dimensions=_dimensions(shown),
