@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 
-from subjects.core_operator import core_cases, execute
+from subjects.core_operator import core_cases, execute, in_sequence
 
 from rows.base import Context, Outcome, Row
 from rows.engines import EXPORTED, free_plan, static_plan
@@ -19,6 +20,9 @@ THREADS = 8
 
 AT_ONCE = 4
 """Programs on the GPU."""
+
+SEQUENCES = 4
+"""Pairs of steps that are executed as one operator, too: no template has several kernels."""
 
 BATCH = 3
 """Of the network whose batch is free; its plan is tuned for another."""
@@ -43,6 +47,7 @@ def _measure(name: str, precision: str, context: Context, *, free: bool) -> Outc
     arrays = random_inputs(bundle.plan, 0, dims)
     with open_gpu() as device:
         cases = list(core_cases(bundle, device, arrays, dims))
+    cases += [in_sequence(*pair) for pair in pairwise(cases[: SEQUENCES + 1])]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         said = list(pool.map(lambda case: execute(case, context.folder, THREADS), cases))
     wrong = {case.name: words for case, words in zip(cases, said, strict=True) if words}

@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,8 @@ from wpk.launch import (
     NO_CLUSTER,
     Argument,
     CounterArgument,
+    InputArgument,
+    OutputArgument,
     TensorMapArgument,
     WorkspaceArgument,
 )
@@ -64,16 +66,18 @@ class CoreCase:
         features: What its launches need of the core.
         spec: For C++.
         dims: Values of the free dimensions, in the spec's order.
-        data: Bytes of the inputs, and of the outputs before.
+        inputs: Bytes of the inputs.
+        outputs: Bytes that the outputs hold before.
         expected: Bytes of the outputs, whole: between rows what was there before.
     """
 
     family: str
     name: str
     features: frozenset[str]
-    spec: bytes
+    spec: OperatorSpec
     dims: tuple[int, ...]
-    data: bytes
+    inputs: bytes
+    outputs: bytes
     expected: bytes
 
 
@@ -139,11 +143,50 @@ def _case(
         family=maker,
         name=step.operator.name,
         features=frozenset(features_of(step, dims)),
-        spec=operator_bytes(step_spec(bundle, step, inputs, outputs)),
+        spec=step_spec(bundle, step, inputs, outputs),
         dims=tuple(dims[name] for name in sorted(dims)),
-        data=data_of(inputs, outputs, dims),
+        inputs=b"".join((*map(bytes, inputs), sizes_of(dims))),
+        outputs=b"".join(map(bytes, outputs)),
         expected=expected,
     )
+
+
+def in_sequence(first: CoreCase, second: CoreCase) -> CoreCase:
+    """Two cases as one operator, whose kernels follow each other."""
+    a, b = first.spec, second.spec
+    moved = tuple(
+        replace(launch, arguments=tuple(_moved(each, a) for each in launch.arguments))
+        for launch in b.variants[0].launches
+    )
+    kernels = {kernel.digest: kernel for kernel in (*a.kernels, *b.kernels)}
+    formats = (Format.LINEAR,) * (len(a.inputs) + len(b.inputs) + len(a.outputs) + len(b.outputs))
+    return CoreCase(
+        family=f"{first.family}, {second.family}",
+        name=f"{first.name}.{second.name}",
+        features=first.features | second.features | {"several kernels"},
+        spec=OperatorSpec(
+            name=f"{a.name}.{b.name}",
+            dimensions=a.dimensions,
+            inputs=(*a.inputs, *b.inputs),
+            outputs=(*a.outputs, *b.outputs),
+            kernels=tuple(kernels.values()),
+            variants=(Variant("in sequence", formats, (*a.variants[0].launches, *moved)),),
+        ),
+        dims=first.dims,
+        inputs=first.inputs + second.inputs,
+        outputs=first.outputs + second.outputs,
+        expected=first.expected + second.expected,
+    )
+
+
+def _moved(argument: Argument, behind: OperatorSpec) -> Argument:
+    """An argument with the number that its operand has behind those of another operator."""
+    match argument:
+        case InputArgument() | TensorMapArgument():
+            return replace(argument, index=argument.index + len(behind.inputs))
+        case OutputArgument():
+            return replace(argument, index=argument.index + len(behind.outputs))
+    return argument
 
 
 def _executed(
@@ -176,9 +219,9 @@ def _executed(
     return found
 
 
-def data_of(inputs: Sequence[Bytes], outputs: Sequence[Bytes], dims: Mapping[str, int]) -> bytes:
-    """What ``run_operator`` is given for a spec of `step_spec`."""
-    return b"".join((*map(bytes, inputs), bytes(sum(dims.values())), *map(bytes, outputs)))
+def sizes_of(dims: Mapping[str, int]) -> bytes:
+    """The further inputs of a spec of `step_spec`."""
+    return bytes(sum(dims.values()))
 
 
 def step_spec(
@@ -236,8 +279,8 @@ def features_of(step: Step, dims: Mapping[str, int]) -> Iterator[str]:
 def execute(case: CoreCase, folder: Path, threads: int) -> str:
     """Execute a case with ``run_operator``, plainly and captured, in so many threads; what is wrong, in words."""
     paths = [folder / f"{case.name}.{end}" for end in ("spec", "data", "result")]
-    paths[0].write_bytes(case.spec)
-    paths[1].write_bytes(case.data)
+    paths[0].write_bytes(operator_bytes(case.spec))
+    paths[1].write_bytes(case.inputs + case.outputs)
     words = [*shlex.split(os.environ.get(SANITIZER_VARIABLE, "")), built("tests", "run_operator")]
     numbers = [threads, *case.dims]
     done = subprocess.run(

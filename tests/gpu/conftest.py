@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.plans.kernel_cases import Case, build_cases, drawn, picked
+from support.plans.kernel_cases import Case, build_cases, drawn, images_of, picked
 
 import wpk
 from wpk.build import load_nvrtc
 from wpk.device import CudaDevice
 from wpk.dims import evaluate
 from wpk.dtypes import DType, Precision
-from wpk.execution import Device, KernelImage
+from wpk.execution import Device
 from wpk.libraries.cudnn import Cudnn
 from wpk.plan.binding import (
     StepAddresses,
@@ -28,7 +28,6 @@ from wpk.plan.binding import (
     workspace_bytes,
 )
 from wpk.plan.weights_file import array_bytes
-from wpk.schedules.registry import TEMPLATE_OF
 
 BATCH = 3
 """A size of the free dimension that tiles do not divide."""
@@ -96,10 +95,8 @@ def _random(dtype: DType, size: int, rng: np.random.Generator) -> NDArray[np.uin
 
 def load(case: Case, device: Device) -> None:
     """Load the kernels of a step."""
-    template = TEMPLATE_OF[case.template]
-    schedule = template.schedule_from(case.step.candidate.configuration)
-    for source in template.instantiate(case.step.operator.problem, schedule):
-        device.load(KernelImage(source.digest, source, case.bundle.cubins[source.digest]))
+    for image in images_of(case):
+        device.load(image)
 
 
 @pytest.fixture(name="cuda", scope="session")

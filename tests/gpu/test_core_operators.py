@@ -6,6 +6,7 @@ build, and ``WPK_SANITIZER`` words in front of the program, such as ``compute-sa
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,8 +15,7 @@ import pytest
 from rows.base import RowError
 from subjects.c_engine import built
 from subjects.core_operator import execute
-from support.plans.core_operators import NETWORKS, core_operators, executed, features
-from support.plans.kernel_cases import Case
+from support.plans.core_operators import NETWORKS, core_cases, core_operators, executed
 
 from wpk.device import CudaDevice
 from wpk.dtypes import Precision
@@ -43,36 +43,25 @@ def built_program() -> None:
 def test_cpp_gives_pythons_bits(
     hopper: CudaDevice,
     tmp_path: Path,
-    load_case: Callable[..., None],
     record: Callable[[str, object], None],
     network: str,
     precision: Precision,
 ) -> None:
-    def load(case: Case) -> None:
-        load_case(case, hopper)
-
-    operators = list(core_operators(network, precision, tmp_path, load))
-    expected = [executed(operator, hopper) for operator in operators]
-    untouched = [b"".join(each.tobytes() for each in o.outputs) for o in operators]
-    assert all(one != other for one, other in zip(expected, untouched, strict=True))
-    cases = [
-        o.case(n, outputs) for n, (o, outputs) in enumerate(zip(operators, expected, strict=True))
-    ]
+    operators = core_operators(network, precision, tmp_path)
+    cases = core_cases(operators, [executed(operator, hopper) for operator in operators])
+    assert all(case.expected != case.outputs for case in cases)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         said = list(pool.map(lambda case: execute(case, tmp_path, THREADS), cases))
-    figures = {"operators": len(operators), "threads": THREADS, "features": features(operators)}
+    needed = Counter(feature for case in cases for feature in case.features)
+    figures = {"operators": len(cases), "threads": THREADS, "features": dict(needed)}
     record(f"core.operators.{network}.{precision.value}", figures)
-    wrong = {o.name: words for o, words in zip(operators, said, strict=True) if words}
+    wrong = {case.spec.name: words for case, words in zip(cases, said, strict=True) if words}
     assert not wrong
 
 
-def test_an_output_of_other_bits_is_noticed(
-    hopper: CudaDevice, tmp_path: Path, load_case: Callable[..., None]
-) -> None:
+def test_an_output_of_other_bits_is_noticed(hopper: CudaDevice, tmp_path: Path) -> None:
     """The negative control."""
-    operator = next(
-        core_operators("embedding", Precision.FP32, tmp_path, lambda case: load_case(case, hopper))
-    )
+    operator = core_operators("embedding", Precision.FP32, tmp_path)[0]
     right = executed(operator, hopper)
     wrong = bytes([right[0] ^ 1]) + right[1:]
     assert execute(operator.case(0, wrong), tmp_path, 1) == "2 of 2 results differ"

@@ -9,19 +9,24 @@ import pytest
 from subjects.c_engine import BUILD_VARIABLE
 from subjects.core_operator import CoreCase, execute
 from support.launches.recorded_lines import line_of, lines_of_maps
-from support.plans.core_operators import NETWORKS, CoreOperator, core_operators
+from support.plans.core_operators import (
+    NETWORKS,
+    bound,
+    core_cases,
+    core_operators,
+    counters_of,
+    workspace_of,
+)
 from support.plans.executed_plans import image
 from support.plugins import on_the_double
 
 from wpk.dims import DimNode, DimOperation
 from wpk.dtypes import DType, Precision
 from wpk.launch import (
-    CounterArgument,
     InputArgument,
     Launch,
     OutputArgument,
     SizeArgument,
-    WorkspaceArgument,
 )
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.spec import (
@@ -31,7 +36,6 @@ from wpk.spec import (
     SpecKernel,
     SpecTensor,
     Variant,
-    operator_bytes,
 )
 
 driver = pytest.importorskip("cuda.bindings.driver", reason="needs cuda-bindings (extra gpu)")
@@ -56,11 +60,17 @@ FEATURES = {
 @pytest.mark.parametrize("precision", [Precision.FP16, Precision.FP32])
 def test_the_operators_need_all_that_the_core_does(tmp_path: Path, precision: Precision) -> None:
     """What tests/gpu executes: every template, and everything that a launch can have."""
-    operators = [each for name in NETWORKS for each in core_operators(name, precision, tmp_path)]
-    assert {name for each in operators for name in each.features} == FEATURES
-    families = {each.family for each in operators if "several kernels" not in each.features}
+    found = [each for name in NETWORKS for each in untouching(name, precision, tmp_path)]
+    assert {name for each in found for name in each.features} == FEATURES
+    families = {each.family for each in found if "several kernels" not in each.features}
     missing = {"conv_halo"} if precision is Precision.FP32 else set()
     assert families == set(TEMPLATE_OF) - missing
+
+
+def untouching(network: str, precision: Precision, folder: Path) -> list[CoreCase]:
+    """Cases whose outputs are what they were before, as on the double."""
+    operators = core_operators(network, precision, folder)
+    return core_cases(operators, [b"".join(map(bytes, each.outputs)) for each in operators])
 
 
 class Double:
@@ -71,10 +81,6 @@ class Double:
         monkeypatch.setenv(BUILD_VARIABLE, str(build))
         for name, value in on_the_double(build, self.record).items():
             monkeypatch.setenv(name, value)
-
-    def launched(self, operator: CoreOperator, expected: bytes, threads: int = 1) -> str:
-        """What is wrong with the outputs."""
-        return execute(operator.case(0, expected), self.folder, threads)
 
     @property
     def calls(self) -> list[str]:
@@ -87,19 +93,23 @@ def double(sanitized: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return Double(sanitized, tmp_path, monkeypatch)
 
 
-def expected_lines(operator: CoreOperator, calls: list[str]) -> list[str]:
+def memory(calls: list[str]) -> list[tuple[int, int]]:
+    """Size and address of each allocation."""
+    return [
+        (int(line.split()[1]), int(answer.split()[1]))
+        for line, answer in pairwise(calls)
+        if line.startswith("cuMemAlloc ")
+    ]
+
+
+def expected_lines(spec: OperatorSpec, addresses: list[int]) -> list[str]:
     """What Python asks for at the double's addresses: as launches, and once more for the graph."""
-    places = [
-        int(answer.split()[1]) for line, answer in pairwise(calls) if line.startswith("cuMemAlloc ")
-    ]
-    *operands, workspace, counters = places
-    read = len(operator.spec.inputs)
-    launches = operator.bound(operands[:read], operands[read:], workspace, counters)
+    *operands, workspace, counters = addresses
+    read = len(spec.inputs)
+    launches = bound(spec, operands[:read], operands[read:], workspace, counters)
     lines = [line_of(driver, each) for each in launches]
-    nodes = [
-        f"node {n} launch after {n - 1}" if n else "node 0 launch after" for n in range(len(lines))
-    ]
-    return [*lines_of_maps(driver, launches), *lines, *lines, *nodes]
+    nodes = ["node 0 launch after", *(f"node {n + 1} launch after {n}" for n in range(len(lines)))]
+    return [*lines_of_maps(driver, launches), *lines, *lines, *nodes[: len(lines)]]
 
 
 @pytest.mark.slow
@@ -112,18 +122,17 @@ def expected_lines(operator: CoreOperator, calls: list[str]) -> list[str]:
     ],
 )
 def test_the_driver_is_asked_for_what_python_asks_for(
-    double: Double, tmp_path: Path, network: str, precision: Precision
+    double: Double, network: str, precision: Precision
 ) -> None:
-    for operator in core_operators(network, precision, tmp_path):
-        untouched = b"".join(each.tobytes() for each in operator.outputs)
-        assert not double.launched(operator, untouched), operator.name
-        calls = double.calls
-        names = ("cuTensorMapEncode", "cuLaunchKernelEx", "node")
-        assert [line for line in calls if line.startswith(names)] == expected_lines(operator, calls)
-        assert calls[-1] == "left 0"
-        asked = [int(line.split()[1]) for line in calls if line.startswith("cuMemAlloc ")]
-        sizes = (operator.asked(WorkspaceArgument), operator.asked(CounterArgument))
-        assert all(size <= room for size, room in zip(sizes, asked[-2:], strict=True))
+    names = ("cuTensorMapEncode", "cuLaunchKernelEx", "node")
+    for case in untouching(network, precision, double.folder):
+        assert not execute(case, double.folder, 1), case.spec.name
+        sizes, addresses = zip(*memory(double.calls), strict=True)
+        lines = [line for line in double.calls if line.startswith(names)]
+        assert lines == expected_lines(case.spec, list(addresses))
+        assert double.calls[-1] == "left 0"
+        assert workspace_of(case.spec) <= sizes[-2]
+        assert counters_of(case.spec) <= sizes[-1]
 
 
 def sums() -> tuple[OperatorSpec, bytes, bytes]:
@@ -148,14 +157,14 @@ def sums() -> tuple[OperatorSpec, bytes, bytes]:
         (add, copy),
         (Variant("only", (Format.LINEAR,) * 4, launches),),
     )
-    poison = b"\xff" * (2 * x.nbytes)
-    return spec, x.tobytes() + w.tobytes() + poison, (x + w).tobytes() + w.tobytes()
+    return spec, x.tobytes() + w.tobytes(), (x + w).tobytes() + w.tobytes()
 
 
 def case_of_sums(expected: bytes | None = None) -> CoreCase:
-    spec, data, right = sums()
+    spec, operands, right = sums()
     wanted = right if expected is None else expected
-    return CoreCase("", "sums", frozenset(), operator_bytes(spec), (ROWS,), data, wanted)
+    poison = b"\xff" * len(right)
+    return CoreCase("", "sums", frozenset(), spec, (ROWS,), operands, poison, wanted)
 
 
 @pytest.mark.parametrize("threads", [1, 8])
@@ -171,8 +180,9 @@ def test_other_results_are_noticed(double: Double) -> None:
     assert execute(wrong, double.folder, 3) == "6 of 6 results differ"
 
 
-def test_a_damaged_spec_is_refused(double: Double) -> None:
-    whole = case_of_sums()
-    said = execute(replace(whole, spec=whole.spec[:-1]), double.folder, 1)
+def test_an_operator_that_does_not_add_up_is_refused(double: Double) -> None:
+    case = case_of_sums()
+    other = replace(case.spec, dimensions=(Dimension("batch", 0, 1),))
+    said = execute(replace(case, spec=other), double.folder, 1)
     assert said.startswith("exit code 1: ")
     assert "; fix: " in said

@@ -15,11 +15,12 @@ from wpk.assembly.implementation import generated
 from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
 from wpk.dtypes import Precision
+from wpk.execution import KernelImage
 from wpk.lowering.model import LoweredModel, lower_model
 from wpk.plan.plan import PlanBundle, Step
 from wpk.plan.provenance import Provenance
 from wpk.problems import Problem
-from wpk.schedules.registry import TEMPLATES
+from wpk.schedules.registry import TEMPLATE_OF, TEMPLATES
 from wpk.schedules.template import Schedule, ScheduleTemplate
 from wpk.search.models.static_search import Finalist, Shortlists, finalist_of, shortlist_all
 from wpk.targets.registry import find_target
@@ -90,6 +91,15 @@ def build_cases(network: str, precision: Precision, rows: Rows, folder: Path) ->
         for step in bundle.plan.steps:
             cases.setdefault((step.operator.problem, step.candidate), Case(bundle, step))
     return list(cases.values())
+
+
+def images_of(case: Case) -> tuple[KernelImage, ...]:
+    """The kernels of a step, as devices load them."""
+    template = TEMPLATE_OF[case.template]
+    schedule = template.schedule_from(case.step.candidate.configuration)
+    sources = template.instantiate(case.step.operator.problem, schedule)
+    cubins = case.bundle.cubins
+    return tuple(KernelImage(each.digest, each, cubins[each.digest]) for each in sources)
 
 
 def drawn(count: int) -> Rows:
