@@ -22,10 +22,10 @@ from wpk.engine.placement import footprint, to_memory
 from wpk.execution import Bytes
 from wpk.launch import (
     EARLY_LAUNCH,
+    NO_CLUSTER,
     Argument,
     CounterArgument,
     InputArgument,
-    Launch,
     OutputArgument,
     TensorMapArgument,
     WorkspaceArgument,
@@ -142,10 +142,10 @@ def _case(
     return CoreCase(
         family=maker,
         name=step.operator.name,
-        features=frozenset(_features(step.launches, dims)),
-        spec=_spec(bundle, step, inputs, outputs),
+        features=frozenset(features_of(step, dims)),
+        spec=step_spec(bundle, step, inputs, outputs),
         dims=tuple(dims[name] for name in sorted(dims)),
-        inputs=b"".join((*map(bytes, inputs), bytes(sum(dims.values())))),
+        inputs=b"".join((*map(bytes, inputs), sizes_of(dims))),
         outputs=b"".join(map(bytes, outputs)),
         expected=expected,
     )
@@ -219,10 +219,15 @@ def _executed(
     return found
 
 
-def _spec(
+def sizes_of(dims: Mapping[str, int]) -> bytes:
+    """The further inputs of a spec of `step_spec`."""
+    return bytes(sum(dims.values()))
+
+
+def step_spec(
     bundle: PlanBundle, step: Step, inputs: Sequence[Bytes], outputs: Sequence[Bytes]
 ) -> OperatorSpec:
-    """The step over rows of elements: what shapes they have matters to nobody who has their addresses.
+    """A step over rows of elements: what shapes they have matters to nobody who has their addresses.
 
     Sizes of free dimensions are read off further inputs, which no kernel reads.
     """
@@ -253,14 +258,17 @@ def _spec(
     )
 
 
-def _features(launches: Sequence[Launch], dims: Mapping[str, int]) -> Iterator[str]:
+def features_of(step: Step, dims: Mapping[str, int]) -> Iterator[str]:
+    """What a step's launches need of the core."""
+    launches = step.launches
     arguments: list[Argument] = [each for launch in launches for each in launch.arguments]
     held = {
         "tensor maps": any(isinstance(each, TensorMapArgument) for each in arguments),
         "workspace": any(isinstance(each, WorkspaceArgument) for each in arguments),
         "counters": any(isinstance(each, CounterArgument) for each in arguments),
+        "split": dict(step.candidate.configuration).get("split", 1) != 1,
         "several kernels": len(launches) > 1,
-        "clusters": any(launch.cluster != (1, 1, 1) for launch in launches),
+        "clusters": any(launch.cluster != NO_CLUSTER for launch in launches),
         "early launch": any(EARLY_LAUNCH in launch.attributes for launch in launches),
         "> 48 KiB shared": any(each.shared_bytes > PORTABLE_SHARED_BYTES for each in launches),
         "free batch": bool(dims),
