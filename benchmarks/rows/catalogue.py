@@ -17,6 +17,7 @@ from rows import (
     networks,
     roofline,
     share,
+    tensorrt,
     tuning,
     verified,
 )
@@ -29,6 +30,7 @@ MODULES = (
     branches,
     c_api,
     core_operators,
+    tensorrt,
     tuning,
     convolutions,
     mixed,

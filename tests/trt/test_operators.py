@@ -148,3 +148,17 @@ def test_every_operator_of_the_network_has_a_plugin(
     for name in operators(model):
         form = forms_of(operator_model(model, name))[0]
         assert plugin_operator(name, [Built(form.formats, planned(form.model))]).spec.variants
+
+
+@pytest.mark.parametrize(("channels", "wider"), [(32, True), (24, False)])
+def test_full_vectors_of_sixteen_channels_are_offered_too(
+    planned: Callable[..., PlanBundle], channels: int, wider: bool
+) -> None:
+    shape = f"float16[2, {channels}, 5, 7]"
+    text = f"""<ir_version: 8, opset_import: ["" : 17]> g ({shape} x) => ({shape} y) {{ y = Sigmoid(x) }}"""
+    forms = forms_of(onnx.parser.parse_model(text))
+    spec = plugin_operator("s", [Built(f.formats, planned(f.model)) for f in forms]).spec
+    launches = {variant.formats: variant.launches for variant in spec.variants}
+    assert ((Format.HWC16,) * 2 in launches) == wider
+    if wider:
+        assert launches[(Format.HWC16,) * 2] == launches[(Format.HWC8,) * 2]

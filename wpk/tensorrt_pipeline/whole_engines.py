@@ -1,18 +1,15 @@
 """An engine that takes no plugins, beside a plan of wpk's own: the faster one as a whole."""
 
 from dataclasses import dataclass
-from statistics import median
 
 from wpk.backends import open_gpu
-from wpk.device import CudaDevice, Patience, Subject, time_side_by_side
+from wpk.device import CudaDevice
 from wpk.engine import Engine, random_inputs
 from wpk.execution import Replay
 from wpk.nvinfer import PlacedEngine
 from wpk.plan import PlanBundle
 from wpk.tensorrt.choosing import Duel, Effort, duel
-from wpk.trial import Regime
-
-_WHOLE = Patience(least=100, most=500, noise=0.002, seconds=1.0)
+from wpk.tensorrt.hosting import seconds_of
 
 
 @dataclass(frozen=True)
@@ -28,9 +25,7 @@ class _Clock:
 
     def latency(self, engine: _Timed) -> float:
         """Seconds of an execution behind another one."""
-        subject = Subject(engine.replay, 1, engine.replay.replay, Regime.WARM)
-        (timing,) = time_side_by_side(engine.device, [subject], _WHOLE)
-        return median(timing.seconds)
+        return seconds_of(engine.device, engine.replay)
 
 
 def own_against(bundle: PlanBundle, placed: PlacedEngine, device: CudaDevice) -> Duel:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from wpk.device import CudaDevice, Patience, Subject, time_side_by_side
+from wpk.execution import Replay
 from wpk.nvinfer import (
     Arrays,
     Binding,
@@ -115,7 +116,11 @@ class EngineProfiler:
 
     def latency(self, engine: HostedEngine) -> float:
         """Seconds of a whole execution, as a graph, behind another one."""
-        replay = engine.placed.replay
-        subject = Subject(replay, 1, replay.replay, Regime.WARM)
-        (timing,) = time_side_by_side(self._device, [subject], WHOLE)
-        return median(timing.seconds)
+        return seconds_of(self._device, engine.placed.replay)
+
+
+def seconds_of(device: CudaDevice, replay: Replay) -> float:
+    """Seconds of a whole engine, captured, behind another execution: the median of many."""
+    subject = Subject(replay, 1, replay.replay, Regime.WARM)
+    (timing,) = time_side_by_side(device, [subject], WHOLE)
+    return median(timing.seconds)

@@ -1,6 +1,6 @@
 """From plans of one operator, each in a form, to the operator's spec and the constants that its plugin reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +12,8 @@ from wpk.launch import EARLY_LAUNCH, Argument, InputArgument, Launch, TensorMapA
 from wpk.nvinfer import TensorRTError
 from wpk.plan import Plan, PlanBundle, Port, Step
 from wpk.spec import Dimension, Format, OperatorSpec, SpecKernel, SpecTensor, Variant
+
+_CHANNELS, _WIDE = 1, 16
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,16 @@ def plugin_operator(name: str, forms: Sequence[Built], shown: Plan | None = None
         )
     first = fitting[0].bundle
     packed = _packed(first)
+    shown = shown or forms[0].bundle.plan
     variants: list[Variant] = []
     kernels: dict[str, SpecKernel] = {}
     for form in fitting:
         if [each.key for each in _packed(form.bundle)] != [each.key for each in packed]:
             left_out.append((form.formats, "its kernels pack the constants otherwise"))
             continue
-        variants += _variants(form, len(packed))
+        for each in (form, *_in_wider_vectors(form, shown)):
+            variants += _variants(each, len(packed))
         kernels |= _kernels(form.bundle)
-    shown = shown or forms[0].bundle.plan
     spec = OperatorSpec(
         name=name,
         dimensions=_dimensions(shown),
@@ -159,6 +162,18 @@ def _variants(form: Built, constants: int) -> list[Variant]:
         )
         variants.append(Variant(f"{name} (waits)", formats, (waiting, *others)))
     return variants
+
+
+def _in_wider_vectors(form: Built, shown: Plan) -> Iterator[Built]:
+    """The form again in vectors of 16 channels, where they are full: its tensors then lie just so."""
+    ports = (*shown.inputs, *shown.outputs)
+    vectors = [port for port, each in zip(ports, form.formats, strict=True) if each is Format.HWC8]
+    if vectors and all(
+        port.dtype is DType.FP16 and int(str(port.shape[_CHANNELS])) % _WIDE == 0
+        for port in vectors
+    ):
+        wider = {Format.HWC8: Format.HWC16}
+        yield replace(form, formats=tuple(wider.get(each, each) for each in form.formats))
 
 
 def _numbers(plan: Plan, step: Step) -> Mapping[int, int]:
