@@ -47,8 +47,8 @@ def test_without_one_the_fix_names_both(monkeypatch: pytest.MonkeyPatch) -> None
     assert "tensorrt-rtx" in caught.value.fix
 
 
-@pytest.mark.parametrize("version", ["8.6.1", "9.3.0"])
-def test_older_than_10_is_refused(version: str) -> None:
+@pytest.mark.parametrize("version", ["8.6.1", "9.3.0", "10.2.0"])
+def test_what_is_too_old_is_refused(version: str) -> None:
     with pytest.raises(TensorRTError, match=f"TensorRT {version} is installed"):
         binding_of(_module("tensorrt", version), rtx=False)
 

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-VERSIONS = ("10.13.3", "11.4.0")
+VERSIONS = ("10.3.0", "10.13.3", "11.4.0")
+QUICK_VERSIONS = VERSIONS[1:]
+"""Those that have quick plugins."""
 
 _LIBRARIES = ("nvinfer", "nvinfer_plugin", "nvonnxparser")
 _FUNCTIONS = (
@@ -78,7 +80,8 @@ def package_of(version: str) -> Path:
 
 
 def _fetch(version: str, folder: Path) -> None:
-    wanted = f"tensorrt-cu13-bindings=={version}.*"
+    cuda = "cu12" if version == "10.3.0" else "cu13"
+    wanted = f"tensorrt-{cuda}-bindings=={version}.*"
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder]
     done = subprocess.run([*map(str, command), wanted], capture_output=True, text=True, check=False)
     if done.returncode:

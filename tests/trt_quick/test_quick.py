@@ -12,7 +12,7 @@ from typing import Any
 
 import onnx
 import pytest
-from trt_bindings.real_bindings import ROOT, VERSIONS, package_of
+from trt_bindings.real_bindings import QUICK_VERSIONS, ROOT, package_of
 
 import wpk
 from wpk.dims import evaluate
@@ -102,7 +102,7 @@ def test_every_kernel_has_a_name_of_its_own(planned: Planned) -> None:
     assert len(names) == 3
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", QUICK_VERSIONS)
 @pytest.mark.parametrize("form", [0, 1])
 def test_nvidias_bindings_take_it(planned: Any, tmp_path: Path, version: str, form: int) -> None:
     quick = quick_operator("swish", planned("N"), planned("N", form))

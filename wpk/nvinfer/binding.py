@@ -8,8 +8,8 @@ from typing import Any
 
 from wpk.nvinfer.errors import TensorRTError
 
-OLDEST_MAJOR = 10
-"""TensorRT 10 is the first with strongly typed networks and IPluginV3."""
+OLDEST = (10, 3)
+"""TensorRT 10 is the first with IPluginV3, 10.3 the first whose parser says which nodes it does not know."""
 
 _INSTALL = "install TensorRT (pip install tensorrt), or TensorRT for RTX (pip install tensorrt-rtx)"
 
@@ -39,7 +39,7 @@ def find_binding() -> Binding:
 
     Raises:
         TensorRTError: Neither is installed, one is but its libraries cannot be loaded, or it is
-            older than TensorRT 10.
+            older than TensorRT 10.3.
     """
     for name in ("tensorrt", "tensorrt_rtx"):
         module = _imported(name)
@@ -52,16 +52,16 @@ def binding_of(module: ModuleType, *, rtx: bool) -> Binding:
     """A module as a binding.
 
     Raises:
-        TensorRTError: It is older than TensorRT 10, or states no version.
+        TensorRTError: It is older than TensorRT 10.3, or states no version.
     """
     version = str(getattr(module, "__version__", ""))
-    major = re.match(r"\d+", version)
-    if major is None:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers is None:
         raise TensorRTError(f"module '{module.__name__}' states no version", fix=_INSTALL)
-    if not rtx and int(major[0]) < OLDEST_MAJOR:
+    if not rtx and (int(numbers[1]), int(numbers[2])) < OLDEST:
         raise TensorRTError(
-            f"TensorRT {version} is installed; wpk builds with {OLDEST_MAJOR}.0 or newer",
-            fix="install a newer one: pip install 'tensorrt>=10'",
+            f"TensorRT {version} is installed; wpk builds with {'.'.join(map(str, OLDEST))} or newer",
+            fix="install a newer one: pip install 'tensorrt>=10.3'",
         )
     return Binding(module, rtx, version)
 
