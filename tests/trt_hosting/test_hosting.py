@@ -39,11 +39,14 @@ class TimedCalls(EngineCalls):
         return self._plan.seconds
 
 
+def planned(name: str, folder: Path, precision: Precision = Precision.FP32) -> Plan:
+    graph = lower_model(handwritten.write(name, folder), {}, precision).graph
+    return Plan(plain=exported(graph))
+
+
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    path = handwritten.write(NETWORK, tmp_path)
-    graph = lower_model(path, {}, Precision.FP32, ()).graph
-    return Plan(plain=exported(graph))
+    return planned(NETWORK, tmp_path)
 
 
 @pytest.fixture
@@ -58,11 +61,11 @@ def hosting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plan: Plan) -> Host
     library = tmp_path / "libwpk_tensorrt.so"
     library.touch()
 
-    def ask(output: str = "model.plan", library: Path = library, **options: Any) -> TensorRTOutcome:
+    def ask(name: str = NETWORK, library: Path = library, **options: Any) -> TensorRTOutcome:
         asked = {"search": "static", "target": "h200", "check": "quick", **options}
         return optimize_tensorrt(
-            tmp_path / f"{NETWORK}.onnx",
-            tmp_path / output,
+            tmp_path / f"{name}.onnx",
+            tmp_path / "model.plan",
             tensorrt=TensorRTOptions(batches=(1, 2, 3), plugin_library=library),
             **asked,
         )
@@ -175,3 +178,16 @@ def test_what_an_operator_cannot_be_is_told(plan: Plan) -> None:
     made, refused = make_plugins(plan.plain, ["conv_4"], refusing, lambda *told: None)
     assert not made
     assert "it is too odd" in refused["conv_4"]
+
+
+@pytest.mark.parametrize("name", ["embedding", "rows", "bert_with_mask", "mobilenet_v3"])
+def test_networks_of_other_kinds_go_the_same_way(
+    hosting: Hosting, plan: Plan, tmp_path: Path, name: str
+) -> None:
+    plan.plain = planned(name, tmp_path, Precision.FP16).plain
+    outcome = hosting(name, precision="fp16")
+    told = outcome.description
+    assert told is not None
+    assert not told["no_plugin"]
+    assert told["choices"]["replaced"]
+    assert {check["outcome"] for check in told["checks"]} == {"ok"}
