@@ -1,6 +1,7 @@
 """Operators cut out of models, in TensorRT's formats, optimized alone, as specs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -162,3 +163,25 @@ def test_full_vectors_of_sixteen_channels_are_offered_too(
     assert ((Format.HWC16,) * 2 in launches) == wider
     if wider:
         assert launches[(Format.HWC16,) * 2] == launches[(Format.HWC8,) * 2]
+
+
+def test_each_form_reads_its_own_packing(
+    model: onnx.ModelProto, planned: Callable[..., PlanBundle]
+) -> None:
+    forms = forms_of(operator_model(model, "conv_hardswish_0"))
+    first, second = (Built(form.formats, planned(form.model)) for form in forms)
+    same = plugin_operator("c", [first, second])
+    other = {name: array + 1 for name, array in second.bundle.weights.items()}
+    apart = plugin_operator(
+        "c", [first, replace(second, bundle=replace(second.bundle, weights=other))]
+    )
+    assert len(apart.weights) == 2 * len(same.weights)
+    reads = [
+        {a.index for launch in v.launches for a in launch.arguments if hasattr(a, "index")} - {0}
+        for v in apart.spec.variants
+        if EARLY_LAUNCH in v.launches[0].attributes
+    ]
+    assert reads[0].isdisjoint(reads[1])
+    for variant in apart.spec.variants:
+        assert len(variant.formats) == len(apart.spec.inputs) + len(apart.spec.outputs)
+    assert operator_bytes(apart.spec)

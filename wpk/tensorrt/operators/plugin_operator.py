@@ -60,9 +60,9 @@ class PluginOperator:
 def plugin_operator(name: str, forms: Sequence[Built], shown: Plan | None = None) -> PluginOperator:
     """Put an operator's forms together.
 
-    All variants of a plugin read the same constants: forms that pack them otherwise than the first are left out. A kernel
-    that may begin before the one in front of it has ended is two variants, with and without, since what is in front of it
-    is TensorRT's.
+    A form may pack the constants otherwise than another: every packing is an input, which the variants of other forms do
+    not read. A kernel that may begin before the one in front of it has ended is two variants, with and without, since
+    what is in front of it is TensorRT's.
 
     Args:
         name: Of the operator.
@@ -80,17 +80,13 @@ def plugin_operator(name: str, forms: Sequence[Built], shown: Plan | None = None
             f"operator '{name}' cannot be a plugin: " + "; ".join(why for _, why in left_out),
             fix="leave it to TensorRT",
         )
-    first = fitting[0].bundle
-    packed = _packed(first)
     shown = shown or forms[0].bundle.plan
+    packed = list({each.key: each for form in fitting for each in _packed(form.bundle)}.values())
     variants: list[Variant] = []
     kernels: dict[str, SpecKernel] = {}
     for form in fitting:
-        if [each.key for each in _packed(form.bundle)] != [each.key for each in packed]:
-            left_out.append((form.formats, "its kernels pack the constants otherwise"))
-            continue
         for each in (form, *_in_wider_vectors(form, shown)):
-            variants += _variants(each, len(packed))
+            variants += _variants(each, packed)
         kernels |= _kernels(form.bundle)
     spec = OperatorSpec(
         name=name,
@@ -143,14 +139,14 @@ def _weight_names(plan: Plan, step: Step) -> list[str]:
     return list(dict.fromkeys(name for name in step.inputs if name in plan.weights))
 
 
-def _variants(form: Built, constants: int) -> list[Variant]:
+def _variants(form: Built, packed: Sequence[Packed]) -> list[Variant]:
     """The form's launches; and the same waiting for what is in front, where they might not."""
     plan = form.bundle.plan
     (step,) = plan.steps
-    numbers = _numbers(plan, step)
+    numbers = _numbers(form.bundle, packed)
     launches = tuple(_renumbered(launch, numbers) for launch in step.launches)
     count = len(plan.inputs)
-    formats = (*form.formats[:count], *(Format.LINEAR,) * constants, *form.formats[count:])
+    formats = (*form.formats[:count], *(Format.LINEAR,) * len(packed), *form.formats[count:])
     candidate = step.candidate
     said = " ".join(f"{name}={value}" for name, value in candidate.configuration)
     name = f"{candidate.maker.name} {said}"
@@ -176,13 +172,19 @@ def _in_wider_vectors(form: Built, shown: Plan) -> Iterator[Built]:
         yield replace(form, formats=tuple(wider.get(each, each) for each in form.formats))
 
 
-def _numbers(plan: Plan, step: Step) -> Mapping[int, int]:
+def _numbers(bundle: PlanBundle, packed: Sequence[Packed]) -> Mapping[int, int]:
     """The plugin's inputs, by the step's."""
+    plan = bundle.plan
+    (step,) = plan.steps
     ports = [port.name for port in plan.inputs]
-    names = ports + _weight_names(plan, step)
+    keys = [each.key for each in packed]
+    weights = {
+        name: len(ports) + keys.index(each.key)
+        for name, each in zip(_weight_names(plan, step), _packed(bundle), strict=True)
+    }
     buffers = {plan.values[port].buffer: number for number, port in enumerate(ports)}
     return {
-        number: names.index(name) if name in names else buffers[plan.values[name].buffer]
+        number: weights[name] if name in weights else buffers[plan.values[name].buffer]
         for number, name in enumerate(step.inputs)
     }
 
