@@ -26,6 +26,7 @@ EXPORTED = {
     "resnet50": "tv_resnet50.dynamo",
     "mobilenet_v2": "tv_mobilenet_v2.dynamo",
     "distilbert": "hf_distilbert.dynamo",
+    "densenet121": "tv_densenet121.dynamo",
     "inception_v3": "tv_inception_v3.dynamo",
 }
 
