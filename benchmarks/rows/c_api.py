@@ -14,7 +14,7 @@ from statistics import median
 from subjects.c_engine import INPUT, OUTPUT, CEngine, built
 
 from rows.base import Context, Outcome, Row, RowError
-from rows.engines import static_plan
+from rows.engines import CUDNN, cudnn_plan, static_plan
 from rows.networks import Median
 from rows.side_by_side import time_starts
 from wpk.backends import open_gpu
@@ -30,6 +30,8 @@ INPUTS = 3
 
 SLOWER, START, MEMORY = 1.01, 0.2, 1.2
 """Most of: time over Python's, start-up over Python's, host memory over the weights."""
+
+SAME_BITS = "the C API gives Python's bits, within 1 % of its time, where cuDNN computes much"
 
 STARTS = 5
 """Of each program, in turns, of which the median counts."""
@@ -52,11 +54,25 @@ def rows() -> list[Row]:
     claim = (
         "the C API gives Python's bits, within 1 % of its time; ready in a fifth, in 1.2 weights"
     )
-    return [Row(f"c_api.{name}.fp16", claim, partial(_measure, name)) for name in NETWORKS]
+    return [
+        *(Row(f"c_api.{name}.fp16", claim, partial(_measure, name)) for name in NETWORKS),
+        *(
+            Row(f"c_api.cudnn.{name}.fp16", SAME_BITS, partial(_measure_cudnn, name))
+            for name in CUDNN
+        ),
+    ]
 
 
 def _measure(name: str, context: Context) -> Outcome:
-    _, path = static_plan(name, context)
+    return _compare(static_plan(name, context)[1], with_start=True)
+
+
+def _measure_cudnn(name: str, context: Context) -> Outcome:
+    return _compare(cudnn_plan(name, context), with_start=False)
+
+
+def _compare(path: Path, *, with_start: bool) -> Outcome:
+    """With start-up and memory, or told only: opening cuDNN takes both, in either language."""
     bundle = read_plan(path)
     with open_gpu() as device:
         memory = _host_memory(path, bundle, device)
@@ -78,7 +94,9 @@ def _measure(name: str, context: Context) -> Outcome:
         f"{captured:.3f}; start {starts['c']:.2f} s, {start:.2f} of Python's; host memory {used:.2f} "
         "of the weights"
     )
-    fits = max(slower, captured) <= SLOWER and start <= START and used <= MEMORY
+    fits = max(slower, captured) <= SLOWER
+    if with_start:
+        fits = fits and start <= START and used <= MEMORY
     return Outcome(not wrong and fits, summary, figures)
 
 

@@ -1,4 +1,4 @@
-"""Generated kernels that C++ executes from their specs: the same bits as Python's device, plainly and captured."""
+"""Kernels, and cuDNN, that C++ executes from specs: the same bits as Python's device, plainly and captured."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 from subjects.core_operator import core_cases, execute, in_sequence
 
 from rows.base import Context, Outcome, Row
-from rows.engines import EXPORTED, free_plan, static_plan
+from rows.engines import CUDNN, EXPORTED, cudnn_plan, free_plan, static_plan
 from wpk.backends import open_gpu
 from wpk.engine import random_inputs
 from wpk.plan.plan_file import read_plan
@@ -29,25 +30,38 @@ BATCH = 3
 
 
 def rows() -> list[Row]:
-    """One of each network and precision, and one with a free batch."""
+    """One of each network and precision, one with a free batch, and those in which cuDNN computes much."""
     claim = (
         "C++ executes each step from its spec: Python's bits, in 8 threads, plainly and captured"
     )
     cases = [(name, precision) for name in EXPORTED for precision in ("fp16", "fp32")]
     return [
-        *(Row(f"core.{n}.{p}", claim, partial(_measure, n, p, free=False)) for n, p in cases),
-        Row("core.free_batch.fp16", claim, partial(_measure, "resnet18", "fp16", free=True)),
+        *(Row(f"core.{n}.{p}", claim, partial(_measure, n, p)) for n, p in cases),
+        Row("core.free_batch.fp16", claim, _measure_free),
+        *(Row(f"core.cudnn.{name}.fp16", claim, partial(_measure_cudnn, name)) for name in CUDNN),
     ]
 
 
-def _measure(name: str, precision: str, context: Context, *, free: bool) -> Outcome:
-    path = free_plan(context) if free else static_plan(name, context, precision)[1]
+def _measure(name: str, precision: str, context: Context) -> Outcome:
+    return _compare(static_plan(name, context, precision)[1], context)
+
+
+def _measure_free(context: Context) -> Outcome:
+    return _compare(free_plan(context), context)
+
+
+def _measure_cudnn(name: str, context: Context) -> Outcome:
+    return _compare(cudnn_plan(name, context), context)
+
+
+def _compare(path: Path, context: Context) -> Outcome:
     bundle = read_plan(path)
     dims = dict.fromkeys(bundle.plan.free, BATCH)
     arrays = random_inputs(bundle.plan, 0, dims)
     with open_gpu() as device:
         cases = list(core_cases(bundle, device, arrays, dims))
-    cases += [in_sequence(*pair) for pair in pairwise(cases[: SEQUENCES + 1])]
+    launched = [case for case in cases if case.spec.variants[0].launches]
+    cases += [in_sequence(*pair) for pair in pairwise(launched[: SEQUENCES + 1])]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         said = list(pool.map(lambda case: execute(case, context.folder, THREADS), cases))
     wrong = {case.name: words for case, words in zip(cases, said, strict=True) if words}

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from subjects import exported
 
 import wpk
-from rows.base import Context, Outcome, Row, microseconds
+from rows.base import Context, Outcome, Row, RowError, microseconds
 from wpk.checks.model_check import check_outputs
 from wpk.checks.witness import ModelReference
 from wpk.engine import random_inputs
 from wpk.plan.plan import Check
 from wpk.plan.plan_file import read_plan
+from wpk.schedules import TEMPLATES
 
 EXPORTED = {
     "resnet18": "tv_resnet18.dynamo",
@@ -35,6 +36,14 @@ NETWORKS = ("resnet18", "resnet50", "mobilenet_v2", "distilbert")
 
 ALLOWED_SECONDS, ALLOWED_PART = 20e-6, 0.03
 """What the caller's clock may show beyond the graph's own time: the larger of the two."""
+
+CUDNN = ("resnet50", "distilbert")
+"""Of which there are plans in which cuDNN computes much."""
+
+CUDNN_BUDGET = "60s"
+
+TENSOR_CORES = ("_wgmma", "_mma", "_halo", "_patch")
+"""How the names of templates end that use them."""
 
 RUNS = 40
 INPUTS = 4
@@ -79,6 +88,26 @@ def free_plan(context: Context) -> Path:
     plan = path.with_suffix(".plan")
     options = ["--precision", "fp16", "--search", "static", "--cache", context.store]
     context.wpk("optimize", path, "-o", plan, "--check", "off", *options)
+    return plan
+
+
+def cudnn_plan(name: str, context: Context) -> Path:
+    """A plan in fp16 in which cuDNN computes much: templates of tensor cores do not compete with it.
+
+    Raises:
+        RowError: cuDNN computes nothing in it.
+    """
+    model = context.folder / f"{name}.onnx"
+    plan = context.folder / f"{name}.cudnn.plan"
+    onnx.save(exported.refill(EXPORTED[name]), model)
+    options: list[object] = ["--precision", "fp16", "--budget", CUDNN_BUDGET]
+    for template in TEMPLATES:
+        if template.name.endswith(TENSOR_CORES):
+            options += ["--skip-template", template.name]
+    options += ["--cache", context.store]
+    context.wpk("optimize", model, "-o", plan, "--check", "off", *options)
+    if not any(step.image for step in read_plan(plan).plan.steps):
+        raise RowError(f"cuDNN computes nothing of {name}")
     return plan
 
 

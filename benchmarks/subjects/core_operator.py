@@ -38,6 +38,7 @@ from wpk.plan.binding import (
     workspace_bytes,
 )
 from wpk.plan.plan import Plan, PlanBundle, Step
+from wpk.plan.spec_of_plan import work_of
 from wpk.spec import (
     Dimension,
     Format,
@@ -84,7 +85,7 @@ class CoreCase:
 def core_cases(
     bundle: PlanBundle, device: CudaDevice, arrays: Arrays, dims: Mapping[str, int]
 ) -> Iterator[CoreCase]:
-    """Execute a plan step by step, and yield each step whose kernels were not there before.
+    """Execute a plan step by step, and yield each step whose kernels or library's implementation is new.
 
     Args:
         bundle: The plan.
@@ -100,15 +101,16 @@ def core_cases(
             device.write(binding.address(port.name), memory)
         seen: set[tuple[str, ...]] = set()
         for step, works in zip(plan.steps, binding.steps, strict=True):
-            kernels = tuple(launch.kernel for launch in step.launches)
+            image = step.image
+            parts = [launch.kernel for launch in step.launches] if image is None else [image.digest]
             operands = _Operands(bundle, device, binding, dims)
             inputs = [operands.bytes_of(name) for name in step.inputs]
             for work in works:
                 device.launch(work)
-            if kernels and kernels not in seen:
+            if tuple(parts) not in seen:
                 outputs = [~operands.bytes_of(name) for name in step.operator.outputs]
                 yield _case(bundle, step, inputs, outputs, device, dims)
-            seen.add(kernels)
+            seen.add(tuple(parts))
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,7 @@ def step_spec(
             Variant(
                 step.candidate.maker.name,
                 (Format.LINEAR,) * (len(tensors) + len(free)),
-                step.launches,
+                work_of(step),
             ),
         ),
     )
@@ -272,6 +274,7 @@ def features_of(step: Step, dims: Mapping[str, int]) -> Iterator[str]:
         "early launch": any(EARLY_LAUNCH in launch.attributes for launch in launches),
         "> 48 KiB shared": any(each.shared_bytes > PORTABLE_SHARED_BYTES for each in launches),
         "free batch": bool(dims),
+        "library": step.image is not None,
     }
     yield from (name for name, holds in held.items() if holds)
 

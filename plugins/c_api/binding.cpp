@@ -74,7 +74,7 @@ void copy_all(CUstream stream, const std::vector<Copy>& copies)
 
 } // namespace
 
-Binding bind_plan(const PlanSpec& plan, const LoadedKernels& kernels, const Layouts& layouts, const Places& places,
+Binding bind_plan(const PlanSpec& plan, const LoadedWork& loaded, const Layouts& layouts, const Places& places,
     const std::vector<SizedPort>& ports, const std::vector<std::uint64_t>& addresses, const Dims& dims)
 {
     ValueAddresses values(plan, layouts.arena, places.arena, dims);
@@ -106,13 +106,21 @@ Binding bind_plan(const PlanSpec& plan, const LoadedKernels& kernels, const Layo
             before.push_back(ends[other]);
         }
         const Addresses places_of_step = of_step(plan, number, layouts, places, values);
-        for (const Launch& launch : std::get<std::vector<Launch>>(plan.steps[number].work))
+        const auto add = [&](BoundWork piece)
         {
             binding.work.predecessors.push_back(before);
-            before = {binding.work.launches.size()};
-            binding.work.launches.emplace_back(launch, kernels.at(launch.kernel), places_of_step, dims);
+            before = {binding.work.pieces.size()};
+            binding.work.pieces.push_back(std::move(piece));
+        };
+        if (const auto call = loaded.calls.find(number); call != loaded.calls.end())
+        {
+            add(BoundCall{call->second.get(), places_of_step});
         }
-        ends.push_back(binding.work.launches.size() - 1);
+        for (const Launch& launch : launches_of(plan.steps[number].work))
+        {
+            add(BoundLaunch(launch, loaded.kernels.at(launch.kernel), places_of_step, dims));
+        }
+        ends.push_back(binding.work.pieces.size() - 1);
     }
     return binding;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "plugins/c_api/capture_order.hpp"
+#include "plugins/c_api/loaded_work.hpp"
 #include "plugins/c_api/memory_layout.hpp"
 #include "plugins/c_api/ports.hpp"
 
@@ -26,12 +27,12 @@ struct Copy
 struct Binding
 {
     std::vector<Copy> before;
-    OrderedLaunches work;
+    OrderedWork work;
     std::vector<Copy> after;
 };
 
 // `addresses` are those of the ports, in their order. Throws Error(invalid_argument, damaged, driver).
-Binding bind_plan(const PlanSpec& plan, const LoadedKernels& kernels, const Layouts& layouts, const Places& places,
+Binding bind_plan(const PlanSpec& plan, const LoadedWork& loaded, const Layouts& layouts, const Places& places,
     const std::vector<SizedPort>& ports, const std::vector<std::uint64_t>& addresses, const Dims& dims);
 
 // Put a run on a captured stream. Throws Error(driver).

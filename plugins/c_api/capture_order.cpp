@@ -1,5 +1,6 @@
 #include "plugins/c_api/capture_order.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "plugins/core/error.hpp"
@@ -16,6 +17,26 @@ void set_front(CUstream stream, Nodes nodes)
 {
     require(driver().cuStreamUpdateCaptureDependencies(stream, nodes.data(), nodes.size(), replace_dependencies),
         "order a graph");
+}
+
+bool is_kernel(const BoundWork& piece)
+{
+    return std::holds_alternative<BoundLaunch>(piece);
+}
+
+void put_piece(CUstream stream, const BoundWork& piece, bool is_behind_kernel)
+{
+    if (const auto* launch = std::get_if<BoundLaunch>(&piece))
+    {
+        require(launch->enqueue(stream), "launch a kernel");
+        return;
+    }
+    if (is_behind_kernel)
+    {
+        end_overlap(stream);
+    }
+    const BoundCall& bound = std::get<BoundCall>(piece);
+    bound.call->put_on(stream, bound.addresses);
 }
 
 } // namespace
@@ -40,9 +61,9 @@ Front front_of(CUstream stream)
     return {graph, Nodes(nodes, nodes + count)};
 }
 
-void put_in_order(CUstream stream, const OrderedLaunches& work)
+void put_in_order(CUstream stream, const OrderedWork& work)
 {
-    const std::size_t count = work.launches.size();
+    const std::size_t count = work.pieces.size();
     if (count == 0)
     {
         return;
@@ -76,7 +97,10 @@ void put_in_order(CUstream stream, const OrderedLaunches& work)
             }
             set_front(stream, front);
         }
-        require(work.launches[number].enqueue(stream), "launch a kernel");
+        const std::vector<std::size_t>& before = work.predecessors[number];
+        const bool is_behind_kernel =
+            std::any_of(before.begin(), before.end(), [&](std::size_t other) { return is_kernel(work.pieces[other]); });
+        put_piece(stream, work.pieces[number], is_behind_kernel);
         if (is_asked[number] || !is_followed[number])
         {
             ends[number] = front_of(stream).nodes;

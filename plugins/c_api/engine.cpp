@@ -11,50 +11,13 @@ namespace wpk
 namespace
 {
 
-constexpr std::uint64_t most_spec_bytes = 256 << 20, most_kernel_bytes = 64 << 20;
+constexpr std::uint64_t most_spec_bytes = 256 << 20;
 constexpr int thread_local_capture = 1;
 
 PlanSpec read_spec(const Container& file)
 {
     const std::vector<std::byte> data = file.read("plan.spec", most_spec_bytes);
     return read_plan(data.data(), data.size());
-}
-
-void require_kernels_only(const PlanSpec& plan)
-{
-    for (const PlanSpec::Step& step : plan.steps)
-    {
-        if (const auto* library = std::get_if<PlanSpec::Library>(&step.work))
-        {
-            throw Error(Code::unsupported,
-                "step '" + step.name + "' of the plan calls " + library->name + " " + library->version
-                    + ", and only generated kernels are executed here; fix: write the plan without libraries: wpk "
-                      "optimize --search static");
-        }
-        if (std::get<std::vector<Launch>>(step.work).empty())
-        {
-            throw Error(Code::damaged,
-                "step '" + step.name + "' of the plan launches nothing; fix: write the plan again: wpk optimize");
-        }
-    }
-}
-
-LoadedKernels load_kernels(const Container& file, const PlanSpec& plan)
-{
-    std::vector<Kernel> kernels = plan.kernels;
-    for (Kernel& kernel : kernels)
-    {
-        kernel.image = file.read("kernels/" + kernel.digest + ".cubin", most_kernel_bytes);
-    }
-    std::vector<const Launch*> launches;
-    for (const PlanSpec::Step& step : plan.steps)
-    {
-        for (const Launch& launch : std::get<std::vector<Launch>>(step.work))
-        {
-            launches.push_back(&launch);
-        }
-    }
-    return LoadedKernels(kernels, launches);
 }
 
 // A stream's capture, which is ended whatever happens.
@@ -98,7 +61,6 @@ Engine::Engine(const std::string& path)
 {
     const Container file(path);
     plan_ = read_spec(file);
-    require_kernels_only(plan_);
     for (const PlanSpec::Dimension& dimension : plan_.dimensions)
     {
         dims_.push_back(dimension.tuned);
@@ -106,11 +68,11 @@ Engine::Engine(const std::string& path)
     addresses_.resize(plan_.inputs.size() + plan_.outputs.size());
     const Current current(context_);
     // Nothing here is a member yet: whatever fails, all is given back while the context is current.
-    LoadedKernels kernels = load_kernels(file, plan_);
+    LoadedWork work = load_work(file, plan_);
     Weights weights = upload_weights(file, plan_.weights);
     Stream stream = make_stream();
     Event end = make_event();
-    kernels_ = std::move(kernels);
+    work_ = std::move(work);
     weights_ = std::move(weights);
     stream_ = std::move(stream);
     end_ = std::move(end);
@@ -129,7 +91,7 @@ Engine::~Engine()
     workspace_ = {};
     arena_ = {};
     weights_ = {};
-    kernels_.reset();
+    work_.reset();
     if (is_current)
     {
         cuda.cuCtxPopCurrent(&popped);
@@ -176,7 +138,7 @@ void Engine::capture()
     binding_ = {};
     hold(layouts);
     const Places places{arena_.get(), workspace_.get(), counters_.get(), weights_.addresses};
-    binding_ = bind_plan(plan_, *kernels_, layouts, places, ports, addresses_, dims_);
+    binding_ = bind_plan(plan_, *work_, layouts, places, ports, addresses_, dims_);
     Capture capture(stream_.get());
     put_on(stream_.get(), binding_);
     const Graph graph = capture.end();

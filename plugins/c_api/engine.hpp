@@ -53,7 +53,7 @@ private:
     std::vector<std::uint64_t> addresses_;
     bool is_ready_ = false, has_run_ = false;
     // Given back in the destructor, while the context is current.
-    std::optional<LoadedKernels> kernels_;
+    std::optional<LoadedWork> work_;
     Weights weights_;
     DeviceMemory arena_, workspace_, counters_;
     std::uint64_t held_[3] = {0, 0, 0};

@@ -170,15 +170,15 @@ Layout lay_out_buffers(const PlanSpec& plan, const std::vector<Bits>& before, co
 }
 
 // Memory of which each step has a piece that no step uses that may run at the same time.
-Layout lay_out_pieces(const PlanSpec& plan, const std::vector<Bits>& before,
-    const std::function<std::uint64_t(const std::vector<Launch>&)>& asked)
+Layout lay_out_pieces(
+    const PlanSpec& plan, const std::vector<Bits>& before, const std::function<std::uint64_t(const Work&)>& asked)
 {
     std::vector<std::uint64_t> sizes(plan.steps.size());
     std::vector<std::size_t> order(plan.steps.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     for (const std::size_t step : order)
     {
-        const std::uint64_t bytes = asked(std::get<std::vector<Launch>>(plan.steps[step].work));
+        const std::uint64_t bytes = asked(plan.steps[step].work);
         if (bytes > static_cast<std::uint64_t>(most_bytes))
         {
             refuse_size("scratch memory of step '" + plan.steps[step].name + "'");
@@ -196,8 +196,8 @@ Layouts lay_out(const PlanSpec& plan, const Dims& dims)
     const std::vector<Bits> before = all_before(plan);
     return {
         lay_out_buffers(plan, before, dims),
-        lay_out_pieces(plan, before, [&](const auto& launches) { return workspace_bytes(launches, dims); }),
-        lay_out_pieces(plan, before, [&](const auto& launches) { return counter_bytes(launches, dims); }),
+        lay_out_pieces(plan, before, [&](const Work& work) { return workspace_bytes(work, dims); }),
+        lay_out_pieces(plan, before, [&](const Work& work) { return counter_bytes(work, dims); }),
     };
 }
 

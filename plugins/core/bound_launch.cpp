@@ -116,14 +116,22 @@ TensorMapDescriptor encoded(const SizedTensorMap& map, std::uint64_t address)
 
 } // namespace
 
-std::uint64_t workspace_bytes(const std::vector<Launch>& launches, const Dims& dims)
+const std::vector<Launch>& launches_of(const Work& work) noexcept
 {
-    return most(launches, dims, &WorkspaceArgument::bytes);
+    static const std::vector<Launch> none;
+    const auto* launches = std::get_if<std::vector<Launch>>(&work);
+    return launches != nullptr ? *launches : none;
 }
 
-std::uint64_t counter_bytes(const std::vector<Launch>& launches, const Dims& dims)
+std::uint64_t workspace_bytes(const Work& work, const Dims& dims)
 {
-    const std::uint64_t count = most(launches, dims, &CounterArgument::count);
+    const auto* call = std::get_if<LibraryCall>(&work);
+    return call != nullptr ? call->workspace_bytes : most(launches_of(work), dims, &WorkspaceArgument::bytes);
+}
+
+std::uint64_t counter_bytes(const Work& work, const Dims& dims)
+{
+    const std::uint64_t count = most(launches_of(work), dims, &CounterArgument::count);
     if (count > std::numeric_limits<std::uint32_t>::max())
     {
         throw Error(Code::invalid_argument,

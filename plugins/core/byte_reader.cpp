@@ -107,6 +107,11 @@ std::int64_t ByteReader::i64(const char* field)
     return number<std::int64_t>(field);
 }
 
+double ByteReader::f64(const char* field)
+{
+    return number<double>(field);
+}
+
 bool ByteReader::flag(const char* field)
 {
     const std::uint8_t value = u8(field);

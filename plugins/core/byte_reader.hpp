@@ -21,6 +21,7 @@ public:
     std::uint64_t u64(const char* field);
     std::int32_t i32(const char* field);
     std::int64_t i64(const char* field);
+    double f64(const char* field);
     std::vector<std::byte> bytes(const char* field);
     std::string text(const char* field);
     bool flag(const char* field);

@@ -35,9 +35,12 @@ struct Addresses
     std::uint64_t counters = 0;
 };
 
-// Bytes that the launches ask for: the most of any of them.
-std::uint64_t workspace_bytes(const std::vector<Launch>& launches, const Dims& dims);
-std::uint64_t counter_bytes(const std::vector<Launch>& launches, const Dims& dims);
+// The launches of an operator, none where a library computes it.
+const std::vector<Launch>& launches_of(const Work& work) noexcept;
+
+// Bytes that an operator asks for: the most of any of its launches, or its library's.
+std::uint64_t workspace_bytes(const Work& work, const Dims& dims);
+std::uint64_t counter_bytes(const Work& work, const Dims& dims);
 
 // A launch with sizes and addresses: parameters lie here, tensor maps are encoded. Movable, not copyable.
 class BoundLaunch

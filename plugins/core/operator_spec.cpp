@@ -7,7 +7,7 @@ namespace wpk
 namespace
 {
 
-constexpr std::size_t least_dimension = 12, least_tensor = 5, least_variant = 12;
+constexpr std::size_t least_dimension = 12, least_tensor = 5, least_variant = 8 + least_work;
 
 OperatorSpec::Dimension read_dimension(ByteReader& in)
 {
@@ -43,12 +43,8 @@ Variant read_variant(ByteReader& in, const OperatorSpec& spec)
         spec_is_damaged("has variant '" + variant.name + "' with " + std::to_string(variant.formats.size())
                         + " formats for " + std::to_string(tensors) + " tensors");
     }
-    variant.launches =
-        read_launches(in, {spec.dimensions.size(), spec.kernels.size(), spec.inputs.size(), spec.outputs.size()});
-    if (variant.launches.empty())
-    {
-        spec_is_damaged("has variant '" + variant.name + "' without a launch");
-    }
+    const Operands operands{spec.dimensions.size(), spec.kernels.size(), spec.inputs.size(), spec.outputs.size()};
+    variant.work = read_work(in, operands, "variant '" + variant.name + "'");
     return variant;
 }
 

@@ -5,7 +5,8 @@ namespace wpk
 namespace
 {
 
-constexpr std::size_t least_dimension = 12, least_value = 33, least_weight = 20, least_port = 8, least_step = 29;
+constexpr std::size_t least_dimension = 12, least_value = 33, least_weight = 20, least_port = 8,
+                      least_step = 16 + least_work;
 constexpr std::size_t least_operand = 5, number_bytes = 4, stride_bytes = 8;
 
 class PlanReader
@@ -96,28 +97,15 @@ private:
     {
         PlanSpec::Step step;
         step.name = in_.text("a step's name");
-        const bool is_library = in_.flag("the kind of a step");
         step.inputs = in_.sequence("operands", least_operand, [this] { return operand(); });
         step.outputs = in_.sequence("a step's outputs", number_bytes, [this] { return value_number(); });
-        step.workspace_bytes = in_.u64("a step's workspace");
         const auto predecessor = [&]
         {
             return index_below(in_.u32("a predecessor"), number, "predecessor");
         };
         step.predecessors = in_.sequence("predecessors", number_bytes, predecessor);
-        if (is_library)
-        {
-            std::string name = in_.text("a library's name");
-            step.work = PlanSpec::Library{std::move(name), in_.text("a library's version")};
-            return step;
-        }
-        std::vector<Launch> launches = read_launches(
-            in_, {plan_.dimensions.size(), plan_.kernels.size(), step.inputs.size(), step.outputs.size()});
-        if (launches.empty())
-        {
-            spec_is_damaged("has step '" + step.name + "' without a launch");
-        }
-        step.work = std::move(launches);
+        const Operands operands{plan_.dimensions.size(), plan_.kernels.size(), step.inputs.size(), step.outputs.size()};
+        step.work = read_work(in_, operands, "step '" + step.name + "'");
         return step;
     }
 

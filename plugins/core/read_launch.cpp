@@ -160,9 +160,28 @@ Launch read_launch(ByteReader& in, const Operands& operands)
 
 } // namespace
 
-std::vector<Launch> read_launches(ByteReader& in, const Operands& operands)
+Work read_work(ByteReader& in, const Operands& operands, const std::string& owner)
 {
-    return in.sequence("launches", least_launch, [&] { return read_launch(in, operands); });
+    if (in.flag("the kind of work"))
+    {
+        LibraryCall call;
+        call.library = in.text("a library's name");
+        call.version = in.text("a library's version");
+        call.workspace_bytes = in.u64("a library's workspace");
+        const auto input = [&]
+        {
+            return index_below(in.u32("a library's input"), operands.inputs, "input");
+        };
+        call.inputs = in.sequence("a library's inputs", sizeof(std::uint32_t), input);
+        call.recipe = in.bytes("a library's recipe");
+        return call;
+    }
+    std::vector<Launch> launches = in.sequence("launches", least_launch, [&] { return read_launch(in, operands); });
+    if (launches.empty())
+    {
+        spec_is_damaged("has " + owner + " without a launch");
+    }
+    return launches;
 }
 
 } // namespace wpk

@@ -87,6 +87,18 @@ struct Launch
     std::vector<Argument> arguments;
 };
 
+// An implementation of a library: its name and version, scratch memory, and what the library makes it of.
+struct LibraryCall
+{
+    std::string library, version;
+    std::uint64_t workspace_bytes;
+    std::vector<std::uint32_t> inputs; // of the operator, in the recipe's order
+    std::vector<std::byte> recipe;
+};
+
+// What computes an operator: kernels in sequence, at least one, or a library.
+using Work = std::variant<std::vector<Launch>, LibraryCall>;
+
 struct Kernel
 {
     std::string digest, entry, arch;
@@ -103,7 +115,7 @@ struct Variant
 {
     std::string name;
     std::vector<Format> formats; // of the inputs, then of the outputs
-    std::vector<Launch> launches;
+    Work work;
 };
 
 struct OperatorSpec
@@ -152,18 +164,13 @@ struct PlanSpec
         bool is_weight;
         std::uint32_t number;
     };
-    struct Library
-    {
-        std::string name, version;
-    };
     struct Step
     {
         std::string name;
         std::vector<Operand> inputs;
         std::vector<std::uint32_t> outputs; // values
-        std::uint64_t workspace_bytes;      // a library's
         std::vector<std::uint32_t> predecessors;
-        std::variant<std::vector<Launch>, Library> work;
+        Work work;
     };
     std::string wpk, target, arch;
     std::vector<Dimension> dimensions;

@@ -20,7 +20,7 @@ struct Operands
 };
 
 // Fewest bytes that a part takes.
-constexpr std::size_t least_expression = 4, least_text = 4, least_launch = 56, least_kernel = 16;
+constexpr std::size_t least_expression = 4, least_text = 4, least_launch = 56, least_kernel = 16, least_work = 5;
 
 // The body of a spec of this kind, its header checked.
 ByteReader body_of(const std::byte* data, std::size_t size, SpecKind kind);
@@ -32,6 +32,7 @@ ElementType read_element_type(ByteReader& in);
 Expression read_expression(ByteReader& in, std::size_t dimensions);
 std::vector<Expression> read_shape(ByteReader& in, std::size_t dimensions);
 Kernel read_kernel(ByteReader& in);
-std::vector<Launch> read_launches(ByteReader& in, const Operands& operands);
+// `owner` names what is computed, for the text.
+Work read_work(ByteReader& in, const Operands& operands, const std::string& owner);
 
 } // namespace wpk

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "plugins/libraries/libraries.hpp"
+
 namespace wpk
 {
 namespace
@@ -16,7 +18,12 @@ BoundOperator::BoundOperator(const KernelOperator& kernels, std::size_t variant,
     : operator_(kernels), variant_(variant), dims_(std::move(dims))
 {
     const OperatorSpec& spec = operator_.spec();
-    const std::vector<Launch>& launches = spec.variants[variant].launches;
+    const Work& work = spec.variants[variant].work;
+    const std::vector<Launch>& launches = launches_of(work);
+    if (const auto* call = std::get_if<LibraryCall>(&work))
+    {
+        call_ = prepare_call(*call);
+    }
     operator_.kernels();
     addresses_.inputs.assign(spec.inputs.size(), nowhere);
     addresses_.outputs.assign(spec.outputs.size(), nowhere);
@@ -25,7 +32,7 @@ BoundOperator::BoundOperator(const KernelOperator& kernels, std::size_t variant,
     {
         launches_.emplace_back(launch, operator_.kernels().at(launch.kernel), addresses_, dims_);
     }
-    counters_ = Counters(counter_bytes(launches, dims_));
+    counters_ = Counters(counter_bytes(work, dims_));
     addresses_.counters = counters_.address();
 }
 
@@ -70,6 +77,10 @@ void BoundOperator::enqueue(const void* const* inputs, void* const* outputs, voi
         addresses_.outputs[i] = reinterpret_cast<std::uint64_t>(outputs[i]);
     }
     addresses_.workspace = reinterpret_cast<std::uint64_t>(workspace);
+    if (call_ != nullptr)
+    {
+        call_->put_on(stream, addresses_);
+    }
     for (BoundLaunch& launch : launches_)
     {
         launch.move_to(addresses_);

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "plugins/core/library.hpp"
 #include "plugins/tensorrt/kernel_operator.hpp"
 
 namespace wpk
@@ -11,8 +12,8 @@ namespace wpk
 class BoundOperator
 {
 public:
-    // Loads the kernels where that has not been done, and gives the counters zeroed memory of its own. May allocate, so
-    // not within a capture. Throws Error of any code.
+    // Loads the kernels where that has not been done, makes a library's call ready, and gives the counters zeroed
+    // memory of its own. May allocate, so not within a capture. Throws Error of any code.
     BoundOperator(const KernelOperator& kernels, std::size_t variant, Dims dims);
     BoundOperator(const BoundOperator&) = delete;
     BoundOperator& operator=(const BoundOperator&) = delete;
@@ -22,7 +23,7 @@ public:
         return variant == variant_ && dims == dims_;
     }
 
-    // Launch on a stream; may be captured. Allocates nothing. Throws Error(driver, invalid_argument).
+    // Launch on a stream; may be captured. Allocates nothing for kernels. Throws Error(driver, invalid_argument).
     void enqueue(const void* const* inputs, void* const* outputs, void* workspace, CUstream stream);
 
 private:
@@ -50,6 +51,7 @@ private:
     Addresses addresses_;
     Counters counters_;
     std::vector<BoundLaunch> launches_;
+    std::unique_ptr<ReadyCall> call_; // where a library computes the variant
 };
 
 } // namespace wpk

@@ -37,7 +37,7 @@ const LoadedKernels& KernelOperator::kernels() const
         std::vector<const Launch*> launches;
         for (const Variant& variant : spec_.variants)
         {
-            for (const Launch& launch : variant.launches)
+            for (const Launch& launch : launches_of(variant.work))
             {
                 launches.push_back(&launch);
             }

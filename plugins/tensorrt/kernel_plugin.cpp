@@ -253,7 +253,7 @@ std::size_t KernelPlugin::getWorkspaceSize(const nvinfer1::DynamicPluginTensorDe
                 const Dims dims = dims_of(spec, extents);
                 for (const Variant& variant : spec.variants)
                 {
-                    bytes = std::max<std::size_t>(bytes, workspace_bytes(variant.launches, dims));
+                    bytes = std::max<std::size_t>(bytes, workspace_bytes(variant.work, dims));
                 }
             }
         });

@@ -47,7 +47,8 @@ Addresses addresses_of(const std::string& line, const OperatorSpec& spec)
 class Operator
 {
 public:
-    Operator(const OperatorSpec& spec, Dims dims) : launches_(spec.variants.at(0).launches), dims_(std::move(dims))
+    Operator(const OperatorSpec& spec, Dims dims)
+        : launches_(launches_of(spec.variants.at(0).work)), dims_(std::move(dims))
     {
         std::vector<const Launch*> loaded;
         for (const Launch& launch : launches_)

@@ -7,7 +7,9 @@
 #include <type_traits>
 
 #include "plugins/core/error.hpp"
+#include "plugins/core/launcher.hpp"
 #include "plugins/core/spec.hpp"
+#include "plugins/libraries/cudnn_recipe.hpp"
 
 namespace
 {
@@ -134,7 +136,7 @@ private:
 
     std::string variant(const Variant& each) const
     {
-        return "[" + quoted(each.name) + ", " + listed(each.formats, say_number) + ", " + launches(each.launches) + "]";
+        return "[" + quoted(each.name) + ", " + listed(each.formats, say_number) + ", " + work(each.work) + "]";
     }
 
     std::string step(const PlanSpec::Step& each) const
@@ -143,18 +145,101 @@ private:
         {
             return (one.is_weight ? "[1, " : "[0, ") + number(one.number) + "]";
         };
-        const auto* library = std::get_if<PlanSpec::Library>(&each.work);
         return "[" + quoted(each.name) + ", " + listed(each.inputs, operand) + ", " + listed(each.outputs, say_number)
-               + ", " + number(each.workspace_bytes) + ", " + listed(each.predecessors, say_number) + ", "
-               + (library != nullptr
-                       ? "{\"library\": [" + quoted(library->name) + ", " + quoted(library->version) + "]}"
-                       : launches(std::get<std::vector<Launch>>(each.work)))
+               + ", " + listed(each.predecessors, say_number) + ", " + work(each.work) + "]";
+    }
+
+    std::string work(const Work& work) const
+    {
+        if (const auto* call = std::get_if<LibraryCall>(&work))
+        {
+            return "{\"library\": [" + quoted(call->library) + ", " + quoted(call->version) + "], \"workspace\": "
+                   + number(call->workspace_bytes) + ", \"inputs\": " + listed(call->inputs, say_number)
+                   + ", \"recipe\": " + said(read_cudnn_recipe(call->recipe)) + "}";
+        }
+        return listed(launches_of(work), [this](const Launch& each) { return launch(each); });
+    }
+
+    static std::string said(const CudnnRecipe& recipe)
+    {
+        const auto knob = [](const auto& each)
+        {
+            return "[" + quoted(each.first) + ", " + number(each.second) + "]";
+        };
+        return "[" + number(recipe.engine) + ", " + listed(recipe.knobs, knob) + ", " + number(recipe.is_strict) + ", "
+               + listed(recipe.inputs, tensor) + ", " + tensor(recipe.output) + ", " + number(recipe.operands) + ", "
+               + "[" + number(recipe.node.index())
+               + std::visit([](const auto& each) { return node(each); }, recipe.node) + "], "
+               + listed(recipe.epilogue, pointwise) + "]";
+    }
+
+    static std::string tensor(const CudnnTensor& each)
+    {
+        return "[" + number(each.type) + ", " + listed(each.dims, say_number) + ", " + listed(each.strides, say_number)
                + "]";
     }
 
-    std::string launches(const std::vector<Launch>& all) const
+    static std::string pointwise(const PointwiseStep& each)
     {
-        return listed(all, [this](const Launch& each) { return launch(each); });
+        const auto argument = [](const CudnnArgument& one)
+        {
+            const auto* value = std::get_if<std::uint32_t>(&one);
+            return value != nullptr ? "[" + number(*value) + "]" : real(std::get<double>(one));
+        };
+        const auto option = [](const auto& one)
+        {
+            return "[" + quoted(one.first) + ", " + real(one.second) + "]";
+        };
+        return "[" + quoted(each.method) + ", " + listed(each.arguments, argument) + ", " + listed(each.options, option)
+               + "]";
+    }
+
+    static std::string real(double value)
+    {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.17g", value);
+        const std::string said = text;
+        return said.find_first_of("in") == std::string::npos ? said : quoted(said);
+    }
+
+    static std::string node(const ConvolutionNode& each)
+    {
+        std::string said;
+        for (const auto* pair : {&each.before, &each.after, &each.stride, &each.dilation})
+        {
+            said += ", " + listed(*pair, say_number);
+        }
+        return said + ", " + number(each.is_backward);
+    }
+
+    static std::string node(const MatmulNode&)
+    {
+        return "";
+    }
+
+    static std::string node(const NormNode& each)
+    {
+        return ", " + quoted(each.method) + ", " + real(each.epsilon) + ", " + number(each.is_shifted);
+    }
+
+    static std::string node(const AttentionNode& each)
+    {
+        return ", " + real(each.scale) + ", " + number(each.is_biased) + ", " + listed(each.scores, pointwise);
+    }
+
+    static std::string node(const SoftmaxNode& each)
+    {
+        return ", " + number(each.is_log);
+    }
+
+    static std::string node(const ReductionNode& each)
+    {
+        return ", " + quoted(each.mode) + ", " + listed(each.steps, pointwise);
+    }
+
+    static std::string node(const PointwiseNode&)
+    {
+        return "";
     }
 
     std::string launch(const Launch& each) const

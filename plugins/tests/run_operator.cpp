@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 
 #include "plugins/core/error.hpp"
 #include "plugins/core/launcher.hpp"
+#include "plugins/libraries/libraries.hpp"
 
 namespace
 {
@@ -72,9 +74,9 @@ class Execution
 {
 public:
     Execution(const OperatorSpec& spec, const Dims& dims, const std::vector<std::uint8_t>& data)
-        : spec_(spec), dims_(dims), data_(data), kernels_(spec.kernels, launches_of(spec))
+        : spec_(spec), dims_(dims), data_(data), kernels_(spec.kernels, launches_in(spec))
     {
-        const std::vector<Launch>& launches = spec.variants.at(0).launches;
+        const Work& work = spec.variants.at(0).work;
         for (const auto* tensors : {&spec.inputs, &spec.outputs})
         {
             for (const Tensor& tensor : *tensors)
@@ -85,14 +87,18 @@ public:
                 side.push_back(memory_.back().address());
             }
         }
-        const std::uint64_t counters = counter_bytes(launches, dims);
-        memory_.emplace_back(workspace_bytes(launches, dims));
+        const std::uint64_t counters = counter_bytes(work, dims);
+        memory_.emplace_back(workspace_bytes(work, dims));
         addresses_.workspace = memory_.back().address();
         memory_.emplace_back(counters);
         addresses_.counters = memory_.back().address();
         require(driver().cuStreamCreate(&stream_, non_blocking), "make a stream");
         require(driver().cuMemsetD8Async(addresses_.counters, 0, counters + 1, stream_), "clear counters");
-        for (const Launch& launch : launches)
+        if (const auto* call = std::get_if<LibraryCall>(&work))
+        {
+            call_ = prepare_call(*call);
+        }
+        for (const Launch& launch : launches_of(work))
         {
             bound_.emplace_back(launch, kernels_.at(launch.kernel), addresses_, dims);
         }
@@ -130,10 +136,10 @@ public:
     }
 
 private:
-    static std::vector<const Launch*> launches_of(const OperatorSpec& spec)
+    static std::vector<const Launch*> launches_in(const OperatorSpec& spec)
     {
         std::vector<const Launch*> found;
-        for (const Launch& launch : spec.variants.at(0).launches)
+        for (const Launch& launch : launches_of(spec.variants.at(0).work))
         {
             found.push_back(&launch);
         }
@@ -154,6 +160,10 @@ private:
 
     void enqueue()
     {
+        if (call_ != nullptr)
+        {
+            call_->put_on(stream_, addresses_);
+        }
         for (const BoundLaunch& launch : bound_)
         {
             require(launch.enqueue(stream_), "launch a kernel");
@@ -182,6 +192,7 @@ private:
     Addresses addresses_;
     CUstream stream_ = nullptr;
     std::vector<BoundLaunch> bound_;
+    std::unique_ptr<ReadyCall> call_;
 };
 
 void run(int count, char** words)

@@ -71,6 +71,9 @@ class Twin(Library):
     def constant_layout(self, problem: Problem, configuration: Configuration) -> str | None:
         return None
 
+    def recipe(self, problem: Problem, configuration: Configuration) -> bytes:
+        return b""
+
     def requirement(self, version: str) -> str:
         return f"twin=={version}"
 

@@ -58,7 +58,7 @@ def weighing(plan: Plan, **fields: Any) -> Plan:
 
 def test_a_call_of_a_library_is_taken_with_either_layout(plan: Plan) -> None:
     check_plan(plan)
-    other = calling(plan, configuration=(("graph", 1),))
+    other = calling(plan, configuration=(("graph", 1), ("engine", 3)))
     check_plan(weighing(other, packing="nk"))
     for workspace in (0, 2**40):
         check_plan(calling(plan, workspace_bytes=workspace))
@@ -71,7 +71,15 @@ def test_a_call_of_a_library_is_taken_with_either_layout(plan: Plan) -> None:
         ({"workspace_bytes": 2**40 + 1}, "workspace_bytes: 1099511627777 is not within"),
         ({"configuration": (("graph", 2),)}, "candidate.configuration: graph 2 of 2"),
         ({"configuration": ()}, "candidate.configuration: graph -1 of 2"),
-        ({"configuration": (("graph", 1),)}, "inputs.1.: fp32, packing kn; cuDNN reads fp32 nk"),
+        ({"configuration": (("graph", 0),)}, "candidate.configuration: it names no engine"),
+        (
+            {"configuration": (("graph", 0), ("engine", 2**63))},
+            "candidate.configuration: engine = 9223372036854775808 is no number of 64 bits",
+        ),
+        (
+            {"configuration": (("graph", 1), ("engine", 3))},
+            "inputs.1.: fp32, packing kn; cuDNN reads fp32 nk",
+        ),
     ],
 )
 def test_a_call_that_no_library_knows_is_refused(

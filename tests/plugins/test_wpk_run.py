@@ -1,5 +1,6 @@
 """``wpk-run`` and what is under it, the C API, on a double of CUDA's driver."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from support.plans.executed_plans import (
     branches_by_numpy,
     write_members,
 )
-from support.plugins import run_plan
+from support.plugins import SANITIZED, built, run_plan
 
 CALLS_AT_LEAST = 40
 
@@ -85,11 +86,45 @@ def test_whatever_call_fails_all_is_given_back(sanitized: Path, plan: Path) -> N
     assert calls > CALLS_AT_LEAST
 
 
-def test_refuses_what_a_library_computes(sanitized: Path, tmp_path: Path) -> None:
-    steps = (Sum(("x", "weight"), "y", library="cudnn"),)
+@pytest.mark.parametrize(
+    ("library", "reason"),
+    [
+        ("cuDNN", "calls cuDNN 9.9, and this wpk is built without cuDNN; fix: build it with"),
+        ("cuBLAS", "calls cuBLAS 9.9, and of libraries only cuDNN is called here; fix: "),
+    ],
+)
+def test_refuses_libraries_that_are_not_built_in(
+    sanitized: Path, tmp_path: Path, library: str, reason: str
+) -> None:
+    steps = (Sum(("x", "weight"), "y", library=library),)
     ran = run_plan(sanitized, ExecutedPlan(steps).write(tmp_path / "library.plan"))
     assert ran.code == 1
-    assert "calls cudnn 9.9" in ran.error
+    assert f"step 'add_0' of the plan: it {reason}" in ran.error
+    assert ran.calls[-1] == "left 0"
+
+
+@pytest.fixture(scope="module")
+def with_cudnn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A build with cuDNN, whose headers are named by the environment as CMake names them."""
+    names = ("WPK_CUDNN_INCLUDE", "WPK_CUDNN_FRONTEND_INCLUDE", "WPK_CUDA_INCLUDE")
+    missing = [name for name in names if name not in os.environ]
+    if missing:
+        pytest.skip(f"needs headers: {', '.join(missing)}")
+    options = [f"-D{name}={os.environ[name]}" for name in names]
+    return built(tmp_path_factory.mktemp("with_cudnn"), *SANITIZED, *options)
+
+
+def test_says_that_cudnn_is_not_installed(
+    with_cudnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WPK_CUDNN", "/nowhere/libcudnn.so.9")
+    steps = (Sum(("x", "weight"), "y", library="cuDNN"),)
+    plan = ExecutedPlan(steps).write(tmp_path / "library.plan")
+    ran = run_plan(with_cudnn, plan)
+    assert ran.code == 1
+    assert "step 'add_0' of the plan: cuDNN is not found: /nowhere/libcudnn.so.9" in ran.error
+    assert "fix: put its folder in LD_LIBRARY_PATH, or name the file in WPK_CUDNN" in ran.error
+    assert ran.calls[-1] == "left 0"
 
 
 @pytest.mark.parametrize(

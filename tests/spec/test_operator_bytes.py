@@ -64,7 +64,7 @@ def test_the_header_says_what_follows() -> None:
     data = operator_bytes(operator())
     magic, version, kind, size, checksum = struct.unpack_from("<4sHHQI", data)
     body = data[HEADER_BYTES:]
-    assert (magic, version, kind) == (b"WPKS", 1, 1)
+    assert (magic, version, kind) == (b"WPKS", 2, 1)
     assert (size, checksum) == (len(body), zlib.crc32(body))
 
 
@@ -85,7 +85,7 @@ def test_the_body_is_what_the_format_says() -> None:
         u32(1) + tensor,
         u32(1) + text(b"ab" * 32) + text(b"kernel") + text(b"sm_90a") + text(b"cubin"),
         u32(1) + text(b"plain") + u32(2) + b"\x00\x00",
-        u32(1) + u32(0) + grid + 2 * (u32(1) + constant(1)),
+        b"\x00" + u32(1) + u32(0) + grid + 2 * (u32(1) + constant(1)),
         struct.pack("<6I", 128, 1, 1, 1, 1, 1) + u32(0) + u32(1),
         u32(5) + b"\x00" + u32(0) + b"\x01" + u32(1) + batch + b"\x03" + u32(0),
         b"\x04" + u32(1) + constant(64) + b"\x05" + u32(1) + constant(3),

@@ -15,15 +15,12 @@ from typing import Any
 from wpk.candidate import Configuration
 from wpk.device import LEGACY_STREAM, CudaDevice, bindings
 from wpk.errors import EngineError, LaunchError
-from wpk.libraries.cudnn_description import CUDNN, GRAPH, AttentionNode, Description
+from wpk.libraries.cudnn_description import CUDNN, ENGINE, GRAPH, AttentionNode, Description
 from wpk.libraries.cudnn_graph import build_graph, tensor_ids
 from wpk.libraries.cudnn_problems import describe, why_not
 from wpk.libraries.cudnn_session import CudnnSession, GraphToken, words
 from wpk.libraries.library import ALIGNMENT, Proposals
 from wpk.problems import Problem
-
-_ENGINE = "engine"
-"""Name in a configuration: cuDNN's number of the engine."""
 
 _RAISED = (RuntimeError, ValueError)
 """What the frontend raises of a graph that it refuses, besides its own error."""
@@ -187,7 +184,7 @@ class Cudnn:
         """
         given = dict(configuration)
         try:
-            number, engine = given.pop(GRAPH), given.pop(_ENGINE)
+            number, engine = given.pop(GRAPH), given.pop(ENGINE)
             description = describe(problem)[number]
             knobs = {getattr(self._frontend.knob_type, n): value for n, value in given.items()}
             token = self._graph(description)
@@ -232,7 +229,7 @@ class Cudnn:
 
 def _configuration(number: int, engine: int, knobs: Mapping[Any, int]) -> Configuration:
     named = sorted((knob.name, int(value)) for knob, value in knobs.items())
-    return ((GRAPH, number), (_ENGINE, int(engine)), *named)
+    return ((GRAPH, number), (ENGINE, int(engine)), *named)
 
 
 def _version(number: int) -> str:

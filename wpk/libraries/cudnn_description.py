@@ -21,6 +21,9 @@ CUDNN = "cuDNN"
 GRAPH = "graph"
 """Name in a configuration: which description of the problem, counted from 0."""
 
+ENGINE = "engine"
+"""Name in a configuration: cuDNN's number of the engine; all other names are knobs of it."""
+
 
 @dataclass(frozen=True)
 class GraphTensor:

@@ -5,8 +5,9 @@ from typing import ClassVar
 from wpk.candidate import Configuration
 from wpk.device import CudaDevice
 from wpk.libraries.cudnn import Cudnn
-from wpk.libraries.cudnn_description import CUDNN, GRAPH
+from wpk.libraries.cudnn_description import CUDNN, GRAPH, Description
 from wpk.libraries.cudnn_problems import describe, why_not
+from wpk.libraries.cudnn_recipe import recipe_of
 from wpk.libraries.library import Library, OpenLibrary
 from wpk.problems import Problem
 
@@ -22,11 +23,11 @@ class CudnnLibrary(Library):
 
     def constant_layout(self, problem: Problem, configuration: Configuration) -> str | None:
         """See `Library.constant_layout`."""
-        descriptions = describe(problem)
-        graph = dict(configuration).get(GRAPH, -1)
-        if not 0 <= graph < len(descriptions):
-            raise ValueError(f"graph {graph} of {len(descriptions)}")
-        return descriptions[graph].layout
+        return _description(problem, configuration).layout
+
+    def recipe(self, problem: Problem, configuration: Configuration) -> bytes:
+        """See `Library.recipe`."""
+        return recipe_of(_description(problem, configuration), configuration)
 
     def requirement(self, version: str) -> str:
         """See `Library.requirement`."""
@@ -35,3 +36,11 @@ class CudnnLibrary(Library):
     def open(self, device: CudaDevice) -> OpenLibrary:
         """See `Library.open`."""
         return Cudnn(device)
+
+
+def _description(problem: Problem, configuration: Configuration) -> Description:
+    descriptions = describe(problem)
+    graph = dict(configuration).get(GRAPH, -1)
+    if not 0 <= graph < len(descriptions):
+        raise ValueError(f"graph {graph} of {len(descriptions)}")
+    return descriptions[graph]

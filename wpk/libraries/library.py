@@ -106,6 +106,14 @@ class Library(abc.ABC):
         """
 
     @abc.abstractmethod
+    def recipe(self, problem: Problem, configuration: Configuration) -> bytes:
+        """What the library makes an implementation of where there is no Python: a spec holds it as it is.
+
+        Raises:
+            ValueError: It does not compute the problem, or not by such an implementation.
+        """
+
+    @abc.abstractmethod
     def requirement(self, version: str) -> str:
         """What pip installs to have a version."""
 

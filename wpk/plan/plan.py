@@ -21,7 +21,7 @@ from wpk.lowering.program import Buffer, Operator, Value
 from wpk.plan.measurement import EngineMeasurement, Measurement
 from wpk.plan.provenance import Provenance
 
-SCHEMA = 6
+SCHEMA = 7
 """Version of ``plan.json``; raised whenever an older reader would misunderstand it."""
 
 

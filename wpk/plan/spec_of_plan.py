@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from wpk.candidate import Kind
+from wpk.launch import Launch
+from wpk.libraries.registry import find_library
 from wpk.lowering.program import Value
 from wpk.plan.binding import element_bytes, order_of
-from wpk.plan.plan import Kernel, Plan, Port
-from wpk.spec import SpecKind, SpecWriter, element_code, sealed
+from wpk.plan.plan import Kernel, Plan, Port, Step
+from wpk.spec import LibraryCall, SpecKind, SpecWriter, element_code, sealed
 
 _T = TypeVar("_T")
 
-_LAUNCHES, _LIBRARY = 0, 1
 _VALUE, _WEIGHT = 0, 1
 
 
@@ -23,6 +23,16 @@ def spec_of_plan(plan: Plan, weights: Mapping[str, range]) -> bytes:
         weights: Where each weight lies in the member ``weights.safetensors``.
     """
     return sealed(SpecKind.PLAN, _Writing(plan, weights).body())
+
+
+def work_of(step: Step) -> tuple[Launch, ...] | LibraryCall:
+    """What computes a step, as specs say it."""
+    image = step.image
+    if image is None:
+        return step.launches
+    recipe = find_library(image.library).recipe(image.problem, image.configuration)
+    inputs = tuple(range(len(step.inputs)))
+    return LibraryCall(image.library, image.version, step.workspace_bytes, inputs, recipe)
 
 
 def _in_order(named: Mapping[str, _T]) -> list[_T]:
@@ -89,20 +99,10 @@ class _Writing:
     def _step(self, number: int) -> None:
         out, step = self._out, self._plan.steps[number]
         out.text(step.operator.name)
-        is_library = step.candidate.maker.kind is Kind.LIBRARY
-        out.u8(_LIBRARY if is_library else _LAUNCHES)
         out.sequence(step.inputs, self._operand)
         out.sequence([self._values[name] for name in step.operator.outputs], out.u32)
-        out.u64(step.workspace_bytes)
         out.sequence(self._predecessors[number], out.u32)
-        if is_library:
-            out.text(step.candidate.maker.name)
-            out.text(step.candidate.maker.version)
-            return
-        sizes = element_bytes(self._plan, step)
-        out.u32(len(step.launches))
-        for launch in step.launches:
-            out.launch(launch, self._kernels, sizes)
+        out.work(work_of(step), self._kernels, element_bytes(self._plan, step))
 
     def _operand(self, name: str) -> None:
         is_weight = name in self._weights

@@ -8,6 +8,7 @@ from wpk.dims import DimExpr
 from wpk.dtypes import DType
 from wpk.launch import Launch
 from wpk.spec.elements import element_code
+from wpk.spec.library_call import LibraryCall
 from wpk.spec.sealed import SpecKind, sealed
 from wpk.spec.writer import SpecWriter
 
@@ -68,12 +69,18 @@ class Variant:
     Attributes:
         name: Template and schedule, for people.
         formats: Of the inputs, then of the outputs.
-        launches: In sequence; they name kernels by digest, inputs and outputs by number.
+        work: Launches in sequence, which name kernels by digest, inputs and outputs by number; or a library's
+            implementation.
     """
 
     name: str
     formats: tuple[Format, ...]
-    launches: tuple[Launch, ...]
+    work: tuple[Launch, ...] | LibraryCall
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Its kernels in sequence; none where a library computes it."""
+        return () if isinstance(self.work, LibraryCall) else self.work
 
 
 @dataclass(frozen=True)
@@ -136,10 +143,7 @@ class _Writing:
     def _variant(self, variant: Variant) -> None:
         self._out.text(variant.name)
         self._out.sequence(variant.formats, self._out.u8)
-        self._out.sequence(variant.launches, self._launch)
-
-    def _launch(self, launch: Launch) -> None:
-        self._out.launch(launch, self._kernels, self._element_bytes)
+        self._out.work(variant.work, self._kernels, self._element_bytes)
 
 
 def operator_id(data: bytes) -> str:

@@ -5,7 +5,7 @@ import zlib
 from enum import IntEnum
 
 MAGIC = b"WPKS"
-VERSION = 1
+VERSION = 2
 """Raised whenever an older reader would misunderstand a spec."""
 
 

@@ -16,6 +16,7 @@ from wpk.launch import (
     TensorMapArgument,
     WorkspaceArgument,
 )
+from wpk.spec.library_call import LibraryCall
 
 Names = Mapping[str, int]
 """Numbers of free dimensions by name."""
@@ -23,6 +24,7 @@ Names = Mapping[str, int]
 _T = TypeVar("_T")
 
 _CONSTANT, _DIMENSION = 0, 1
+_LAUNCHES, _LIBRARY = 0, 1
 _OPERATIONS = {
     DimOperation.SUM: 2,
     DimOperation.PROD: 3,
@@ -73,6 +75,10 @@ class SpecWriter:
         """Write an integer of 64 bits."""
         self._pack("<q", value)
 
+    def f64(self, value: float) -> None:
+        """Write a number of 64 bits."""
+        self._pack("<d", value)
+
     def blob(self, data: bytes) -> None:
         """Write a length and bytes."""
         self.u32(len(data))
@@ -100,16 +106,33 @@ class SpecWriter:
             self.text(each)
         self.blob(image)
 
-    def launch(
-        self, launch: Launch, kernels: Mapping[str, int], element_bytes: Sequence[int]
+    def work(
+        self,
+        work: Sequence[Launch] | LibraryCall,
+        kernels: Mapping[str, int],
+        element_bytes: Sequence[int],
     ) -> None:
-        """Write a launch.
+        """Write what computes an operator.
 
         Args:
-            launch: What is launched.
+            work: Launches in sequence, at least one; or a library's implementation.
             kernels: Numbers of kernels by the digest of their source.
             element_bytes: Of the operator's inputs.
         """
+        if isinstance(work, LibraryCall):
+            self.u8(_LIBRARY)
+            self.text(work.library)
+            self.text(work.version)
+            self.u64(work.workspace_bytes)
+            self.sequence(work.inputs, self.u32)
+            self.blob(work.recipe)
+            return
+        self.u8(_LAUNCHES)
+        self.sequence(work, lambda each: self._launch(each, kernels, element_bytes))
+
+    def _launch(
+        self, launch: Launch, kernels: Mapping[str, int], element_bytes: Sequence[int]
+    ) -> None:
         self.u32(kernels[launch.kernel])
         for size in launch.grid:
             self.expression(size)
@@ -164,5 +187,5 @@ class SpecWriter:
             yield from self._instructions(expression.right)
             yield struct.pack("<B", _OPERATIONS[expression.operation])
 
-    def _pack(self, form: str, value: int) -> None:
+    def _pack(self, form: str, value: float) -> None:
         self._parts.append(struct.pack(form, value))

@@ -148,7 +148,7 @@ def write_members(path: Path, members: Mapping[str, bytes]) -> None:
 
 def sealed(body: bytes, kind: int = 2) -> bytes:
     """A spec: header and body."""
-    return struct.pack("<4sHHQI", b"WPKS", 1, kind, len(body), zlib.crc32(body)) + body
+    return struct.pack("<4sHHQI", b"WPKS", 2, kind, len(body), zlib.crc32(body)) + body
 
 
 def image(parameters: str) -> bytes:
@@ -171,16 +171,16 @@ def _step(number: int, step: Sum, names: Sequence[str], kernels: Sequence[int]) 
         b"\x01" + u32(0) if name == "weight" else b"\x00" + u32(names.index(name))
         for name in step.inputs
     ]
-    kind = b"\x01" if step.library else b"\x00"
-    head = text(f"add_{number}") + kind + listed(operands) + listed([u32(names.index(step.output))])
-    head += struct.pack("<Q", 0) + listed([u32(other) for other in step.predecessors])
+    head = text(f"add_{number}") + listed(operands) + listed([u32(names.index(step.output))])
+    head += listed([u32(other) for other in step.predecessors])
     if step.library:
-        return head + text(step.library) + text("9.9")
+        call = text(step.library) + text("9.9") + struct.pack("<Q", 0)
+        return head + b"\x01" + call + listed([u32(n) for n in range(len(operands))]) + u32(0)
     arguments = [b"\x00" + u32(i) for i in range(len(operands))]
     arguments += [b"\x01" + rows(WIDTH), b"\x03" + u32(0)]
     launch = u32(kernels.index(len(operands))) + constant(number + 1) + constant(1) * 2
     launch += struct.pack("<6I", 32, 1, 1, 1, 1, 1) + u32(0) + u32(1) + listed(arguments)
-    return head + listed([launch])
+    return head + b"\x00" + listed([launch])
 
 
 BRANCHES = ExecutedPlan(

@@ -58,6 +58,7 @@ def _check_call(sized: SizedPlan, step: Step, image: LibraryImage, path: str) ->
         raise wrong(f"{path}.candidate.maker.name", str(error)) from error
     try:
         layout = library.constant_layout(image.problem, image.configuration)
+        library.recipe(image.problem, image.configuration)
     except ValueError as error:
         raise wrong(f"{path}.candidate.configuration", str(error)) from error
     if layout is not None:

@@ -1,0 +1,54 @@
+#include "plugins/c_api/loaded_work.hpp"
+
+#include "plugins/core/error.hpp"
+#include "plugins/libraries/libraries.hpp"
+
+namespace wpk
+{
+namespace
+{
+
+constexpr std::uint64_t most_kernel_bytes = 64 << 20;
+
+LoadedKernels load_kernels(const Container& file, const PlanSpec& plan)
+{
+    std::vector<Kernel> kernels = plan.kernels;
+    for (Kernel& kernel : kernels)
+    {
+        kernel.image = file.read("kernels/" + kernel.digest + ".cubin", most_kernel_bytes);
+    }
+    std::vector<const Launch*> launches;
+    for (const PlanSpec::Step& step : plan.steps)
+    {
+        for (const Launch& launch : launches_of(step.work))
+        {
+            launches.push_back(&launch);
+        }
+    }
+    return LoadedKernels(kernels, launches);
+}
+
+} // namespace
+
+LoadedWork load_work(const Container& file, const PlanSpec& plan)
+{
+    std::map<std::size_t, std::unique_ptr<ReadyCall>> calls;
+    for (std::size_t number = 0; number < plan.steps.size(); ++number)
+    {
+        const PlanSpec::Step& step = plan.steps[number];
+        if (const auto* call = std::get_if<LibraryCall>(&step.work))
+        {
+            try
+            {
+                calls.emplace(number, prepare_call(*call));
+            }
+            catch (const Error& error)
+            {
+                throw Error(error.code(), "step '" + step.name + "' of the plan: " + error.what());
+            }
+        }
+    }
+    return {load_kernels(file, plan), std::move(calls)};
+}
+
+} // namespace wpk

@@ -1,0 +1,198 @@
+"""Recipes of cuDNN as C++ reads them: what Python describes, or refused with a reason."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from subjects.problems import convolution
+from support.plugins import answers
+from support.problems.cudnn_problems import (
+    CAPPED,
+    attentions,
+    elementwise,
+    reductions,
+    softmaxes,
+    with_scores,
+)
+from support.problems.fused_convolutions import CONVOLUTIONS
+
+from wpk.dtypes import DType, Precision
+from wpk.expression import Acc, Operand, apply
+from wpk.extent import Extent
+from wpk.libraries import find_library
+from wpk.libraries.cudnn_description import (
+    AttentionNode,
+    ConvolutionNode,
+    Description,
+    GraphTensor,
+    MatmulNode,
+    Node,
+    NormNode,
+    ReductionNode,
+    SoftmaxNode,
+)
+from wpk.libraries.cudnn_pointwise import PointwiseCall, PointwiseTensor
+from wpk.libraries.cudnn_problems import describe
+from wpk.libraries.cudnn_recipe import recipe_of as bytes_of
+from wpk.operators import express
+from wpk.problems import Epilogue, Matmul, Normalisation, Problem, Tensor
+from wpk.problems.normalisation import NormKind
+from wpk.spec import (
+    Format,
+    LibraryCall,
+    OperatorSpec,
+    SpecTensor,
+    Variant,
+    element_code,
+    operator_bytes,
+)
+
+KNOBS = (("TILE_SIZE", 2), ("EDGE", -1))
+INPUTS = 6
+FP16 = DType.FP16
+
+
+def problems() -> dict[str, Problem]:
+    """Of every kind of node, of every precision where that changes the graph."""
+    found: dict[str, Problem] = {}
+    for precision in (Precision.FP32, Precision.FP16, Precision.BF16):
+        found |= {f"{n} {precision}": make(precision) for n, make in CONVOLUTIONS.items()}
+        found |= {f"{n} {precision}": each for n, each in attentions(precision).items()}
+    for each in (softmaxes, reductions, elementwise):
+        found |= {f"{each.__name__} {n}": problem for n, problem in each(FP16).items()}
+    attention = attentions(Precision.FP16)["scaled"]
+    gelu = express("Gelu", (Acc(),), {"approximate": "tanh"})
+    found["capped"] = with_scores(attention, CAPPED)
+    found["gelu"] = replace(convolution(8, 16, (10, 9)), epilogue=Epilogue(gelu, ()))
+    found["matmul"] = Matmul(
+        *(Precision.FP16, (Extent(2), 3), Extent(5), 7, 11),
+        *(Tensor(FP16, (165, 55, 11, 1)), Tensor(FP16, (0, 0, 7, 1)), True),
+        *(Tensor(FP16, (105, 35, 7, 1)), Epilogue(Acc(), ())),
+    )
+    shifted = apply("Add", apply("Mul", Acc(), Operand(0)), Operand(1))
+    for kind, epilogue in (
+        (NormKind.LAYER, Epilogue(shifted, (Tensor(FP16, (0, 0, 1)),) * 2)),
+        (NormKind.RMS, Epilogue(apply("Mul", Acc(), Operand(0)), (Tensor(FP16, (0, 0, 1)),))),
+    ):
+        table = Tensor(FP16, (24, 8, 1))
+        rows = (Extent(2), (2, 3), 8, 1e-5, Operand(0), (table,), table)
+        found[kind.value] = Normalisation(kind, *rows, epilogue)
+    return found
+
+
+def spec_of(recipe: bytes) -> bytes:
+    """An operator that a library computes; its sizes are nobody's here."""
+    tensor = SpecTensor(FP16, (8,))
+    call = LibraryCall("cuDNN", "9.19.0", 4096, (0, 2, 1), recipe)
+    formats = (Format.LINEAR,) * (INPUTS + 1)
+    variants = (Variant("cudnn", formats, call),)
+    return operator_bytes(OperatorSpec("fused", (), (tensor,) * INPUTS, (tensor,), (), variants))
+
+
+def recipe_of(problem: Problem, graph: int) -> bytes:
+    return find_library("cuDNN").recipe(problem, (("graph", graph), ("engine", 17), *KNOBS))
+
+
+def said_tensor(tensor: GraphTensor) -> list[Any]:
+    return [element_code(tensor.dtype), list(tensor.dims), list(tensor.strides)]
+
+
+def said_steps(steps: tuple[PointwiseCall, ...]) -> list[Any]:
+    def argument(each: PointwiseTensor | float) -> list[int] | float:
+        return [each.index] if isinstance(each, PointwiseTensor) else each
+
+    return [
+        [step.method, list(map(argument, step.arguments)), [list(each) for each in step.options]]
+        for step in steps
+    ]
+
+
+def said_node(node: Node) -> list[Any]:
+    match node:
+        case ConvolutionNode(before, after, stride, dilation, backward):
+            return [0, *map(list, (before, after, stride, dilation)), int(backward)]
+        case MatmulNode():
+            return [1]
+        case NormNode(method, epsilon, shifted):
+            return [2, method, epsilon, int(shifted)]
+        case AttentionNode(scale, biased, scores):
+            return [3, scale, int(biased), said_steps(scores)]
+        case SoftmaxNode(log):
+            return [4, int(log)]
+        case ReductionNode(mode, steps):
+            return [5, mode, said_steps(steps)]
+        case _:
+            return [6]
+
+
+def said(description: Description) -> list[Any]:
+    return [
+        17,
+        [list(knob) for knob in sorted(KNOBS)],
+        int(description.strict),
+        list(map(said_tensor, description.inputs)),
+        said_tensor(description.output),
+        description.operands,
+        said_node(description.node),
+        said_steps(description.steps),
+    ]
+
+
+def test_what_python_describes_is_what_is_read(print_specs: Path) -> None:
+    described = [
+        (name, problem, number, description)
+        for name, problem in problems().items()
+        for number, description in enumerate(describe(problem))
+    ]
+    kinds = {type(description.node) for *_, description in described}
+    assert len(kinds) == len(Node.__args__)
+    specs = [spec_of(recipe_of(problem, number)) for _, problem, number, _ in described]
+    for (name, _, _, description), seen in zip(described, answers(print_specs, specs), strict=True):
+        ((_, _, work),) = seen["variants"]
+        assert work["library"] == ["cuDNN", "9.19.0"]
+        assert (work["workspace"], work["inputs"]) == (4096, [0, 2, 1])
+        assert work["recipe"] == said(description), name
+
+
+def test_every_truncation_is_refused(print_specs: Path) -> None:
+    recipe = recipe_of(convolution(8, 16, (10, 9), n=2, bias=FP16), 0)
+    seen = answers(print_specs, [spec_of(recipe[:size]) for size in range(len(recipe))])
+    assert all("; fix: " in each["error"] for each in seen)
+    (longer,) = answers(print_specs, [spec_of(recipe + b"\0")])
+    assert "1 bytes behind its end" in longer["error"]
+
+
+def test_a_changed_byte_is_never_fatal(print_specs: Path) -> None:
+    draw = random.Random(0)
+    changed = []
+    for problem in problems().values():
+        recipe = recipe_of(problem, 0)
+        for _ in range(40):
+            at = draw.randrange(len(recipe))
+            value = draw.choice([0, 1, 0x7F, 0x80, 0xFF, recipe[at] ^ 1 << draw.randrange(8)])
+            changed.append(spec_of(recipe[:at] + bytes([value]) + recipe[at + 1 :]))
+    seen = answers(print_specs, changed)
+    refused = [each for each in seen if "error" in each]
+    assert len(refused) > len(changed) / 5
+    assert all("; fix: " in each["error"] and each["code"] == 1 for each in refused)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"operands": 9}, "9 operands among"),
+        ({"operands": 0}, "a recipe's node with 3 inputs, it takes 2"),
+        ({"steps": (PointwiseCall("relu", (PointwiseTensor(2),)),)}, "names value 2 of 2"),
+    ],
+)
+def test_a_recipe_that_does_not_add_up_is_refused(
+    print_specs: Path, change: dict[str, Any], reason: str
+) -> None:
+    (description,) = describe(convolution(8, 16, (10, 9), n=2, bias=FP16))
+    wrong = bytes_of(replace(description, **change), (("graph", 0), ("engine", 1)))
+    (seen,) = answers(print_specs, [spec_of(wrong)])
+    assert reason in seen["error"]
