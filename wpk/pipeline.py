@@ -48,6 +48,7 @@ from wpk.schedules import TEMPLATES
 from wpk.search.loop import (
     CacheFolder,
     Equipment,
+    OnRivals,
     Preview,
     Tuning,
     choose_target,
@@ -78,6 +79,7 @@ def optimize(
     inputs: Sequence[Mapping[str, NDArray[np.generic]]] = (),
     progress: Progress = silent,
     on_run: Callable[[RunRecord], None] | None = None,
+    on_rivals: OnRivals | None = None,
     **options: Any,
 ) -> PlanBundle:
     """Turn an ONNX model into a plan file.
@@ -93,6 +95,7 @@ def optimize(
         inputs: Inputs of the model, arrays by name, to check on beside drawn ones.
         progress: Told of every stage.
         on_run: Told of the run in the tuning store, before anything is measured.
+        on_rivals: Told of the whole engines that were measured side by side, by name.
         options: Fields of `wpk.options.BuildOptions` and `wpk.options.SearchOptions`, e.g.
             ``target="h200"``, ``precision="fp16"``, ``budget="30m"``.
 
@@ -107,10 +110,12 @@ def optimize(
     scope = scope_of(check, inputs)
     target = choose_target(build.target, Precision(build.precision))
     job = _Job(Path(model), build, target, CacheFolder(cache), progress, scope, inputs)
-    return job.write(_optimized(job, search, job.run(search, resume, on_run)), output)
+    return job.write(_optimized(job, search, job.run(search, resume, on_run), on_rivals), output)
 
 
-def _optimized(job: "_Job", search: SearchOptions, run: "_EnteredRun | None") -> PlanBundle:
+def _optimized(
+    job: "_Job", search: SearchOptions, run: "_EnteredRun | None", on_rivals: OnRivals | None = None
+) -> PlanBundle:
     """The way of a model to its plan; where there is a run, it measures what the models chose from."""
     lowered = job.lower()  # loaded, rewritten by the passes, cut into operators
     proof = job.prove(lowered)
@@ -135,7 +140,9 @@ def _optimized(job: "_Job", search: SearchOptions, run: "_EnteredRun | None") ->
                     lowered, bundle.plan, static, job.target, equipment, tuning, entry, progress
                 )
                 process = lease.process()
-                bundle, book = confirmed(program, choices, tuned, setting, process, progress)
+                bundle, book = confirmed(
+                    program, choices, tuned, setting, process, progress, on_rivals
+                )
         if proof is not None:
             with open_device("cpu") if run is None else nullcontext(lease.process()) as device:
                 book = with_checks(book, bundle, proof, device, progress)

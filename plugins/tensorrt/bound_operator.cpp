@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "plugins/libraries/libraries.hpp"
-
 namespace wpk
 {
 namespace
@@ -20,10 +18,7 @@ BoundOperator::BoundOperator(const KernelOperator& kernels, std::size_t variant,
     const OperatorSpec& spec = operator_.spec();
     const Work& work = spec.variants[variant].work;
     const std::vector<Launch>& launches = launches_of(work);
-    if (const auto* call = std::get_if<LibraryCall>(&work))
-    {
-        call_ = prepare_call(*call);
-    }
+    call_ = operator_.call(variant);
     operator_.kernels();
     addresses_.inputs.assign(spec.inputs.size(), nowhere);
     addresses_.outputs.assign(spec.outputs.size(), nowhere);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "plugins/core/error.hpp"
 #include "plugins/core/image.hpp"
+#include "plugins/libraries/libraries.hpp"
 
 namespace wpk
 {
@@ -45,6 +45,33 @@ const LoadedKernels& KernelOperator::kernels() const
         kernels_ = std::make_unique<const LoadedKernels>(spec_.kernels, launches);
     }
     return *kernels_;
+}
+
+std::shared_ptr<ReadyCall> KernelOperator::call(std::size_t variant) const
+{
+    const auto* call = std::get_if<LibraryCall>(&spec_.variants[variant].work);
+    if (call == nullptr)
+    {
+        return nullptr;
+    }
+    const std::lock_guard lock(loading_);
+    if (const auto refused = refusals_.find(variant); refused != refusals_.end())
+    {
+        throw refused->second;
+    }
+    if (const auto ready = calls_.find(variant); ready != calls_.end())
+    {
+        return ready->second;
+    }
+    try
+    {
+        return calls_.emplace(variant, prepare_call(*call)).first->second;
+    }
+    catch (const Error& error)
+    {
+        refusals_.emplace(variant, error);
+        throw;
+    }
 }
 
 } // namespace wpk

@@ -1,12 +1,14 @@
 // An operator as all copies of a plugin share it: its spec, as bytes and read, and its machine code once it is loaded.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "plugins/core/launcher.hpp"
+#include "plugins/core/error.hpp"
+#include "plugins/core/library.hpp"
 
 namespace wpk
 {
@@ -36,12 +38,18 @@ public:
     // The kernels, loaded at the first call, in the context that is current then. Throws Error(driver, no_driver).
     const LoadedKernels& kernels() const;
 
+    // A variant's library call, made ready when it is first asked for, in the context that is current then; null where
+    // kernels compute the variant. Throws Error(unsupported, damaged, driver), and then always.
+    std::shared_ptr<ReadyCall> call(std::size_t variant) const;
+
 private:
     std::vector<std::byte> bytes_;
     std::string id_;
     OperatorSpec spec_;
     mutable std::mutex loading_;
     mutable std::unique_ptr<const LoadedKernels> kernels_;
+    mutable std::map<std::size_t, std::shared_ptr<ReadyCall>> calls_;
+    mutable std::map<std::size_t, Error> refusals_;
 };
 
 } // namespace wpk

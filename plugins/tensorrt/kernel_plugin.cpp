@@ -139,6 +139,25 @@ std::vector<std::size_t> KernelPlugin::variants_for(const std::vector<nvinfer1::
     return fitting;
 }
 
+std::vector<std::size_t> KernelPlugin::ready_variants_for(const std::vector<nvinfer1::TensorFormat>& formats) const
+{
+    const std::vector<std::size_t> fitting = variants_for(formats);
+    std::vector<std::size_t> ready;
+    for (const std::size_t number : fitting)
+    {
+        try
+        {
+            operator_->call(number);
+            ready.push_back(number);
+        }
+        catch (const Error&)
+        {
+            // Kernels of other variants, or TensorRT's own layers, compute the operator.
+        }
+    }
+    return ready;
+}
+
 std::int32_t KernelPlugin::configurePlugin(const nvinfer1::DynamicPluginTensorDesc* inputs, std::int32_t input_count,
     const nvinfer1::DynamicPluginTensorDesc* outputs, std::int32_t output_count) noexcept
 {
@@ -152,7 +171,7 @@ std::int32_t KernelPlugin::configurePlugin(const nvinfer1::DynamicPluginTensorDe
             std::vector<nvinfer1::TensorFormat> formats;
             std::transform(inputs, inputs + input_count, std::back_inserter(formats), format);
             std::transform(outputs, outputs + output_count, std::back_inserter(formats), format);
-            valid_ = variants_for(formats);
+            valid_ = ready_variants_for(formats);
             if (valid_.empty())
             {
                 throw Error(Code::unsupported, "operator '" + operator_->spec().name
@@ -227,7 +246,8 @@ bool KernelPlugin::supportsFormatCombination(std::int32_t position, const nvinfe
             std::vector<nvinfer1::TensorFormat> formats; // what stands behind the position is not valid yet
             std::transform(tensors, tensors + at + 1, std::back_inserter(formats),
                 [](const nvinfer1::DynamicPluginTensorDesc& each) { return each.desc.format; });
-            is_supported = !variants_for(formats).empty();
+            const bool is_whole = at + 1 == spec.inputs.size() + spec.outputs.size();
+            is_supported = !(is_whole ? ready_variants_for(formats) : variants_for(formats)).empty();
         });
     return is_supported;
 }

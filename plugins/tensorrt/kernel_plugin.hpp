@@ -65,6 +65,8 @@ private:
     std::int32_t guarded(const Work& work) const noexcept;
     void tell(const char* text) const noexcept;
     std::vector<std::size_t> variants_for(const std::vector<nvinfer1::TensorFormat>& formats) const;
+    // Those of them whose library is here and takes them, where a library computes them.
+    std::vector<std::size_t> ready_variants_for(const std::vector<nvinfer1::TensorFormat>& formats) const;
 
     std::shared_ptr<const KernelOperator> operator_;
     std::string metadata_, timing_id_;

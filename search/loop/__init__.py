@@ -3,7 +3,7 @@
 from wpk.search.loop.budget import share_of
 from wpk.search.loop.cache_folder import CacheFolder
 from wpk.search.loop.choices import static_choices
-from wpk.search.loop.confirmation import confirmed
+from wpk.search.loop.confirmation import OnRivals, confirmed
 from wpk.search.loop.evidence import evidence_of
 from wpk.search.loop.measuring import choose_target, plan_tuning, setup_here
 from wpk.search.loop.model_tuning import tune_model

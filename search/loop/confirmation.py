@@ -1,6 +1,6 @@
 """Whole engines confirm what was chosen on single operators; substitutions that do not pay are undone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -29,6 +29,10 @@ _PATIENCE = Patience(least=5, most=21, noise=0.005, seconds=0.5)
 _LIMIT_SECONDS = 60.0
 
 
+OnRivals = Callable[[Mapping[str, PlanBundle]], None]
+"""Told of whole engines by name; their plans hold no evidence."""
+
+
 def confirmed(
     program: Program,
     static: Choices,
@@ -36,6 +40,7 @@ def confirmed(
     setting: Setting,
     gpu: GpuProcess,
     tell: Progress,
+    on_rivals: OnRivals | None = None,
 ) -> tuple[PlanBundle, EvidenceBook]:
     """Return the fastest whole engine, and why it is what it is: it says what it was compared with.
 
@@ -51,6 +56,7 @@ def confirmed(
         setting: What plans are written for.
         gpu: Executes all of them.
         tell: Told of the progress.
+        on_rivals: Told of the engines that were compared, by name.
 
     Raises:
         LaunchError: A kernel failed.
@@ -63,6 +69,8 @@ def confirmed(
         n: assemble(program, c.implementations, c.kernels, setting) for n, c in choices.items()
     }
     samples = _side_by_side(gpu, plans)
+    if on_rivals is not None:
+        on_rivals(plans)
     measurement = _measurement(program, plans, samples, undone)
     best = measurement.chosen
     times = _step_seconds(gpu, plans[best], quantile(samples[best], 0.5))

@@ -5,6 +5,7 @@ The program is CMake's, built with cuDNN; see ``tests/gpu/test_core_operators.py
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -31,13 +32,21 @@ from wpk.errors import EngineError
 from wpk.execution import BoundCall, Bytes, LibraryImage
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
-from wpk.libraries import find_library, lay_out, random_case
+from wpk.libraries import find_library, lay_out
 from wpk.libraries.cudnn_description import PointwiseNode
 from wpk.libraries.cudnn_problems import describe
 from wpk.libraries.memory import places
 from wpk.problems import Epilogue, Matmul, Normalisation, Problem, Tensor
 from wpk.problems.normalisation import NormKind
-from wpk.spec import Format, LibraryCall, OperatorSpec, SpecTensor, Variant
+from wpk.spec import (
+    Format,
+    LibraryCall,
+    OperatorSpec,
+    SpecTensor,
+    Variant,
+    operator_bytes,
+    operator_id,
+)
 
 MOST = 3
 """Implementations of each problem."""
@@ -102,9 +111,11 @@ NOT_OFFERED = frozenset(
     name
     for name, problem in PROBLEMS.items()
     if not name.startswith(("convolution", "attention", "matmul", "layer", "rms"))
-    and not isinstance(describe(problem)[0].node, PointwiseNode)
+    and (
+        name == "elementwise transpose" or not isinstance(describe(problem)[0].node, PointwiseNode)
+    )
 )
-"""Of which cuDNN may offer nothing: it computes no reduction by itself on Hopper."""
+"""Of which cuDNN may offer nothing: it computes no reduction and no transpose by itself on Hopper."""
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -125,6 +136,35 @@ def test_an_output_of_other_bits_is_noticed(process: GpuProcess, tmp_path: Path)
     assert execute(wrong, tmp_path, 1) == "2 of 2 results differ"
 
 
+@pytest.mark.parametrize(
+    "name", ["convolution bias residual relu fp16", "matmul", "attention scaled", "layer norm"]
+)
+def test_the_plugin_has_cudnn_as_a_tactic(
+    process: GpuProcess, tmp_path: Path, record: Callable[[str, object], None], name: str
+) -> None:
+    """Played by ``plugins/tests/drive_plugin.cpp``, which is no proof of working in TensorRT."""
+    try:
+        program = built("tests", "drive_plugin")
+    except RowError as error:
+        pytest.skip(str(error))
+    case = next(_cases(process, PROBLEMS[name]))
+    whole = operator_bytes(case.spec)
+    call = case.spec.variants[0].work
+    assert isinstance(call, LibraryCall)
+    unknown = replace(call, version="9.0.0")
+    refused = replace(case.spec, variants=(replace(case.spec.variants[0], work=unknown),))
+    codes = []
+    for number, spec in enumerate((whole, operator_bytes(refused))):
+        path = tmp_path / f"{number}.spec"
+        path.write_bytes(spec)
+        words = [program, path, operator_id(spec)]
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
+        codes.append(done.returncode)
+    record(f"plugin.cudnn.{name}", {"exit": codes[0], "another version": codes[1]})
+    assert codes[0] == 0, done.stdout + done.stderr
+    assert codes[1] != 0, "a version that is not installed is no tactic"
+
+
 def _cases(process: GpuProcess, problem: Problem) -> Iterator[CoreCase]:
     """What cuDNN offers, with what Python makes of drawn operands; but for what gives other bits each time."""
     offer = process.offer("cuDNN", problem)
@@ -141,18 +181,23 @@ def _cases(process: GpuProcess, problem: Problem) -> Iterator[CoreCase]:
             recipe = library.recipe(problem, configuration)
             inputs = tuple(range(len(memory) - 1))
             call = LibraryCall("cuDNN", offer.version, workspace, inputs, recipe)
-            yield _case(image.digest[:12], call, memory, results.pop())
+            *inputs, output = places(problem, library.constant_layout(problem, configuration))
+            dtypes = [place.tensor.dtype for place in (*inputs, output)]
+            yield _case(image.digest[:12], call, dtypes, memory, results.pop())
 
 
 def _memory(image: LibraryImage, layout: str | None) -> list[Bytes]:
     """The operands, and the output as it is before."""
     *inputs, output = places(image.problem, layout)
+    rng = np.random.default_rng(11)
     memory = []
-    operands = random_case(image.problem, seed=11).operands
-    for index, (place, values) in enumerate(zip(inputs, operands, strict=True)):
+    for index, place in enumerate(inputs):
         held = np.zeros(place.bytes, np.uint8)
+        values = rng.standard_normal(place.shape)
         if index == 1 and layout is not None:
-            held = lay_out(layout, values).reshape(-1).view(np.uint8)
+            held = (
+                lay_out(layout, values.astype(place.tensor.dtype.numpy)).reshape(-1).view(np.uint8)
+            )
         else:
             place.view(held)[...] = values
         memory.append(held)
@@ -173,9 +218,18 @@ def _executed(
     return found
 
 
-def _case(name: str, call: LibraryCall, memory: Sequence[Bytes], expected: bytes) -> CoreCase:
-    """An operator over bytes: what shapes they have matters to nobody who has their addresses."""
-    tensors = tuple(SpecTensor(DType.UINT8, (each.size,)) for each in memory)
+def _case(
+    name: str,
+    call: LibraryCall,
+    dtypes: Sequence[DType],
+    memory: Sequence[Bytes],
+    expected: bytes,
+) -> CoreCase:
+    """An operator over rows of elements: what shapes they have matters to nobody who has their addresses."""
+    tensors = tuple(
+        SpecTensor(dtype, (each.size // dtype.bytes,))
+        for dtype, each in zip(dtypes, memory, strict=True)
+    )
     variant = Variant(name, (Format.LINEAR,) * len(tensors), call)
     return CoreCase(
         family="cuDNN",

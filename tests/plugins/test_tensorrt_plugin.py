@@ -20,6 +20,7 @@ from wpk.launch import CounterArgument, InputArgument, Launch, OutputArgument, S
 from wpk.spec import (
     Dimension,
     Format,
+    LibraryCall,
     OperatorSpec,
     SpecKernel,
     SpecTensor,
@@ -88,6 +89,8 @@ def operator() -> OperatorSpec:
     variants = (
         Variant("linear", (Format.LINEAR,) * 2, (launch,)),
         Variant("hwc8", (Format.HWC8,) * 2, (launch,)),
+        # Where there is no such cuDNN, it is no tactic.
+        Variant("cuDNN", (Format.LINEAR,) * 2, LibraryCall("cuDNN", "9.9", 0, (0,), b"")),
     )
     kernel = SpecKernel(digest, "add", "sm_90a", image("piaa"))
     return OperatorSpec(

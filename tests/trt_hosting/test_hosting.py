@@ -151,7 +151,7 @@ def test_plugin_nodes_read_what_the_operator_reads_and_its_constants(
     assert model is not None
 
     def optimizing(path: Path, output: Path) -> Any:
-        return wpk.optimize(path, output, target="h200", search="static", check="off")
+        return [wpk.optimize(path, output, target="h200", search="static", check="off")]
 
     made, refused = make_plugins(model, ["conv_4", "mul_5"], optimizing, lambda *told: None)
     assert not refused

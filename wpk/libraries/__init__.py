@@ -2,6 +2,7 @@
 
 from wpk.libraries.constant_layouts import lay_out
 from wpk.libraries.cuda_libraries import CudaLibraries
+from wpk.libraries.cudnn_description import CUDNN
 from wpk.libraries.library import ALIGNMENT
 from wpk.libraries.numpy_libraries import NumpyLibraries
 from wpk.libraries.offer import LibraryOffer, constant_shape, constant_tensor

@@ -42,5 +42,6 @@ from wpk.plan.plan import (
 )
 from wpk.plan.plan_file import plan_text, read_plan, write_plan
 from wpk.plan.provenance import PassSummary, Provenance, RefusalSummary
+from wpk.plan.spec_of_plan import work_of
 from wpk.plan.tensors import Tensors, tensors_of
 from wpk.plan.weights_file import array_bytes, array_digest

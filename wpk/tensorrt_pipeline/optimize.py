@@ -35,7 +35,7 @@ from wpk.options import BuildOptions, SearchOptions, TensorRTOptions, keywords, 
 from wpk.pipeline import optimize
 from wpk.plan import Check, CheckMode, PlanBundle, Provenance, write_plan
 from wpk.progress import Progress, silent
-from wpk.search.loop import choose_target, share_of
+from wpk.search.loop import OnRivals, choose_target, share_of
 from wpk.tensorrt import (
     Binding,
     BuiltEngine,
@@ -218,11 +218,21 @@ class _Job:
         """Each operator as a plugin; what the search may cost is divided among them."""
         model, names = self.request.model, operator_names(self.lowered.graph)
         search = share_of(self.search, max(1, count_forms(model, names)))
-        return make_plugins(
-            model, names, lambda path, plan: self._optimized(path, plan, search), self.progress
-        )
 
-    def _optimized(self, path: Path, output: Path, search: SearchOptions) -> PlanBundle:
+        def optimizing(path: Path, output: Path) -> list[PlanBundle]:
+            rivals: dict[str, PlanBundle] = {}
+            best = self._optimized(path, output, search, rivals.update)
+            return [best, *(each for each in rivals.values() if not _same_work(each, best))]
+
+        return make_plugins(model, names, optimizing, self.progress)
+
+    def _optimized(
+        self,
+        path: Path,
+        output: Path,
+        search: SearchOptions,
+        on_rivals: OnRivals | None = None,
+    ) -> PlanBundle:
         """A plan of wpk's own, its kernels executed and compared if anything is."""
         own = replace(
             self.build, shapes=self.build.shapes if path == self.lowered.source.path else {}
@@ -232,6 +242,7 @@ class _Job:
             output,
             cache=self.cache,
             check=CheckMode.OFF if self.proof is None else CheckMode.QUICK,
+            on_rivals=on_rivals,
             **keywords(own, search),
         )
 
@@ -303,3 +314,9 @@ class _Job:
 
 def _hosting_remark(choices: Choices, plugins: Mapping[str, object]) -> str:
     return f"{len(choices.replaced)} of {len(plugins)} operators that could be are plugins"
+
+
+def _same_work(one: PlanBundle, other: PlanBundle) -> bool:
+    """Whether two plans of a model are computed by the same candidates."""
+    candidates = [[step.candidate for step in each.plan.steps] for each in (one, other)]
+    return candidates[0] == candidates[1]

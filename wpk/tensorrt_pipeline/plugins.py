@@ -1,7 +1,7 @@
 """Each operator of the model as a plugin: cut out, optimized in TensorRT's formats, put together."""
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import onnx
@@ -14,8 +14,8 @@ from wpk.tensorrt.operators import Built, PluginOperator, forms_of, operator_mod
 
 STAGE = "operators as plugins"
 
-Optimizing = Callable[[Path, Path], PlanBundle]
-"""Writes the plan of a model of one operator."""
+Optimizing = Callable[[Path, Path], Sequence[PlanBundle]]
+"""Writes the plan of a model of one operator; gives it, and plans by other means that were measured beside it."""
 
 
 def make_plugins(
@@ -57,11 +57,11 @@ def _plugin(model: onnx.ModelProto, name: str, optimizing: Optimizing) -> Plugin
             path = Path(folder, "operator.onnx")
             onnx.save(form.model, path)
             try:
-                bundle = optimizing(path, Path(folder, "operator.plan"))
+                bundles = optimizing(path, Path(folder, "operator.plan"))
             except WpkError as error:
                 failed.append(error.what)
                 continue
-            built.append(Built(form.formats, bundle))
+            built += [Built(form.formats, bundle) for bundle in bundles]
     if not built:
         raise TensorRTError(
             f"operator '{name}' cannot be a plugin: " + "; ".join(failed),

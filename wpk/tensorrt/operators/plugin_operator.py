@@ -6,12 +6,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wpk.candidate import Kind
 from wpk.dtypes import DType
 from wpk.launch import EARLY_LAUNCH, Argument, InputArgument, Launch, TensorMapArgument
+from wpk.libraries import CUDNN
 from wpk.nvinfer import TensorRTError
-from wpk.plan import Plan, PlanBundle, Port, Step
-from wpk.spec import Dimension, Format, OperatorSpec, SpecKernel, SpecTensor, Variant
+from wpk.plan import Plan, PlanBundle, Port, Step, work_of
+from wpk.spec import (
+    Dimension,
+    Format,
+    LibraryCall,
+    OperatorSpec,
+    SpecKernel,
+    SpecTensor,
+    Variant,
+)
 
 _CHANNELS, _WIDE = 1, 16
 
@@ -58,7 +66,7 @@ class PluginOperator:
 
 
 def plugin_operator(name: str, forms: Sequence[Built], shown: Plan | None = None) -> PluginOperator:
-    """Put an operator's forms together.
+    """Put an operator's forms together: what computes each, kernels or cuDNN, is a tactic of the plugin.
 
     A form may pack the constants otherwise than another: every packing is an input, which the variants of other forms do
     not read. A kernel that may begin before the one in front of it has ended is two variants, with and without, since
@@ -66,12 +74,12 @@ def plugin_operator(name: str, forms: Sequence[Built], shown: Plan | None = None
 
     Args:
         name: Of the operator.
-        forms: At least one.
+        forms: At least one; of a form there may be several plans.
         shown: A plan of the operator in the linear format, which tells shapes as ONNX does; by default that of the
             first form.
 
     Raises:
-        TensorRTError: No form is computed by one step of generated kernels; says for each why.
+        TensorRTError: No form is computed by one step; says for each why.
     """
     left_out = [(form.formats, why) for form in forms if (why := _why_not(form.bundle.plan))]
     fitting = [form for form in forms if not _why_not(form.bundle.plan)]
@@ -105,8 +113,8 @@ def _why_not(plan: Plan) -> str:
         names = ", ".join(step.operator.name for step in plan.steps)
         return f"it takes {len(plan.steps)} steps ({names}), a plugin is one"
     (step,) = plan.steps
-    if step.candidate.maker.kind is Kind.LIBRARY:
-        return f"{step.candidate.maker.name} computes it"
+    if step.image is not None and step.image.library != CUDNN:
+        return f"{step.image.library} computes it, and a plugin calls {CUDNN} only"
     if len(plan.outputs) != len(step.operator.outputs):
         return f"it gives {len(plan.outputs)} tensors, and its kernels write {len(step.operator.outputs)}"
     outside = [name for name in (*step.inputs, *step.operator.outputs) if name in plan.values]
@@ -140,16 +148,20 @@ def _weight_names(plan: Plan, step: Step) -> list[str]:
 
 
 def _variants(form: Built, packed: Sequence[Packed]) -> list[Variant]:
-    """The form's launches; and the same waiting for what is in front, where they might not."""
+    """What computes the form; and its launches waiting for what is in front, where they might not."""
     plan = form.bundle.plan
     (step,) = plan.steps
     numbers = _numbers(form.bundle, packed)
-    launches = tuple(_renumbered(launch, numbers) for launch in step.launches)
     count = len(plan.inputs)
     formats = (*form.formats[:count], *(Format.LINEAR,) * len(packed), *form.formats[count:])
     candidate = step.candidate
     said = " ".join(f"{name}={value}" for name, value in candidate.configuration)
     name = f"{candidate.maker.name} {said}"
+    work = work_of(step)
+    if isinstance(work, LibraryCall):
+        inputs = tuple(numbers[number] for number in work.inputs)
+        return [Variant(name, formats, replace(work, inputs=inputs))]
+    launches = tuple(_renumbered(launch, numbers) for launch in work)
     variants = [Variant(name, formats, launches)]
     first, *others = launches
     if EARLY_LAUNCH in first.attributes:
