@@ -32,6 +32,7 @@ LoadedKernels load_kernels(const Container& file, const PlanSpec& plan)
 
 LoadedWork load_work(const Container& file, const PlanSpec& plan)
 {
+    Libraries libraries;
     std::map<std::size_t, std::unique_ptr<ReadyCall>> calls;
     for (std::size_t number = 0; number < plan.steps.size(); ++number)
     {
@@ -40,7 +41,7 @@ LoadedWork load_work(const Container& file, const PlanSpec& plan)
         {
             try
             {
-                calls.emplace(number, prepare_call(*call));
+                calls.emplace(number, libraries.prepare(*call));
             }
             catch (const Error& error)
             {

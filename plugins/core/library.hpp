@@ -9,7 +9,7 @@
 namespace wpk
 {
 
-// An implementation that was made ready. It keeps its library open.
+// An implementation that was made ready.
 class ReadyCall
 {
 public:
@@ -21,7 +21,7 @@ public:
     // Scratch memory that it asks for.
     virtual std::uint64_t workspace_bytes() const noexcept = 0;
 
-    // Put it on a stream; may be captured. Any thread may, one after the other. Throws Error(driver).
+    // Put it on a stream; may be captured. Throws Error(unsupported, invalid_argument, damaged).
     virtual void put_on(CUstream stream, const Addresses& addresses) = 0;
 };
 

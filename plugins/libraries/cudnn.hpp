@@ -9,8 +9,8 @@
 namespace wpk
 {
 
-// cuDNN for the current context, opened where it is not open there; candidates keep it open. Throws Error(unsupported)
-// where it is not built in, not installed or of another version.
-std::shared_ptr<Library> open_cudnn(const std::string& version);
+// cuDNN for the context that is current, with a handle of its own, which what is made ready of it keeps. Throws
+// Error(unsupported) where it is not built in, not installed or of another version.
+std::unique_ptr<Library> open_cudnn(const std::string& version);
 
 } // namespace wpk

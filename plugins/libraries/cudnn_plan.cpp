@@ -1,6 +1,7 @@
 #include "plugins/libraries/cudnn_plan.hpp"
 
 #include <cstdlib>
+#include <mutex>
 #include <unordered_map>
 
 #include <dlfcn.h>
@@ -49,6 +50,8 @@ void require_success(cudnnStatus_t status, const std::string& what)
 // Never closed: its threads and tables outlive all handles.
 void open_library()
 {
+    static std::mutex opening;
+    const std::lock_guard lock(opening);
     if (frontend::cudnn_dlhandle != nullptr)
     {
         return;

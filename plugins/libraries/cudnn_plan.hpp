@@ -19,7 +19,7 @@ std::string cudnn_version();
 class CudnnHandle;
 std::shared_ptr<const CudnnHandle> make_cudnn_handle();
 
-// A recipe that is ready to run. One thread after the other may make, use and give back plans.
+// A recipe that is ready to run. One thread after the other may use plans of a handle.
 class CudnnPlan
 {
 public:

@@ -1,14 +1,12 @@
 #include "plugins/libraries/libraries.hpp"
 
-#include <string>
-
 #include "plugins/core/error.hpp"
 #include "plugins/libraries/cudnn.hpp"
 
 namespace wpk
 {
 
-std::unique_ptr<ReadyCall> prepare_call(const LibraryCall& call)
+std::unique_ptr<ReadyCall> Libraries::prepare(const LibraryCall& call)
 {
     if (call.library != "cuDNN")
     {
@@ -16,7 +14,12 @@ std::unique_ptr<ReadyCall> prepare_call(const LibraryCall& call)
                                            + ", and of libraries only cuDNN is called here; fix: execute it with "
                                              "Python: wpk run");
     }
-    std::unique_ptr<ReadyCall> ready = open_cudnn(call.version)->prepare(call);
+    std::unique_ptr<Library>& library = open_[call.version];
+    if (library == nullptr)
+    {
+        library = open_cudnn(call.version);
+    }
+    std::unique_ptr<ReadyCall> ready = library->prepare(call);
     if (ready->workspace_bytes() > call.workspace_bytes)
     {
         throw Error(Code::damaged, "its implementation of " + call.library + " asks for "

@@ -1,16 +1,27 @@
 // The libraries that compute operators besides kernels, by name.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "plugins/core/library.hpp"
 
 namespace wpk
 {
 
-// Make an implementation ready on the GPU whose context is current; the library is opened where it is not open there.
-// Throws Error(unsupported) where it is not built in, not installed, of another version, or refuses; Error(damaged)
-// where its recipe does not add up, or it asks for more scratch memory than was measured.
-std::unique_ptr<ReadyCall> prepare_call(const LibraryCall& call);
+// Libraries that were opened on the GPU whose context is current. What is made ready of them may be used by one thread
+// after the other: cuDNN's handles cannot go from a stream that one thread captures to the stream of another.
+class Libraries
+{
+public:
+    // Make an implementation ready; its library is opened at the first call. Throws Error(unsupported) where the
+    // library is not built in, not installed, of another version, or refuses; Error(damaged) where the recipe does not
+    // add up, or asks for more scratch memory than was measured.
+    std::unique_ptr<ReadyCall> prepare(const LibraryCall& call);
+
+private:
+    std::map<std::string, std::unique_ptr<Library>> open_; // by version
+};
 
 } // namespace wpk

@@ -5,7 +5,7 @@
 namespace wpk
 {
 
-std::shared_ptr<Library> open_cudnn(const std::string& version)
+std::unique_ptr<Library> open_cudnn(const std::string& version)
 {
     throw Error(Code::unsupported,
         "it calls cuDNN " + version

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "plugins/libraries/libraries.hpp"
+
 namespace wpk
 {
 namespace
@@ -18,7 +20,10 @@ BoundOperator::BoundOperator(const KernelOperator& kernels, std::size_t variant,
     const OperatorSpec& spec = operator_.spec();
     const Work& work = spec.variants[variant].work;
     const std::vector<Launch>& launches = launches_of(work);
-    call_ = operator_.call(variant);
+    if (const auto* call = std::get_if<LibraryCall>(&work))
+    {
+        call_ = Libraries().prepare(*call);
+    }
     operator_.kernels();
     addresses_.inputs.assign(spec.inputs.size(), nowhere);
     addresses_.outputs.assign(spec.outputs.size(), nowhere);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plugins/core/error.hpp"
 #include "plugins/core/image.hpp"
 #include "plugins/libraries/libraries.hpp"
 
@@ -47,31 +48,30 @@ const LoadedKernels& KernelOperator::kernels() const
     return *kernels_;
 }
 
-std::shared_ptr<ReadyCall> KernelOperator::call(std::size_t variant) const
+bool KernelOperator::can_execute(std::size_t variant) const
 {
     const auto* call = std::get_if<LibraryCall>(&spec_.variants[variant].work);
     if (call == nullptr)
     {
-        return nullptr;
+        return true;
     }
     const std::lock_guard lock(loading_);
-    if (const auto refused = refusals_.find(variant); refused != refusals_.end())
+    const auto known = executable_.find(variant);
+    if (known != executable_.end())
     {
-        throw refused->second;
+        return known->second;
     }
-    if (const auto ready = calls_.find(variant); ready != calls_.end())
-    {
-        return ready->second;
-    }
+    bool takes_it = true;
     try
     {
-        return calls_.emplace(variant, prepare_call(*call)).first->second;
+        Libraries().prepare(*call);
     }
-    catch (const Error& error)
+    catch (const Error&)
     {
-        refusals_.emplace(variant, error);
-        throw;
+        takes_it = false; // kernels of other variants, or TensorRT's own layers, compute the operator
     }
+    executable_.emplace(variant, takes_it);
+    return takes_it;
 }
 
 } // namespace wpk

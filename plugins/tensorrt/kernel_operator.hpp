@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "plugins/core/error.hpp"
-#include "plugins/core/library.hpp"
+#include "plugins/core/launcher.hpp"
 
 namespace wpk
 {
@@ -38,9 +37,9 @@ public:
     // The kernels, loaded at the first call, in the context that is current then. Throws Error(driver, no_driver).
     const LoadedKernels& kernels() const;
 
-    // A variant's library call, made ready when it is first asked for, in the context that is current then; null where
-    // kernels compute the variant. Throws Error(unsupported, damaged, driver), and then always.
-    std::shared_ptr<ReadyCall> call(std::size_t variant) const;
+    // Whether a variant can be executed here: where a library computes it, the library is here and takes it. Asked once
+    // of each variant, in the context that is current then.
+    bool can_execute(std::size_t variant) const;
 
 private:
     std::vector<std::byte> bytes_;
@@ -48,8 +47,7 @@ private:
     OperatorSpec spec_;
     mutable std::mutex loading_;
     mutable std::unique_ptr<const LoadedKernels> kernels_;
-    mutable std::map<std::size_t, std::shared_ptr<ReadyCall>> calls_;
-    mutable std::map<std::size_t, Error> refusals_;
+    mutable std::map<std::size_t, bool> executable_; // variants of libraries that were asked for
 };
 
 } // namespace wpk

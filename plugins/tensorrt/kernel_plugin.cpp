@@ -141,20 +141,12 @@ std::vector<std::size_t> KernelPlugin::variants_for(const std::vector<nvinfer1::
 
 std::vector<std::size_t> KernelPlugin::ready_variants_for(const std::vector<nvinfer1::TensorFormat>& formats) const
 {
-    const std::vector<std::size_t> fitting = variants_for(formats);
-    std::vector<std::size_t> ready;
-    for (const std::size_t number : fitting)
+    std::vector<std::size_t> ready = variants_for(formats);
+    const auto is_missing = [this](std::size_t number)
     {
-        try
-        {
-            operator_->call(number);
-            ready.push_back(number);
-        }
-        catch (const Error&)
-        {
-            // Kernels of other variants, or TensorRT's own layers, compute the operator.
-        }
-    }
+        return !operator_->can_execute(number);
+    };
+    ready.erase(std::remove_if(ready.begin(), ready.end(), is_missing), ready.end());
     return ready;
 }
 

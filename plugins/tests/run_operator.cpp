@@ -96,7 +96,7 @@ public:
         require(driver().cuMemsetD8Async(addresses_.counters, 0, counters + 1, stream_), "clear counters");
         if (const auto* call = std::get_if<LibraryCall>(&work))
         {
-            call_ = prepare_call(*call);
+            call_ = Libraries().prepare(*call);
         }
         for (const Launch& launch : launches_of(work))
         {

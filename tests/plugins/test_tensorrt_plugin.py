@@ -161,7 +161,7 @@ def test_the_life_of_a_plugin(header: Version, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     first, *sums, last = done.stdout.splitlines()
     assert first.endswith("is no proof of working in TensorRT.")
-    assert len(sums) == 5, "a tactic in each of two formats, and three executions of the engine"
+    assert len(sums) == 6, "a tactic for each variant's formats, and three executions of the engine"
     assert len(set(sums)) == 1
     assert int(last.removeprefix("refused at each of ").split()[0]) > 100
     assert record.read_text().endswith("left 0\n")
