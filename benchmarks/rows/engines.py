@@ -40,7 +40,7 @@ ALLOWED_SECONDS, ALLOWED_PART = 20e-6, 0.03
 CUDNN = ("resnet50", "distilbert")
 """Of which there are plans in which cuDNN computes much."""
 
-CUDNN_BUDGET = "60s"
+CUDNN_BUDGET = "30s"
 
 TENSOR_CORES = ("_wgmma", "_mma", "_halo", "_patch")
 """How the names of templates end that use them."""
