@@ -29,7 +29,7 @@ extern "C"
         WPK_OK = 0,
         WPK_INVALID_ARGUMENT = 1, /* the caller gave something that cannot be */
         WPK_DAMAGED = 2,          /* the file does not add up */
-        WPK_UNSUPPORTED = 3,      /* right, but not executed here */
+        WPK_UNSUPPORTED = 3,      /* right, but not executed here, e.g. a library that is not installed */
         WPK_NO_DRIVER = 4,        /* no CUDA driver or GPU, or a driver that is too old */
         WPK_DRIVER = 5,           /* the CUDA driver refused */
         WPK_OUT_OF_MEMORY = 6,    /* of the GPU or of this machine */

@@ -9,18 +9,24 @@ import onnx
 import pytest
 from support.networks import handwritten
 from support.networks.small_models import expected
+from support.plans.candidates import library_call
 
 import wpk
 from wpk.dtypes import DType, Precision
+from wpk.extent import Extent
 from wpk.launch import EARLY_LAUNCH, InputArgument, TensorMapArgument
+from wpk.libraries import constant_shape, find_library
 from wpk.lowering.model import lower_model
 from wpk.nvinfer import TensorRTError
 from wpk.plan import PlanBundle
-from wpk.spec import Format, operator_bytes
+from wpk.spec import Format, LibraryCall, operator_bytes
 from wpk.tensorrt import exported
 from wpk.tensorrt.operators import Built, forms_of, operator_model, plugin_operator
 
 NETWORK = "squeeze_excite"
+
+WORKSPACE = 4096
+"""Of a call of cuDNN."""
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +191,47 @@ def test_each_form_reads_its_own_packing(
     for variant in apart.spec.variants:
         assert len(variant.formats) == len(apart.spec.inputs) + len(apart.spec.outputs)
     assert operator_bytes(apart.spec)
+
+
+def test_what_a_library_computes_is_a_tactic_with_its_own_packing(
+    model: onnx.ModelProto, planned: Callable[..., PlanBundle]
+) -> None:
+    forms = forms_of(operator_model(model, "conv_relu_2"))
+    built = [Built(form.formats, planned(form.model)) for form in forms]
+    called = [Built(each.formats, by_cudnn(each.bundle)) for each in built]
+    both = [each for pair in zip(built, called, strict=True) for each in pair]
+    operator = plugin_operator("c", both, built[0].bundle.plan)
+    spec = operator.spec
+    calls = [variant for variant in spec.variants if isinstance(variant.work, LibraryCall)]
+    assert not operator.left_out
+    assert {each.formats[:1] for each in calls} == {each.formats[:1] for each in spec.variants}
+    for variant, each in zip(calls, called, strict=False):
+        assert isinstance(variant.work, LibraryCall)
+        assert (variant.work.library, variant.work.version) == ("cuDNN", "9.19.0")
+        assert variant.work.workspace_bytes == WORKSPACE
+        read = [spec.inputs[number] for number in variant.work.inputs]
+        assert len(read) == len(each.bundle.plan.steps[0].inputs)
+        packed = operator.weights[variant.work.inputs[1] - len(each.bundle.plan.inputs)]
+        (weights,) = (w for w in each.bundle.weights.values() if w.ndim == 4)
+        assert (packed.array == weights).all()
+    assert operator_bytes(spec)
+
+
+def by_cudnn(bundle: PlanBundle) -> PlanBundle:
+    """The plan with its only step computed by cuDNN, as a search that measures might have it."""
+    plan = bundle.plan
+    (step,) = plan.steps
+    problem = replace(step.operator.problem, n=Extent(step.operator.problem.n.value))
+    configuration = (("graph", 0), ("engine", 17))
+    layout = find_library("cuDNN").constant_layout(problem, configuration)
+    packed = dict(bundle.weights)
+    name = next(name for name in step.inputs if name in plan.weights)
+    packed[name] = np.zeros(constant_shape(problem), np.float16)
+    weight = replace(plan.weights[name], packing=layout, shape=packed[name].shape)
+    candidate = library_call(configuration, version="9.19.0")
+    operator = replace(step.operator, problem=problem)
+    call = replace(
+        step, operator=operator, candidate=candidate, launches=(), workspace_bytes=WORKSPACE
+    )
+    weights = {**plan.weights, name: weight}
+    return replace(bundle, plan=replace(plan, steps=(call,), weights=weights), weights=packed)
