@@ -13,7 +13,7 @@ from wpk.bench.gpu_lease import GpuLease
 from wpk.bench.offers import Offers
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
-from wpk.libraries import LIBRARIES
+from wpk.libraries import asked_libraries
 
 ANSWERED = [convolution(precision=precision) for precision in (Precision.BF16, Precision.TF32)]
 CRASHES = convolution(precision=Precision.FP16)
@@ -24,7 +24,7 @@ def test_a_crash_costs_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = ANSWERED
     with GpuLease(NumpyProcess) as lease, Offers(lease, [first, CRASHES, second]) as offers:
         answers = [offers.of(each) for each in (first, CRASHES, second)]
-    assert [len(each) for each in answers] == [len(LIBRARIES)] * 3
+    assert [len(each) for each in answers] == [len(asked_libraries())] * 3
     found, lost = [each[0].configurations for each in answers], answers[1][0]
     assert found == [((("engine", 7),),), (), ((("engine", 7),),)]
     assert lost.refusals == (

@@ -124,5 +124,7 @@ def test_a_cpu_executes_what_it_knows_and_nothing_else(twin: OpenTwin) -> None:
     del twin
     assert NumpyLibraries().load(image(FIRST), None) == 0
     unknown = LibraryImage("Nobody", "1.0", ADD, FIRST)
-    with pytest.raises(EngineError, match="there is no library 'Nobody', only cuDNN, Twin"):
+    with pytest.raises(
+        EngineError, match="there is no library 'Nobody', only cuDNN, TensorRT, Twin"
+    ):
         NumpyLibraries().load(unknown, None)

@@ -12,7 +12,9 @@ from trt_bindings.uses import RTX_ONLY, Use, uses_in, uses_of
 from wpk.nvinfer import ELEMENT_TYPES
 from wpk.tensorrt.configuration import HARDWARE_LEVELS
 
-FOLDERS = [ROOT / "wpk" / name for name in ("nvinfer", "tensorrt", "tensorrt_pipeline")]
+FOLDERS = [
+    ROOT / "wpk" / name for name in ("nvinfer", "tensorrt", "tensorrt_pipeline", "libraries")
+]
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

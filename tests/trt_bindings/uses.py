@@ -19,10 +19,18 @@ KINDS = {
     "cache": "ITimingCache",
     "refusal": "ParserError",
     "layer": "ILayer",
+    "activation": "IActivationLayer",
+    "convolution": "IConvolutionLayer",
+    "normalization": "INormalizationLayer",
+    "shuffle": "IShuffleLayer",
+    "softmax": "ISoftMaxLayer",
 }
 """The class of what our code calls so, in the files of `SPEAKING`; a leading underscore aside."""
 
 SPEAKING = (
+    "libraries/tensorrt.py",
+    "libraries/tensorrt_layers.py",
+    "libraries/tensorrt_network.py",
     "nvinfer/session.py",
     "tensorrt/build.py",
     "tensorrt/configuration.py",
@@ -110,7 +118,7 @@ def _aliases(tree: ast.AST) -> dict[str, tuple[str, ...]]:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             pairs = [(node.targets[0], node.value)]
             if isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(node.targets[0].elts, node.value.elts, strict=True))
+                pairs = list(zip(node.targets[0].elts, node.value.elts, strict=False))
             for target, value in pairs:
                 path = _path(value, {}, {})
                 is_name = isinstance(target, ast.Name) and target.id != "module"

@@ -60,6 +60,7 @@ def simulated_tensorrt(plan: Plan) -> Any:
         "BuilderFlag": ["TF32", "VERSION_COMPATIBLE"],
         "TensorIOMode": ["NONE", "INPUT", "OUTPUT"],
         "LayerInformationFormat": ["ONELINE", "JSON"],
+        "ExecutionContextAllocationStrategy": ["STATIC", "ON_PROFILE_CHANGE", "USER_MANAGED"],
         "DataType": ["FLOAT", "HALF", "INT64"],
     }
     for name, members in enums.items():
@@ -219,7 +220,8 @@ class _Engine:
         is_input = any(each.name == name for each in self.model.graph.input)
         return modes.INPUT if is_input else modes.OUTPUT
 
-    def create_execution_context(self) -> "_Context":
+    def create_execution_context(self, strategy: Any) -> "_Context":
+        assert strategy.name == "STATIC"
         return _Context(self)
 
     def create_engine_inspector(self) -> Any:

@@ -7,7 +7,7 @@ from typing import Self
 from wpk.backends import GpuProcess
 from wpk.bench.gpu_lease import GpuLease
 from wpk.errors import LaunchError
-from wpk.libraries import LIBRARIES, LibraryOffer
+from wpk.libraries import LibraryOffer, asked_libraries
 from wpk.problems import Problem
 
 
@@ -48,7 +48,7 @@ class Offers:
             if self._is_over:
                 break
             answers[problem] = tuple(
-                _offer(self._lease.process(), each, problem) for each in LIBRARIES
+                _offer(self._lease.process(), each, problem) for each in asked_libraries()
             )
         return answers
 

@@ -7,4 +7,4 @@ from wpk.libraries.library import ALIGNMENT
 from wpk.libraries.numpy_libraries import NumpyLibraries
 from wpk.libraries.offer import LibraryOffer, constant_shape, constant_tensor
 from wpk.libraries.reference import random_case, why_unknown
-from wpk.libraries.registry import LIBRARIES, askable, find_library
+from wpk.libraries.registry import LIBRARIES, askable, asked_libraries, find_library

@@ -93,6 +93,10 @@ class Library(abc.ABC):
 
     name: ClassVar[str]
 
+    def is_asked(self) -> bool:
+        """Whether it takes part here; where it does and is not installed, reports say so."""
+        return True
+
     @abc.abstractmethod
     def why_not(self, problem: Problem) -> str | None:
         """Why it cannot be asked for a problem, in words; None if it can."""

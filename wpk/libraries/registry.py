@@ -2,10 +2,16 @@
 
 from wpk.libraries.cudnn_library import CudnnLibrary
 from wpk.libraries.library import Library
+from wpk.libraries.tensorrt_library import TensorRTLibrary
 from wpk.problems import Problem
 
-LIBRARIES: dict[str, Library] = {each.name: each for each in (CudnnLibrary(),)}
+LIBRARIES: dict[str, Library] = {each.name: each for each in (CudnnLibrary(), TensorRTLibrary())}
 """By name, in the order in which they are asked."""
+
+
+def asked_libraries() -> tuple[str, ...]:
+    """The libraries that take part here."""
+    return tuple(name for name, each in LIBRARIES.items() if each.is_asked())
 
 
 def find_library(name: str) -> Library:
@@ -21,5 +27,5 @@ def find_library(name: str) -> Library:
 
 
 def askable(problem: Problem) -> tuple[str, ...]:
-    """The libraries that can be asked for a problem; what they offer is known on the GPU only."""
-    return tuple(name for name, each in LIBRARIES.items() if each.why_not(problem) is None)
+    """The libraries that are asked for a problem; what they offer is known on the GPU only."""
+    return tuple(n for n in asked_libraries() if LIBRARIES[n].why_not(problem) is None)

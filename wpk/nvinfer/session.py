@@ -29,18 +29,19 @@ class EngineSession:
         tensors: Inputs and outputs, in the engine's order.
     """
 
-    def __init__(self, binding: Binding, data: bytes) -> None:
+    def __init__(self, binding: Binding, data: bytes, *, owns_memory: bool = True) -> None:
         """Deserialize.
 
         Args:
             binding: Of the version that built the engine.
             data: The engine. It is a program: only what was built here, or is trusted.
+            owns_memory: Whether it allocates what it executes in; else each execution is given it.
 
         Raises:
             TensorRTError: It is of another version or GPU, or damaged; with what TensorRT reported.
         """
         module = binding.module
-        self._binding = binding
+        self._binding, self._owns_memory = binding, owns_memory
         self._recorder = new_recorder(module)
         self._runtime = module.Runtime(shared_logger(module))
         self._runtime.error_recorder = self._recorder
@@ -74,16 +75,24 @@ class EngineSession:
             each.name: tuple(self._context.get_tensor_shape(each.name)) for each in self.tensors
         }
 
-    def enqueue(self, pointers: Sequence[int], stream: int) -> None:
+    @property
+    def memory_bytes(self) -> int:
+        """Of the memory that each execution is given; 0 where it owns its own."""
+        return 0 if self._owns_memory else int(self._engine.device_memory_size_v2)
+
+    def enqueue(self, pointers: Sequence[int], stream: int, memory: int = 0) -> None:
         """Put an execution on a stream. Can be captured, once it was executed with these shapes.
 
         Args:
             pointers: Addresses of `tensors`, in their order.
             stream: Handle of the stream.
+            memory: Address of `memory_bytes` that nobody else uses meanwhile, a multiple of 256.
 
         Raises:
             LaunchError: TensorRT refuses an address, or does not start.
         """
+        if not self._owns_memory:
+            self._context.set_device_memory(memory, self.memory_bytes)
         for tensor, address in zip(self.tensors, pointers, strict=True):
             if not self._context.set_tensor_address(tensor.name, address):
                 raise self._launch_error(f"does not take {address:#x} for '{tensor.name}'")
@@ -115,7 +124,9 @@ class EngineSession:
         return EngineTensor(name, ELEMENT_TYPES[kind], shape, is_input)
 
     def _new_context(self) -> Any:
-        return self._made("execute the engine", self._engine.create_execution_context())
+        strategies = self._binding.module.ExecutionContextAllocationStrategy
+        strategy = strategies.STATIC if self._owns_memory else strategies.USER_MANAGED
+        return self._made("execute the engine", self._engine.create_execution_context(strategy))
 
     def _made(self, what: str, made: Any) -> Any:
         if made is None:

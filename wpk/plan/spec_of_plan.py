@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from wpk.launch import Launch
-from wpk.libraries.registry import find_library
+from wpk.libraries import find_library
 from wpk.lowering.program import Value
 from wpk.plan.binding import element_bytes, order_of
 from wpk.plan.plan import Kernel, Plan, Port, Step

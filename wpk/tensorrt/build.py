@@ -7,14 +7,20 @@ from typing import Any
 import onnx
 
 from wpk.dtypes import Precision
-from wpk.nvinfer import Binding, TensorRTError, build_failed, new_recorder, shared_logger
+from wpk.nvinfer import (
+    Binding,
+    TensorRTError,
+    build_failed,
+    network_flags,
+    new_recorder,
+    shared_logger,
+)
 from wpk.options import TensorRTOptions
 from wpk.progress import Progress, silent
 from wpk.targets import Target
 from wpk.tensorrt.configuration import (
     configure,
     keep_timing_cache,
-    network_flags,
     open_timing_cache,
     require_target,
 )

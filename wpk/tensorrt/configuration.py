@@ -35,11 +35,6 @@ def require_target(binding: Binding, target: Target) -> None:
         )
 
 
-def network_flags(binding: Binding) -> int:
-    """The flags of a network: strongly typed, which 10 must be told and 11 always is."""
-    return 1 << int(binding.module.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
-
-
 def configure(
     binding: Binding, config: Any, options: TensorRTOptions, precision: Precision, target: Target
 ) -> None:

@@ -2,8 +2,7 @@
 
 import onnx
 
-from wpk.nvinfer import Binding, TensorRTError, shared_logger
-from wpk.tensorrt.configuration import network_flags
+from wpk.nvinfer import Binding, TensorRTError, network_flags, shared_logger
 from wpk.tensorrt.model_file import model_file
 
 
