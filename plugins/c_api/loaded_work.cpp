@@ -33,7 +33,7 @@ LoadedKernels load_kernels(const Container& file, const PlanSpec& plan)
 LoadedWork load_work(const Container& file, const PlanSpec& plan)
 {
     Libraries libraries;
-    std::map<std::size_t, std::unique_ptr<ReadyCall>> calls;
+    std::map<std::size_t, std::shared_ptr<ReadyCall>> calls;
     for (std::size_t number = 0; number < plan.steps.size(); ++number)
     {
         const PlanSpec::Step& step = plan.steps[number];

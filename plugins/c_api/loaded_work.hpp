@@ -13,7 +13,7 @@ namespace wpk
 struct LoadedWork
 {
     LoadedKernels kernels;
-    std::map<std::size_t, std::unique_ptr<ReadyCall>> calls; // by the number of their step
+    std::map<std::size_t, std::shared_ptr<ReadyCall>> calls; // by the number of their step; equal ones are shared
 };
 
 // Throws Error of any code.

@@ -1,12 +1,11 @@
 #include "plugins/libraries/libraries.hpp"
 
 #include "plugins/core/error.hpp"
-#include "plugins/libraries/cudnn.hpp"
 
 namespace wpk
 {
 
-std::unique_ptr<ReadyCall> Libraries::prepare(const LibraryCall& call)
+std::shared_ptr<ReadyCall> Libraries::prepare(const LibraryCall& call)
 {
     if (call.library != "cuDNN")
     {
@@ -14,12 +13,17 @@ std::unique_ptr<ReadyCall> Libraries::prepare(const LibraryCall& call)
                                            + ", and of libraries only cuDNN is called here; fix: execute it with "
                                              "Python: wpk run");
     }
-    std::unique_ptr<Library>& library = open_[call.version];
+    const Key key(call.version, call.workspace_bytes, call.inputs, call.recipe);
+    if (const auto known = ready_.find(key); known != ready_.end())
+    {
+        return known->second;
+    }
+    std::unique_ptr<Library>& library = libraries_[call.version];
     if (library == nullptr)
     {
-        library = open_cudnn(call.version);
+        library = open_(call.version);
     }
-    std::unique_ptr<ReadyCall> ready = library->prepare(call);
+    std::shared_ptr<ReadyCall> ready = library->prepare(call);
     if (ready->workspace_bytes() > call.workspace_bytes)
     {
         throw Error(Code::damaged, "its implementation of " + call.library + " asks for "
@@ -27,6 +31,7 @@ std::unique_ptr<ReadyCall> Libraries::prepare(const LibraryCall& call)
                                        + std::to_string(call.workspace_bytes)
                                        + " were measured; fix: optimize the model again on this GPU");
     }
+    ready_.emplace(key, ready);
     return ready;
 }
 

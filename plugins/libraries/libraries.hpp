@@ -1,11 +1,17 @@
 // The libraries that compute operators besides kernels, by name.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "plugins/core/library.hpp"
+#include "plugins/libraries/cudnn.hpp"
 
 namespace wpk
 {
@@ -15,13 +21,23 @@ namespace wpk
 class Libraries
 {
 public:
-    // Make an implementation ready; its library is opened at the first call. Throws Error(unsupported) where the
+    using Open = std::function<std::unique_ptr<Library>(const std::string& version)>;
+
+    explicit Libraries(Open open = open_cudnn) : open_(std::move(open)) {}
+
+    // Make an implementation ready, once: calls that are equal share it, as in Python
+    // (wpk/libraries/cuda_libraries.py). Each copy would be compiled again, and would be other machine code to the GPU,
+    // which its caches do not hold yet. The library is opened at the first call. Throws Error(unsupported) where the
     // library is not built in, not installed, of another version, or refuses; Error(damaged) where the recipe does not
     // add up, or asks for more scratch memory than was measured.
-    std::unique_ptr<ReadyCall> prepare(const LibraryCall& call);
+    std::shared_ptr<ReadyCall> prepare(const LibraryCall& call);
 
 private:
-    std::map<std::string, std::unique_ptr<Library>> open_; // by version
+    using Key = std::tuple<std::string, std::uint64_t, std::vector<std::uint32_t>, std::vector<std::byte>>;
+
+    Open open_;
+    std::map<std::string, std::unique_ptr<Library>> libraries_; // by version
+    std::map<Key, std::shared_ptr<ReadyCall>> ready_;
 };
 
 } // namespace wpk

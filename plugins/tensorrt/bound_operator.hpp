@@ -51,7 +51,7 @@ private:
     Addresses addresses_;
     Counters counters_;
     std::vector<BoundLaunch> launches_;
-    std::unique_ptr<ReadyCall> call_; // where a library computes the variant
+    std::shared_ptr<ReadyCall> call_; // where a library computes the variant
 };
 
 } // namespace wpk

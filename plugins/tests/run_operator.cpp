@@ -192,7 +192,7 @@ private:
     Addresses addresses_;
     CUstream stream_ = nullptr;
     std::vector<BoundLaunch> bound_;
-    std::unique_ptr<ReadyCall> call_;
+    std::shared_ptr<ReadyCall> call_;
 };
 
 void run(int count, char** words)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import struct
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,13 +46,19 @@ INPUTS = 6
 FP16 = DType.FP16
 
 
+def calls_of(*calls: LibraryCall) -> bytes:
+    """An operator with a variant for each call."""
+    tensor = SpecTensor(FP16, (8,))
+    variants = tuple(
+        Variant(f"variant {number}", (Format.LINEAR,) * (INPUTS + 1), call)
+        for number, call in enumerate(calls)
+    )
+    return operator_bytes(OperatorSpec("fused", (), (tensor,) * INPUTS, (tensor,), (), variants))
+
+
 def spec_of(recipe: bytes) -> bytes:
     """An operator that a library computes; its sizes are nobody's here."""
-    tensor = SpecTensor(FP16, (8,))
-    call = LibraryCall("cuDNN", "9.19.0", 4096, (0, 2, 1), recipe)
-    formats = (Format.LINEAR,) * (INPUTS + 1)
-    variants = (Variant("cudnn", formats, call),)
-    return operator_bytes(OperatorSpec("fused", (), (tensor,) * INPUTS, (tensor,), (), variants))
+    return calls_of(LibraryCall("cuDNN", "9.19.0", 4096, (0, 2, 1), recipe))
 
 
 def recipe_of(problem: Problem, graph: int) -> bytes:
@@ -156,3 +164,30 @@ def test_a_recipe_that_does_not_add_up_is_refused(
     wrong = bytes_of(replace(description, **change), (("graph", 0), ("engine", 1)))
     (seen,) = answers(print_specs, [spec_of(wrong)])
     assert reason in seen["error"]
+
+
+def test_equal_calls_share_an_implementation(sanitized: Path) -> None:
+    """As in Python: what is compiled once is once in the GPU's caches."""
+    call = LibraryCall("cuDNN", "9.19.0", 4096, (0, 2, 1), b"recipe")
+    others = [
+        replace(call, version="9.20.0"),
+        replace(call, workspace_bytes=64),
+        replace(call, inputs=(0, 1, 2)),
+        replace(call, recipe=b"another"),
+    ]
+    refused = [replace(call, workspace_bytes=63), replace(call, library="cuBLAS")]
+    stream = [calls_of(call, *others, call), calls_of(*reversed(others), call, *refused)]
+    done = subprocess.run(
+        [sanitized / "plugins" / "tests" / "prepare_calls"],
+        input=b"".join(struct.pack("<I", len(spec)) + spec for spec in stream),
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    lines = done.stdout.decode().splitlines()
+    found = [line.removesuffix(", libraries 2").split() for line in lines[1:-2]]
+    assert lines[0] == "implementation 0, libraries 1"
+    numbers = [number for word, number in found if word == "implementation"]
+    assert numbers == ["1", "2", "3", "4", "0", "4", "3", "2", "1", "0"]
+    assert "asks for 64 bytes of scratch memory, 63 were measured; fix: " in lines[-2]
+    assert "of libraries only cuDNN is called here; fix: " in lines[-1]

@@ -8,6 +8,7 @@ import struct
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,30 @@ SANITIZED = ("-DCMAKE_BUILD_TYPE=Debug", f"-DWPK_SANITIZE={SANITIZERS}")
 
 
 def built(folder: Path, *options: str) -> Path:
-    """The folder of a build, made by the first process that asks; the others wait for it."""
+    """The folder of a build of the sources as they are now, made by the first process that asks; the others wait for it."""
     if shutil.which("cmake") is None:
         pytest.skip("needs cmake")
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "done").exists():
+        done_file, built_from = folder / "done", _digest_of_sources(options)
+        if not done_file.exists() or done_file.read_text() != built_from:
             configure = ["cmake", "-S", ROOT, "-B", folder, "-DWPK_EMULATOR=OFF", *options]
             for command in (configure, ["cmake", "--build", folder, "--parallel", "2"]):
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stdout + done.stderr
                 assert "warning:" not in done.stderr + done.stdout, done.stdout
-            (folder / "done").touch()
+            done_file.write_text(built_from)
     return folder
+
+
+def _digest_of_sources(options: Sequence[str]) -> str:
+    """Of all that CMake builds from: a folder that is kept between runs is no longer right where it changed."""
+    digest = sha256("\0".join(options).encode())
+    for path in (ROOT / "CMakeLists.txt", *sorted((ROOT / "plugins").rglob("*"))):
+        if path.is_file():
+            digest.update(str(path).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def answers(program: Path, specs: Sequence[bytes], dims: Sequence[int] = ()) -> list[Any]:
