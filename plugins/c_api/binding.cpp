@@ -1,6 +1,7 @@
 #include "plugins/c_api/binding.hpp"
 
 #include "plugins/c_api/checked_sizes.hpp"
+#include "plugins/c_api/reach.hpp"
 
 namespace wpk
 {
@@ -12,7 +13,7 @@ class ValueAddresses
 {
 public:
     ValueAddresses(const PlanSpec& plan, const Layout& arena, std::uint64_t arena_begin, const Dims& dims)
-        : plan_(plan), starts_(arena.offsets)
+        : plan_(plan), starts_(arena.offsets), ends_(ends_of_buffers(plan, dims))
     {
         for (std::uint64_t& start : starts_)
         {
@@ -20,7 +21,7 @@ public:
         }
         for (const PlanSpec::Value& value : plan.values)
         {
-            const std::int64_t room = evaluate(plan.buffers[value.buffer], dims);
+            const std::int64_t room = ends_[value.buffer];
             if (sum(value.offset, footprint(value, dims), "'" + value.name + "'") > room)
             {
                 throw Error(Code::damaged, "'" + value.name + "' does not lie in its buffer of " + std::to_string(room)
@@ -39,11 +40,19 @@ public:
     void replace(const SizedPort& port, std::uint64_t address)
     {
         starts_[port.value->buffer] = address - static_cast<std::uint64_t>(port.value->offset);
+        ends_[port.value->buffer] = port.value->offset + static_cast<std::int64_t>(port.bytes);
+    }
+
+    // Where each buffer ends, from where it begins.
+    const std::vector<std::int64_t>& ends() const noexcept
+    {
+        return ends_;
     }
 
 private:
     const PlanSpec& plan_;
     std::vector<std::uint64_t> starts_;
+    std::vector<std::int64_t> ends_;
 };
 
 Addresses of_step(const PlanSpec& plan, std::size_t number, const Layouts& layouts, const Places& places,
@@ -100,6 +109,7 @@ Binding bind_plan(const PlanSpec& plan, const LoadedWork& loaded, const Layouts&
     std::vector<std::size_t> ends;
     for (std::size_t number = 0; number < plan.steps.size(); ++number)
     {
+        check_reach(plan.steps[number], rooms_of(plan, plan.steps[number], values.ends()), dims);
         std::vector<std::size_t> before;
         for (const std::uint32_t other : plan.steps[number].predecessors)
         {

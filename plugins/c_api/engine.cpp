@@ -68,7 +68,7 @@ Engine::Engine(const std::string& path)
     addresses_.resize(plan_.inputs.size() + plan_.outputs.size());
     const Current current(context_);
     // Nothing here is a member yet: whatever fails, all is given back while the context is current.
-    LoadedWork work = load_work(file, plan_);
+    LoadedWork work = load_work(file, plan_, dims_);
     Weights weights = upload_weights(file, plan_.weights);
     Stream stream = make_stream();
     Event end = make_event();

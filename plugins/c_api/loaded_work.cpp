@@ -1,5 +1,6 @@
 #include "plugins/c_api/loaded_work.hpp"
 
+#include "plugins/c_api/reach.hpp"
 #include "plugins/core/error.hpp"
 #include "plugins/libraries/libraries.hpp"
 
@@ -30,8 +31,9 @@ LoadedKernels load_kernels(const Container& file, const PlanSpec& plan)
 
 } // namespace
 
-LoadedWork load_work(const Container& file, const PlanSpec& plan)
+LoadedWork load_work(const Container& file, const PlanSpec& plan, const Dims& dims)
 {
+    const std::vector<std::int64_t> ends = ends_of_buffers(plan, dims);
     Libraries libraries;
     std::map<std::size_t, std::shared_ptr<ReadyCall>> calls;
     for (std::size_t number = 0; number < plan.steps.size(); ++number)
@@ -39,6 +41,7 @@ LoadedWork load_work(const Container& file, const PlanSpec& plan)
         const PlanSpec::Step& step = plan.steps[number];
         if (const auto* call = std::get_if<LibraryCall>(&step.work))
         {
+            check_reach(step, rooms_of(plan, step, ends), dims); // before anything of it is used
             try
             {
                 calls.emplace(number, libraries.prepare(*call));

@@ -16,7 +16,7 @@ struct LoadedWork
     std::map<std::size_t, std::shared_ptr<ReadyCall>> calls; // by the number of their step; equal ones are shared
 };
 
-// Throws Error of any code.
-LoadedWork load_work(const Container& file, const PlanSpec& plan);
+// The sizes are some that will be asked for. Throws Error of any code.
+LoadedWork load_work(const Container& file, const PlanSpec& plan, const Dims& dims);
 
 } // namespace wpk

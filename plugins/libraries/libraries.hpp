@@ -16,6 +16,17 @@
 namespace wpk
 {
 
+// Where the elements of a tensor lie, from its first one on.
+struct TensorReach
+{
+    std::int64_t element_bytes;
+    std::vector<std::int64_t> dims, strides; // elements; at least 1
+};
+
+// The tensors that a call reads, in the order of its inputs, and then the one that it writes. Throws
+// Error(unsupported) for a library that is none of those called here, Error(damaged) where the recipe does not add up.
+std::vector<TensorReach> tensors_of(const LibraryCall& call);
+
 // Libraries that were opened on the GPU whose context is current. What is made ready of them may be used by one thread
 // after the other: cuDNN's handles cannot go from a stream that one thread captures to the stream of another.
 class Libraries

@@ -15,7 +15,20 @@ from support.plans.executed_plans import (
 )
 from support.plugins import SANITIZED, built, run_plan
 
+from wpk.dtypes import DType
+from wpk.libraries.cudnn_description import Description, GraphTensor, PointwiseNode
+from wpk.libraries.cudnn_pointwise import PointwiseCall, PointwiseTensor
+from wpk.libraries.cudnn_recipe import recipe_of
+
 CALLS_AT_LEAST = 40
+
+
+def recipe_of_sum(rows: int = 2, inputs: int = 2, operands: int = 2) -> bytes:
+    """The sum of two tensors of four columns."""
+    tensor = GraphTensor((rows, 4), (4, 1), DType.FP32)
+    add = PointwiseCall("add", (PointwiseTensor(1), PointwiseTensor(2)))
+    description = Description(PointwiseNode(), (tensor,) * inputs, tensor, operands, (add,))
+    return recipe_of(description, (("graph", 0), ("engine", 1)))
 
 
 @pytest.fixture
@@ -96,10 +109,44 @@ def test_whatever_call_fails_all_is_given_back(sanitized: Path, plan: Path) -> N
 def test_refuses_libraries_that_are_not_built_in(
     sanitized: Path, tmp_path: Path, library: str, reason: str
 ) -> None:
-    steps = (Sum(("x", "weight"), "y", library=library),)
+    steps = (Sum(("x", "weight"), "y", library=library, recipe=recipe_of_sum()),)
     ran = run_plan(sanitized, ExecutedPlan(steps).write(tmp_path / "library.plan"))
     assert ran.code == 1
     assert f"step 'add_0' of the plan: it {reason}" in ran.error
+    assert ran.calls[-1] == "left 0"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "reason"),
+    [
+        (recipe_of_sum(rows=3), "it reaches 48 bytes far from where its input 0 begins, 32 are"),
+        (recipe_of_sum(inputs=3, operands=3), "it has 2 inputs and 1 outputs, its recipe 4"),
+        (recipe_of_sum()[:-1], "the spec ends within"),
+    ],
+)
+def test_a_recipe_reaches_no_further_than_its_operands(
+    sanitized: Path, tmp_path: Path, recipe: bytes, reason: str
+) -> None:
+    """As Python refuses it; before a library is asked, which is not built in here."""
+    steps = (Sum(("x", "weight"), "y", library="cuDNN", recipe=recipe),)
+    ran = run_plan(sanitized, ExecutedPlan(steps).write(tmp_path / "library.plan"))
+    assert ran.code == 1
+    assert "step 'add_0' of the plan: " in ran.error
+    assert reason in ran.error
+    assert ran.calls[-1] == "left 0"
+
+
+@pytest.mark.parametrize(("batch", "reaches"), [(2, False), (3, True), (4, True)])
+def test_a_tensor_map_reaches_no_further_than_its_operand(
+    sanitized: Path, tmp_path: Path, batch: int, reaches: bool
+) -> None:
+    steps = (Sum(("x", "weight"), "y", mapped_rows=3),)
+    path = ExecutedPlan(steps).write(tmp_path / "map.plan")
+    ran = run_plan(sanitized, path, "--dim", f"batch={batch}")
+    assert (ran.code == 0) == reaches, ran.error
+    if not reaches:
+        assert "step 'add_0' of the plan: it reaches 48 bytes far from" in ran.error
+        assert "input 0 begins, 32 are there; fix: " in ran.error
     assert ran.calls[-1] == "left 0"
 
 
@@ -118,7 +165,7 @@ def test_says_that_cudnn_is_not_installed(
     with_cudnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WPK_CUDNN", "/nowhere/libcudnn.so.9")
-    steps = (Sum(("x", "weight"), "y", library="cuDNN"),)
+    steps = (Sum(("x", "weight"), "y", library="cuDNN", recipe=recipe_of_sum()),)
     plan = ExecutedPlan(steps).write(tmp_path / "library.plan")
     ran = run_plan(with_cudnn, plan)
     assert ran.code == 1

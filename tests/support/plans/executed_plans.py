@@ -23,6 +23,9 @@ WIDTH = 4
 MOST_ROWS = 8
 """Rows of the weight."""
 
+_MAPPED = 16
+"""Added to the number of a kernel that is given a tensor map; there are fewer inputs."""
+
 
 def u32(number: int) -> bytes:
     """Four bytes."""
@@ -59,12 +62,21 @@ class Sum:
         output: Where to.
         predecessors: Numbers of the steps that it follows.
         library: Set if a library computes it.
+        recipe: What the library makes its implementation of.
+        mapped_rows: Rows of a tensor map over the first input, which the kernel is given and does not read; 0 for none.
     """
 
     inputs: tuple[str, ...]
     output: str
     predecessors: tuple[int, ...] = ()
     library: str = ""
+    recipe: bytes = b""
+    mapped_rows: int = 0
+
+    @property
+    def kernel(self) -> int:
+        """A number for what the kernel is given."""
+        return len(self.inputs) + _MAPPED * bool(self.mapped_rows)
 
 
 @dataclass(frozen=True)
@@ -88,7 +100,7 @@ class ExecutedPlan:
 
     def members(self) -> dict[str, bytes]:
         """All members of the file."""
-        kernels = sorted({len(step.inputs) for step in self.steps})
+        kernels = sorted({step.kernel for step in self.steps})
         header = b'{"weight":{"dtype":"F32","shape":[32],"data_offsets":[0,128]}}'
         header += b" " * (-(8 + len(header)) % 64)
         weights = struct.pack("<Q", len(header)) + header + self.weight.tobytes()
@@ -100,7 +112,9 @@ class ExecutedPlan:
             "plan.sha256": b"-",
         }
         for count in kernels:
-            members[f"kernels/{_digest(count)}.cubin"] = image("p" * count + "ip")
+            map_letter = "m" * (count // _MAPPED)
+            code = image("p" * (count % _MAPPED) + "i" + map_letter + "p")
+            members[f"kernels/{_digest(count)}.cubin"] = code
         return members
 
     def write(self, path: Path) -> Path:
@@ -175,10 +189,16 @@ def _step(number: int, step: Sum, names: Sequence[str], kernels: Sequence[int]) 
     head += listed([u32(other) for other in step.predecessors])
     if step.library:
         call = text(step.library) + text("9.9") + struct.pack("<Q", 0)
-        return head + b"\x01" + call + listed([u32(n) for n in range(len(operands))]) + u32(0)
+        inputs = listed([u32(n) for n in range(len(operands))])
+        return head + b"\x01" + call + inputs + u32(len(step.recipe)) + step.recipe
     arguments = [b"\x00" + u32(i) for i in range(len(operands))]
-    arguments += [b"\x01" + rows(WIDTH), b"\x03" + u32(0)]
-    launch = u32(kernels.index(len(operands))) + constant(number + 1) + constant(1) * 2
+    arguments += [b"\x01" + rows(WIDTH)]
+    if step.mapped_rows:
+        shape = listed([constant(WIDTH), constant(step.mapped_rows)]) + listed([constant(16)])
+        box = listed([u32(WIDTH), u32(1)])
+        arguments += [b"\x02" + u32(0) + u32(4) + shape + box + u32(0) + bytes(2)]
+    arguments += [b"\x03" + u32(0)]
+    launch = u32(kernels.index(step.kernel)) + constant(number + 1) + constant(1) * 2
     launch += struct.pack("<6I", 32, 1, 1, 1, 1, 1) + u32(0) + u32(1) + listed(arguments)
     return head + b"\x00" + listed([launch])
 
