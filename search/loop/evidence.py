@@ -90,9 +90,12 @@ def _contestants(result: TuningResult) -> list[Contestant]:
         if each.ran
     ]
     present = {each.candidate.family for each in contestants}
-    for tried in (result.tried, result.library):
+    families: dict[str, list[Trial]] = {}
+    for trial in (*result.tried, *result.library):
+        families.setdefault(trial.candidate.family, []).append(trial)
+    for family, tried in families.items():
         best = fastest(tried)
-        if best is not None and best.ran and best.candidate.family not in present:
+        if best is not None and best.ran and family not in present:
             contestants.append(_contestant(best, side_by_side=False))
     return sorted(contestants, key=lambda each: each.median_seconds)
 

@@ -109,6 +109,23 @@ def test_a_choice_that_was_no_finalist_has_the_time_that_the_search_saw(
     assert len(measured.others) == 3
 
 
+@pytest.mark.parametrize("microseconds", [6.0, 20.0])
+def test_each_library_keeps_its_best(tuned: TuningResult, microseconds: float) -> None:
+    """Also one whose implementations were no finalists, whether or not another library is faster."""
+    of_tensorrt = [
+        replace(
+            ran("cuDNN", number, microseconds + number), candidate=library_call(number, "TensorRT")
+        )
+        for number in (0, 1)
+    ]
+    measured = measured_with(replace(tuned, library=(*LIBRARY, *of_tensorrt)))
+    found = {name: each.candidate for name, each in measured.libraries.items()}
+    assert found == {"cuDNN": library_call(1), "TensorRT": library_call(0, "TensorRT")}
+    assert measured.library == next(iter(measured.libraries.values()))
+    assert measured.libraries["TensorRT"].median_seconds == pytest.approx(microseconds * 1e-6)
+    assert not measured.libraries["TensorRT"].side_by_side
+
+
 def test_a_choice_that_was_never_timed_has_no_evidence(tuned: TuningResult) -> None:
     for maker, number in (("a", 3), ("a", 8), ("c", 7)):
         assert measurement_of(tuned, Regime.WARM, made_by(maker, number)) is None

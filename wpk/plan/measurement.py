@@ -167,6 +167,15 @@ class Measurement:
         return _fastest(each for each in self._all if each.candidate.family != GENERATED)
 
     @property
+    def libraries(self) -> dict[str, Contestant]:
+        """The best of each library, by its name; the fastest first."""
+        found: dict[str, Contestant] = {}
+        for each in sorted(self._all, key=lambda each: each.median_seconds):
+            if each.candidate.family != GENERATED:
+                found.setdefault(each.candidate.family, each)
+        return found
+
+    @property
     def generated(self) -> Contestant | None:
         """The best generated kernel."""
         return _fastest(each for each in self._all if each.candidate.family == GENERATED)

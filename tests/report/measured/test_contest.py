@@ -93,6 +93,20 @@ def test_the_best_of_a_family_may_be_neither_chosen_nor_runner_up() -> None:
     assert roles(against(OWN, near, LIBRARY))[2] == ("cuDNN's best", LIBRARY)
 
 
+def test_every_library_has_its_time() -> None:
+    """TensorRT's stands beside cuDNN's, whichever is faster, and whether or not either was chosen."""
+    slower = replace(timed("cuDNN", 13.0), candidate=library_call(0, "TensorRT"))
+    faster = replace(slower, median_seconds=10.5e-6)
+    near = timed("conv_mma", 10.2)
+    for rivals, names in (
+        ((LIBRARY, slower), ["cuDNN's best", "TensorRT's best"]),
+        ((LIBRARY, faster), ["TensorRT's best", "cuDNN's best"]),
+    ):
+        found = roles(against(OWN, near, *rivals))
+        assert [name for name, _ in found] == ["chosen, generated best", "runner-up", *names]
+        assert {each for _, each in found[2:]} == set(rivals)
+
+
 def test_trials_are_counted_in_words() -> None:
     tallies = (Tally(GENERATED, {"ok": 59, "wrong_result": 5}), Tally("cuDNN", {"ok": 2}))
     assert tally_words(against(OWN, tallies=tallies)) == (

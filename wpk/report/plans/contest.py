@@ -79,12 +79,11 @@ def roles(measured: Measurement) -> list[tuple[str, Contestant]]:
 
     A candidate that has several roles comes once, with all of them.
     """
-    library, generated = measured.library, measured.generated
     named = [
         ("chosen", measured.chosen),
         ("runner-up", measured.runner_up),
-        (f"{library.candidate.family}'s best" if library is not None else "", library),
-        ("generated best", generated),
+        *((f"{name}'s best", best) for name, best in measured.libraries.items()),
+        ("generated best", measured.generated),
     ]
     found: dict[Contestant, list[str]] = {}
     for name, contestant in named:
