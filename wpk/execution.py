@@ -119,11 +119,13 @@ class BoundCall:
         image: Digest of the `LibraryImage`.
         pointers: Addresses of the operator's inputs, then of its output.
         workspace: Address of the scratch memory that it asked for.
+        workspace_bytes: How much of it there is.
     """
 
     image: str
     pointers: tuple[int, ...]
     workspace: int
+    workspace_bytes: int = 0
 
 
 Work = BoundLaunch | BoundCall

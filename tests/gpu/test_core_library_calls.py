@@ -211,7 +211,7 @@ def _executed(
     scratch = process.allocate(max(1, workspace))
     for address, each in zip(addresses, memory, strict=True):
         process.write(address, each)
-    process.launch(BoundCall(image.digest, tuple(addresses), scratch))
+    process.launch(BoundCall(image.digest, tuple(addresses), scratch, workspace))
     found = process.read(addresses[-1], memory[-1].size).tobytes()
     for address in (*addresses, scratch):
         process.free(address)

@@ -140,7 +140,9 @@ for configuration in offer.configurations[:6]:
         kept = error  # with its traceback
         continue
     pointers = tuple(device.allocate(1 << 20) for _ in range(4))
-    graphs.append(device.capture([BoundCall(image.digest, pointers, device.allocate(1 << 26))]))
+    graphs.append(device.capture(
+        [BoundCall(image.digest, pointers, device.allocate(1 << 26), 1 << 26)]
+    ))
     graphs[-1].replay()
 assert graphs
 print("ready")

@@ -82,7 +82,7 @@ def _check_and_time(
     try:
         for address, memory in zip(addresses, memories, strict=True):
             process.write(address, memory)
-        call = BoundCall(image.digest, tuple(addresses[:-1]), addresses[-1])
+        call = BoundCall(image.digest, tuple(addresses[:-1]), addresses[-1], scratch)
         process.launch(call)
         result = output.view(process.read(addresses[-2], output.bytes))
         assert worst_error(result, case) <= 1
@@ -147,7 +147,7 @@ class Behind:
         self.output = device.allocate(self.place.bytes)
         scratch = device.allocate(1 << 26)
         copies = range(len(works))
-        works.append(BoundCall(image.digest, (*pointers, self.output), scratch))
+        works.append(BoundCall(image.digest, (*pointers, self.output), scratch, 1 << 26))
         at_once = [*(() for _ in copies), tuple(copies)]
         self.graph = device.capture(works, at_once if branches else None)
 

@@ -13,8 +13,8 @@ from support.problems.cudnn_problems import elementwise
 from wpk.bench import GpuLease, Offers
 from wpk.candidate import Configuration
 from wpk.dtypes import DType
-from wpk.errors import EngineError
-from wpk.execution import LibraryImage
+from wpk.errors import EngineError, LaunchError
+from wpk.execution import BoundCall, LibraryImage
 from wpk.libraries import LIBRARIES, CudaLibraries, LibraryOffer, NumpyLibraries, askable
 from wpk.libraries.library import Library, Proposals
 from wpk.problems import Problem
@@ -32,12 +32,17 @@ class Twice:
     name: str = "tile"
     layout: str | None = None
     workspace_bytes: int = 64
+    steps: int = 1
+    called: list[tuple[tuple[int, ...], int, int]] = field(default_factory=list)
 
     def prepare(self) -> str | None:
         return "the tile is too large" if self.configuration == SECOND else None
 
+    def add_step(self) -> None:
+        self.steps += 1
+
     def run(self, pointers: Sequence[int], workspace: int, stream: int) -> None:
-        raise NotImplementedError
+        self.called.append((tuple(pointers), workspace, stream))
 
 
 @dataclass
@@ -46,12 +51,14 @@ class OpenTwin:
 
     version: str = "1.0"
     closed: list[str] = field(default_factory=list)
+    made: list[Twice] = field(default_factory=list)
 
     def offer(self, problem: Problem) -> Proposals:
         return Proposals((Twice(FIRST), Twice(SECOND), Twice(FIRST)), ("no third tile",))
 
     def candidate(self, problem: Problem, configuration: Configuration) -> Twice:
-        return Twice(configuration)
+        self.made.append(Twice(configuration))
+        return self.made[-1]
 
     def close(self) -> None:
         self.closed.append(self.version)
@@ -82,7 +89,7 @@ class Twin(Library):
 
 
 class Gpu:
-    name = "a GPU"
+    name, work_stream = "a GPU", 7
 
 
 GPU: Any = Gpu()
@@ -118,6 +125,27 @@ def test_a_gpu_offers_prepares_and_unloads_it(twin: OpenTwin) -> None:
     assert "twin==0.9" in caught.value.fix
     libraries.close()
     assert twin.closed == ["1.0"]
+
+
+def test_an_implementation_is_told_of_each_step(twin: OpenTwin) -> None:
+    libraries = CudaLibraries()
+    for _ in range(3):
+        assert libraries.load(image(FIRST), GPU) == 64
+    (candidate,) = twin.made
+    assert candidate.steps == 3
+
+
+def test_no_call_has_less_scratch_memory_than_it_asks_for(twin: OpenTwin) -> None:
+    """A plan says how much was measured; a library that was made anew may ask for more, a plan may lie."""
+    libraries = CudaLibraries()
+    libraries.load(image(FIRST), GPU)
+    name = image(FIRST).digest
+    for size in (0, 63):
+        with pytest.raises(LaunchError, match=f"tile asks for 64 bytes of scratch memory, {size} "):
+            libraries.call(BoundCall(name, (256, 512), 768, size), GPU)
+    libraries.call(BoundCall(name, (256, 512), 768, 64), GPU)
+    (candidate,) = twin.made
+    assert candidate.called == [((256, 512), 768, 7)]
 
 
 def test_a_cpu_executes_what_it_knows_and_nothing_else(twin: OpenTwin) -> None:

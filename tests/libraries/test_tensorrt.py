@@ -132,6 +132,64 @@ def test_what_was_timed_is_kept(module: Any) -> None:
     assert module.built[-1] == b"", "what cannot be read is begun anew"
 
 
+def test_a_process_that_is_ended_loses_nothing(module: Any) -> None:
+    device: Any = Host()
+    for expected in (b"", b"+"):  # the first library is never closed
+        assert TensorRT(device).offer(PROBLEMS["matmul"]).candidates[0].prepare() is None
+        assert module.built[-1] == expected
+
+
+def test_timings_that_cannot_be_written_are_told_of_once(
+    module: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "wpk").write_text("no folder")
+    device: Any = Host()
+    library = TensorRT(device)
+    for _ in range(2):
+        assert library.offer(PROBLEMS["matmul"]).candidates[0].prepare() is None
+    assert caplog.text.count("what TensorRT timed is not kept") == 1
+
+
+def test_what_may_execute_at_the_same_time_has_contexts_of_its_own(
+    module: Any, opened: TensorRT
+) -> None:
+    """Steps that may do so have scratch memory of their own: TensorRT allows a context one execution at a time."""
+    candidate: Any = opened.offer(PROBLEMS["matmul"]).candidates[0]
+    assert candidate.prepare() is None
+    candidate.add_step()
+    device = Host()
+    sizes = [place.bytes for place in places(PROBLEMS["matmul"], candidate.layout)]
+    pointers = [device.allocate(size) for size in sizes]
+    one, other, third = (device.allocate(candidate.workspace_bytes) for _ in range(3))
+    del module.executed[:]
+    for workspace in (one, other, one, other, third):
+        candidate.run(pointers, workspace, device.work_stream)
+    contexts = [context for context, _ in module.executed]
+    assert [memory for _, memory in module.executed] == [one, other, one, other, third]
+    assert contexts[0] is contexts[2]
+    assert contexts[1] is contexts[3]
+    assert contexts[0] is not contexts[1]
+    assert contexts[4] is contexts[0], "as measurements move from place to place"
+
+
+def test_a_context_that_does_not_execute_is_a_refusal(
+    module: Any, opened: TensorRT, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidate: Any = opened.offer(PROBLEMS["matmul"]).candidates[0]
+    assert candidate.prepare() is None
+
+    def fail(execute: object, sizes: object) -> None:
+        raise LaunchError("it fails", fix="none")
+
+    monkeypatch.setattr(opened, "rehearse", fail)
+    with pytest.raises(LaunchError, match="it fails"):
+        candidate.add_step()
+    again: Any = opened.candidate(PROBLEMS["matmul"], candidate.configuration)
+    assert again.prepare() == "it fails"
+    with pytest.raises(LaunchError, match="not prepared"):
+        again.run((), 0, 7)
+
+
 def test_refusals_are_words(module: Any, opened: TensorRT) -> None:
     module.refuses = True
     candidate = opened.offer(PROBLEMS["matmul"]).candidates[0]

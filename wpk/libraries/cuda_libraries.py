@@ -39,21 +39,31 @@ class CudaLibraries:
         Raises:
             EngineError: It is of another version than the one installed, or cannot be made ready.
         """
-        if image.digest not in self._ready:
+        known = self._ready.get(image.digest)
+        if known is None:
             self._ready[image.digest] = self._prepare(image, device)
+        else:
+            known.add_step()
         return self._ready[image.digest].workspace_bytes
 
     def call(self, call: BoundCall, device: CudaDevice) -> None:
         """Put an implementation that is ready on the device's stream.
 
         Raises:
-            LaunchError: It is not ready, or cannot be started.
+            LaunchError: It is not ready, asks for more scratch memory than there is, or cannot be started.
         """
         candidate = self._ready.get(call.image)
         if candidate is None:
             raise LaunchError(
                 f"library call {call.image[:12]} is started but not loaded",
                 fix="this is a bug in the code that loads a plan",
+            )
+        asked = candidate.workspace_bytes
+        if asked > call.workspace_bytes:
+            raise LaunchError(
+                f"{candidate.name} asks for {asked} bytes of scratch memory, {call.workspace_bytes} were "
+                "measured",
+                fix="optimize the model again on this GPU",
             )
         candidate.run(call.pointers, call.workspace, device.work_stream)
 

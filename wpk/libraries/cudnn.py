@@ -74,6 +74,9 @@ class CudnnCandidate:
         self._prepared = True
         return None
 
+    def add_step(self) -> None:
+        """Do nothing: a plan of cuDNN keeps nothing from one call to another."""
+
     @property
     def workspace_bytes(self) -> int:
         """Scratch memory that `run` needs, once prepared."""

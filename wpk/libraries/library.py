@@ -31,6 +31,13 @@ class LibraryCandidate(Protocol):
     def prepare(self) -> str | None:
         """Make it ready to run; why it cannot be, in words, or None. May take a second."""
 
+    def add_step(self) -> None:
+        """Take note, once prepared, of one more step that is computed by it, perhaps at the same time as the others.
+
+        Raises:
+            EngineError: It cannot be.
+        """
+
     @property
     def workspace_bytes(self) -> int:
         """Scratch memory that `run` needs, once prepared."""

@@ -5,14 +5,10 @@ is built again where the plan is loaded, by TensorRT's timing cache, which is ke
 once is not timed again, and the same tactics are chosen.
 """
 
-import logging
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
-from pathlib import Path
-from typing import Any
 
-from wpk.build import default_cache_folder
 from wpk.candidate import Configuration
 from wpk.device import CudaDevice, bindings
 from wpk.dtypes import DType
@@ -21,6 +17,7 @@ from wpk.libraries.cudnn_description import GRAPH, Description
 from wpk.libraries.library import Proposals
 from wpk.libraries.tensorrt_network import INPUT, OUTPUT, add_operator
 from wpk.libraries.tensorrt_problems import TENSORRT, describe, why_not
+from wpk.libraries.tensorrt_timings import TimingFile
 from wpk.nvinfer import (
     Binding,
     EngineSession,
@@ -33,14 +30,20 @@ from wpk.nvinfer import (
 )
 from wpk.problems import Problem
 
-_LOG = logging.getLogger(__name__)
-
 _ALIGNMENT = 256
 """Bytes that TensorRT asks addresses to be multiples of; operands elsewhere are copied."""
+
+_MOST_CONTEXTS = 64
+"""Of one engine: more than a plan has steps that are the same and may be executed at the same time."""
 
 
 class TensorRTCandidate:
     """A description's engine: a `wpk.libraries.library.LibraryCandidate`.
+
+    What executes at the same time needs an execution context each. Steps that may do so have scratch memory of their
+    own, so that a context belongs to the scratch memory that it executes in. There is one for each step; where calls
+    use more places than that, as when they are measured on copies of their memory in turn, a context goes from the place
+    that was used first to the next one.
 
     Attributes:
         library: ``TensorRT`` with its version.
@@ -55,6 +58,8 @@ class TensorRTCandidate:
         """Name it; nothing is built yet."""
         self._owner, self._description = owner, description
         self._session: EngineSession | None = None
+        self._free: list[EngineSession] = []
+        self._placed: dict[int, EngineSession] = {}  # by the address of the scratch memory
         tensors = (*description.inputs, description.output)
         self._sizes = [prod(each.dims) * each.dtype.bytes for each in tensors]
         self.library = f"{TENSORRT} {owner.version}"
@@ -69,10 +74,21 @@ class TensorRTCandidate:
             names = [*map(INPUT.format, range(len(self._description.inputs))), OUTPUT]
             self._places = [names.index(each.name) for each in session.tensors]
             self._session = session
-            self._owner.rehearse(self, [*self._sizes, self.workspace_bytes])
+            self._add(session)
         except WpkError as error:
+            self.close()
             return error.what.splitlines()[0]
         return None
+
+    def add_step(self) -> None:
+        """See `LibraryCandidate.add_step`: it gets a context of its own.
+
+        Raises:
+            EngineError: There is no memory for it.
+            LaunchError: It does not execute.
+        """
+        if self._session is not None and len(self._free) + len(self._placed) < _MOST_CONTEXTS:
+            self._add(self._session.twin())
 
     @property
     def workspace_bytes(self) -> int:
@@ -86,9 +102,40 @@ class TensorRTCandidate:
         Raises:
             LaunchError: It is not prepared, or cannot be started.
         """
-        session = self._session
-        if session is None:
+        if self._session is None:
             raise LaunchError(f"{self.name} is not prepared", fix="call prepare() and heed it")
+        self._execute(self._at(workspace), pointers, workspace, stream)
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        for session in (*self._free, *self._placed.values()):
+            session.close()
+        self._free.clear()
+        self._placed.clear()
+        self._session = None
+
+    def _add(self, session: EngineSession) -> None:
+        """Take a context that was executed once."""
+        self._free.append(session)
+        sizes = [*self._sizes, self.workspace_bytes]
+        try:
+            self._owner.rehearse(partial(self._execute, session), sizes)
+        except WpkError:
+            self._free.remove(session)
+            session.close()
+            raise
+
+    def _at(self, workspace: int) -> EngineSession:
+        """The context that executes in some scratch memory."""
+        session = self._placed.get(workspace)
+        if session is None:
+            session = self._free.pop() if self._free else self._placed.pop(next(iter(self._placed)))
+            self._placed[workspace] = session
+        return session
+
+    def _execute(
+        self, session: EngineSession, pointers: Sequence[int], workspace: int, stream: int
+    ) -> None:
         places, room = [], workspace + _aligned(session.memory_bytes)
         for pointer, size in zip(pointers, self._sizes, strict=True):
             places.append(room if pointer % _ALIGNMENT else pointer)
@@ -100,12 +147,6 @@ class TensorRTCandidate:
         target, place, size = output
         _copy(target, place, size, stream)
 
-    def close(self) -> None:
-        """Let go of the engine."""
-        if self._session is not None:
-            self._session.close()
-            self._session = None
-
 
 class TensorRT:
     """TensorRT on one GPU: a `wpk.libraries.library.OpenLibrary`.
@@ -115,7 +156,7 @@ class TensorRT:
     """
 
     def __init__(self, device: CudaDevice) -> None:
-        """Load the library, and what it timed before.
+        """Load the library.
 
         Raises:
             EngineError: It is not installed, or TensorRT for RTX is, which competes as a whole engine only.
@@ -135,10 +176,9 @@ class TensorRT:
         self._timings = TimingFile(self.version, device.name)
 
     def close(self) -> None:
-        """Let go of all engines, and keep what was timed."""
+        """Let go of all engines."""
         while self._made:
             self._made.pop().close()
-        self._timings.keep()
 
     def offer(self, problem: Problem) -> Proposals:
         """One engine for each description of a problem; TensorRT searches within."""
@@ -173,55 +213,25 @@ class TensorRT:
         data = build_operator(self._binding, description, self._timings)
         return EngineSession(self._binding, data, owns_memory=False)
 
-    def rehearse(self, candidate: TensorRTCandidate, sizes: Sequence[int]) -> None:
-        """Execute on memory that is given back, workspace last.
+    def rehearse(
+        self, execute: Callable[[Sequence[int], int, int], None], sizes: Sequence[int]
+    ) -> None:
+        """Execute on memory that is given back.
+
+        Args:
+            execute: Given addresses of the operands and of scratch memory, and a stream.
+            sizes: Of the operands, and of scratch memory.
 
         Raises:
             LaunchError: It does not start, or fails.
         """
         addresses = [self._device.allocate(max(1, size)) for size in sizes]
         try:
-            candidate.run(addresses[:-1], addresses[-1], self._device.work_stream)
+            execute(addresses[:-1], addresses[-1], self._device.work_stream)
             self._device.synchronize()
         finally:
             for address in addresses:
                 self._device.free(address)
-
-
-class TimingFile:
-    """What TensorRT has timed, of one version on one GPU, in the user's cache folder."""
-
-    def __init__(self, version: str, gpu: str) -> None:
-        """Read it; nothing of it need exist yet."""
-        name = "".join(each if each.isalnum() else "_" for each in gpu)
-        self.path: Path = default_cache_folder() / f"tensorrt-{version}-{name}.timing"
-        try:
-            self.data = self.path.read_bytes()
-        except OSError:
-            self.data = b""
-        self._read = self.data
-
-    def open(self, config: Any) -> None:
-        """Give it to a build; TensorRT begins anew where it cannot read it."""
-        if not config.set_timing_cache(config.create_timing_cache(self.data), False):
-            config.set_timing_cache(config.create_timing_cache(b""), False)
-
-    def take(self, config: Any) -> None:
-        """Take what a build has timed, besides."""
-        self.data = bytes(config.get_timing_cache().serialize())
-
-    def keep(self) -> None:
-        """Write it, if anything was timed; a folder that cannot be written is told of, and costs time only."""
-        if self.data == self._read:
-            return
-        part = self.path.with_suffix(f".{os.getpid()}")
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part.write_bytes(self.data)
-            part.replace(self.path)
-        except OSError as error:
-            _LOG.warning("what TensorRT timed is not kept: %s: %s", self.path, error.strerror)
-        self._read = self.data
 
 
 def build_operator(binding: Binding, description: Description, timings: TimingFile) -> bytes:
@@ -245,7 +255,7 @@ def build_operator(binding: Binding, description: Description, timings: TimingFi
     del kept
     if serialized is None:
         raise build_failed(f"{binding.title} built no engine", recorder.reported())
-    timings.take(config)
+    timings.keep(config)
     return bytes(serialized)
 
 

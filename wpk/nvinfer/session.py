@@ -54,9 +54,14 @@ class EngineSession:
 
         Telling costs time, so that this session is to be measured and the other one to be asked.
         """
+        other = self.twin()
+        other._context.profiler = profiler
+        return other
+
+    def twin(self) -> "EngineSession":
+        """The same engine with a context of its own: what executes at the same time needs one each."""
         other = copy(self)
         other._context = self._new_context()
-        other._context.profiler = profiler
         return other
 
     def resize(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]]:

@@ -108,7 +108,8 @@ def bind_step(step: Step, addresses: StepAddresses, dims: Mapping[str, int]) -> 
     """The launches of a step, or its call of a library, with everything evaluated."""
     if step.image is not None:
         pointers = (*addresses.inputs, *addresses.outputs)
-        return (BoundCall(step.image.digest, pointers, addresses.workspace),)
+        workspace = (addresses.workspace, step.workspace_bytes)
+        return (BoundCall(step.image.digest, pointers, *workspace),)
     return tuple(bind_launch(launch, addresses, dims) for launch in step.launches)
 
 

@@ -19,7 +19,7 @@ MEMORY = 300
 
 
 def eager_module(version: str = "10.13.3.9") -> Any:
-    """The module; ``built`` lists the timing caches that builds were given."""
+    """The module; ``built`` lists the timing caches that builds were given, ``executed`` contexts with their memory."""
     module: Any = ModuleType("tensorrt")
     module.__version__ = version
     for name in vars(eager_tensorrt.Module):
@@ -37,6 +37,7 @@ def eager_module(version: str = "10.13.3.9") -> Any:
     for name, members in enums.items():
         setattr(module, name, IntEnum(name, members, start=0))  # type: ignore[misc]
     module.built, module.refuses, module.networks = [], False, []
+    module.executed = []
     module.Builder = lambda logger: _Builder(module)
     module.Runtime = lambda logger: SimpleNamespace(
         deserialize_cuda_engine=lambda data: _Engine(module, module.networks[int(data)])
@@ -76,6 +77,7 @@ class _Engine:
 
     def __init__(self, module: Any, network: Any) -> None:
         self._module, self.network = module, network
+        self.executed = module.executed
         self.names = [OUTPUT, *network.inputs]
         self.num_io_tensors = len(self.names)
 
@@ -117,6 +119,7 @@ class _Context:
 
     def execute_async_v3(self, stream: int) -> bool:
         assert stream == 7
+        self._engine.executed.append((self, self._memory))
         ctypes.memset(self._memory, 0xFF, MEMORY)
         network = self._engine.network
         for name, tensor in network.inputs.items():
