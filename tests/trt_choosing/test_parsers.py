@@ -13,8 +13,8 @@ from trt_choosing.documents import (
 )
 
 from wpk.tensorrt import TensorRTError
+from wpk.tensorrt.autotuning import parse_autotuning
 from wpk.tensorrt.choosing import (
-    parse_autotuning,
     parse_engine,
     parse_latencies,
     parse_profile,

@@ -17,6 +17,7 @@ from wpk.errors import TargetError, VerificationError, WpkError
 from wpk.lowering.model import lower_model
 from wpk.nvinfer import EngineCalls, TensorRTError, binding_of
 from wpk.options import TensorRTOptions
+from wpk.report import engine_text
 from wpk.targets import find_target
 from wpk.tensorrt import exported
 from wpk.tensorrt.hosting import with_plugins
@@ -90,6 +91,28 @@ def test_the_faster_of_both_is_in_the_engine(hosting: Hosting, plan: Plan, tmp_p
     assert group["plugin_seconds"] == pytest.approx(2e-6)
     assert {check["outcome"] for check in told["checks"]} == {"ok"}
     assert not set(told["no_plugin"]) & inside
+
+
+def test_what_tensorrt_timed_is_told_per_operator(
+    hosting: Hosting, plan: Plan, tmp_path: Path
+) -> None:
+    """Its own implementations, and the tactics of plugins, which are generated kernels and cuDNN's."""
+    plan.plugin = {"conv_hardswish_0": 2.0, "conv_4": 90.0}
+    outcome = hosting()
+    assert outcome.description is not None
+    tuned = {each["name"]: each for each in outcome.description["tuned"]}
+    engine = onnx.load_model_from_string((tmp_path / "model.plan").read_bytes()[4:])
+    assert tuned.keys() == {node.name for node in engine.graph.node}
+    plugin = tuned["conv_hardswish_0"]
+    assert plugin["operators"] == ["conv_hardswish_0"]
+    assert [each["seconds"] for each in plugin["tactics"]] == pytest.approx([4e-6, 3e-6])
+    native = [each for each in tuned.values() if each["operators"] == ["conv_4"]]
+    assert native
+    assert all(each["tactics"][1]["kernel"] == "native 2" for each in native)
+    shown = engine_text(outcome.description)
+    (line,) = (each for each in shown.splitlines() if "of a plugin 2" in each and "_0" in each)
+    assert line.split()[:3] == ["conv_hardswish_0", "conv_hardswish_0", "2"]
+    assert line.endswith("3.0")
 
 
 def test_an_engine_that_computes_something_else_is_not_written(

@@ -2,6 +2,8 @@
 
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -46,11 +48,25 @@ def shared_logger(module: Any) -> Any:
 
         def __init__(self) -> None:
             module.ILogger.__init__(self)
+            self.listening: list[list[str]] = []
 
         def log(self, severity: Any, message: str) -> None:
+            for lines in self.listening:
+                lines.append(message)
             _LOG.log(levels.get(severity, logging.INFO), "%s", message)
 
     return Logger()
+
+
+@contextmanager
+def heard(module: Any) -> Iterator[list[str]]:
+    """Collect all that TensorRT says meanwhile, down to what is for developers."""
+    listening, lines = shared_logger(module).listening, list[str]()
+    listening.append(lines)
+    try:
+        yield lines
+    finally:
+        listening[:] = [each for each in listening if each is not lines]
 
 
 def new_recorder(module: Any) -> Any:

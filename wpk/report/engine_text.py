@@ -36,6 +36,10 @@ def engine_text(told: Mapping[str, Any]) -> str:
     choices = told.get("choices")
     if choices is not None:
         blocks.append(_choices(choices))
+    tuned = [each for each in told.get("tuned") or () if each["tactics"]]
+    if tuned:
+        header = ["TensorRT timed", "of operators", "candidates", "took", "µs"]
+        blocks.append(format_table(header, list(map(_tuned, tuned))))
     left = told.get("no_plugin") or {}
     if left:
         blocks.append(
@@ -84,6 +88,13 @@ def _choices(choices: Mapping[str, Any]) -> str:
         ],
     )
     return f"{groups}\n\n{rebuilds}"
+
+
+def _tuned(tuned: Mapping[str, Any]) -> list[object]:
+    tactics = tuned["tactics"]
+    taken = next((each for each in tactics if each["digest"] == tuned["selected"]), None)
+    kernel, seconds = ("", None) if taken is None else (taken["kernel"], taken["seconds"])
+    return [tuned["name"], ", ".join(tuned["operators"]), len(tactics), kernel, _micro(seconds)]
 
 
 def _micro(seconds: float | None) -> str:

@@ -11,6 +11,7 @@ from wpk.nvinfer import (
     Binding,
     TensorRTError,
     build_failed,
+    heard,
     network_flags,
     new_recorder,
     shared_logger,
@@ -18,6 +19,7 @@ from wpk.nvinfer import (
 from wpk.options import TensorRTOptions
 from wpk.progress import Progress, silent
 from wpk.targets import Target
+from wpk.tensorrt.autotuning import TunedOperator, parse_autotuning
 from wpk.tensorrt.configuration import (
     configure,
     keep_timing_cache,
@@ -84,6 +86,7 @@ class BuiltEngine:
         outputs: Likewise.
         profile: Shapes by input, where the network has free sizes.
         layers: Of the network.
+        tuned: What TensorRT timed for its operators; nothing where it does not tell, or knew the times already.
     """
 
     data: bytes
@@ -91,6 +94,7 @@ class BuiltEngine:
     outputs: tuple[Tensor, ...]
     profile: dict[str, Shapes]
     layers: tuple[Layer, ...]
+    tuned: tuple[TunedOperator, ...]
 
 
 def build(binding: Binding, request: Request, progress: Progress = silent) -> BuiltEngine:
@@ -126,12 +130,14 @@ def _built(binding: Binding, request: Request, recorder: Any, monitor: Any) -> B
     profile = batch_shapes(shapes, BatchRange(*request.options.batches))
     add_profile(builder, config, profile)
     config.progress_monitor = monitor
-    serialized = builder.build_serialized_network(network, config)
+    with heard(module) as said:
+        serialized = builder.build_serialized_network(network, config)
     monitor.raise_kept()
     if serialized is None:
         raise build_failed(f"{binding.title} built no engine", recorder.reported())
     keep_timing_cache(config, request.options)
-    return BuiltEngine(bytes(serialized), inputs, outputs, profile, _layers(network))
+    tuned = parse_autotuning("\n".join(said))
+    return BuiltEngine(bytes(serialized), inputs, outputs, profile, _layers(network), tuned)
 
 
 def _parse(binding: Binding, network: Any, logger: Any, model: onnx.ModelProto) -> None:

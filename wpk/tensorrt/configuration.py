@@ -55,6 +55,10 @@ def configure(
     config.profiling_verbosity = module.ProfilingVerbosity.DETAILED
     change = config.set_flag if precision is Precision.TF32 else config.clear_flag
     change(_member(binding, "BuilderFlag", "TF32"))
+    # From 10.8 on, and only so, the log tells what was timed (wpk/tensorrt/autotuning.py).
+    editable = getattr(module.BuilderFlag, "EDITABLE_TIMING_CACHE", None)
+    if editable is not None and not binding.rtx:
+        config.set_flag(editable)
     if options.version_compatible:
         config.set_flag(_member(binding, "BuilderFlag", "VERSION_COMPATIBLE"))
     if options.hardware_compatible != "none":

@@ -8,6 +8,7 @@ from typing import Any
 
 from wpk.nvinfer import Binding, TensorRTError
 from wpk.plan import atomic_file
+from wpk.tensorrt.autotuning import TunedOperator
 from wpk.tensorrt.build import BuiltEngine, Layer, Request
 from wpk.tensorrt.exported import operator_of
 from wpk.version import VERSION
@@ -62,6 +63,7 @@ def describe(
         if engine.profile
         else [],
         "layers": [_layer(each, operators) for each in engine.layers],
+        "tuned": [_tuned(each, operators) for each in engine.tuned],
     }
 
 
@@ -103,6 +105,13 @@ def read_sidecar(engine: Path) -> dict[str, Any]:
             fix="put the engine and the JSON that were written together beside each other",
         )
     return dict(told)
+
+
+def _tuned(tuned: TunedOperator, operators: frozenset[str]) -> dict[str, Any]:
+    """What TensorRT timed, with the operators that it belongs to: layers that it fuses are joined by a plus sign."""
+    parts = tuned.name.split(" + ")
+    owners = {part if part in operators else operator_of(part, operators) for part in parts}
+    return {**asdict(tuned), "operators": sorted(owner for owner in owners if owner is not None)}
 
 
 def _layer(layer: Layer, operators: frozenset[str]) -> dict[str, str | None]:

@@ -1,6 +1,5 @@
 """Which of an engine's layers the generated kernels replace, decided by measuring."""
 
-from wpk.tensorrt.choosing.autotuning import TimedTactic, TunedOperator, parse_autotuning
 from wpk.tensorrt.choosing.choose import choose
 from wpk.tensorrt.choosing.inspector import (
     EngineInformation,

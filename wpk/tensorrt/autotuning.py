@@ -7,7 +7,7 @@ There is no call that lists them: the verbose log holds a table for each operato
 import re
 from dataclasses import dataclass
 
-from wpk.tensorrt.choosing.profile import MILLISECOND
+_MILLISECOND = 1e-3
 
 _OPERATOR = re.compile(r"Autotuning op (?P<name>.*)\(key: (?P<key>0x[0-9a-fA-F]+)\)")
 _NUMBER = r"(?:\d+\.?\d*(?:[eE][-+]?\d+)?)"
@@ -55,7 +55,9 @@ def parse_autotuning(log: str) -> tuple[TunedOperator, ...]:
             last = found[-1]
             found[-1] = TunedOperator(last.name, last.key, last.tactics, selected["hash"])
         elif tactic := _TACTIC.search(line):
-            timed = TimedTactic(tactic["kernel"], tactic["hash"], float(tactic["ms"]) * MILLISECOND)
+            timed = TimedTactic(
+                tactic["kernel"], tactic["hash"], float(tactic["ms"]) * _MILLISECOND
+            )
             last = found[-1]
             found[-1] = TunedOperator(last.name, last.key, (*last.tactics, timed), None)
     return tuple(found)
