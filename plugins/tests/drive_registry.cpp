@@ -2,8 +2,10 @@
 //
 //   drive_registry TENSORRT PLUGINS SPEC ID [REFUSED_SPEC]...
 //   drive_registry TENSORRT PLUGINS --runtime
+//   drive_registry TENSORRT PLUGINS --static
 //
-// With --runtime a runtime is made, which takes a GPU, and the plugins are loaded into its own registry.
+// With --runtime a runtime is made, which takes a GPU, and the plugins are loaded into its own registry. With
+// --static the plugins are only opened, and register themselves.
 //
 // The spec is created in both phases, cloned, serialized, and created again of the serialized fields; the refused ones
 // must give null and a reason. A line for each fact; exit status 1 at the first that is wrong.
@@ -140,6 +142,17 @@ int drive_runtime(void* tensorrt, const char* plugins)
     return 0;
 }
 
+// A library that registers its creator when it is opened, as `trtexec --staticPlugins` opens it.
+int drive_static(void* tensorrt, const char* plugins)
+{
+    IPluginRegistry* registry = symbol<IPluginRegistry* (*)()>(tensorrt, "getPluginRegistry")();
+    require(registry->getCreator("WpkKernel", "1", "") == nullptr, "before, there is no creator");
+    const void* opened = dlopen(plugins, RTLD_NOW);
+    require(opened != nullptr, opened != nullptr ? "the plugins are opened" : dlerror());
+    require(registry->getCreator("WpkKernel", "1", "") != nullptr, "their creator is found");
+    return 0;
+}
+
 } // namespace
 
 int main(int count, char** words)
@@ -151,6 +164,10 @@ int main(int count, char** words)
     if (std::string(words[3]) == "--runtime")
     {
         return drive_runtime(tensorrt, words[2]);
+    }
+    if (std::string(words[3]) == "--static")
+    {
+        return drive_static(tensorrt, words[2]);
     }
     require(count >= 5, "there is a spec with its id");
     IPluginRegistry* registry = symbol<IPluginRegistry* (*)()>(tensorrt, "getPluginRegistry")();

@@ -66,11 +66,14 @@ def built_with(header: Version, *options: str) -> Path:
     """The folder of a build against headers, kept between runs beside the others."""
     kind = "sanitized" if options else "release"
     folder = ROOT / "build" / "tensorrt" / header.folder.name / kind
-    return built(
-        folder,
+    return built(folder, *includes(header), *options)
+
+
+def includes(header: Version) -> tuple[str, str]:
+    """Options of CMake that name headers."""
+    return (
         f"-DWPK_TENSORRT_INCLUDE={header.folder / 'include'}",
         f"-DWPK_CUDA_INCLUDE={CUDA_INCLUDE}",
-        *options,
     )
 
 
@@ -143,6 +146,33 @@ def test_real_registries_take_the_plugin(header: Version, library: Version, tmp_
     assert len(reasons) == 4
     assert all("fix:" in reason for reason in reasons)
     assert len(done.stderr.splitlines()) == 5, "the reasons, and that nothing was given"
+
+
+@libraries
+@pytest.mark.timeout(900)  # it builds twice where nothing is built yet
+def test_a_library_that_registers_itself(library: Version) -> None:
+    """One build for a major, whose registry it calls; the other build is no such library (the negative control)."""
+    known = versions(os.environ.get("WPK_TENSORRT_HEADERS"))
+    same_major = [each for each in known if each.major == library.major]
+    if not same_major:
+        pytest.skip("needs headers of the library's major")
+    header = max(same_major)
+    (shared_object,) = library.folder.glob("**/libnvinfer_lean.so.*")
+    usual = built_with(header) / "plugins"
+    folder = ROOT / "build" / "tensorrt" / header.folder.name / "static"
+    static = built(folder, *includes(header), "-DWPK_STATIC_REGISTRATION=ON") / "plugins"
+    found = [
+        drive(
+            usual / "tests" / "drive_registry",
+            shared_object,
+            each / "tensorrt" / "libwpk_tensorrt.so",
+            "--static",
+        )
+        for each in (static, usual)
+    ]
+    assert found[0].returncode == 0, found[0].stdout + found[0].stderr
+    assert "ok: their creator is found" in found[0].stdout
+    assert found[1].returncode != 0
 
 
 @headers
