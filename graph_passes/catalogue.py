@@ -14,6 +14,8 @@ from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.clean.nan_guard import NanGuard
+from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
+from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.core import GraphPass
 from wpk.graph_passes.fold.attention_scale import ScaleBehindProduct, ScaleIntoProjection
 from wpk.graph_passes.fold.batch_norm import (
@@ -80,6 +82,8 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ModernForms(),
         AttentionParts(),
         BlockMovement(),
+        QuantisedProducts(),
+        QuantisationParts(),
         DeadCode(),
         ConstantFolding(),
         ShapeArithmetic(),

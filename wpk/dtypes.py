@@ -35,6 +35,11 @@ class DType(StrEnum):
         return self in (DType.FP32, DType.FP16, DType.BF16)
 
     @property
+    def multiplies(self) -> bool:
+        """Whether it can be an operand of products: a float is rounded to their type, which holds bytes exactly."""
+        return self.is_float or self in (DType.INT8, DType.UINT8)
+
+    @property
     def c_name(self) -> str:
         """The type's name in the device headers (``wpk/kernels/scalar.cuh``)."""
         return _ROWS[self].c_name

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.dtypes import DType
@@ -12,6 +13,9 @@ from wpk.graph_passes.precision.types import SENSITIVE, is_fp32, why_not_held, w
 from wpk.operators import OperatorKind, of_kind
 
 _MOVEMENTS = of_kind(OperatorKind.VIEW, OperatorKind.MOVEMENT)
+_LARGE_INTEGERS = tuple(
+    np.dtype(each) for each in (np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64)
+)
 # How many element-wise nodes to look through for the operator that will compute them.
 _MAX_STEPS = 16
 
@@ -30,7 +34,7 @@ def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], N
                 loud.add(id(node))
         if reason is not None:
             refuse(node, reason)
-        if reason is not None or is_op(node, *SENSITIVE):
+        if reason is not None or is_op(node, *SENSITIVE) or _becomes_large_integers(node):
             wide.add(id(node))
         elif _follows_loud(node, loud):
             loud.add(id(node))
@@ -40,6 +44,12 @@ def wide_nodes(graph: gs.Graph, dtype: DType, refuse: Callable[[gs.Node, str], N
     _pull_before(graph, wide)
     _pull_after(graph, wide)
     return wide
+
+
+def _becomes_large_integers(node: gs.Node) -> bool:
+    """Whether what ``node`` computes is made an integer of more bits than 16-bit numbers have."""
+    readers = [reader for tensor in node.outputs for reader in tensor.outputs]
+    return any(is_op(each, "Cast") and each.outputs[0].dtype in _LARGE_INTEGERS for each in readers)
 
 
 def _touches_fp32(node: gs.Node) -> bool:

@@ -9,6 +9,7 @@ from wpk.checks.reference_convolution import Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
+from wpk.checks.reference_quantisation import DequantizeLinear, QuantizeLinear
 from wpk.checks.reference_resize import Resize
 from wpk.checks.reference_softmax import LogSoftmax, Softmax
 
@@ -67,6 +68,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     BatchNormalization,
     Conv,
     ConvTranspose,
+    DequantizeLinear,
     Erf,
     Gelu,
     GlobalMaxPool,
@@ -74,6 +76,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     LogSoftmax,
     MaxPool,
     Pad,
+    QuantizeLinear,
     Resize,
     Softmax,
     Softsign,

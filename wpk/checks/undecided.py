@@ -12,6 +12,8 @@ be either.
                         leaves undefined
     Gather              the error of what the index chooses; where the index may be others, how far
                         what they choose lies from it
+    QuantizeLinear and  both ends of x, divided by scales that are a few u off: what stands behind the
+    QLinear...          multiplication of a sum of integers is one number for all of its roundings
 """
 
 from collections.abc import Callable
@@ -21,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wpk.checks.bounded import Call, Floats, rounding
-from wpk.operators import ErrorRule
+from wpk.operators import SPECIAL_ROUNDINGS, ErrorRule
 
 _MOST_INDICES = 16
 """How many neighbours of an index are looked at one by one; with more of them anything may be chosen."""
@@ -112,10 +114,27 @@ def _gather(call: Call) -> Floats | None:
     return far + worst
 
 
+_OUTPUT_SCALE = {"QuantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6}
+
+
+def _quantised(call: Call) -> Floats:
+    place = _OUTPUT_SCALE[call.node.op_type]
+    scale = np.asarray(call.value(place), np.float64)
+    erring = [index for index in range(len(call.inputs)) if index != place and call.errs(index)]
+    y, error = np.asarray(call.y, np.float64), np.zeros(call.y.shape)
+    for side in (-1, 1):
+        ends = {index: call.end(index, side) for index in erring}
+        for way in (-1, 1):
+            moved = scale + way * (SPECIAL_ROUNDINGS * call.roundoff * scale + call.error(place))
+            np.maximum(error, np.abs(call.again({**ends, place: moved}) - y), out=error)
+    return error
+
+
 RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
     ErrorRule.COMPARED: _compared,
     ErrorRule.LOGIC: _both_ends,
     ErrorRule.CHOICE: _where,
     ErrorRule.CAST: _cast,
     ErrorRule.GATHERED: _gather,
+    ErrorRule.QUANTISED: _quantised,
 }

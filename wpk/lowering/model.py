@@ -16,7 +16,14 @@ from wpk.lowering.lower import lower
 from wpk.lowering.program import NodeRecord, Program
 from wpk.progress import Progress, silent
 
-SIMPLIFYING = ("attention-parts", "block-movement", "constant-folding", "inline-conditionals")
+SIMPLIFYING = (
+    "attention-parts",
+    "block-movement",
+    "constant-folding",
+    "inline-conditionals",
+    "quantisation-parts",
+    "quantised-products",
+)
 """Passes that replace operators which lowering does not know."""
 
 TUNED_FREE_SIZE = 1

@@ -62,6 +62,7 @@ class ErrorRule(Enum):
     LOGIC = auto()
     CHOICE = auto()
     CAST = auto()
+    QUANTISED = auto()
     PRODUCTS = auto()
     MEAN = auto()
     AVERAGE_POOL = auto()

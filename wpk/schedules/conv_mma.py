@@ -32,8 +32,6 @@ class ConvMmaTemplate(MatrixTemplate[Convolution, MmaSchedule]):
         """See `ScheduleTemplate.why_not`."""
         if problem.is_depthwise:
             return "every group has one input channel: tensor cores would multiply zeros"
-        if not problem.y.dtype.is_float:
-            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
         reason = mma_tiles.needs(problem.x.dtype, problem.precision, target)
         return reason or why_too_large(problem)
 

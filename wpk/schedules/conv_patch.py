@@ -83,8 +83,6 @@ class ConvPatchTemplate(SingleKernelTemplate[Convolution, PatchSchedule]):
             return "transposed: the taps of an output pixel are no neighbours"
         if problem.dilation != (1, 1):
             return f"dilated by {problem.dilation}: the taps of a chunk are neighbours"
-        if not problem.y.dtype.is_float:
-            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
         if (steps := product_steps(problem, problem.precision.storage.bytes)) > _MOST_STEPS:
             return f"a filter of {problem.filter} takes {steps} steps, at most {_MOST_STEPS} are"
         reason = mma_tiles.needs(problem.x.dtype, problem.precision, target)

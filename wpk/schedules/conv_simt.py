@@ -28,9 +28,8 @@ class ConvSimtTemplate(MatrixTemplate[Convolution, SimtSchedule]):
     def why_not(self, problem: Convolution, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
         del target  # every GPU has ordinary cores
-        for name, dtype in (("input", problem.x.dtype), ("output", problem.y.dtype)):
-            if not dtype.is_float:
-                return f"the {name} is {dtype.value}; convolutions take floating point"
+        if not problem.x.dtype.multiplies:
+            return f"the input is {problem.x.dtype.value}; products take floating point and bytes"
         return why_too_large(problem)
 
     def packing(self, problem: Convolution, schedule: SimtSchedule) -> str:

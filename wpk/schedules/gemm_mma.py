@@ -23,8 +23,6 @@ class GemmMmaTemplate(MatrixTemplate[Matmul, MmaSchedule]):
 
     def why_not(self, problem: Matmul, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
-        if not problem.y.dtype.is_float:
-            return f"the output is {problem.y.dtype.value}; products are stored as floating point"
         for dtype in (problem.a.dtype, self._view(problem).b_dtype):
             if (reason := mma_tiles.needs(dtype, problem.precision, target)) is not None:
                 return reason

@@ -23,9 +23,9 @@ class GemmSimtTemplate(MatrixTemplate[Matmul, SimtSchedule]):
     def why_not(self, problem: Matmul, target: Target) -> str | None:
         """See `ScheduleTemplate.why_not`."""
         del target  # every GPU has ordinary cores
-        for name, tensor in (("a", problem.a), ("b", problem.b), ("y", problem.y)):
-            if not tensor.dtype.is_float:
-                return f"{name} is {tensor.dtype.value}; matrix products take floating point"
+        for name, tensor in (("a", problem.a), ("b", problem.b)):
+            if not tensor.dtype.multiplies:
+                return f"{name} is {tensor.dtype.value}; products take floating point and bytes"
         return why_too_large(problem)
 
     def packing(self, problem: Matmul, schedule: SimtSchedule) -> str | None:

@@ -250,8 +250,8 @@ def needs(dtype: DType, precision: Precision, target: Target) -> str | None:
         return f"three products of tf32 take longer on {target.name} than one of the ordinary cores"
     if not target.has_async_copy:
         return f"{target.name} has no asynchronous copies (sm_80 and later have)"
-    if not dtype.is_float:
-        return f"an operand is {dtype.value}; tensor-core products take floating point"
+    if not dtype.multiplies:
+        return f"an operand is {dtype.value}; products take floating point and bytes"
     return None
 
 

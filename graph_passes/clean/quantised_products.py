@@ -1,0 +1,178 @@
+"""Write products of quantised tensors as products between quantisations.
+
+    QLinearConv(x, sx, zx, w, sw, zw, sy, zy, b)  ->  Q(Conv(DQ(x), DQ(w), DQ(b, sx sw, 0)), sy, zy)
+    QLinearMatMul(a, sa, za, b, sb, zb, sy, zy)   ->  Q(MatMul(DQ(a), DQ(b)), sy, zy)
+    ConvInteger(x, w, zx, zw)                     ->  Cast(Conv(x - zx, w - zw))
+    MatMulInteger(a, b, za, zb)                   ->  Cast(MatMul(a - za, b - zb))
+
+where Q and DQ are QuantizeLinear and DequantizeLinear, which `quantisation-parts` takes further. The sums
+of the last two are integers: computed in fp32 they are exact as long as none can exceed 2^24, which the
+weights say, in 16 bits as well, which hold the differences of bytes. Where all that reads the
+sum is a Cast back to floating point, a sum that is rounded serves as well as one that is converted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import onnx_graphsurgeon as gs
+
+from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
+from wpk.graph_passes.core.query import given, is_graph_output, is_op, rank, values
+
+_EXACT = 2**24
+_LARGEST_DISTANCE = 255
+"""How far an 8-bit number may be from its zero point."""
+
+_FP32 = np.dtype(np.float32)
+_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+
+
+class QuantisedProducts(Rule[gs.Node]):
+    """Replace products of 8-bit integers by products of what they stand for."""
+
+    name = "quantised-products"
+    ops = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
+
+    def match(self, graph: gs.Graph, node: gs.Node) -> gs.Node | Refusal:
+        """Match what stays exact, or is rounded anyhow."""
+        integers = node.op in ("ConvInteger", "MatMulInteger")
+        reason = _why_not_exact(graph, node) if integers else _why_not_scaled(node)
+        return refusal(node, reason) or node
+
+    def rewrite(self, editor: GraphEditor, match: gs.Node) -> None:
+        """Write the product, and what stands around it."""
+        parts = _Parts(editor, match)
+        if match.op == "QLinearConv":
+            editor.replace(match.outputs[0], parts.scaled_convolution())
+        elif match.op == "QLinearMatMul":
+            editor.replace(match.outputs[0], parts.scaled_product())
+        else:
+            parts.sum_of_integers()
+
+
+def _why_not_scaled(node: gs.Node) -> str | None:
+    output_scale = node.inputs[6]
+    if output_scale.dtype != _FP32:
+        return f"'{output_scale.name}' is not fp32"
+    if node.op == "QLinearMatMul":
+        if any(t.shape is None or np.prod(t.shape) != 1 for t in (node.inputs[1], node.inputs[4])):
+            return "its operands have a scale for each row"
+        return None
+    weight_scale, scale = node.inputs[4], node.inputs[1]
+    if given(node, 8) is not None and (values(scale) is None or values(weight_scale) is None):
+        return "it has a bias, and scales that are computed"
+    return None
+
+
+def _why_not_exact(graph: gs.Graph, node: gs.Node) -> str | None:
+    for index, tensor in enumerate(node.inputs[:2]):
+        if tensor.dtype not in _BYTES:
+            return f"'{tensor.name}' does not hold bytes"
+        zero = given(node, index + 2)
+        if zero is not None and (zero.shape is None or np.prod(zero.shape) != 1):
+            return f"'{zero.name}' has a zero point for each row"
+    if _is_rounded_anyhow(graph, node.outputs[0]):
+        return None
+    weights = values(node.inputs[1])
+    zero = given(node, 3)
+    origin = np.zeros(1) if zero is None else values(zero)
+    if weights is None or origin is None:
+        return "its sums of integers may exceed 2^24, and are read as integers"
+    axes = tuple(range(1, weights.ndim)) if node.op == "ConvInteger" else -2 % weights.ndim
+    distance = np.abs(weights.astype(np.int64) - int(origin.reshape(-1)[0]))
+    largest = int(distance.sum(axes).max(initial=0)) * _LARGEST_DISTANCE
+    if largest > _EXACT:
+        return f"its sums of integers may reach {largest}, beyond 2^24, and are read as integers"
+    return None
+
+
+def _is_rounded_anyhow(graph: gs.Graph, tensor: gs.Tensor) -> bool:
+    if is_graph_output(graph, tensor) or not tensor.outputs:
+        return False
+    return all(is_op(each, "Cast") and each.outputs[0].dtype == _FP32 for each in tensor.outputs)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The nodes that one product becomes."""
+
+    editor: GraphEditor
+    node: gs.Node
+
+    def scaled_convolution(self) -> gs.Tensor:
+        """A convolution of what its operands stand for, quantised."""
+        x = self._restored(0, 1, 2, axis=1)
+        w = self._restored(3, 4, 5, axis=0)
+        operands = [x, w]
+        if (bias := given(self.node, 8)) is not None:
+            scales = [values(self.node.inputs[index]) for index in (1, 4)]
+            assert scales[0] is not None  # `_why_not_scaled`
+            assert scales[1] is not None
+            scale = (scales[0].astype(np.float64) * scales[1].astype(np.float64)).reshape(-1)
+            if scale.size == 1:
+                scale = scale.reshape(())
+            constant = self.editor.constant(f"{self.node.name}_bias_scale", scale, _FP32)
+            operands.append(self._add("DequantizeLinear", [bias, constant], bias, axis=0))
+        return self._quantised(self._add("Conv", operands, None, **self.node.attrs))
+
+    def scaled_product(self) -> gs.Tensor:
+        """A product of what its operands stand for, quantised."""
+        a, b = self._restored(0, 1, 2), self._restored(3, 4, 5)
+        return self._quantised(self._add("MatMul", [a, b], None))
+
+    def sum_of_integers(self) -> None:
+        """A product of distances from zero points; readers that want no integer get none."""
+        operands = [self._distance(index) for index in (0, 1)]
+        op = self.node.op.removesuffix("Integer")
+        product = self._add(op, operands, None, **self.node.attrs)
+        output = self.node.outputs[0]
+        if _is_rounded_anyhow(self.editor.graph, output):
+            for cast in list(output.outputs):
+                self.editor.replace(cast.outputs[0], product)
+            return
+        self.editor.replace(output, self._cast(product, np.dtype(np.int32)))
+
+    def _restored(self, index: int, scale: int, zero: int, axis: int = 0) -> gs.Tensor:
+        tensor = self.node.inputs[index]
+        parameters = [self._number(self.node.inputs[each]) for each in (scale, zero)]
+        return self._add("DequantizeLinear", [tensor, *parameters], tensor, axis=axis)
+
+    def _quantised(self, product: gs.Tensor) -> gs.Tensor:
+        parameters = [self._number(self.node.inputs[each]) for each in (6, 7)]
+        made = self._add("QuantizeLinear", [product, *parameters], product)
+        made.dtype = self.node.outputs[0].dtype
+        return made
+
+    def _number(self, parameter: gs.Tensor) -> gs.Tensor:
+        """A parameter; one number without an axis, as quantisations of a whole tensor want it."""
+        array = values(parameter)
+        if array is None or array.size != 1:
+            return parameter
+        return self.editor.constant(f"{parameter.name}_number", array.reshape(()))
+
+    def _distance(self, index: int) -> gs.Tensor:
+        tensor, zero = self.node.inputs[index], given(self.node, index + 2)
+        wide = self._cast(tensor, _FP32)
+        array = None if zero is None else values(zero)
+        if zero is None or (array is not None and not array.any()):
+            return wide
+        return self._add("Sub", [wide, self._cast(zero, _FP32)], tensor)
+
+    def _cast(self, tensor: gs.Tensor, dtype: "np.dtype[np.generic]") -> gs.Tensor:
+        made = self._add("Cast", [tensor], tensor, to=onnx.helper.np_dtype_to_tensor_dtype(dtype))
+        made.dtype = dtype
+        return made
+
+    def _add(
+        self, op: str, inputs: Sequence[gs.Tensor], shaped: gs.Tensor | None, **attrs: object
+    ) -> gs.Variable:
+        """Append a node that makes fp32 of the shape of a tensor, or of the node's output."""
+        output = self.node.outputs[0]
+        like = output if shaped is None else shaped
+        name = f"{self.node.name}_{op}"
+        known = None if rank(like) is None else list(like.shape)
+        made = self.editor.add(op, inputs, like=like, shape=known, name=name, attrs=attrs)
+        made.dtype = _FP32
+        return made

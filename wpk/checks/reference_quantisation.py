@@ -1,0 +1,47 @@
+"""QuantizeLinear and DequantizeLinear in float64; onnx's evaluator has no forms before opset 19."""
+
+from typing import Any
+
+import numpy as np
+from onnx import helper
+from onnx.reference.op_run import OpRun
+
+
+class QuantizeLinear(OpRun):
+    """``saturate(round(x / scale) + zero)``. Attributes and inputs as ONNX's, of integers only."""
+
+    def _run(self, x: Any, scale: Any, zero: Any = None, **attributes: Any) -> tuple[Any]:
+        dtype = np.dtype(np.uint8)
+        if attributes.get("output_dtype"):
+            dtype = helper.tensor_dtype_to_np_dtype(attributes["output_dtype"])
+        if zero is not None:
+            dtype = zero.dtype
+        if dtype.kind not in "iu":
+            raise NotImplementedError(f"QuantizeLinear to {dtype}")
+        limits = np.iinfo(dtype)
+        y = np.rint(x / _spread(scale, x, attributes))
+        if zero is not None:
+            y += _spread(zero, x, attributes).astype(np.float64)
+        return (np.clip(y, limits.min, limits.max).astype(dtype),)
+
+
+class DequantizeLinear(OpRun):
+    """``(x - zero) * scale``. Attributes and inputs as ONNX's."""
+
+    def _run(self, x: Any, scale: Any, zero: Any = None, **attributes: Any) -> tuple[Any]:
+        distance = x.astype(np.float64)
+        if zero is not None:
+            distance = distance - _spread(zero, x, attributes).astype(np.float64)
+        return (distance * _spread(scale, x, attributes),)
+
+
+def _spread(parameter: Any, x: Any, attributes: dict[str, Any]) -> Any:
+    """A scale or zero point in a shape that meets the tensor's."""
+    axis, block = attributes.get("axis", 1), attributes.get("block_size", 0)
+    if block:
+        return np.take(np.repeat(parameter, block, axis), range(x.shape[axis]), axis)
+    if parameter.size == 1:
+        return parameter.reshape(())
+    shape = [1] * x.ndim
+    shape[axis] = parameter.size
+    return parameter.reshape(shape)
