@@ -33,7 +33,7 @@ INCLUDE = Path("nvidia", "cu13", "include")
 DRIVER = "libcuda.so.1"
 
 
-class Failure(Exception):
+class FailedError(Exception):
     """Why it cannot be done, and what to do about it."""
 
     def __init__(self, what: str, fix: str) -> None:
@@ -46,7 +46,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="only say what this machine lacks")
     parser.add_argument(
-        "--no-driver", action="store_true", help="do without a driver: for images and other machines"
+        "--no-driver",
+        action="store_true",
+        help="do without a driver: for images and other machines",
     )
     arguments = parser.parse_args()
     try:
@@ -59,8 +61,8 @@ def main() -> int:
                 install(compiler)
         if not arguments.check:
             say(f"pycuda {installed()} is installed")
-    except Failure as failure:
-        print(failure, file=sys.stderr)
+    except FailedError as error:
+        print(error, file=sys.stderr)
         return 1
     return 0
 
@@ -84,7 +86,7 @@ def require_driver() -> None:
     try:
         driver = ctypes.CDLL(DRIVER)
     except OSError as error:
-        raise Failure(
+        raise FailedError(
             f"no NVIDIA driver was found: {error}",
             "install driver 580 or newer; to prepare an image or another machine: "
             "scripts/environment gpu --no-driver",
@@ -92,7 +94,7 @@ def require_driver() -> None:
     version = ctypes.c_int()
     driver.cuDriverGetVersion(ctypes.byref(version))
     if version.value < OLDEST_CUDA:
-        raise Failure(
+        raise FailedError(
             f"the NVIDIA driver is for CUDA {version.value // 1000}.{version.value % 1000 // 10}, "
             "and wpk needs one for CUDA 13",
             "install driver 580 or newer",
@@ -104,7 +106,7 @@ def require_compiler() -> str:
     compiler = os.environ.get("CXX") or "g++"
     found = shutil.which(compiler)
     if found is None:
-        raise Failure(
+        raise FailedError(
             f"building pycuda needs a C++ compiler, and {compiler} was not found",
             "on Debian and Ubuntu: apt-get install g++; or name one: CXX=/path/to/g++",
         )
@@ -116,7 +118,7 @@ def require_python_headers() -> None:
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not header.is_file():
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        raise Failure(
+        raise FailedError(
             f"building pycuda needs the headers of Python {version}, and {header} is missing",
             f"on Debian and Ubuntu: apt-get install python{version}-dev",
         )
@@ -150,7 +152,7 @@ def pip(command: str, *arguments: str | Path) -> None:
     )
     if done.returncode:
         print(done.stdout, file=sys.stderr)
-        raise Failure(
+        raise FailedError(
             f"pip {command} failed, exit code {done.returncode}; its output stands above",
             "without a network, carry what is missing: docs/gpu.md lists it",
         )
@@ -159,8 +161,9 @@ def pip(command: str, *arguments: str | Path) -> None:
 def unpack(folder: Path) -> Path:
     """Unpack the source archive that lies in a folder."""
     (archive,) = folder.glob("pycuda-*.tar.gz")
+    safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # since Python 3.11.4
     with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
+        packed.extractall(folder, **safely)
     return folder / archive.name.removesuffix(".tar.gz")
 
 
@@ -170,7 +173,7 @@ def stub(folder: Path, compiler: str) -> Path:
     command = [compiler, "-shared", f"-Wl,-soname,{DRIVER}", "-o", library, "-x", "c++", os.devnull]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Failure(
+        raise FailedError(
             f"{compiler} cannot link a shared library: {done.stderr.strip()}",
             "install a working g++, or name one: CXX=/path/to/g++",
         )

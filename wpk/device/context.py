@@ -4,6 +4,7 @@ import threading
 from typing import Any, Self
 
 from wpk.device.graph import bindings, checked
+from wpk.device.packages import INSTALL_GPU_PACKAGES
 from wpk.errors import EngineError
 
 _retained: dict[int, Any] = {}
@@ -132,6 +133,6 @@ def pycuda_driver() -> Any:
     except ImportError as error:
         raise EngineError(
             f"executing on a GPU needs pycuda, which cannot be imported: {error}",
-            fix="pip install 'wpk[gpu]' (it needs the CUDA toolkit), or use --device cpu",
+            fix=f"{INSTALL_GPU_PACKAGES}; or use --device cpu",
         ) from error
     return pycuda.driver

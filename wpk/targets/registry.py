@@ -20,8 +20,8 @@ DEFAULTS: dict[str, str] = {
     "sm_90": "h200",
     "sm_120": "rtx5090",
 }
-"""The target that stands for an architecture which several targets share: the one with most bandwidth,
-so that its bounds hold for the others, too."""
+"""The target that stands for an architecture which several targets share: the one with most bandwidth of
+global memory."""
 
 RENAMED = {"sm_101": "sm_110"}
 """Architectures that CUDA 13 calls otherwise than CUDA 12 did: Jetson Thor's."""
