@@ -130,6 +130,13 @@ def test_the_sdist_holds_what_builds_and_tests_it(
 
 
 @pytest.mark.slow
+def test_what_an_index_shows_of_both_is_valid(distributions: tuple[Path, Path]) -> None:
+    done = _run(sys.executable, "-m", "twine", "check", "--strict", *distributions)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == len(distributions)
+
+
+@pytest.mark.slow
 def test_a_plain_install_of_the_wheel_works(
     distributions: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -201,7 +201,7 @@ def _wpk(folder: Path, *arguments: str) -> str:
 def _commands(page: Path) -> list[str]:
     """Indented commands of wpk, their continuation lines joined."""
     text = re.sub(r"\n {6,}", " ", page.read_text(encoding="utf-8"))
-    return re.findall(r"^    wpk (.*)$", text, flags=re.MULTILINE)
+    return re.findall(r"^    (?:\.venv/bin/)?wpk (.*)$", text, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
