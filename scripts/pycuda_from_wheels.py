@@ -187,6 +187,7 @@ def configure(source: Path, include: Path, library: Path) -> None:
         "CUDA_ENABLE_CURAND": False,
         "CUDADRV_LIB_DIR": [],
         "CUDADRV_LIBNAME": [],
+        "CXXFLAGS": ["-g0"],  # what it would take to build and to store what a debugger wants
         "LDFLAGS": ["-Wl,--no-as-needed", str(library)],
     }
     lines = [f"{name} = {value!r}\n" for name, value in settings.items()]

@@ -1,12 +1,17 @@
 """The pages on GPUs: the way onto one, and the file that describes one."""
 
+import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import onnx
 import pytest
+from support.networks.drawn_weights import parse_model
 
+from wpk.plan.plan_file import read_plan
 from wpk.targets import Target, as_file, find_target, load_target
 
 ROOT = Path(__file__).parents[2]
@@ -69,3 +74,35 @@ def test_the_pages_file_is_a_target(tmp_path: Path) -> None:
     assert target.sm_count == 80
     assert dict(target.sources)["global_bandwidth"] == "the maker's specifications"
     assert tomllib.loads(text)["base"] == "rtx3080"
+
+
+def _optimize(folder: Path, *more: str) -> None:
+    """Run the second command of the README's section in a folder, with the Python that runs this."""
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[2, 40] x, float[40, 24] w) => (float[2, 24] y)'
+    onnx.save(
+        parse_model(f"{text} {{ a = MatMul(x, w)  y = Relu(a) }}", "w"), folder / "model.onnx"
+    )
+    arguments = _commands(_section())[1].split()[1:]
+    done = subprocess.run(
+        [sys.executable, "-m", "wpk", *arguments, *more],
+        cwd=folder,
+        env={**os.environ, "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (folder / "model.plan").is_file()
+    assert (folder / "model.html").is_file()
+
+
+@pytest.mark.slow
+def test_the_second_command_runs_for_a_gpu_that_is_not_here(tmp_path: Path) -> None:
+    _optimize(tmp_path, "--target", "l4", "--search", "static")
+
+
+@pytest.mark.gpu
+@pytest.mark.timed
+def test_the_second_command_measures_on_the_gpu_that_is_here(tmp_path: Path) -> None:
+    _optimize(tmp_path, "--cache", str(tmp_path / "cache"))
+    assert read_plan(tmp_path / "model.plan").plan.measurement is not None
