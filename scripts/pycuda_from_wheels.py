@@ -26,7 +26,8 @@ from pathlib import Path
 
 REQUIREMENT = "pycuda>=2025.1"  # as in pyproject.toml
 HEADERS = ("nvidia-cuda-runtime==13.0.*", "nvidia-cuda-profiler-api==13.0.*")
-"""Of the CUDA that the oldest driver knows which wpk runs on: it has every function that they name."""
+"""Of the CUDA that the oldest driver knows which wpk runs on. Python binds every function of an extension when it
+loads it, and newer headers name some that this driver lacks."""
 
 OLDEST_CUDA = 13000
 INCLUDE = Path("nvidia", "cu13", "include")
