@@ -43,6 +43,7 @@ A30 = gpu(
         "shared_latency": HOPPER_PAPER + "; the same SM",
         "clock": "peak_ordinary / (56 SMs * 128 operations a cycle), A30 product brief",
         "sm_count": "3584 cores (A30 product brief), 64 an SM",
+        "l2_bytes": "not in NVIDIA's datasheet; TechPowerUp's GPU database",
     },
     name="a30",
     description="NVIDIA A30",
