@@ -34,7 +34,7 @@ INCLUDE = Path("nvidia", "cu13", "include")
 DRIVER = "libcuda.so.1"
 
 
-class FailedError(Exception):
+class SetupError(Exception):
     """Why it cannot be done, and what to do about it."""
 
     def __init__(self, what: str, fix: str) -> None:
@@ -62,7 +62,7 @@ def main() -> int:
                 install(compiler)
         if not arguments.check:
             say(f"pycuda {installed()} is installed")
-    except FailedError as error:
+    except SetupError as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -87,7 +87,7 @@ def require_driver() -> None:
     try:
         driver = ctypes.CDLL(DRIVER)
     except OSError as error:
-        raise FailedError(
+        raise SetupError(
             f"no NVIDIA driver was found: {error}",
             "install driver 580 or newer; to prepare an image or another machine: "
             "scripts/environment gpu --no-driver",
@@ -95,7 +95,7 @@ def require_driver() -> None:
     version = ctypes.c_int()
     driver.cuDriverGetVersion(ctypes.byref(version))
     if version.value < OLDEST_CUDA:
-        raise FailedError(
+        raise SetupError(
             f"the NVIDIA driver is for CUDA {version.value // 1000}.{version.value % 1000 // 10}, "
             "and wpk needs one for CUDA 13",
             "install driver 580 or newer",
@@ -107,7 +107,7 @@ def require_compiler() -> str:
     compiler = os.environ.get("CXX") or "g++"
     found = shutil.which(compiler)
     if found is None:
-        raise FailedError(
+        raise SetupError(
             f"building pycuda needs a C++ compiler, and {compiler} was not found",
             "on Debian and Ubuntu: apt-get install g++; or name one: CXX=/path/to/g++",
         )
@@ -119,7 +119,7 @@ def require_python_headers() -> None:
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not header.is_file():
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        raise FailedError(
+        raise SetupError(
             f"building pycuda needs the headers of Python {version}, and {header} is missing",
             f"on Debian and Ubuntu: apt-get install python{version}-dev",
         )
@@ -153,7 +153,7 @@ def pip(command: str, *arguments: str | Path) -> None:
     )
     if done.returncode:
         print(done.stdout, file=sys.stderr)
-        raise FailedError(
+        raise SetupError(
             f"pip {command} failed, exit code {done.returncode}; its output stands above",
             "without a network, carry what is missing: docs/gpu.md lists it",
         )
@@ -174,7 +174,7 @@ def stub(folder: Path, compiler: str) -> Path:
     command = [compiler, "-shared", f"-Wl,-soname,{DRIVER}", "-o", library, "-x", "c++", os.devnull]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise FailedError(
+        raise SetupError(
             f"{compiler} cannot link a shared library: {done.stderr.strip()}",
             "install a working g++, or name one: CXX=/path/to/g++",
         )

@@ -17,13 +17,16 @@ SCRIPT = ROOT / "scripts" / "pycuda_from_wheels.py"
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     """`scripts/pycuda_from_wheels.py`, on a machine without pycuda and with everything else."""
     spec = importlib.util.spec_from_file_location("pycuda_from_wheels", SCRIPT)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "Python.h").touch()
+    monkeypatch.setattr(module.sysconfig, "get_path", lambda _: str(tmp_path / "include"))
     monkeypatch.setattr(module, "installed", lambda: None)
     monkeypatch.setattr(module.ctypes, "CDLL", lambda _: _Driver(13000))
     monkeypatch.setattr(module.sys, "argv", ["pycuda_from_wheels.py", "--check"])

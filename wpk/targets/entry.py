@@ -58,7 +58,9 @@ def gpu(arch: str, datasheet: str, sources: dict[str, str], **facts: Any) -> Tar
     )
 
 
-def peaks(*, fp16: float, bf16: float | None = None, tf32: float | None = None) -> Any:
+def peaks(
+    *, fp16: float, bf16: float | None = None, tf32: float | None = None
+) -> tuple[tuple[Precision, float], ...]:
     """Dense peaks of the tensor cores, accumulation in fp32; None where they lack the precision."""
     given = ((Precision.TF32, tf32), (Precision.FP16, fp16), (Precision.BF16, bf16))
     return tuple((precision, peak) for precision, peak in given if peak is not None)
