@@ -166,6 +166,25 @@ def test_options_that_make_no_sense_are_refused(
     assert words in done.stderr
 
 
+def test_an_interpreter_without_pip_is_named(tmp_path: Path) -> None:
+    bare = _bare(tmp_path)
+    done = _environment(_checkout(tmp_path / "wpk"), "--into", bare)
+    assert done.returncode == 1
+    assert f"{bare} has no pip" in done.stderr
+
+
+def test_an_environment_that_was_interrupted_is_made_again(tmp_path: Path) -> None:
+    checkout = _checkout(tmp_path / "wpk")
+    venv.create(checkout / ".venv", with_pip=False, symlinks=True)
+    done = _environment(
+        checkout, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(tmp_path), PIP_CONFIG_FILE="/dev/null"
+    )
+    assert done.returncode != 0  # for want of setuptools
+    assert "creating .venv" in done.stderr
+    pip = [checkout / ".venv" / "bin" / "python", "-m", "pip", "--version"]
+    assert subprocess.run(pip, capture_output=True, check=False).returncode == 0
+
+
 def test_a_second_call_does_nothing(tmp_path: Path) -> None:
     checkout = _checkout(tmp_path / "wpk")
     (checkout / ".venv").mkdir()
