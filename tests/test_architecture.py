@@ -52,7 +52,7 @@ FLOORS = [
     {"search.searchers", "search.models", "search.store"},
     {"assembly"},
     {"checks"},
-    {"bench"},
+    {"trial_bench"},
     {"search.loop"},
     {"report"},
     {"pipeline"},
@@ -205,7 +205,7 @@ def test_who_does_not_use_the_door_is_found(tmp_path: Path) -> None:
         "wpk/plan/__init__.py": "from wpk.plan.plan import Plan",
         "wpk/plan/plan.py": "class Plan: ...",
         "wpk/engine/engine.py": "from wpk.plan.plan import Plan",
-        "wpk/bench/bench.py": "from wpk.plan import Plan",
+        "wpk/trial_bench/bench.py": "from wpk.plan import Plan",
     }
     (found,) = _past_the_door(_plant(tmp_path, files))
     assert found == "wpk/engine/engine.py:1: imports wpk.plan.plan"

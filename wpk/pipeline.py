@@ -27,7 +27,6 @@ from wpk.assembly import (
     with_evidence,
 )
 from wpk.backends import open_device
-from wpk.bench import GpuLease, Offers
 from wpk.build import CompilePool
 from wpk.checks import (
     PassProof,
@@ -65,6 +64,7 @@ from wpk.search.loop import (
 from wpk.search.models import check_skips, search_model
 from wpk.search.store import RunRecord
 from wpk.targets import Target
+from wpk.trial_bench import GpuLease, Offers
 
 Paths = str | os.PathLike[str]
 

@@ -11,7 +11,6 @@ from support.devices.dummy_gpu import DummyGpu, is_library
 from support.devices.gpus import H200
 
 from wpk import pipeline
-from wpk.bench.gpu_lease import GpuLease
 from wpk.device import MemoryRange
 from wpk.execution import BoundLaunch, Work
 from wpk.plan.plan import Plan
@@ -22,6 +21,7 @@ from wpk.search.models.static_search import LEFT_OUT
 from wpk.search.store.records import RunRecord, RunState
 from wpk.search.store.store import TuningStore
 from wpk.search.store.summary import summarize
+from wpk.trial_bench.gpu_lease import GpuLease
 
 Command = Callable[..., Any]
 
