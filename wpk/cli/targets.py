@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table."""
-    from wpk.report import format_table
+    from wpk.report import Table
     from wpk.targets import TARGETS
 
     if arguments.json:
@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         for target in TARGETS
     ]
     header = ["target", "arch", "GPU", "SMs", "fp32 TFLOP/s", "TB/s", "compiles for"]
-    say(format_table(header, rows))
+    say(Table(header, rows, ("SMs", "TB/s", "fp32 TFLOP/s")))
     return 0
 
 

@@ -17,7 +17,7 @@ from wpk.report.plans.facts import OperatorFacts, ReportFacts
 
 _MOST_POINTS = 6
 
-Table = tuple[str, tuple[str, ...], list[list[str]]]
+TitledRows = tuple[str, tuple[str, ...], list[list[str]]]
 """Title, columns and rows."""
 
 VARIANTS = ("engine", "median µs", "over library", "library steps", "generated steps", "")
@@ -38,7 +38,12 @@ def estimate_words(facts: ReportFacts) -> str:
 
 def chain_words(facts: ReportFacts) -> str:
     """Say how many operators follow each other if others run beside them; the text begins with a semicolon."""
-    return f"; {facts.chain} follow each other" if facts.chain < len(facts.operators) else ""
+    parallel = facts.chain < len(facts.operators)
+    return (
+        f"; at most {facts.chain} wait for each other, the others run beside them"
+        if parallel
+        else ""
+    )
 
 
 def measured_cell(operator: OperatorFacts) -> str:
@@ -116,7 +121,7 @@ def over_library_words(operator: OperatorFacts) -> str:
     return DASH if operator.over_library is None else ratio_words(operator.over_library)
 
 
-def measured_tables(facts: ReportFacts) -> list[Table]:
+def measured_tables(facts: ReportFacts) -> list[TitledRows]:
     """Return title, columns and rows of everything that was measured; nothing without measuring."""
     problems = [(p.work, p.measurement) for p in facts.problems if p.measurement is not None]
     tables = [
@@ -168,7 +173,7 @@ def _outcome_row(operator: OperatorFacts, measured: Measurement) -> list[str]:
 
 def _search_tables(
     problems: Sequence[tuple[str, Measurement]],
-) -> list[Table]:
+) -> list[TitledRows]:
     """Return how the search of each problem went, and what was known before it."""
     return [
         (

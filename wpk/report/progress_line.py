@@ -1,10 +1,12 @@
 """Progress on stderr: what is done, of how much, and when it will be over."""
 
+import shutil
 import sys
 import time
 from typing import TextIO
 
-from wpk.report import visible
+from wpk.progress import Progress, silent
+from wpk.report.text import visible
 
 LOG_SECONDS = 30.0
 """A log, which cannot rewrite a line, gets at most one line in this time within a stage."""
@@ -17,9 +19,10 @@ class ProgressLine:
     ends, and now and then between, so that logs stay short.
     """
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        """Print to ``stream``, stderr by default."""
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+        """Print to ``stream``, stderr by default; where it is quiet, notes only."""
         self._stream = sys.stderr if stream is None else stream
+        self._quiet = quiet
         self._terminal = self._stream.isatty()
         self._stage = ""
         self._begun = self._told = 0.0
@@ -30,6 +33,8 @@ class ProgressLine:
 
         Where nobody knows, what is left is estimated from the time of the parts that are finished.
         """
+        if self._quiet:
+            return
         now = time.monotonic()
         fresh = stage != self._stage
         if fresh:
@@ -56,10 +61,22 @@ class ProgressLine:
     def _write(self, text: str, *, last: bool) -> None:
         if self._terminal:
             self._open = not last
-            self._stream.write(f"\r\x1b[K{text}{'' if self._open else chr(10)}")
+            width = shutil.get_terminal_size().columns
+            line = (
+                text if len(text) < width else f"{text[: width - 2]}…"
+            )  # else it cannot be rewritten
+            self._stream.write(f"\r\x1b[K{line}{'' if self._open else chr(10)}")
         else:
             self._stream.write(f"{text}\n")
         self._stream.flush()
+
+
+def shown(progress: Progress | None) -> Progress:
+    """The progress that was asked for; by default a `ProgressLine` where stderr is a terminal."""
+    if progress is not None:
+        return progress
+    stream = sys.stderr
+    return ProgressLine(stream) if stream is not None and stream.isatty() else silent
 
 
 def duration(seconds: float) -> str:
