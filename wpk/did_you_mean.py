@@ -1,10 +1,23 @@
 """Words about a name that does not exist: what was probably meant, and what there is."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 _NEAR = 0.5
 """How alike two names are that are typed for each other: half their letters, in order."""
+
+_TELLING = 4
+"""Letters of a piece that says which name was meant."""
+
+_SYNONYMS = {
+    "cuda": "gpu",
+    "float16": "fp16",
+    "half": "fp16",
+    "float32": "fp32",
+    "bfloat16": "bf16",
+}
+"""What other programs call the same thing."""
 
 
 def choices_words(word: str, known: Iterable[str]) -> str:
@@ -25,8 +38,12 @@ def choices_words(word: str, known: Iterable[str]) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """At most two names that a word may stand for: spelt much like it, or holding it."""
+    """At most two names that a word may stand for: spelt much like it, or holding a piece of it."""
     names = list(known)
+    meant = [name for name in names if name == _SYNONYMS.get(word.partition(":")[0].lower())]
+    if meant:
+        return meant
     near = get_close_matches(word, names, 2, _NEAR)
-    holding = [name for name in names if len(word) > 2 and word in name and name not in near]
-    return (near + holding)[:2]
+    pieces = [piece for piece in re.split(r"[-_ ]", word.lower()) if len(piece) >= _TELLING]
+    holding = [name for name in names if any(piece in name.lower() for piece in pieces)]
+    return list(dict.fromkeys((*near, *holding)))[:2]

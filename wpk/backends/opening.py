@@ -19,8 +19,7 @@ def open_device(name: str) -> CudaDevice | EmulatorProcess:
         EngineError: There is no such device here.
     """
     if name not in _DEVICES:
-        meant = "gpu" if str(name).startswith("cuda") else str(name)
-        raise EngineError(f"unknown device {name!r}", fix=choices_words(meant, _DEVICES))
+        raise EngineError(f"unknown device {name!r}", fix=choices_words(str(name), _DEVICES))
     if name == "cpu":
         return open_cpu()
     try:

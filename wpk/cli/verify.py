@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wpk.cli.say import say
-from wpk.cli.usage import add_inputs
+from wpk.cli.usage import UsageError, add_inputs
+from wpk.file_kinds import FileKind, kind_of_file
 from wpk.report import ProgressLine
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     from wpk.engine import read_arrays
     from wpk.report.plans import remarks
 
+    _require_order(arguments)
     given = [read_arrays(path) for path in arguments.inputs]
     scope = scope_asked(arguments.check, arguments.seeds, given, arguments.rtol, arguments.atol)
     found = compare(
@@ -91,6 +93,20 @@ def run(arguments: argparse.Namespace) -> int:
     sys.stdout.flush()
     found.require()
     return 0
+
+
+def _require_order(arguments: argparse.Namespace) -> None:
+    """Refuse a model and its plan the other way round.
+
+    Raises:
+        UsageError: They are.
+    """
+    kinds = kind_of_file(arguments.plan), kind_of_file(arguments.model)
+    if kinds == (FileKind.MODEL, FileKind.PLAN):
+        raise UsageError(
+            f"{arguments.plan} is {kinds[0].value}, {arguments.model} {kinds[1].value}: they are swapped",
+            fix=f"the plan comes first: wpk verify {arguments.model} {arguments.plan}",
+        )
 
 
 def _table(title: str, words: str, checks: "Iterable[tuple[str, Check]]") -> "Block":

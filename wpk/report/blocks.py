@@ -7,6 +7,7 @@ Whatever is shown is made visible first: a name of a model may hold anything tha
 """
 
 import io
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 _GAP = 2
 _LONGEST_WORD = 22
 """A longer name may be broken to keep a column that would otherwise be left out."""
+
+_MOST_LINES = 3
+"""A cell that takes more makes its table hard to follow."""
+
+_UNTOLD = 80
+"""Columns of a terminal that does not tell."""
 
 _UNLIMITED = 100_000
 _STYLES = {
@@ -75,12 +82,30 @@ def print_blocks(*blocks: Block, stream: TextIO | None = None) -> None:
         return
     from rich.console import Console
 
-    console = Console(file=stream, markup=False, emoji=False, highlight=False, force_jupyter=False)
+    console = Console(
+        file=stream,
+        width=columns_of(stream),
+        markup=False,
+        emoji=False,
+        highlight=False,
+        force_jupyter=False,
+    )
     for number, block in enumerate(blocks):
         if number:
             console.print()
         for part in _parts(block, console):
             console.print(part)
+
+
+def columns_of(stream: TextIO) -> int:
+    """The width of a terminal, or what COLUMNS says in its place."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdigit() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _UNTOLD
+    except (OSError, ValueError):
+        return _UNTOLD
 
 
 def plain_text(*blocks: Block) -> str:
@@ -120,8 +145,8 @@ def _parts(block: Block, console: "Console") -> "list[RenderableType]":
         return [_grid(block)]
     shown, left_out = _fitting(block, console.width)
     title = [Text(visible(block.title), "bold")] if block.title else []
-    note = f"left out in {console.width} columns: {', '.join(left_out)}"
-    return [*title, _laid_out(shown), *([Text(note, "dim")] if left_out else [])]
+    note = f"left out in {console.width} columns: {', '.join(left_out)}; a pipe or a file gets all"
+    return [*title, _laid_out(shown, console.width), *([Text(note, "dim")] if left_out else [])]
 
 
 def _fitting(table: Table, width: int) -> tuple[Table, list[str]]:
@@ -141,29 +166,39 @@ def _fitting(table: Table, width: int) -> tuple[Table, list[str]]:
 
 
 def _least_width(table: Table) -> int:
-    """Columns of the terminal below which words would be broken."""
+    """Columns of the terminal below which the table is hard to read."""
+    return sum(_least_widths(table)) + _GAP * (len(table.header) - 1)
+
+
+def _least_widths(table: Table) -> list[int]:
+    """The least width of each column: no word is broken, and no cell takes more than some lines."""
     columns = zip(table.header, *table.rows, strict=True)
-    longest = (max(map(_longest_word, column)) for column in columns)
-    return sum(longest) + _GAP * (len(table.header) - 1)
+    return [max(map(_least_width_of, column)) for column in columns]
 
 
-def _longest_word(cell: object) -> int:
-    return min(max(map(len, visible(str(cell)).split(" "))), _LONGEST_WORD)
+def _least_width_of(cell: object) -> int:
+    text = visible(str(cell))
+    words = min(max(map(len, text.split(" "))), _LONGEST_WORD)
+    return words if " " not in text else max(words, -(-len(text) // _MOST_LINES) + 2)
 
 
-def _laid_out(table: Table) -> "RenderableType":
+def _laid_out(table: Table, width: int) -> "RenderableType":
     import rich.table
 
     laid = rich.table.Table(
         box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", show_edge=False
     )
+    least = _least_widths(table)
+    fits = sum(least) + _GAP * (len(least) - 1) <= width
     for number, name in enumerate(table.header):
         cells = [row[number] for row in table.rows]
-        is_number = bool(cells) and all(map(_is_number, cells))
+        is_number = any(cells) and all(map(_is_number, cells))
+        is_name = all(" " not in str(cell) and len(str(cell)) <= _LONGEST_WORD for cell in cells)
         laid.add_column(
             _text(name),
             justify="right" if is_number else "left",
-            no_wrap=is_number,
+            no_wrap=is_number or is_name,
+            min_width=least[number] if fits else None,
             overflow="fold",
         )
     for row in table.rows:
@@ -199,7 +234,12 @@ def _style_of(text: str) -> str:
 
 
 def _is_number(cell: object) -> bool:
-    return isinstance(cell, int | float) or (
-        isinstance(cell, str)
-        and (cell in ("\N{EN DASH}", "-") or cell.replace(".", "", 1).replace(",", "").isdigit())
-    )
+    if isinstance(cell, int | float):
+        return True
+    if cell in ("\N{EN DASH}", "-", ""):
+        return True
+    try:
+        float(str(cell).replace(",", "").removeprefix("~"))
+    except ValueError:
+        return False
+    return True

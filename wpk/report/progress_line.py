@@ -1,12 +1,15 @@
 """Progress on stderr: what is done, of how much, and when it will be over."""
 
-import shutil
+import logging
 import sys
 import time
 from typing import TextIO
 
 from wpk.progress import Progress, silent
+from wpk.report.blocks import columns_of
 from wpk.report.text import visible
+
+_LOG = logging.getLogger(__name__)
 
 LOG_SECONDS = 30.0
 """A log, which cannot rewrite a line, gets at most one line in this time within a stage."""
@@ -33,10 +36,13 @@ class ProgressLine:
 
         Where nobody knows, what is left is estimated from the time of the parts that are finished.
         """
-        if self._quiet:
-            return
         now = time.monotonic()
         fresh = stage != self._stage
+        if fresh or done == total:
+            _LOG.debug("%s: %d/%d", stage, done, total)
+        if self._quiet:
+            self._stage = stage
+            return
         if fresh:
             self._stage, self._begun = stage, now
         elif done < total and not self._terminal and now - self._told < LOG_SECONDS:
@@ -61,7 +67,7 @@ class ProgressLine:
     def _write(self, text: str, *, last: bool) -> None:
         if self._terminal:
             self._open = not last
-            width = shutil.get_terminal_size().columns
+            width = columns_of(self._stream)
             line = (
                 text if len(text) < width else f"{text[: width - 2]}…"
             )  # else it cannot be rewritten

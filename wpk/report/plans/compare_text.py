@@ -28,7 +28,7 @@ def compare_text(comparison: PlanComparison, first: str, second: str) -> list[Bl
 def _operators(comparison: PlanComparison) -> Block:
     header = ["operator", "computes", "A", "B", "A µs", "B µs", "bound µs", "B is", "by"]
     rows = [_row(pair) for pair in comparison.pairs]
-    return Table(header, rows, ("bound µs", "by", "A", "B", "computes"))
+    return Table(header, rows, ("bound µs", "by", "computes", "A", "B"))
 
 
 def _row(pair: Pair) -> list[object]:
