@@ -5,6 +5,7 @@ import io
 import os
 import pty
 import re
+import select
 import struct
 import termios
 from collections.abc import Callable
@@ -34,7 +35,9 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         with os.fdopen(theirs, "w") as stream:
             print_blocks(block, stream=stream)
-            text = os.read(ours, 100_000).decode()
+            text = ""
+            while select.select([ours], [], [], 0.1)[0]:
+                text += os.read(ours, 100_000).decode()
         os.close(ours)
         return text.replace("\r\n", "\n")
 
