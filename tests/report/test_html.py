@@ -20,7 +20,7 @@ from wpk.report.plans.gather import gather
 from wpk.report.plans.html import html_page
 from wpk.report.plans.page.markup import Html, joined, tag
 
-VOID = {"meta", "img"}
+VOID = {"meta", "img", "wbr", "input"}
 
 
 class Page(HTMLParser):

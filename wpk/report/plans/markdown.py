@@ -17,7 +17,12 @@ from wpk.report.plans.precision import precision_sentences
 from wpk.report.plans.words import listed
 from wpk.report.text import byte_size, visible
 
-_MARKS = re.compile(r"([\\`*_{}\[\]<>()#+|~!&-])")
+_MARKS = re.compile(
+    r"[\\`*\[\]<>|~]"  # these are markup wherever they stand
+    r"|(?<!\w)_|_(?!\w)"  # at the edge of a word
+    r"|&(?=#|\w+;)"  # before what would be an entity
+    r"|^(?=[-+#>=])"  # at the start, where a list, a heading or a quotation begins
+)
 _DIGEST = 12
 
 
@@ -42,7 +47,7 @@ def markdown_text(facts: ReportFacts) -> str:
 
 def _plain(content: str) -> str:
     """Text in which nothing is markup."""
-    return _MARKS.sub(r"\\\1", visible(content, 200))
+    return _MARKS.sub(r"\\\g<0>", visible(content, 200))
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

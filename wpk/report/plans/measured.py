@@ -61,6 +61,16 @@ def measured_sum(facts: ReportFacts) -> tuple[str, str]:
     return f"{total:.2f} µs", f"{count}, each alone, {regimes}"
 
 
+def throughput(facts: ReportFacts) -> tuple[str, str]:
+    """Return inferences in a second, one after another, and what they are reckoned from."""
+    seconds, source = (facts.estimate_us or 0.0) * 1e-6, "estimate: operators one after another"
+    if facts.measurement is not None:
+        seconds, source = facts.measurement.median_seconds, "measured whole engine"
+    if seconds <= 0:
+        return DASH, "unknown"
+    return f"{1 / seconds:,.0f}/s", f"inferences one after another, by the {source}"
+
+
 def measured_lines(facts: ReportFacts) -> list[str]:
     """Return sentences on the operators and on the whole engine; none where nothing was measured."""
     lines = []

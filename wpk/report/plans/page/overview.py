@@ -11,14 +11,19 @@ from wpk.report.plans.measured import (
     estimate_words,
     measured_engine,
     measured_sum,
+    throughput,
 )
-from wpk.report.plans.page.markup import Html, section, tag
-from wpk.report.plans.page.operators import check_items, kind_class
+from wpk.report.plans.page.marks import breakable, check_items, kind_class
+from wpk.report.plans.page.markup import Html, section, table_head, tag
 from wpk.report.plans.precision import precision_sentences
 from wpk.report.text import byte_size
 
-SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "checks")
+SECTIONS = ("operators", "graph", "search", "passes", "precision", "memory", "checks", "origin")
 """Sections of the page by their ids."""
+
+
+_FIRST = 5
+"""Operators that are named as the first to look at."""
 
 
 def header(facts: ReportFacts) -> Html:
@@ -86,6 +91,7 @@ def _time_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
         *([("Engine", *measured_engine(facts.measurement))] if facts.measurement else []),
         *([("Measured", *measured_sum(facts))] if facts.measured_operators else []),
         ("Estimate", f"{facts.estimate_us:.1f} µs", f"sum over operators; {estimate_words(facts)}"),
+        ("Throughput", *throughput(facts)),
         ("Bound", f"{facts.bound_us:.2f} µs", chain),
     ]
 
@@ -105,6 +111,32 @@ def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
         ("Memory", byte_size(memory.arena_bytes), weights),
         ("Searched", f"{legal:,}", f"legal schedules; {compiled:,} compiled"),
     ]
+
+
+def first_look(facts: ReportFacts) -> Html | str:
+    """Return the operators whose distance from the bound costs most: where there is most to win."""
+    total = sum(each.time_us for each in facts.operators)
+    numbered = sorted(enumerate(facts.operators), key=lambda each: -each[1].headroom_us)
+    rows = [
+        tag(
+            "tr",
+            tag("th", tag("a", breakable(each.name), href=f"#operator-{number}"), scope="row"),
+            tag("td", f"{each.time_us:.2f}"),
+            tag("td", f"{each.bound_us:.2f}"),
+            tag("td", f"{each.headroom_us / total:.1%}"),
+            tag("td", each.bound_by),
+            data_ops=number,
+        )
+        for number, each in numbered[:_FIRST]
+        if each.headroom_us > 0 and total > 0
+    ]
+    words = (
+        "What each would save if it took no longer than its bound, which is reached by few; as a part of "
+        "the sum of all operators' times."
+    )
+    head = table_head(("Operator", "Time µs", "Bound µs", "Would save", "Limited by"))
+    table = tag("table", head, tag("tbody", *rows), class_="passes")
+    return section("first", "Where to look first", tag("p", words, class_="legend"), table)
 
 
 def shares(facts: ReportFacts) -> Html:
