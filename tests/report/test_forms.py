@@ -17,7 +17,7 @@ from wpk.report.plans.facts import ReportFacts
 from wpk.report.plans.formats import FORM, json_text, require_format, write_report
 from wpk.report.plans.gather import gather
 from wpk.report.plans.html import html_page
-from wpk.report.plans.markdown import markdown_text
+from wpk.report.plans.markdown import markdown_text, plain
 from wpk.report.plans.terminal import operator_source, summary
 
 
@@ -77,6 +77,20 @@ def test_markdown_has_a_row_for_each_operator_and_only_its_own_tables(
         assert len(table) == 2 + len(each.operators)
         assert cells == {13}
         assert not re.search(r"(?<!\\)<", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("conv_relu_0: a(b) - c + d # e!", "conv_relu_0: a(b) - c + d # e!"),
+        ("_a_ b_", r"\_a\_ b\_"),
+        ("a|b*c`d<e>[f](g)~h", r"a\|b\*c\`d\<e\>\[f\](g)\~h"),
+        ("- a", r"\- a"),
+        ("&lt; & b", r"\&lt; & b"),
+    ],
+)
+def test_markdown_escapes_what_would_be_markup_and_nothing_else(text: str, written: str) -> None:
+    assert plain(text) == written
 
 
 def test_json_holds_every_fact(facts: ReportFacts) -> None:

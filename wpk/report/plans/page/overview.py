@@ -113,30 +113,37 @@ def _size_tiles(facts: ReportFacts) -> list[tuple[str, str, str]]:
     ]
 
 
-def first_look(facts: ReportFacts) -> Html | str:
-    """Return the operators whose distance from the bound costs most: where there is most to win."""
-    total = sum(each.time_us for each in facts.operators)
-    numbered = sorted(enumerate(facts.operators), key=lambda each: -each[1].headroom_us)
-    rows = [
-        tag(
-            "tr",
-            tag("th", tag("a", breakable(each.name), href=f"#operator-{number}"), scope="row"),
-            tag("td", f"{each.time_us:.2f}"),
-            tag("td", f"{each.bound_us:.2f}"),
-            tag("td", f"{each.headroom_us / total:.1%}"),
-            tag("td", each.bound_by),
-            data_ops=number,
-        )
-        for number, each in numbered[:_FIRST]
-        if each.headroom_us > 0 and total > 0
-    ]
+def first_look(facts: ReportFacts) -> Html:
+    """Return the problems whose distance from the bound costs most: where there is most to win."""
+    total = sum(each.time_us for each in facts.operators) or 1.0
+    together: dict[int, list[int]] = {}
+    for number, operator in enumerate(facts.operators):
+        together.setdefault(operator.problem, []).append(number)
+    won = {n: sum(facts.operators[i].headroom_us for i in same) for n, same in together.items()}
+    most = sorted(together, key=lambda problem: -won[problem])[:_FIRST]
+    rows = [_first_row(facts, together[each], won[each] / total) for each in most]
     words = (
-        "What each would save if it took no longer than its bound, which is reached by few; as a part of "
-        "the sum of all operators' times."
+        "What each would save if it took no longer than its bound, which few reach; as a part of the sum of "
+        "all operators' times. Equal operators together."
     )
     head = table_head(("Operator", "Time µs", "Bound µs", "Would save", "Limited by"))
-    table = tag("table", head, tag("tbody", *rows), class_="passes")
+    table = tag("table", head, tag("tbody", *rows), class_="first")
     return section("first", "Where to look first", tag("p", words, class_="legend"), table)
+
+
+def _first_row(facts: ReportFacts, same: list[int], saved: float) -> Html:
+    each = facts.operators[same[0]]
+    link = tag("a", breakable(each.name), href=f"#operator-{same[0]}")
+    others = tag("small", f" and {len(same) - 1} equal to it") if len(same) > 1 else ""
+    times = [len(same) * us for us in (each.time_us, each.bound_us)]
+    return tag(
+        "tr",
+        tag("th", link, others, scope="row"),
+        *(tag("td", f"{us:.2f}") for us in times),
+        tag("td", f"{saved:.1%}"),
+        tag("td", each.bound_by),
+        data_ops=" ".join(map(str, same)),
+    )
 
 
 def shares(facts: ReportFacts) -> Html:
