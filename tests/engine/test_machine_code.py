@@ -8,8 +8,7 @@ import pytest
 
 from wpk.build import KernelCache
 from wpk.emulator import Emulator
-from wpk.engine import compare_machine_code, load, machine_code, require_executable
-from wpk.engine import loading
+from wpk.engine import compare_machine_code, load, loading, machine_code, require_executable
 from wpk.engine.machine_code import Likeness
 from wpk.errors import CompileError, EngineError, VerificationError
 from wpk.execution import Image
