@@ -96,14 +96,14 @@ def test_verify_exits_3_for_other_weights(
     assert "WRONG" in wpk("verify", plan, other_model).out
 
 
-def test_verify_exits_3_for_another_model(
+def test_another_model_is_wrong_usage_of_verify(
     refused: Command, plan: Path, write_model: Callable[[str], Path]
 ) -> None:
     text = """
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[batch, 8] x) => (float[batch, 5] y) { l = MatMul(x, m) y = Sigmoid(l) }
     """
-    message = refused("verify", plan, write_model(text), code=3)
+    message = refused("verify", plan, write_model(text), code=2)
     assert "was not made from this model" in message
 
 

@@ -16,6 +16,7 @@ from wpk.cli.main import COMMANDS
 from wpk.options import SearchOptions
 
 ROOT = Path(__file__).parents[2]
+CACHE_ACTIONS = ("show", "prune", "clear", "export", "import")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -176,13 +177,13 @@ def test_files_that_are_named_exist(page: Path) -> None:
 
 
 def _help_options(command: str) -> set[str]:
+    """The options of a command and of its own commands, without those that all have."""
     shown = _wpk(ROOT, command, "--help").split("\noptions:\n")[1]
-    return set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - {
-        "-h",
-        "--help",
-        "-v",
-        "--verbose",
-    }
+    if command == "cache":
+        for action in CACHE_ACTIONS:
+            shown += _wpk(ROOT, command, action, "--help").split("\noptions:\n")[1]
+    common = {"-h", "--help", "-v", "--verbose", "-q", "--quiet", "--log-file"}
+    return set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", shown)) - common
 
 
 def _wpk(folder: Path, *arguments: str) -> str:
@@ -216,9 +217,11 @@ def test_the_page_on_using_names_every_command_and_option() -> None:
     section = (ROOT / "docs" / "using.md").read_text(encoding="utf-8").split("\n## Commands\n")[1]
     overview = section.split("\n## ")[0]
     for command in COMMANDS:
-        (line,) = re.findall(
+        lines = re.findall(
             rf"^    wpk {command} (.*(?:\n {{6,}}.*)*)", overview, flags=re.MULTILINE
         )
+        assert len(lines) == (1 if command != "cache" else 4)
+        line = " ".join(lines)
         named = set(re.findall(r"(?<=[\s\[])(--?[a-z][\w-]*)", f" {line}"))
         short = {"-o"} if "-o" in named else set()
         assert named - short == _help_options(command) - {"-o", "--output"}, command

@@ -18,6 +18,7 @@ from wpk.cli.say import say
 from wpk.errors import TargetError
 
 if TYPE_CHECKING:
+    from wpk.report import Block
     from wpk.targets import Target
 
 
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print(json.dumps(as_file(target), indent=1))
         else:
-            say(_parameters(target))
+            say(*_parameters(target))
     elif arguments.json:
         print(json.dumps([as_file(target) for target in TARGETS], indent=1))
     else:
@@ -51,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _overview() -> str:
-    from wpk.report import format_table
+def _overview() -> "Block":
+    from wpk.report import Table
     from wpk.targets import TARGETS
 
     rows = [
@@ -68,11 +69,11 @@ def _overview() -> str:
         for target in TARGETS
     ]
     header = ["target", "arch", "GPU", "SMs", "fp32 TFLOP/s", "TB/s", "compiles for"]
-    return format_table(header, rows)
+    return Table(header, rows, ("SMs", "TB/s", "fp32 TFLOP/s"))
 
 
-def _parameters(target: "Target") -> str:
-    from wpk.report import format_table
+def _parameters(target: "Target") -> "tuple[Block, Block]":
+    from wpk.report import Table
     from wpk.targets import as_file
 
     described = as_file(target)
@@ -86,7 +87,7 @@ def _parameters(target: "Target") -> str:
         [f"peak_tensor.{precision}", _shown(peak), sources.get("peak_tensor", "")]
         for precision, peak in described["peak_tensor"].items()
     ]
-    return f"{format_table(['parameter', 'value', 'source'], rows)}\n\ncompiles for: {_precisions(target)}"
+    return Table(["parameter", "value", "source"], rows), f"compiles for: {_precisions(target)}"
 
 
 def _shown(value: object) -> str:

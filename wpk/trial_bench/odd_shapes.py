@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from wpk.assembly import generated
-from wpk.bench.compile_ahead import CompileAhead, Delivery, KernelOrder
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.odd_case import odd_case
-from wpk.bench.trials import TrialRunner, Way
 from wpk.libraries import why_unknown
 from wpk.schedules import TEMPLATE_OF
 from wpk.targets import Target
 from wpk.trial import Regime
+from wpk.trial_bench.compile_ahead import CompileAhead, Delivery, KernelOrder
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.odd_case import odd_case
+from wpk.trial_bench.trials import TrialRunner, Way
 
 _KEPT = 8
 """Cases kept: the finalists of a problem share a few siblings."""

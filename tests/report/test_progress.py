@@ -2,7 +2,7 @@
 
 import io
 
-from wpk.cli.progress import ProgressLine, duration
+from wpk.report.progress_line import ProgressLine, duration
 
 
 class Terminal(io.StringIO):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wpk.bench.prepared_cases import PreparedCases
+from wpk.trial_bench.prepared_cases import PreparedCases
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from math import prod
 
-from wpk.bench.cases import first_operators
 from wpk.emulator import free_bytes
 from wpk.errors import EngineError
 from wpk.lowering.program import Program
+from wpk.trial_bench.cases import first_operators
 
 SEEDS = 2
 """References are held at so many seeds while a model is tuned."""

@@ -1,10 +1,15 @@
 """Progress on stderr: what is done, of how much, and when it will be over."""
 
+import logging
 import sys
 import time
 from typing import TextIO
 
-from wpk.report import visible
+from wpk.progress import Progress, silent
+from wpk.report.blocks import columns_of
+from wpk.report.text import visible
+
+_LOG = logging.getLogger(__name__)
 
 LOG_SECONDS = 30.0
 """A log, which cannot rewrite a line, gets at most one line in this time within a stage."""
@@ -17,9 +22,10 @@ class ProgressLine:
     ends, and now and then between, so that logs stay short.
     """
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        """Print to ``stream``, stderr by default."""
+    def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
+        """Print to ``stream``, stderr by default; where it is quiet, notes only."""
         self._stream = sys.stderr if stream is None else stream
+        self._quiet = quiet
         self._terminal = self._stream.isatty()
         self._stage = ""
         self._begun = self._told = 0.0
@@ -32,6 +38,11 @@ class ProgressLine:
         """
         now = time.monotonic()
         fresh = stage != self._stage
+        if fresh or done == total:
+            _LOG.debug("%s: %d/%d", stage, done, total)
+        if self._quiet:
+            self._stage = stage
+            return
         if fresh:
             self._stage, self._begun = stage, now
         elif done < total and not self._terminal and now - self._told < LOG_SECONDS:
@@ -56,10 +67,22 @@ class ProgressLine:
     def _write(self, text: str, *, last: bool) -> None:
         if self._terminal:
             self._open = not last
-            self._stream.write(f"\r\x1b[K{text}{'' if self._open else chr(10)}")
+            width = columns_of(self._stream)
+            line = (
+                text if len(text) < width else f"{text[: width - 2]}…"
+            )  # else it cannot be rewritten
+            self._stream.write(f"\r\x1b[K{line}{'' if self._open else chr(10)}")
         else:
             self._stream.write(f"{text}\n")
         self._stream.flush()
+
+
+def shown(progress: Progress | None) -> Progress:
+    """The progress that was asked for; by default a `ProgressLine` where stderr is a terminal."""
+    if progress is not None:
+        return progress
+    stream = sys.stderr
+    return ProgressLine(stream) if stream is not None and stream.isatty() else silent
 
 
 def duration(seconds: float) -> str:

@@ -18,8 +18,6 @@ from support.plans.candidates import library_call
 from wpk.assembly.assemble import Setting, assemble
 from wpk.assembly.evidence import EvidenceBook, with_evidence
 from wpk.backends import open_device
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.offers import Offers
 from wpk.build import CompilePool, KernelCache
 from wpk.candidate import GENERATED, Kind, Maker
 from wpk.checks.pass_proof import prove_passes
@@ -50,6 +48,8 @@ from wpk.search.models.model_search import search_model
 from wpk.search.store.records import RunRequest
 from wpk.targets.registry import find_target
 from wpk.trial import Status
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.offers import Offers
 
 TARGET = find_target("h200")
 EFFORT = Effort(trials=2, patience=10, finalists=1, rounds=1, seconds=None, library=3)

@@ -13,7 +13,6 @@ import pytest
 from subjects.problems import matmul
 from support.devices.processes import children, interrupt, start_program
 
-from wpk.bench.compile_ahead import CompileAhead, KernelOrder
 from wpk.build import Compilation
 from wpk.dtypes import Precision
 from wpk.errors import CompileError
@@ -23,6 +22,7 @@ from wpk.schedules.registry import TEMPLATES
 from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
 from wpk.trial import Status
+from wpk.trial_bench.compile_ahead import CompileAhead, KernelOrder
 
 TARGET = find_target("h200")
 
@@ -166,7 +166,7 @@ from wpk.candidate import Candidate
 from wpk.schedules.registry import TEMPLATES
 from wpk.search.models.static_search import shortlist_all
 from wpk.targets.registry import find_target
-from wpk.bench.compile_ahead import CompileAhead, KernelOrder
+from wpk.trial_bench.compile_ahead import CompileAhead, KernelOrder
 from test_compile_ahead import make_product
 
 target, problem = find_target("h200"), make_product()

@@ -10,19 +10,19 @@ from support.devices.dummy_gpu import DummyGpu
 from support.plans.candidates import kernel
 from support.problems.fused_convolutions import fused_convolution
 
-from wpk.bench.bench import Bench
-from wpk.bench.compile_ahead import CompileAhead
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.odd_case import odd_case
-from wpk.bench.odd_shapes import OddShapes
-from wpk.bench.request import Request
-from wpk.bench.trials import TrialRunner
 from wpk.build import Compilation, CompilePool, KernelCache
 from wpk.kernel_source import KernelSource
 from wpk.schedules.mma_tiles import MmaSchedule
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status, Trial
+from wpk.trial_bench.bench import Bench
+from wpk.trial_bench.compile_ahead import CompileAhead
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.odd_case import odd_case
+from wpk.trial_bench.odd_shapes import OddShapes
+from wpk.trial_bench.request import Request
+from wpk.trial_bench.trials import TrialRunner
 
 H200 = find_target("h200")
 MMA = MmaSchedule(block_m=32, block_n=32, block_k=32, warps_m=1, warps_n=1, stages=2)

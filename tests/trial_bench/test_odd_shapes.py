@@ -16,13 +16,6 @@ from support.problems import attentions
 from support.problems.fused_convolutions import fused_convolution
 
 from wpk.assembly.implementation import generated
-from wpk.bench.bench import Bench
-from wpk.bench.compile_ahead import CompileAhead, KernelOrder
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.odd_case import odd_case
-from wpk.bench.odd_shapes import OddShapes, OddVerdict, sibling_of
-from wpk.bench.request import Request
-from wpk.bench.trials import TrialRunner, Way
 from wpk.build import CompilePool, KernelCache
 from wpk.candidate import Candidate
 from wpk.dtypes import DType, Precision
@@ -40,6 +33,13 @@ from wpk.schedules.template import Schedule
 from wpk.search.store.records import Stage
 from wpk.targets.registry import find_target
 from wpk.trial import Regime, Status
+from wpk.trial_bench.bench import Bench
+from wpk.trial_bench.compile_ahead import CompileAhead, KernelOrder
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.odd_case import odd_case
+from wpk.trial_bench.odd_shapes import OddShapes, OddVerdict, sibling_of
+from wpk.trial_bench.request import Request
+from wpk.trial_bench.trials import TrialRunner, Way
 
 H200 = find_target("h200")
 MMA = MmaSchedule(block_m=32, block_n=32, block_k=32, warps_m=1, warps_n=1, stages=2)

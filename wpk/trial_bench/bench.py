@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from wpk.assembly import Implementation, generated
-from wpk.bench.compile_ahead import CompileAhead, Delivery, KernelOrder
-from wpk.bench.odd_shapes import OddShapes, OddVerdict
-from wpk.bench.request import Request
-from wpk.bench.trials import TrialRunner, Way
 from wpk.build import CompiledKernel
 from wpk.candidate import GENERATED
 from wpk.search.models import KernelChoice, Shortlists, choose, spill_words
 from wpk.search.store import Stage
 from wpk.trial import Status, Trial
+from wpk.trial_bench.compile_ahead import CompileAhead, Delivery, KernelOrder
+from wpk.trial_bench.odd_shapes import OddShapes, OddVerdict
+from wpk.trial_bench.request import Request
+from wpk.trial_bench.trials import TrialRunner, Way
 
 
 class Bench:

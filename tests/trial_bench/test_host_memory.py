@@ -9,8 +9,6 @@ import onnx
 import pytest
 
 from wpk.assembly.assemble import Setting, assemble
-from wpk.bench import host_memory
-from wpk.bench.cases import make_cases
 from wpk.build import CompilePool, KernelCache
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
@@ -21,6 +19,8 @@ from wpk.schedules.registry import TEMPLATES
 from wpk.search.loop.choices import static_choices
 from wpk.search.models.model_search import search_model
 from wpk.targets.registry import find_target
+from wpk.trial_bench import host_memory
+from wpk.trial_bench.cases import make_cases
 
 H200 = find_target("h200")
 MODEL = """

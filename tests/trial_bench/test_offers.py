@@ -9,11 +9,11 @@ from support.devices import numpy_child
 from support.devices.numpy_child import NumpyProcess
 from support.problems.warpgroup_layers import convolution
 
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.offers import Offers
 from wpk.dtypes import Precision
 from wpk.errors import EngineError
 from wpk.libraries import asked_libraries
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.offers import Offers
 
 ANSWERED = [convolution(precision=precision) for precision in (Precision.BF16, Precision.TF32)]
 CRASHES = convolution(precision=Precision.FP16)

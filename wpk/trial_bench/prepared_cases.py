@@ -2,9 +2,9 @@
 
 from collections import OrderedDict
 
-from wpk.bench.cases import Case
 from wpk.checks import StepCase, StepRunner
 from wpk.plan import Step
+from wpk.trial_bench.cases import Case
 
 HELD_BYTES = 2 << 30
 """Of memory, beside the references themselves: several problems of the largest layers."""

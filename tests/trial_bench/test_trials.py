@@ -10,8 +10,6 @@ from subjects import faulty_candidates
 from subjects.faulty_candidates import AFTER, Kit
 from support.devices.dummy_gpu import DummyGpu
 
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.trials import TrialRunner, Way
 from wpk.checks.operator_check import OperatorCheck, StepRunner
 from wpk.checks.prepared import StepCase
 from wpk.device import MemoryRange
@@ -19,6 +17,8 @@ from wpk.emulator import CHECKING
 from wpk.execution import BoundCall, Pointer, Work
 from wpk.plan.plan import Step
 from wpk.trial import Regime, Status
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.trials import TrialRunner, Way
 
 opened: list[DummyGpu] = []
 

@@ -6,9 +6,6 @@ from typing import NamedTuple
 
 from wpk.assembly import Implementation, by_library
 from wpk.backends import GpuProcess
-from wpk.bench.cases import Case
-from wpk.bench.gpu_lease import GpuLease
-from wpk.bench.prepared_cases import PreparedCases
 from wpk.build import CompiledKernel
 from wpk.candidate import Candidate
 from wpk.checks import StepRunner
@@ -17,6 +14,9 @@ from wpk.errors import EngineError, LaunchError
 from wpk.execution import KernelImage, LibraryImage
 from wpk.problems import Problem
 from wpk.trial import Regime, Status, Trial
+from wpk.trial_bench.cases import Case
+from wpk.trial_bench.gpu_lease import GpuLease
+from wpk.trial_bench.prepared_cases import PreparedCases
 
 
 class _NotReadyError(EngineError):

@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
 from wpk.backends import GpuProcess
-from wpk.bench.gpu_lease import GpuLease
 from wpk.errors import LaunchError
 from wpk.libraries import LibraryOffer, asked_libraries
 from wpk.problems import Problem
+from wpk.trial_bench.gpu_lease import GpuLease
 
 
 class Offers:

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from wpk.bench.cases import Case
 from wpk.checks import Reference
 from wpk.extent import Extent
 from wpk.libraries import random_case
 from wpk.lowering.program import Buffer, Operator, Program, Value
 from wpk.problems import Access, Problem
+from wpk.trial_bench.cases import Case
 
 _OUTPUT = "y"
 _SEED = 0
