@@ -10,6 +10,7 @@ from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
+from wpk.graph_passes.clean.function_bodies import FunctionBodies
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.modern_forms import ModernForms
@@ -30,6 +31,7 @@ from wpk.graph_passes.fold.constants_into_weights import (
     ConstantsIntoWeights,
     ScaleThroughBias,
 )
+from wpk.graph_passes.fold.empty_tensors import EmptyTensors
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
@@ -81,11 +83,13 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         InlineConditionals(),
         ModernForms(),
         AttentionParts(),
+        FunctionBodies(),  # what the pass before leaves
         BlockMovement(),
         QuantisedProducts(),
         QuantisationParts(),
         DeadCode(),
         ConstantFolding(),
+        EmptyTensors(),
         ShapeArithmetic(),
         IdentityElimination(),
         IdentityGather(),

@@ -33,6 +33,24 @@ class BatchNormalization(OpRun):
         return (np.asarray(y, x.dtype),)
 
 
+class GroupNormalization(OpRun):
+    """Channels in groups, each of mean 0 and variance 1, times scale plus bias; onnx 1.23 has but its body.
+
+    Attributes as ONNX's GroupNormalization; before opset 21 scale and bias are those of groups.
+    """
+
+    def _run(self, x: Any, scale: Any, bias: Any, **attributes: Any) -> tuple[Any]:
+        groups = attributes["num_groups"]
+        rows = x.reshape(x.shape[0], groups, -1)
+        mean, var = (each(rows, axis=2, keepdims=True) for each in (np.mean, np.var))
+        y = ((rows - mean) / np.sqrt(var + attributes["epsilon"])).reshape(x.shape)
+        scale, bias = (
+            np.repeat(each, x.shape[1] // each.size).reshape(-1, *(1,) * (x.ndim - 2))
+            for each in (scale, bias)
+        )
+        return (np.asarray(y * scale + bias, x.dtype),)
+
+
 class Softsign(OpRun):
     """``x / (1 + |x|)``; onnx 1.23's fails for a scalar."""
 
@@ -72,6 +90,7 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     Erf,
     Gelu,
     GlobalMaxPool,
+    GroupNormalization,
     HardSwish,
     LogSoftmax,
     MaxPool,

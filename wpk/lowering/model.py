@@ -20,6 +20,7 @@ SIMPLIFYING = (
     "attention-parts",
     "block-movement",
     "constant-folding",
+    "function-bodies",
     "inline-conditionals",
     "quantisation-parts",
     "quantised-products",

@@ -33,7 +33,29 @@ _CONDITION = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64 a = {{3}}, in
     y = If(c) <then_branch = one () => (float[2, 6, 6, 6] t) {{ t = Tanh(x) }},
                else_branch = two () => (float[2, 6, 6, 6] u) {{ u = Neg(x) }}> }}"""
 
+_GROUPS = """<ir_version: 10, opset_import: ["" : 21]> g (float[2, 6, 6, 6] x, float[6] s, float[6] b)
+    => (float[2, 6, 6, 6] y) { t = Tanh(x)  y = GroupNormalization <num_groups = 3> (t, s, b) }"""
+
+_PARTS = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64[3] sizes = {{2, 0, 4}}> {{
+    a, b, c = Split<axis = 1>(x, sizes)  y = Concat<axis = 1>(c, b, a) }}"""
+
 FAULTS = (
+    BrokenPass(
+        "two inputs of a function change places",
+        "function-bodies",
+        "clean.function_bodies",
+        "zip(body.inputs, node.inputs, strict=True)",
+        "zip(body.inputs, [node.inputs[0], *node.inputs[:0:-1]], strict=True)",
+        _GROUPS,
+    ),
+    BrokenPass(
+        "a part of some elements is dropped",
+        "empty-tensors",
+        "fold.empty_tensors",
+        "if size]",
+        "if size][::-1]",
+        _PARTS,
+    ),
     BrokenPass(
         "the branch that is not taken",
         "inline-conditionals",
@@ -55,8 +77,8 @@ FAULTS = (
         "what is folded loses its low bits",
         "constant-folding",
         "fold.constant_folding",
-        "[(array, None) for array in results]",
-        "[(array.astype(np.float16).astype(array.dtype), None) for array in results]",
+        "[(a, b, None) for a, b in zip(results, exact, strict=True)]",
+        "[(a.astype(np.float16).astype(a.dtype), b, None) for a, b in zip(results, exact, strict=True)]",
         _SPLIT,
         "w",
     ),
