@@ -10,6 +10,7 @@ from wpk.dtypes import DType, Precision
 from wpk.graph_passes.clean.attention_parts import AttentionParts
 from wpk.graph_passes.clean.common_subexpression import CommonSubexpressions
 from wpk.graph_passes.clean.dead_code import DeadCode
+from wpk.graph_passes.clean.defined_forms import DefinedForms
 from wpk.graph_passes.clean.function_bodies import FunctionBodies
 from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
@@ -83,6 +84,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         InlineConditionals(),
         ModernForms(),
         AttentionParts(),
+        DefinedForms(),
         FunctionBodies(),  # what the pass before leaves
         BlockMovement(),
         QuantisedProducts(),

@@ -20,9 +20,12 @@
 extern "C"
 {
     float acosf(float) noexcept;
+    float acoshf(float) noexcept;
     float asinf(float) noexcept;
+    float asinhf(float) noexcept;
     float atan2f(float, float) noexcept;
     float atanf(float) noexcept;
+    float atanhf(float) noexcept;
     float ceilf(float) noexcept;
     float copysignf(float, float) noexcept;
     float cosf(float) noexcept;

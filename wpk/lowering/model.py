@@ -20,6 +20,7 @@ SIMPLIFYING = (
     "attention-parts",
     "block-movement",
     "constant-folding",
+    "defined-forms",
     "function-bodies",
     "inline-conditionals",
     "quantisation-parts",

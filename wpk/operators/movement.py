@@ -7,8 +7,8 @@ _VIEW, _MOVEMENT, _OTHER = OperatorKind.VIEW, OperatorKind.MOVEMENT, OperatorKin
 _NONE, _FIRST = Roundoff.NONE, Magnitude.FIRST
 
 _NOT_CARRIED = (
-    *("CastLike", "Compress", "ConstantOfShape", "GatherElements", "GatherND", "If", "IsInf"),
-    *("NonZero", "OneHot", "Scatter", "ScatterElements", "ScatterND", "TopK", "Trilu", "Xor"),
+    *("CastLike", "Compress", "ConstantOfShape", "GatherElements", "GatherND", "If"),
+    *("NonZero", "OneHot", "Scatter", "ScatterElements", "ScatterND", "TopK", "Trilu"),
 )
 
 # name, kind, formula, error, roundoff, magnitude, integers
