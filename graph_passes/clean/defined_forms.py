@@ -18,6 +18,7 @@ import onnx_graphsurgeon as gs
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import Dims, is_float, rank, static_shape
 
+_LRN_ALPHA = float(np.float32(1e-4))  # the default, as ONNX holds it
 _POOLING = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 
@@ -135,7 +136,7 @@ def _lrn(to: _Writer) -> gs.Tensor:
         "AveragePool", seen, shape=image, kernel_shape=[size, 1], pads=pads, count_include_pad=1
     )
     back = to.add("Reshape", means, to.ints([0, *(int(n or 1) for n in to.shape[1:])]))
-    scaled = to.add("Mul", back, to.number(float(attrs.get("alpha", 1e-4))))
+    scaled = to.add("Mul", back, to.number(float(attrs.get("alpha", _LRN_ALPHA))))
     base = to.add("Add", scaled, to.number(float(attrs.get("bias", 1.0))))
     return to.add("Div", to.x, to.power(base, float(attrs.get("beta", 0.75))))
 

@@ -50,14 +50,18 @@ NARROW = [
     name for name in FORMULAS if OPERATORS[name].integers not in (Integers.REFUSED, Integers.TRUTH)
 ]
 
-BETWEEN_ENDS = [name for name in FORMULAS if name != "Mod"]
-"""Operators whose results lie between those at the ends of an input; Mod falls behind each multiple."""
+BETWEEN_ENDS = [name for name in FORMULAS if name not in ("Mod", "Tan")]
+"""Operators whose results lie between those at the ends of an input; Mod falls behind each multiple,
+Tan behind each pole."""
 
 WRONG = 1e-4
 """Of each number, that an input may be off by."""
 
 POSITIVE = ("Log", "Pow", "Sqrt")
 """Operators whose first operand is drawn from positive numbers."""
+
+WITHIN_ONE = ("Asin", "Acos", "Atanh")
+"""Operators that have results between -1 and 1 only."""
 
 
 def nodes(name: str) -> Iterator[onnx.NodeProto]:
@@ -87,6 +91,10 @@ def drawn(name: str, count: int, dtype: Any = np.float64) -> list[np.ndarray]:
             continue
         if index == 0 and name in POSITIVE:
             numbers = np.abs(numbers) + 0.01
+        if name in WITHIN_ONE:
+            numbers /= 1.001 + np.abs(numbers)
+        if name == "Acosh":
+            numbers = np.abs(numbers) + 1.01
         if name == "Clip" and index:  # limits are scalars
             numbers = np.asarray((0.0, -0.5, 1.5)[index])
         operands.append(numbers.astype(dtype))

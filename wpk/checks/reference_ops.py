@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from onnx.reference.op_run import OpRun
 
-from wpk.checks.reference_convolution import Conv, ConvTranspose
+from wpk.checks.reference_convolution import CausalConvWithState, Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
+from wpk.checks.reference_norms import LRN, GroupNormalization, LpNormalization
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
 from wpk.checks.reference_quantisation import DequantizeLinear, QuantizeLinear
@@ -31,24 +32,6 @@ class BatchNormalization(OpRun):
         )
         y = (x - mean) / np.sqrt(var + attributes["epsilon"]) * scale + bias
         return (np.asarray(y, x.dtype),)
-
-
-class GroupNormalization(OpRun):
-    """Channels in groups, each of mean 0 and variance 1, times scale plus bias; onnx 1.23 has but its body.
-
-    Attributes as ONNX's GroupNormalization; before opset 21 scale and bias are those of groups.
-    """
-
-    def _run(self, x: Any, scale: Any, bias: Any, **attributes: Any) -> tuple[Any]:
-        groups = attributes["num_groups"]
-        rows = x.reshape(x.shape[0], groups, -1)
-        mean, var = (each(rows, axis=2, keepdims=True) for each in (np.mean, np.var))
-        y = ((rows - mean) / np.sqrt(var + attributes["epsilon"])).reshape(x.shape)
-        scale, bias = (
-            np.repeat(each, x.shape[1] // each.size).reshape(-1, *(1,) * (x.ndim - 2))
-            for each in (scale, bias)
-        )
-        return (np.asarray(y * scale + bias, x.dtype),)
 
 
 class Softsign(OpRun):
@@ -84,6 +67,7 @@ class Unsqueeze(OpRun):
 REFERENCE_OPS: tuple[type[OpRun], ...] = (
     AveragePool,
     BatchNormalization,
+    CausalConvWithState,
     Conv,
     ConvTranspose,
     DequantizeLinear,
@@ -92,7 +76,9 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     GlobalMaxPool,
     GroupNormalization,
     HardSwish,
+    LRN,
     LogSoftmax,
+    LpNormalization,
     MaxPool,
     Pad,
     QuantizeLinear,

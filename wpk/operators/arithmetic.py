@@ -113,7 +113,7 @@ ROWS = (
     Row("IsInf", _E, _is_infinite, CHOOSES, _NONE, None, _COMPARE),
     Row("And", _E, direct("And"), ErrorRule.LOGIC, _NONE, None, _TRUTH),
     Row("Or", _E, direct("Or"), ErrorRule.LOGIC, _NONE, None, _TRUTH),
-    Row("Xor", _E, _differ, ErrorRule.LOGIC, _NONE, None, _TRUTH),
+    Row("Xor", _E, _differ, ErrorRule.EITHER, _NONE, None, _TRUTH),
     Row("Not", _E, direct("Not"), CHOOSES, _NONE, None, _TRUTH),
     Row("Where", _E, direct("Where"), ErrorRule.CHOICE, _NONE, _BRANCHES, _STAY, rewrites=_NO_EXPAND),
     Row("Cast", _E, None, ErrorRule.CAST, _NONE, rewrites=_VIEWS),
