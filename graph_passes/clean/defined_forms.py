@@ -16,7 +16,7 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
-from wpk.graph_passes.core.query import Dims, is_float, rank, static_shape
+from wpk.graph_passes.core.query import Dims, is_float, rank
 
 _LRN_ALPHA = float(np.float32(1e-4))  # the default, as ONNX holds it
 _POOLING = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")

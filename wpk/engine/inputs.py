@@ -18,8 +18,15 @@ Arrays = dict[str, NDArray[np.generic]]
 _DRAWN_BYTES = 16
 """Bytes of an element while it is drawn: 64 bits at most for drawing it, and as many for what is given."""
 
-_DRAWN = {DType.INT8: (-128, 128), DType.UINT8: (0, 256)}
-"""The range of drawn integers. Models compute with 8-bit integers, which come in all values; wider integers
+_DRAWN = {
+    DType.INT8: (-128, 128),
+    DType.UINT8: (0, 256),
+    DType.INT16: (-(2**15), 2**15),
+    DType.UINT16: (0, 2**16),
+    DType.UINT32: (0, 2**32),
+    DType.UINT64: (0, 2**63),
+}
+"""The range of drawn integers. Models compute with these, which come in all values; int32 and int64
 with no known limit are masks or type ids more often than anything else."""
 
 
