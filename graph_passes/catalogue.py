@@ -16,8 +16,10 @@ from wpk.graph_passes.clean.identity_elimination import IdentityElimination
 from wpk.graph_passes.clean.inline_conditionals import InlineConditionals
 from wpk.graph_passes.clean.modern_forms import ModernForms
 from wpk.graph_passes.clean.nan_guard import NanGuard
+from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
+from wpk.graph_passes.clean.resize_parts import ResizeParts
 from wpk.graph_passes.core import GraphPass
 from wpk.graph_passes.fold.attention_scale import ScaleBehindProduct, ScaleIntoProjection
 from wpk.graph_passes.fold.batch_norm import (
@@ -84,7 +86,9 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         InlineConditionals(),
         ModernForms(),
         AttentionParts(),
+        PlainForms(),
         DefinedForms(),
+        ResizeParts(),
         FunctionBodies(),  # what the pass before leaves
         BlockMovement(),
         QuantisedProducts(),

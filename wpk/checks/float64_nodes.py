@@ -80,8 +80,11 @@ class NodeEvaluator:
 
 
 def _widen_attributes(evaluator: ReferenceEvaluator, node: onnx.NodeProto) -> None:
-    """Let an operator compute with its attributes in float64; onnx gives it numbers of fp32."""
+    """Let an operator compute with its attributes in float64; onnx gives it numbers of fp32, defaults too."""
     (operator,) = evaluator.rt_nodes_
+    for name, value in list(vars(operator).items()):
+        if isinstance(value, np.float32):
+            setattr(operator, name, float(value))
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.FLOAT and hasattr(operator, attribute.name):
             setattr(operator, attribute.name, float(attribute.f))

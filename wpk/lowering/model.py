@@ -25,6 +25,7 @@ SIMPLIFYING = (
     "inline-conditionals",
     "quantisation-parts",
     "quantised-products",
+    "resize-parts",
 )
 """Passes that replace operators which lowering does not know."""
 

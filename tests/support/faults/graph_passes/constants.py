@@ -36,6 +36,16 @@ _CONDITION = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64 a = {{3}}, in
 _GROUPS = """<ir_version: 10, opset_import: ["" : 21]> g (float[2, 6, 6, 6] x, float[6] s, float[6] b)
     => (float[2, 6, 6, 6] y) { t = Tanh(x)  y = GroupNormalization <num_groups = 3> (t, s, b) }"""
 
+_NORM = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) {{
+    t = Tanh(x)  y = LpNormalization<axis = 1, p = 1>(t) }}"""
+
+_BETA = f"""{_H} g (float[2, 6] a, float[6, 4] b, float[4] c) => (float[2, 4] y) {{
+    s = Tanh(a)  y = Gemm<beta = 0.5>(s, b, c) }}"""
+
+_CUBIC = """<ir_version: 10, opset_import: ["" : 20]> g (float[2, 6, 6, 6] x)
+    => (float[2, 6, 9, 8] y) <int64[4] sizes = {2, 6, 9, 8}> {
+    t = Tanh(x)  y = Resize<mode = "cubic">(t, , , sizes) }"""
+
 _PARTS = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64[3] sizes = {{2, 0, 4}}> {{
     a, b, c = Split<axis = 1>(x, sizes)  y = Concat<axis = 1>(c, b, a) }}"""
 
@@ -47,6 +57,30 @@ FAULTS = (
         "zip(body.inputs, node.inputs, strict=True)",
         "zip(body.inputs, [node.inputs[0], *node.inputs[:0:-1]], strict=True)",
         _GROUPS,
+    ),
+    BrokenPass(
+        "another norm",
+        "defined-forms",
+        "clean.defined_forms",
+        '{1: "ReduceL1", 2: "ReduceL2"}',
+        '{1: "ReduceL2", 2: "ReduceL1"}',
+        _NORM,
+    ),
+    BrokenPass(
+        "beta is left out",
+        "plain-forms",
+        "clean.plain_forms",
+        "np.array(beta)",
+        "np.array(1.0)",
+        _BETA,
+    ),
+    BrokenPass(
+        "weights from back to front",
+        "resize-parts",
+        "clean.resize_parts",
+        "return _Along(axis, weights, seen == _OUTSIDE)",
+        "return _Along(axis, weights[::-1], seen == _OUTSIDE)",
+        _CUBIC,
     ),
     BrokenPass(
         "a part of some elements is dropped",
