@@ -20,6 +20,7 @@ from wpk.graph_passes.clean.plain_forms import PlainForms
 from wpk.graph_passes.clean.quantisation_parts import QuantisationParts
 from wpk.graph_passes.clean.quantised_products import QuantisedProducts
 from wpk.graph_passes.clean.resize_parts import ResizeParts
+from wpk.graph_passes.clean.window_parts import WindowParts
 from wpk.graph_passes.core import GraphPass
 from wpk.graph_passes.fold.attention_scale import ScaleBehindProduct, ScaleIntoProjection
 from wpk.graph_passes.fold.batch_norm import (
@@ -89,6 +90,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         PlainForms(),
         DefinedForms(),
         ResizeParts(),
+        WindowParts(),
         FunctionBodies(),  # what the pass before leaves
         BlockMovement(),
         QuantisedProducts(),

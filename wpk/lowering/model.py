@@ -26,6 +26,7 @@ SIMPLIFYING = (
     "quantisation-parts",
     "quantised-products",
     "resize-parts",
+    "window-parts",
 )
 """Passes that replace operators which lowering does not know."""
 

@@ -46,6 +46,9 @@ _CUBIC = """<ir_version: 10, opset_import: ["" : 20]> g (float[2, 6, 6, 6] x)
     => (float[2, 6, 9, 8] y) <int64[4] sizes = {2, 6, 9, 8}> {
     t = Tanh(x)  y = Resize<mode = "cubic">(t, , , sizes) }"""
 
+_DEEP = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 3, 4, 4] y) {{
+    t = Tanh(x)  y = MaxPool<kernel_shape = [2, 2, 3]>(t) }}"""
+
 _PARTS = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64[3] sizes = {{2, 0, 4}}> {{
     a, b, c = Split<axis = 1>(x, sizes)  y = Concat<axis = 1>(c, b, a) }}"""
 
@@ -81,6 +84,14 @@ FAULTS = (
         "return _Along(axis, weights, seen == _OUTSIDE)",
         "return _Along(axis, weights[::-1], seen == _OUTSIDE)",
         _CUBIC,
+    ),
+    BrokenPass(
+        "depth for height",
+        "window-parts",
+        "clean.window_parts",
+        "*(int(kernel[axis]) for axis in axes)",
+        "*(int(kernel[::-1][axis]) for axis in axes)",
+        _DEEP,
     ),
     BrokenPass(
         "a part of some elements is dropped",
