@@ -131,6 +131,8 @@ def _list(file: Path, line: str) -> None:
 def test_the_example_operators_pass_their_tests(tmp_path: Path) -> None:
     page, package = ROOT / "docs" / "adding_an_operator.md", _copy_package(tmp_path / "path")
     for change in _blocks(page, "diff"):
+        _withdraw(change, package.parent)
+    for change in _blocks(page, "diff"):
         _apply(change, package.parent)
     tests = package.parent / "tests"
     for name in ("operators/test_rows.py", "schedules/test_expression_header.py"):
@@ -149,13 +151,26 @@ def _copy_package(path: Path) -> Path:
     return package
 
 
-def _apply(change: str, root: Path) -> None:
-    """Make a change of one file: lines that stay, go (-) and come (+); what stays and goes stands there once."""
+def _read_change(change: str, root: Path) -> tuple[Path, str, str]:
+    """The file of a change, and its lines before and behind it."""
     title, *lines = change.splitlines()
-    path = root / title.removeprefix("--- ")
     before, after = (
         "".join(f"{line[1:]}\n" for line in lines if line[0] in f" {sign}") for sign in "-+"
     )
+    return root / title.removeprefix("--- "), before, after
+
+
+def _withdraw(change: str, root: Path) -> None:
+    """Take a change back that the package has already, as the page says of it."""
+    path, before, after = _read_change(change, root)
+    text = path.read_text(encoding="utf-8")
+    if after.strip() and text.count(after) == 1:
+        path.write_text(text.replace(after, before), encoding="utf-8")
+
+
+def _apply(change: str, root: Path) -> None:
+    """Make a change of one file: lines that stay, go (-) and come (+); what stays and goes stands there once."""
+    path, before, after = _read_change(change, root)
     text = path.read_text(encoding="utf-8")
     assert text.count(before) == 1, f"{path}: {before}"
     path.write_text(text.replace(before, after), encoding="utf-8")
