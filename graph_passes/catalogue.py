@@ -91,10 +91,10 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         DefinedForms(),
         ResizeParts(),
         WindowParts(),
-        FunctionBodies(),  # what the pass before leaves
         BlockMovement(),
         QuantisedProducts(),
         QuantisationParts(),
+        FunctionBodies(),  # of what the passes before leave
         DeadCode(),
         ConstantFolding(),
         EmptyTensors(),
