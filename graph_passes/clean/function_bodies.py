@@ -11,6 +11,7 @@ arithmetic on shapes that bodies are full of.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import onnx
 import onnx_graphsurgeon as gs
@@ -101,7 +102,8 @@ def _is_to_expand(graph: gs.Graph, node: gs.Node) -> bool:
 
 
 @cache
-def _schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
+def _schema(op: str, opset: int) -> Any:
+    """The schema of an operator, whose functions onnx's types do not know; None where there is none."""
     try:
         return onnx.defs.get_schema(op, opset, "")
     except onnx.defs.SchemaError:
@@ -130,7 +132,7 @@ def _why_disputed(graph: gs.Graph, node: gs.Node) -> str | None:
     return None
 
 
-def _function(schema: onnx.defs.OpSchema, node: gs.Node, opset: int) -> onnx.FunctionProto | None:
+def _function(schema: Any, node: gs.Node, opset: int) -> onnx.FunctionProto | None:
     """Return the body for this node, of the newest opset that has one; None where there is none."""
     of_all, of_each = (
         [version for version in versions if version <= opset]
@@ -180,9 +182,7 @@ def _why_not_carried(function: onnx.FunctionProto, opset: int) -> str | None:
     return None
 
 
-def _inlined(
-    function: onnx.FunctionProto, schema: onnx.defs.OpSchema, node: gs.Node, opset: int
-) -> gs.Graph:
+def _inlined(function: onnx.FunctionProto, schema: Any, node: gs.Node, opset: int) -> gs.Graph:
     """Return the body with the node's attributes in it, as a graph."""
     call = gs.exporters.onnx_exporter.OnnxExporter.export_node(node)
     call.domain = function.domain = _DOMAIN

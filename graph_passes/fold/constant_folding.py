@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx_graphsurgeon as gs
+from numpy.typing import NDArray
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
 from wpk.graph_passes.core.query import (
@@ -32,7 +33,7 @@ class _Values:
     """A node, and for each output its values, exact ones too, and, where NumPy lacks it, its type."""
 
     node: gs.Node
-    outputs: list[tuple[object, object, object]]
+    outputs: list[tuple[object, NDArray[np.generic] | None, object]]
 
 
 class ConstantFolding(Rule[_Values]):

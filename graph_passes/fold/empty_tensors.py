@@ -23,6 +23,9 @@ from wpk.graph_passes.core.query import (
     is_op,
     static_shape,
 )
+from wpk.operators import OPERATORS, OperatorKind
+
+_MOVING = (OperatorKind.ELEMENTWISE, OperatorKind.VIEW, OperatorKind.MOVEMENT)
 
 
 class EmptyTensors(Rule[gs.Node]):
@@ -63,7 +66,14 @@ def _is_empty(tensor: gs.Tensor) -> bool:
 
 
 def _empty_results(graph: gs.Graph, node: gs.Node) -> list[gs.Tensor]:
-    """The empty outputs that can become constants."""
+    """The empty outputs that can become constants.
+
+    What a window says of its shape is not believed: it may be larger than what it looks at, which ONNX
+    does not allow.
+    """
+    row = OPERATORS.get(node.op)
+    if row is None or row.kind not in _MOVING:
+        return []
     return [
         tensor
         for tensor in node.outputs

@@ -10,9 +10,9 @@ namespace wpk
 {
 
 template <class T>
-inline constexpr bool isInteger = isSame<T, int8> || isSame<T, uint8> || isSame<T, int16> || isSame<T, uint16>
-                                  || isSame<T, int32> || isSame<T, uint32> || isSame<T, int64> || isSame<T, uint64>
-                                  || isSame<T, bool>;
+inline constexpr bool isInteger =
+    isSame<T, int8> || isSame<T, uint8> || isSame<T, int16> || isSame<T, uint16> || isSame<T, int32>
+    || isSame<T, uint32> || isSame<T, int64> || isSame<T, uint64> || isSame<T, bool>;
 
 // An element as a number to compute with. Integers hold integers only.
 template <class Number, class T>
