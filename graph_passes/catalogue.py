@@ -49,6 +49,7 @@ from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
+from wpk.graph_passes.products.einsum import EinsumParts
 from wpk.graph_passes.products.join_siblings import JoinSiblings
 from wpk.graph_passes.products.pooling import PoolBehindProduct, PoolIntoProduct
 from wpk.graph_passes.recognise.gelu import RecognizeGelu
@@ -88,6 +89,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ModernForms(),
         AttentionParts(),
         PlainForms(),
+        EinsumParts(),
         DefinedForms(),
         ResizeParts(),
         WindowParts(),

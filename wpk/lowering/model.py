@@ -21,6 +21,7 @@ SIMPLIFYING = (
     "block-movement",
     "constant-folding",
     "defined-forms",
+    "einsum-parts",
     "function-bodies",
     "inline-conditionals",
     "quantisation-parts",

@@ -46,8 +46,11 @@ _CUBIC = """<ir_version: 10, opset_import: ["" : 20]> g (float[2, 6, 6, 6] x)
     => (float[2, 6, 9, 8] y) <int64[4] sizes = {2, 6, 9, 8}> {
     t = Tanh(x)  y = Resize<mode = "cubic">(t, , , sizes) }"""
 
-_DEEP = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 3, 4, 4] y) {{
-    t = Tanh(x)  y = MaxPool<kernel_shape = [2, 2, 3]>(t) }}"""
+_DEEP = f"""{_H} g (float[2, 2, 4, 5, 6] x) => (float[2, 2, 4, 5, 6] y) {{
+    t = Tanh(x)  y = MaxPool<kernel_shape = [2, 2, 2], pads = [1, 1, 1, 0, 0, 0]>(t) }}"""
+
+_EINSUM = f"""{_H} g (float[2, 4, 3] x, float[2, 3, 4] w) => (float[2, 4] y) {{
+    t = Tanh(x)  y = Einsum<equation = "bij,bji->bi">(t, w) }}"""
 
 _PARTS = f"""{_H} g ({_IMAGE}) => (float[2, 6, 6, 6] y) <int64[3] sizes = {{2, 0, 4}}> {{
     a, b, c = Split<axis = 1>(x, sizes)  y = Concat<axis = 1>(c, b, a) }}"""
@@ -86,12 +89,20 @@ FAULTS = (
         _CUBIC,
     ),
     BrokenPass(
-        "depth for height",
+        "padding at the other end",
         "window-parts",
         "clean.window_parts",
-        "*(int(kernel[axis]) for axis in axes)",
-        "*(int(kernel[::-1][axis]) for axis in axes)",
+        "for side in (0, 1))",
+        "for side in (1, 0))",
         _DEEP,
+    ),
+    BrokenPass(
+        "letters stay in their order",
+        "einsum-parts",
+        "products.einsum",
+        'turned = self.ordered(x, letters, "".join(groups))',
+        "turned = x",
+        _EINSUM,
     ),
     BrokenPass(
         "a part of some elements is dropped",
