@@ -17,7 +17,6 @@ import onnx
 import onnx_graphsurgeon as gs
 from onnx import inliner
 
-from wpk.graph_passes.clean.modern_forms import why_incompatible
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule, refusal
 from wpk.graph_passes.core.query import (
     ONNX_DOMAINS,
@@ -28,11 +27,17 @@ from wpk.graph_passes.core.query import (
 )
 from wpk.operators import OPERATORS, OperatorKind
 
+_LEFT = ("DynamicQuantizeLinear",)
+"""Operators whose definition rounds on its way to integers, so that no evaluation in float64 can judge it."""
+
 _FOLDED = ("Constant", "ConstantOfShape", "If", "Range")
 """Operators of bodies that have no kernel and are computed before there are kernels."""
 
 _WITH_MASK = (1, 2)
 """Forms of the scores that Attention gives in which masked ones are -inf, or ONNX Runtime's lowest number."""
+
+_REWRITTEN = ("QuantizeLinear", "DequantizeLinear", "Einsum", "Resize", "BatchNormalization")
+"""Operators of bodies that other passes replace, or that have kernels, and whose row says neither."""
 
 _DOMAIN = "wpk.body"
 """Of the function, while ONNX's own inliner puts it in place."""
@@ -95,7 +100,7 @@ def _is_to_expand(graph: gs.Graph, node: gs.Node) -> bool:
         return False
     row = OPERATORS.get(node.op)
     if row is None or row.kind is OperatorKind.OTHER:
-        return node.op not in _FOLDED
+        return node.op not in (*_FOLDED, *_LEFT)
     if row.kind is OperatorKind.NORMALISATION:
         return any(tensor is not node.outputs[0] for tensor in used_outputs(graph, node))
     return False
@@ -168,18 +173,31 @@ def _value(tensor: gs.Tensor) -> onnx.ValueInfoProto:
 def _why_not_carried(function: onnx.FunctionProto, opset: int) -> str | None:
     """Say which operator of a body wpk does not carry either, nor has a body of its own."""
     written = next((each.version for each in function.opset_import if not each.domain), opset)
-    for op in dict.fromkeys(node.op_type for node in function.node):
+    for node in function.node:
+        op = node.op_type
         row, schema, old = OPERATORS.get(op), _schema(op, opset), _schema(op, written)
         if schema is None or old is None:
             return f"its definition by ONNX has {op}, which opset {opset} does not have"
-        changed = old.since_version != schema.since_version and why_incompatible(old, schema)
-        if changed:
-            return f"its definition by ONNX is of opset {written}, and {changed}"
+        if _has_changed(node, old, schema):
+            return f"its definition by ONNX is of opset {written}, and {op} has changed since then"
         if op in _FOLDED or (row is not None and row.kind is not OperatorKind.OTHER):
             continue
-        if not (schema.has_function or schema.has_context_dependent_function):
+        if op not in _REWRITTEN and not (
+            schema.has_function or schema.has_context_dependent_function
+        ):
             return f"its definition by ONNX has {op}, which is not supported"
     return None
+
+
+def _has_changed(node: onnx.NodeProto, old: Any, new: Any) -> bool:
+    """Tell whether a node of a body means something else, or nothing, in a newer opset."""
+    given = {attribute.name for attribute in node.attribute}
+    return not given <= set(new.attributes) or any(
+        name not in given
+        and name in new.attributes
+        and attribute.default_value != new.attributes[name].default_value
+        for name, attribute in old.attributes.items()
+    )
 
 
 def _inlined(function: onnx.FunctionProto, schema: Any, node: gs.Node, opset: int) -> gs.Graph:

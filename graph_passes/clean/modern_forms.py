@@ -108,7 +108,7 @@ def _why_not(graph: gs.Graph, node: gs.Node, new_opset: int) -> str | None:
         return _why_softmax_stays(node)
     if _rewriter(node, old_opset, new_opset) is not None:
         return None
-    return why_incompatible(old, new)
+    return _why_incompatible(old, new)
 
 
 def _schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
@@ -118,7 +118,7 @@ def _schema(op: str, opset: int) -> onnx.defs.OpSchema | None:
         return None
 
 
-def why_incompatible(old: onnx.defs.OpSchema, new: onnx.defs.OpSchema) -> str | None:
+def _why_incompatible(old: onnx.defs.OpSchema, new: onnx.defs.OpSchema) -> str | None:
     """Compare two schemas: the new one must read the old form and mean the same by default."""
     change = f"{old.name} changed between opset {old.since_version} and {new.since_version}"
     for name, attribute in old.attributes.items():

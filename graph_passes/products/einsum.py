@@ -18,7 +18,8 @@ import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.query import Dims, is_float, static_shape
+from wpk.graph_passes.core.kinds import is_floating
+from wpk.graph_passes.core.query import Dims, static_shape
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _why_not(node: gs.Node, terms: Sequence[str], right: str) -> str | None:
         return "a letter stands twice in a term: a diagonal"
     for term, tensor in zip(terms, node.inputs, strict=True):
         shape = static_shape(tensor)
-        if shape is None or not is_float(tensor):
+        if shape is None or not is_floating(tensor):
             return f"the shape or type of '{tensor.name}' is not known, or no floating point number"
         if len(shape) != len(term):
             return f"'{term}' has {len(term)} letters, '{tensor.name}' has {len(shape)} axes"
