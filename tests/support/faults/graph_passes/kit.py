@@ -8,6 +8,7 @@ from support.faults.graph_passes import (
     movement,
     networks,
     operators,
+    quantised,
     recognition,
 )
 from support.faults.graph_passes.broken_pass import BrokenPass
@@ -18,5 +19,6 @@ KIT: tuple[BrokenPass, ...] = (
     *recognition.FAULTS,
     *movement.FAULTS,
     *operators.FAULTS,
+    *quantised.FAULTS,
     *networks.FAULTS,
 )
