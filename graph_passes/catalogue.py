@@ -39,6 +39,7 @@ from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.block_movement import BlockMovement
 from wpk.graph_passes.movement.identity_gather import IdentityGather
+from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 from wpk.graph_passes.precision.set_precision import SetPrecision
@@ -89,6 +90,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ShapeArithmetic(),
         IdentityElimination(),
         IdentityGather(),
+        RankedValues(),
         ReshapeChains(),
         CommonSubexpressions(),
         RecognizeGelu(),

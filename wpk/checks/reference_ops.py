@@ -7,6 +7,13 @@ from onnx.reference.op_run import OpRun
 
 from wpk.checks.reference_convolution import Conv, ConvTranspose
 from wpk.checks.reference_gelu import Erf, Gelu
+from wpk.checks.reference_indexed import (
+    GatherElements,
+    OneHot,
+    Scatter,
+    ScatterElements,
+    ScatterND,
+)
 from wpk.checks.reference_pad import Pad
 from wpk.checks.reference_pooling import AveragePool, GlobalMaxPool, MaxPool
 from wpk.checks.reference_quantisation import DequantizeLinear, QuantizeLinear
@@ -70,14 +77,19 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     ConvTranspose,
     DequantizeLinear,
     Erf,
+    GatherElements,
     Gelu,
     GlobalMaxPool,
     HardSwish,
     LogSoftmax,
     MaxPool,
+    OneHot,
     Pad,
     QuantizeLinear,
     Resize,
+    Scatter,
+    ScatterElements,
+    ScatterND,
     Softmax,
     Softsign,
     Squeeze,

@@ -14,6 +14,8 @@ be either.
                         what they choose lies from it
     QuantizeLinear and  both ends of x, divided by scales that are a few u off: what stands behind the
     QLinear...          multiplication of a sum of integers is one number for all of its roundings
+    TopK, ArgMax        anything for the index of an element that a neighbour in the order is as close to as
+                        their errors; a value moves by the largest error of its row
 """
 
 from collections.abc import Callable
@@ -98,7 +100,7 @@ def _gather(call: Call) -> Floats | None:
     moved = call.again({0: call.error(0)}) if call.errs(0) else np.zeros(call.y.shape)
     if not call.errs(1):
         return moved
-    size = call.x.shape[int(call.attribute("axis", 0))]
+    size = _indexed_sizes(call)
     given, error = np.asarray(call.value(1), np.int64), call.error(1)
     index = np.where(given < 0, given + size, given)
     far, worst = np.zeros(call.y.shape), moved.copy()
@@ -130,6 +132,38 @@ def _quantised(call: Call) -> Floats:
     return error
 
 
+def _indexed_sizes(call: Call) -> Any:
+    """The extent that each number of the index counts along."""
+    if call.node.op_type != "GatherND":
+        return call.x.shape[int(call.attribute("axis", 0))]
+    batch = int(call.attribute("batch_dims", 0))
+    return np.array(call.x.shape[batch : batch + call.value(1).shape[-1]])
+
+
+def _ranked(call: Call) -> Floats | None:
+    """Among sorted elements, those change places that lie no further apart than their errors."""
+    if not call.errs(0):
+        return None
+    default = -1 if call.node.op_type == "TopK" else 0
+    axis = int(call.attribute("axis", default)) % call.x.ndim
+    if call.y.dtype.kind == "f":
+        largest: Floats = call.error(0).max(axis, keepdims=True)
+        return np.broadcast_to(largest, call.y.shape).copy()
+    least = call.node.op_type == "ArgMin" or not call.attribute("largest", 1)
+    x = np.moveaxis(np.asarray(call.x, np.float64), axis, -1) * (1.0 if least else -1.0)
+    order = np.argsort(x, axis=-1, kind="stable")
+    sorted_x = np.take_along_axis(x, order, -1)
+    error = np.take_along_axis(np.moveaxis(call.error(0), axis, -1), order, -1)
+    margin = error[..., 1:] + error[..., :-1]
+    close = (np.diff(sorted_x, axis=-1) <= margin) & (margin > 0)
+    undecided = np.zeros(x.shape, bool)
+    undecided[..., 1:] |= close
+    undecided[..., :-1] |= close
+    count = call.y.shape[axis] if call.y.ndim == call.x.ndim else 1
+    found = np.where(undecided[..., :count], np.inf, 0.0)
+    return np.moveaxis(found, -1, axis).reshape(call.y.shape)
+
+
 RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
     ErrorRule.COMPARED: _compared,
     ErrorRule.LOGIC: _both_ends,
@@ -137,4 +171,5 @@ RULES: dict[ErrorRule, Callable[[Call], Floats | None]] = {
     ErrorRule.CAST: _cast,
     ErrorRule.GATHERED: _gather,
     ErrorRule.QUANTISED: _quantised,
+    ErrorRule.RANKED: _ranked,
 }

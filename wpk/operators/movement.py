@@ -7,8 +7,8 @@ _VIEW, _MOVEMENT, _OTHER = OperatorKind.VIEW, OperatorKind.MOVEMENT, OperatorKin
 _NONE, _FIRST = Roundoff.NONE, Magnitude.FIRST
 
 _NOT_CARRIED = (
-    *("CastLike", "Compress", "ConstantOfShape", "GatherElements", "GatherND", "If", "IsInf"),
-    *("NonZero", "OneHot", "Scatter", "ScatterElements", "ScatterND", "TopK", "Trilu", "Xor"),
+    *("CastLike", "Compress", "ConstantOfShape", "If", "IsInf"),
+    *("NonZero", "Trilu", "Xor"),
 )
 
 # name, kind, formula, error, roundoff, magnitude, integers
@@ -23,8 +23,14 @@ ROWS = (
     Row("Dropout", _MOVEMENT, first, ErrorRule.DROPOUT, _NONE, _FIRST, Integers.STAY),
     Row("Expand", _MOVEMENT, None, ErrorRule.DATA, _NONE, _FIRST),
     Row("Gather", _MOVEMENT, None, ErrorRule.GATHERED, _NONE, _FIRST),
+    Row("GatherElements", _MOVEMENT, None, ErrorRule.GATHERED, _NONE, _FIRST),
+    Row("GatherND", _MOVEMENT, None, ErrorRule.GATHERED, _NONE, _FIRST),
     Row("Identity", _MOVEMENT, first, ErrorRule.DATA, _NONE, _FIRST, Integers.STAY),
     Row("Pad", _MOVEMENT, None, ErrorRule.PADDED, _NONE),
+    Row("OneHot", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE),
+    Row("Scatter", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE),
+    Row("ScatterElements", _MOVEMENT, None, ErrorRule.WRITTEN, Roundoff.TERMS),
+    Row("ScatterND", _MOVEMENT, None, ErrorRule.WRITTEN, Roundoff.TERMS),
     Row("Slice", _MOVEMENT, None, ErrorRule.DATA, _NONE, _FIRST),
     Row("SpaceToDepth", _MOVEMENT, None, ErrorRule.DATA, _NONE),
     Row("Split", _MOVEMENT, None, ErrorRule.DATA, _NONE, _FIRST),

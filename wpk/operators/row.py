@@ -57,6 +57,8 @@ class ErrorRule(Enum):
     PADDED = auto()
     DROPOUT = auto()
     GATHERED = auto()
+    RANKED = auto()
+    WRITTEN = auto()
     LIMITED = auto()
     COMPARED = auto()
     LOGIC = auto()

@@ -6,6 +6,7 @@ from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.family import Family
+from wpk.problems.indexed import IndexedRead, IndexedWrite, WriteKind
 from wpk.problems.matmul import Matmul
 from wpk.problems.movement import (
     Gather,
@@ -21,3 +22,4 @@ from wpk.problems.operand import Epilogue, Tensor
 from wpk.problems.pooling import Pooling, PoolKind
 from wpk.problems.problem import FieldExpression, Problem
 from wpk.problems.reduction import ReduceKind, Reduction
+from wpk.problems.top_indices import TopIndices
