@@ -30,6 +30,7 @@ from wpk.graph_passes.fold.constants_into_weights import (
     ConstantsIntoWeights,
     ScaleThroughBias,
 )
+from wpk.graph_passes.fold.known_results import KnownResults
 from wpk.graph_passes.fold.pad_into_window import PadIntoWindow
 from wpk.graph_passes.fold.shape_arithmetic import ShapeArithmetic
 from wpk.graph_passes.fusion.fuse_operators import FuseOperators
@@ -42,6 +43,8 @@ from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
+from wpk.graph_passes.movement.tile_views import TileViews
+from wpk.graph_passes.movement.triangle_mask import TriangleMask
 from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.join_siblings import JoinSiblings
@@ -87,10 +90,13 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         QuantisationParts(),
         DeadCode(),
         ConstantFolding(),
+        KnownResults(),
         ShapeArithmetic(),
         IdentityElimination(),
         IdentityGather(),
         RankedValues(),
+        TileViews(),
+        TriangleMask(),
         ReshapeChains(),
         CommonSubexpressions(),
         RecognizeGelu(),

@@ -8,7 +8,7 @@ _NONE, _FIRST = Roundoff.NONE, Magnitude.FIRST
 
 _NOT_CARRIED = (
     *("CastLike", "Compress", "ConstantOfShape", "If", "IsInf"),
-    *("NonZero", "Trilu", "Xor"),
+    *("NonZero", "Xor"),
 )
 
 # name, kind, formula, error, roundoff, magnitude, integers
@@ -35,8 +35,10 @@ ROWS = (
     Row("SpaceToDepth", _MOVEMENT, None, ErrorRule.DATA, _NONE),
     Row("Split", _MOVEMENT, None, ErrorRule.DATA, _NONE, _FIRST),
     Row("Tile", _MOVEMENT, None, ErrorRule.DATA, _NONE),
+    Row("Trilu", _MOVEMENT, None, ErrorRule.DATA, _NONE),
     Row("Shape", OperatorKind.SHAPE, None, ErrorRule.EXACT, _NONE),
     Row("Size", OperatorKind.SHAPE, None, ErrorRule.EXACT, _NONE),
+    Row("EyeLike", OperatorKind.SHAPE, None, ErrorRule.EXACT, _NONE),
     Row("Constant", _OTHER, None, ErrorRule.EXACT, _NONE),
     Row("Range", _OTHER, roundoff=_NONE, parameters=0),
     *(Row(name, _OTHER, roundoff=_NONE) for name in _NOT_CARRIED),
