@@ -45,6 +45,7 @@ from wpk.graph_passes.movement.redundant_movement import RedundantMovement
 from wpk.graph_passes.movement.reshape_chains import ReshapeChains
 from wpk.graph_passes.movement.tile_views import TileViews
 from wpk.graph_passes.movement.triangle_mask import TriangleMask
+from wpk.graph_passes.movement.whole_indices import WholeIndices
 from wpk.graph_passes.precision.set_precision import SetPrecision
 from wpk.graph_passes.products.clamp import ClampBeforeProduct
 from wpk.graph_passes.products.join_siblings import JoinSiblings
@@ -95,6 +96,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         IdentityElimination(),
         IdentityGather(),
         RankedValues(),
+        WholeIndices(),
         TileViews(),
         TriangleMask(),
         ReshapeChains(),

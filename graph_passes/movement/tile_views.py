@@ -40,25 +40,36 @@ class TileViews(Rule[_Tile]):
         return _Tile(node, shape, repeats)
 
     def rewrite(self, editor: GraphEditor, match: _Tile) -> None:
-        """Insert an axis in front of each that is repeated."""
-        apart: Dims = []
-        grown: Dims = []
-        for size, count in zip(match.shape, match.repeats, strict=True):
-            if count != 1 and size != 1:
-                apart.append(1)
-                grown.append(count)
-            apart.append(size)
-            grown.append(count if size == 1 else size)
-        output = match.node.outputs[0]
-        x = _reshaped(editor, match.node.inputs[0], apart, output)
-        target = editor.constant(f"{match.node.name}_repeats", _sizes(grown, 1))
-        x = editor.add("Expand", [x, target], like=output, shape=grown)
-        editor.replace(output, _reshaped(editor, x, dims(output) or _tiled(match), output))
+        """Insert an axis in front of each that is repeated, of two at a time: copies have few axes."""
+        output, x, shape = match.node.outputs[0], match.node.inputs[0], list(match.shape)
+        repeated = [axis for axis, count in enumerate(match.repeats) if count != 1]
+        for first in range(0, len(repeated), 2) or (0,):
+            counts = {axis: match.repeats[axis] for axis in repeated[first : first + 2]}
+            x = _repeated(editor, x, shape, counts, output)
+            for axis, count in counts.items():
+                shape[axis] = int(shape[axis] or 1) * count
+        editor.replace(output, x)
 
 
-def _tiled(match: _Tile) -> Dims:
-    sizes = zip(match.shape, match.repeats, strict=True)
-    return [size * count if isinstance(size, int) else size for size, count in sizes]
+def _repeated(
+    editor: GraphEditor, x: gs.Tensor, shape: Dims, counts: dict[int, int], like: gs.Tensor
+) -> gs.Tensor:
+    """The tensor with some of its axes repeated."""
+    apart: Dims = []
+    grown: Dims = []
+    joined: Dims = []
+    for axis, size in enumerate(shape):
+        count = counts.get(axis, 1)
+        if count != 1 and size != 1:
+            apart.append(1)
+            grown.append(count)
+        apart.append(size)
+        grown.append(count if size == 1 else size)
+        joined.append(size * count if isinstance(size, int) else size)
+    x = _reshaped(editor, x, apart, like)
+    target = editor.constant(f"{like.name}_repeats", _sizes(grown, 1))
+    x = editor.add("Expand", [x, target], like=like, shape=grown)
+    return _reshaped(editor, x, joined, like)
 
 
 def _reshaped(

@@ -50,14 +50,14 @@ class ScatterND(OpRun):
 
 
 class OneHot(OpRun):
-    """The second of ``values`` where the index is, the first elsewhere; onnx 1.23's subtracts booleans.
+    """The second of ``values`` where the index is, cast to an integer, and the first elsewhere.
 
-    Attribute: ``axis``.
+    onnx 1.23's subtracts booleans, and does not cast. Attribute: ``axis``.
     """
 
     def _run(self, index: Any, depth: Any, values: Any, axis: int = -1) -> tuple[Any]:
         size = int(np.ravel(depth)[0])
-        places = np.expand_dims(index, axis)
+        places = np.expand_dims(index.astype(np.int64), axis)
         shape = [1] * places.ndim
         shape[axis] = size
         hot = np.arange(size).reshape(shape) == np.where(places < 0, places + size, places)

@@ -92,7 +92,8 @@ class IndexedWrite(Problem):
 
     ``u = updates[o..., j, i]`` and p is the place that the numbers ``index[o..., j, i, :]`` have in
     ``sizes``; f is ``kind``, the update itself where that is none, so that the last one stays.
-    Negative indices count from the end; an update whose index lies outside is left out.
+    Negative indices count from the end; an update whose index lies outside is left out. That is what
+    OneHot means by one; where it ``skips`` none, the model's inputs must not hold any.
 
     Operator inputs: ``data, index, updates``. Domain of data and y: (outer..., prod(sizes), inner);
     of index: (outer..., count, inner, len(sizes)); of updates: (outer..., count, inner). Sums and
@@ -102,6 +103,7 @@ class IndexedWrite(Problem):
         outer: Two extents, of which the first is the leading one.
         sizes: Extents of the axes along which indices pick.
         count: Updates that may go to an element.
+        skips: Whether an index may lie outside.
     """
 
     kind: WriteKind
@@ -110,6 +112,7 @@ class IndexedWrite(Problem):
     sizes: tuple[int, ...]
     count: int
     inner: int
+    skips: bool
     data: Tensor
     index: Tensor
     updates: Tensor
@@ -155,7 +158,7 @@ class IndexedWrite(Problem):
 
     def table_size(self, operand: int) -> int:
         """See `Problem.table_size`; a tuple's numbers are all below the smallest of its axes."""
-        return min(self.sizes) if operand == 1 else 0
+        return min(self.sizes) if operand == 1 and not self.skips else 0
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""

@@ -138,6 +138,7 @@ class OneHotRule(AnchorRule):
             replace(index, shape=(*index.shape, 1), strides=(*index.strides, 0)),
             on.broadcast((outer, 1, 1, inner), index.leading),
             y.reshaped((outer, 1, depth, inner)),
+            skips=True,
         )
 
 
@@ -166,7 +167,14 @@ def _kind(node: gs.Node) -> WriteKind:
 
 
 def _lowered(
-    kind: WriteKind, sizes: tuple[int, ...], data: View, index: View, updates: View, y: View
+    kind: WriteKind,
+    sizes: tuple[int, ...],
+    data: View,
+    index: View,
+    updates: View,
+    y: View,
+    *,
+    skips: bool = False,
 ) -> LoweredProblem:
     """The problem of views over (outer, 1, places or updates, inner)."""
     problem = IndexedWrite(
@@ -176,6 +184,7 @@ def _lowered(
         sizes=sizes,
         count=updates.shape[2],
         inner=y.shape[3],
+        skips=skips,
         data=data.tensor(),
         index=index.tensor(),
         updates=updates.tensor(),
