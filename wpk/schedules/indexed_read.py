@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+
 from wpk.dtypes import DType
 from wpk.performance import Floats
 from wpk.problems import IndexedRead, Tensor
@@ -58,13 +60,12 @@ class IndexedReadTemplate(VectorTemplate[IndexedRead]):
     ) -> Reads:
         """Every element once, those without a neighbour a sector each; an index before it."""
         elements = float(problem.leading.value * prod(problem.shape[1:]))
-        size, index = problem.data.dtype.bytes, problem.index.dtype.bytes
-        shared = _shares_index(problem)
-        run = vector if shared else vector * 0.0 + 1.0
-        indices = elements * index * len(problem.sizes) / (vector if shared else 1.0)
+        size, index = problem.data.dtype.bytes, problem.accesses()[0][1]
+        run = vector if _shares_index(problem) else np.ones_like(vector)
         return Reads(
             flops=elements,
-            loads=elements * size * short_run(run, size) * narrow_access(run, size) + indices,
+            loads=elements * _moved(problem, run) * narrow_access(run, size)
+            + (index.distinct_bytes if index is not None else 0),
             registers=24.0 + 4 * vector,
             steps=2.0,
         )
@@ -103,6 +104,13 @@ def _shares_index(problem: IndexedRead) -> bool:
     """Whether all elements of a row have one index."""
     rank = len(problem.shape)
     return rank == 1 or problem.index.strides[rank - 1] == 0 or problem.shape[-1] == 1
+
+
+def _moved(problem: IndexedRead, run: Floats) -> Floats:
+    """Bytes that memory moves for an element, which has so many neighbours in a row of the data."""
+    size, rank = problem.data.dtype.bytes, len(problem.shape)
+    along = problem.shape[-1] if rank > 1 and problem.data.strides[rank - 1] == 1 else 1
+    return size * short_run(np.maximum(run, float(along)), size)
 
 
 def _row(problem: IndexedRead) -> int:
