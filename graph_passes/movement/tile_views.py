@@ -32,7 +32,12 @@ class TileViews(Rule[_Tile]):
     def match(self, graph: gs.Graph, node: gs.Node) -> _Tile | Refusal | None:
         """Match a Tile of a known shape, of which an unknown size is not repeated."""
         shape, repeats = dims(node.inputs[0]), integers(node.inputs[1])
-        if shape is None or repeats is None or len(shape) != len(repeats) or min(repeats, default=1) < 1:
+        if (
+            shape is None
+            or repeats is None
+            or len(shape) != len(repeats)
+            or min(repeats, default=1) < 1
+        ):
             return Refusal(node.name, "its shape or its repeats are not known")
         for axis, (size, count) in enumerate(zip(shape, repeats, strict=True)):
             if not isinstance(size, int) and (axis or count != 1):
@@ -72,9 +77,7 @@ def _repeated(
     return _reshaped(editor, x, joined, like)
 
 
-def _reshaped(
-    editor: GraphEditor, x: gs.Tensor, shape: Dims, like: gs.Tensor
-) -> gs.Variable:
+def _reshaped(editor: GraphEditor, x: gs.Tensor, shape: Dims, like: gs.Tensor) -> gs.Variable:
     """The tensor in another shape; a size that is not known stays in front."""
     sizes = editor.constant(f"{like.name}_sizes", _sizes(shape, 0))
     return editor.add("Reshape", [x, sizes], like=like, shape=shape)

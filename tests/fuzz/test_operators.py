@@ -17,7 +17,10 @@ from wpk.operators import names
 BARE = {"Concat", "Split", "Expand", "Gather", "Cast"}
 """Lowered by name in `wpk.lowering.bare_nodes` and `wpk.lowering.body`."""
 
-REWRITTEN = {"BatchNormalization", "DepthToSpace", "SpaceToDepth", "Attention", "Shape", "Size"}
+REWRITTEN = {
+    *("BatchNormalization", "DepthToSpace", "SpaceToDepth", "Attention", "Shape", "Size"),
+    *("Tile", "Trilu", "EyeLike"),
+}
 """Turned into others by graph passes."""
 
 OLD = {"Upsample"}

@@ -51,7 +51,9 @@ def test_reads_each_element_by_its_own_index(dtype: DType, vector: int, executio
     np.testing.assert_array_equal(y, np.take_along_axis(x, index, 1).astype(np.float64))
 
 
-@pytest.mark.parametrize(("inner", "padding", "vector"), [(8, 0, 4), (6, 2, 4), (5, 0, 1), (5, 3, 2)])
+@pytest.mark.parametrize(
+    ("inner", "padding", "vector"), [(8, 0, 4), (6, 2, 4), (5, 0, 1), (5, 3, 2)]
+)
 def test_reads_rows_by_tuples(inner: int, padding: int, vector: int, execution: Any) -> None:
     rng, problem = np.random.default_rng(1), by_tuple(inner, padding)
     x = rng.standard_normal((4, 3, inner)).astype(np.float32)
@@ -128,9 +130,7 @@ def test_writes_updates_in_their_order(
     index = drawn.integers(-9, 9, (3, 2, 5, 1 if shared else inner))
     memory = [fast_execution.memory(problem.data, x), index.reshape(-1), updates.reshape(-1)]
     assert WRITE.why_not(problem, H200) is None
-    y = fast_execution.run(
-        WRITE, problem, VectorSchedule(vector, 64), memory, x.shape, {"n": 3}
-    )
+    y = fast_execution.run(WRITE, problem, VectorSchedule(vector, 64), memory, x.shape, {"n": 3})
     whole = np.broadcast_to(index, updates.shape)
     np.testing.assert_array_equal(y, expected(kind, x, whole, updates).astype(np.float64))
 

@@ -35,10 +35,6 @@ class ScatterElements(OpRun):
         return (_written(data, tuple(places), updates, reduction),)
 
 
-class Scatter(ScatterElements):
-    """What ScatterElements was called before opset 11."""
-
-
 class ScatterND(OpRun):
     """``y = data; y[index[i]] = updates[i]`` for tuples of indices, in their order.
 

@@ -10,7 +10,6 @@ from wpk.checks.reference_gelu import Erf, Gelu
 from wpk.checks.reference_indexed import (
     GatherElements,
     OneHot,
-    Scatter,
     ScatterElements,
     ScatterND,
 )
@@ -87,7 +86,6 @@ REFERENCE_OPS: tuple[type[OpRun], ...] = (
     Pad,
     QuantizeLinear,
     Resize,
-    Scatter,
     ScatterElements,
     ScatterND,
     Softmax,

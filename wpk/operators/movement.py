@@ -8,7 +8,7 @@ _NONE, _FIRST = Roundoff.NONE, Magnitude.FIRST
 
 _NOT_CARRIED = (
     *("CastLike", "Compress", "ConstantOfShape", "If", "IsInf"),
-    *("NonZero", "Xor"),
+    *("NonZero", "Scatter", "Xor"),
 )
 
 # name, kind, formula, error, roundoff, magnitude, integers
@@ -28,7 +28,6 @@ ROWS = (
     Row("Identity", _MOVEMENT, first, ErrorRule.DATA, _NONE, _FIRST, Integers.STAY),
     Row("Pad", _MOVEMENT, None, ErrorRule.PADDED, _NONE),
     Row("OneHot", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE),
-    Row("Scatter", _MOVEMENT, None, ErrorRule.WRITTEN, _NONE),
     Row("ScatterElements", _MOVEMENT, None, ErrorRule.WRITTEN, Roundoff.TERMS),
     Row("ScatterND", _MOVEMENT, None, ErrorRule.WRITTEN, Roundoff.TERMS),
     Row("Slice", _MOVEMENT, None, ErrorRule.DATA, _NONE, _FIRST),

@@ -81,7 +81,8 @@ class ArgReductionTemplate(SingleKernelTemplate[TopIndices, ArgReductionSchedule
         most = target.max_threads_block
         return (
             Limit(
-                f"splits < {2 * problem.size}", f"threads share the {problem.size} elements of a row"
+                f"splits < {2 * problem.size}",
+                f"threads share the {problem.size} elements of a row",
             ),
             Limit(
                 f"outputs * splits <= {most}", f"a block of the target has at most {most} threads"

@@ -24,7 +24,9 @@ class TopByRankTemplate(VectorTemplate[TopIndices]):
         """Refuse rows that are too long to compare each element with each."""
         del target
         if problem.size > _LONGEST:
-            return f"rows of {problem.size} elements, each compared with each; {_LONGEST} are carried"
+            return (
+                f"rows of {problem.size} elements, each compared with each; {_LONGEST} are carried"
+            )
         return why_not(problem)
 
     def _vectors(self, problem: TopIndices) -> tuple[int, ...]:
@@ -34,9 +36,7 @@ class TopByRankTemplate(VectorTemplate[TopIndices]):
         """Elements."""
         return rows(problem) * problem.size
 
-    def _reads(
-        self, problem: TopIndices, vector: Floats, threads: Floats, blocks: Floats
-    ) -> Reads:
+    def _reads(self, problem: TopIndices, vector: Floats, threads: Floats, blocks: Floats) -> Reads:
         """Every element is compared with its row, which the caches hold: a block loads it once."""
         total = float(problem.leading.value * rows(problem) * problem.size)
         return Reads(

@@ -34,4 +34,6 @@ PICKED_EACH = f"""{H} g (float[3, 5, 7] x, int64[3, 4, 7] i) => (float[3, 4, 7] 
 WRITTEN = f"""{H} g (float[9, 5] x, int64[4, 1] i, float[4, 5] u) => (float[9, 5] y) {{
     y = ScatterND(x, i, u) }}"""
 FIRST_OF_ROWS = f"{H} g (float[7, 45] x) => (int64[7, 1] y) {{ y = ArgMax<axis = 1>(x) }}"
-RANKED = f"""{H} g (float[7, 45] x) => (int64[7, 5] y) <int64[1] k = {{5}}> {{ v, y = TopK(x, k) }}"""
+RANKED = (
+    f"""{H} g (float[7, 45] x) => (int64[7, 5] y) <int64[1] k = {{5}}> {{ v, y = TopK(x, k) }}"""
+)

@@ -22,7 +22,7 @@ RULES: dict[str, AnchorRule] = {
     "Gather": GatherRule(),
     "GatherElements": GatherElementsRule(),
     "GatherND": GatherNDRule(),
-    **dict.fromkeys(("Scatter", "ScatterElements"), ScatterElementsRule()),
+    "ScatterElements": ScatterElementsRule(),
     "ScatterND": ScatterNDRule(),
     "OneHot": OneHotRule(),
     **dict.fromkeys(("ArgMax", "ArgMin"), ArgRule()),

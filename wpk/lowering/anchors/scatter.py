@@ -152,9 +152,7 @@ def _operands(inputs: Inputs) -> tuple[View, View, View]:
 
 def _new_axis(node: gs.Node, inputs: Inputs) -> tuple[int, tuple[int, ...]]:
     """Where a OneHot adds its axis, and the shape of its index."""
-    index = only_view(inputs[0], "the index")
-    is_scalar = node.inputs[0].shape is not None and not list(node.inputs[0].shape)
-    shape = () if is_scalar else index.shape
+    shape = only_view(inputs[0], "the index").shape
     return int(node.attrs.get("axis", -1)) % (len(shape) + 1), shape
 
 
