@@ -101,4 +101,5 @@ def _eye(node: gs.Node) -> Array | None:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(dtype)
     if shape is None or dtype is None or len(shape) != 2:
         return None
-    return np.eye(*shape, k=int(node.attrs.get("k", 0))).astype(dtype)
+    ones: Array = np.eye(shape[0], shape[1], k=int(node.attrs.get("k", 0))).astype(dtype)
+    return ones

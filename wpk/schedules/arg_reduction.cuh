@@ -58,8 +58,8 @@ WPK_DEVICE void argReduction(Inputs<1> inputs, int n, void* y)
     startIfEarly<Schedule>(); // @previous_awaited
     if (inside)
     {
-        const auto* const row = static_cast<const typename X::Type*>(inputs.at[0])
-            + X::offset(at.leading, at.at[0], at.at[1], at.at[2], 0);
+        const auto* const row =
+            static_cast<const typename X::Type*>(inputs.at[0]) + X::offset(at.leading, at.at[0], at.at[1], at.at[2], 0);
         for (int index = share; index < Problem::size; index += splits) // @share_ends
         {
             const auto element = Rows::element(row, index);

@@ -93,20 +93,20 @@ class ArgReductionTemplate(SingleKernelTemplate[TopIndices, ArgReductionSchedule
         """Every element once, a comparison each."""
         outputs, splits = (columns[name].astype(float) for name in ("outputs", "splits"))
         threads, size = outputs * splits, problem.x.dtype.bytes
-        total = float(problem.leading.value * rows(problem))
+        total = problem.leading.value * rows(problem)
         run = splits if _along_row(problem) else outputs
         element = 2.0 * key_bytes(problem)
         return Stream(
             element_bytes=size,
             flops=4.0 * total * problem.size,
             loads=total * problem.size * size * short_run(run, size) * narrow_access(run, size),
-            stores=total * problem.y.dtype.bytes,
+            stores=float(total * problem.y.dtype.bytes),
             blocks=ceil_divide(total, outputs),
             threads=threads,
             registers=24.0,
             steps=np.ceil(problem.size / splits),
             shared_bytes=threads * element * (splits > 1),
-            thread_loads=1.0 * (splits > 1),
+            thread_loads=np.where(splits > 1, 1.0, 0.0),
             early=columns["early"] == 1,
         ).work(target)
 

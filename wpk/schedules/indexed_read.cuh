@@ -32,7 +32,7 @@ WPK_DEVICE void indexedRead(Inputs<2> inputs, int n, void* y)
     const Part part(at.at[2]);
     const int64 row = Data::offset(at.leading, at.at[0], at.at[1], part.start);
     const typename Index::Type* const index = static_cast<const typename Index::Type*>(inputs.at[1])
-        + Index::offset(at.leading, at.at[0], at.at[1], part.start);
+                                              + Index::offset(at.leading, at.at[0], at.at[1], part.start);
     T values[V];
     WPK_UNROLL
     for (int v = 0; v < V; ++v)

@@ -105,7 +105,7 @@ WPK_DEVICE void indexedWrite(Inputs<3> inputs, int n, void* y)
     for (int update = 0; update < updates; ++update)
     {
         const typename Index::Type* const index = static_cast<const typename Index::Type*>(inputs.at[1])
-            + Index::offset(at.leading, at.at[0], update, part.start);
+                                                  + Index::offset(at.leading, at.at[0], update, part.start);
         const int64 from = Updates::offset(at.leading, at.at[0], update, part.start);
         if constexpr (Problem::sharesIndex)
         {

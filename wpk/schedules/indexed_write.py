@@ -3,6 +3,8 @@
 from math import prod
 from typing import ClassVar
 
+import numpy as np
+
 from wpk.performance import Floats
 from wpk.problems import IndexedWrite, WriteKind
 from wpk.schedules.indexed_read import INDEX_TYPES, picked_axes
@@ -58,9 +60,8 @@ class IndexedWriteTemplate(VectorTemplate[IndexedWrite]):
     ) -> Reads:
         """Data and updates once; the indices pass by every thread, from the caches."""
         size, numbers = problem.y.dtype.bytes, len(problem.sizes)
-        items = problem.leading.value * prod(problem.outer[1:]) * problem.size * problem.inner
-        if _shares_index(problem):
-            items = items / vector
+        elements = problem.leading.value * prod(problem.outer[1:]) * problem.size * problem.inner
+        items = elements / (vector if _shares_index(problem) else np.ones_like(vector))
         moved = float(problem.moved_bytes() - problem.accesses()[1].distinct_bytes)
         passing = blocks * float(problem.count * numbers * problem.index.dtype.bytes)
         return Reads(

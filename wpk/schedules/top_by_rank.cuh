@@ -23,8 +23,8 @@ WPK_DEVICE void topByRank(Inputs<1> inputs, int n, void* y)
     if (item >= Place::items(n)) // @idle_threads_end
         return;
     const Place at(item);
-    const auto* const row = static_cast<const typename X::Type*>(inputs.at[0])
-        + X::offset(at.leading, at.at[0], at.at[1], at.at[2], 0);
+    const auto* const row =
+        static_cast<const typename X::Type*>(inputs.at[0]) + X::offset(at.leading, at.at[0], at.at[1], at.at[2], 0);
     const auto own = Rows::element(row, at.at[3]);
     int before = 0;
     for (int index = 0; index < Problem::size; ++index)

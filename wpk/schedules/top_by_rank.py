@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+import numpy as np
+
 from wpk.performance import Floats
 from wpk.problems import TopIndices
 from wpk.schedules.top_indices_view import members, rows, why_not
@@ -42,7 +44,7 @@ class TopByRankTemplate(VectorTemplate[TopIndices]):
         return Reads(
             flops=5.0 * total * problem.size,
             loads=blocks * float(problem.size * problem.x.dtype.bytes),
-            registers=24.0,
+            registers=np.full_like(vector, 24.0),
             steps=problem.size / 4.0,
         )
 

@@ -52,8 +52,8 @@ WPK_DEVICE void topBySorting(Inputs<1> inputs, int n, void* y)
     const int thread = static_cast<int>(threadIdx.x);
     const Place at(static_cast<int64>(blockIdx.x));
     startIfEarly<Schedule>(); // @previous_awaited
-    const auto* const row = static_cast<const typename X::Type*>(inputs.at[0])
-        + X::offset(at.leading, at.at[0], at.at[1], at.at[2], 0);
+    const auto* const row =
+        static_cast<const typename X::Type*>(inputs.at[0]) + X::offset(at.leading, at.at[0], at.at[1], at.at[2], 0);
     for (int index = thread; index < 2 * kept; index += threads)
         elements[index] = index < Problem::size ? Rows::element(row, index) : Element::behindAll(); // @row_ends
     for (int size = 2; size <= 2 * kept; size *= 2)

@@ -119,6 +119,5 @@ class TopBySortingTemplate(SingleKernelTemplate[TopIndices, TopBySortingSchedule
 
 
 def _most_kept(problem: TopIndices) -> int:
-    return min(
-        _MOST_KEPT, 2 ** ((_STATIC_SHARED_BYTES // (4 * key_bytes(problem))).bit_length() - 1)
-    )
+    fit = _STATIC_SHARED_BYTES // (4 * key_bytes(problem))
+    return min(_MOST_KEPT, 1 << (fit.bit_length() - 1))
