@@ -163,6 +163,8 @@ _NAMED: dict[ErrorRule, Rule] = {
     ErrorRule.SQUARES: sums.squares,
     ErrorRule.FACTORS: sums.product,
     ErrorRule.WRITTEN: written,
+    ErrorRule.RUNNING_SUM: sums.running_sum,
+    ErrorRule.RUNNING_PRODUCT: sums.running_product,
     ErrorRule.LOG_SUM: sums.log_sum,
     ErrorRule.RESAMPLED: sums.resize,
     ErrorRule.SOFTMAX: sums.softmax,

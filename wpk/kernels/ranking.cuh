@@ -21,6 +21,14 @@ WPK_DEVICE auto rankingKey(T value)
         const int32 bits = static_cast<int32>(number == 0.0f ? 0u : asUint32(number));
         return isNan(number) ? 0x7fffffff : bits < 0 ? bits ^ 0x7fffffff : bits;
     }
+    else if constexpr (isSame<T, uint64>)
+    {
+        return static_cast<int64>(value ^ (uint64(1) << 63));
+    }
+    else if constexpr (isSame<T, uint32>)
+    {
+        return static_cast<int64>(value);
+    }
     else
     {
         return static_cast<int32>(value);

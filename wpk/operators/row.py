@@ -59,6 +59,8 @@ class ErrorRule(Enum):
     GATHERED = auto()
     RANKED = auto()
     WRITTEN = auto()
+    RUNNING_SUM = auto()
+    RUNNING_PRODUCT = auto()
     LIMITED = auto()
     COMPARED = auto()
     LOGIC = auto()

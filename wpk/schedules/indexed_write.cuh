@@ -10,6 +10,7 @@
 #include <wpk/kernels/index.cuh>
 #include <wpk/kernels/picked_axes.cuh>
 #include <wpk/kernels/tensor.cuh>
+#include <wpk/kernels/widened.cuh>
 
 namespace wpk
 {
@@ -25,28 +26,6 @@ enum class WriteKind
 
 namespace detail
 {
-
-template <class T>
-inline constexpr bool isFloating = isSame<T, float> || isSame<T, Half> || isSame<T, Bfloat16>;
-
-// What elements are computed in: float, or an integer type as it is.
-template <class T>
-WPK_DEVICE auto written(T value)
-{
-    if constexpr (isFloating<T>)
-        return toFloat(value);
-    else
-        return value;
-}
-
-template <class T, class Value>
-WPK_DEVICE T stored(Value value)
-{
-    if constexpr (isFloating<T>)
-        return fromFloat<T>(value);
-    else
-        return value;
-}
 
 // What an update makes of the element that is there.
 template <WriteKind Kind, class Value>
@@ -84,7 +63,7 @@ WPK_DEVICE void indexedWrite(Inputs<3> inputs, int n, void* y)
     using Updates = typename Problem::Updates;
     using Y = typename Problem::Y;
     using T = typename Data::Type;
-    using Value = decltype(detail::written(T{}));
+    using Value = decltype(widened(T{}));
     constexpr int V = Schedule::vector;
     using Part = RowPart<Problem::inner, Problem::rowPadding, V>;
     using Place = Domain<Problem::wide, Problem::other, Problem::size, Part::chunks>;
@@ -100,7 +79,7 @@ WPK_DEVICE void indexedWrite(Inputs<3> inputs, int n, void* y)
     Value values[V];
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
-        values[v] = detail::written(row[v]);
+        values[v] = widened(row[v]);
     const int updates = part.valid > 0 ? Problem::count : 0;
     for (int update = 0; update < updates; ++update)
     {
@@ -114,7 +93,7 @@ WPK_DEVICE void indexedWrite(Inputs<3> inputs, int n, void* y)
             loadRow<Updates, V>(inputs.at[2], from, part.valid, row);
             WPK_UNROLL
             for (int v = 0; v < V; ++v)
-                values[v] = detail::updated<Problem::kind>(values[v], detail::written(row[v]));
+                values[v] = detail::updated<Problem::kind>(values[v], widened(row[v]));
         }
         else
         {
@@ -126,13 +105,13 @@ WPK_DEVICE void indexedWrite(Inputs<3> inputs, int n, void* y)
                 if (Problem::Picked::offset(index + v * Index::rowStride, Problem::indexStep) != at.at[1])
                     continue;
                 const T own = load<T, 1>(static_cast<const T*>(inputs.at[2]) + from + v * Updates::rowStride)[0];
-                values[v] = detail::updated<Problem::kind>(values[v], detail::written(own));
+                values[v] = detail::updated<Problem::kind>(values[v], widened(own));
             }
         }
     }
     WPK_UNROLL
     for (int v = 0; v < V; ++v)
-        row[v] = detail::stored<T>(values[v]);
+        row[v] = narrowed<T>(values[v]);
     storeRow<Y, V>(y, Y::offset(at.leading, at.at[0], at.at[1], part.start), part.valid, part.room, row);
 }
 

@@ -20,6 +20,7 @@ from wpk.schedules.indexed_write import IndexedWriteTemplate
 from wpk.schedules.normalisation import NormalisationTemplate
 from wpk.schedules.pad import PadTemplate
 from wpk.schedules.pooling import PoolingTemplate
+from wpk.schedules.prefix_scan import PrefixScanTemplate
 from wpk.schedules.reduction import ReductionTemplate
 from wpk.schedules.resize import ResizeTemplate
 from wpk.schedules.template import ScheduleTemplate
@@ -50,6 +51,7 @@ TEMPLATES: tuple[ScheduleTemplate[Any, Any], ...] = (
     IndexedWriteTemplate(),
     PadTemplate(),
     ResizeTemplate(),
+    PrefixScanTemplate(),
     ArgReductionTemplate(),
     TopByRankTemplate(),
     TopBySortingTemplate(),

@@ -26,7 +26,9 @@ def rows(problem: TopIndices) -> int:
 
 def key_bytes(problem: TopIndices) -> int:
     """Bytes of what decides an element's place: ``wpk::rankingKey``."""
-    return max(4, problem.x.dtype.bytes)
+    dtype = problem.x.dtype
+    is_wide = dtype.bytes == 8 or (dtype.bytes == 4 and dtype.numpy.kind == "u")
+    return 8 if is_wide else 4
 
 
 def members(problem: TopIndices, *, with_count: bool) -> Members:

@@ -8,6 +8,7 @@ from wpk.lowering.anchors.movement import GatherRule, PadRule, ResizeRule
 from wpk.lowering.anchors.normalisation import OPERATORS as NORMALISATIONS
 from wpk.lowering.anchors.normalisation import NormalisationRule
 from wpk.lowering.anchors.pooling import PoolingRule
+from wpk.lowering.anchors.prefix_scan import PrefixScanRule
 from wpk.lowering.anchors.reduction import OPERATORS as REDUCTIONS
 from wpk.lowering.anchors.reduction import ReductionRule
 from wpk.lowering.anchors.scatter import OneHotRule, ScatterElementsRule, ScatterNDRule
@@ -27,6 +28,8 @@ RULES: dict[str, AnchorRule] = {
     "OneHot": OneHotRule(),
     **dict.fromkeys(("ArgMax", "ArgMin"), ArgRule()),
     "TopK": TopKRule(),
+    "CumSum": PrefixScanRule(),
+    "CumProd": PrefixScanRule(),
     "Pad": PadRule(),
     **dict.fromkeys(("Resize", "Upsample"), ResizeRule()),
 }

@@ -83,7 +83,7 @@ def _keeps(node: gs.Node) -> bool:
 
 def _lowered(x: View, y: View, axis: int, largest: bool, last: bool) -> LoweredProblem:
     """The problem of rows along one axis; y has the indices of a row along the same."""
-    outer, (rows, indices) = collapse([_across(view, axis) for view in (x, y)], _MAX_OUTER)
+    outer, (rows, indices) = collapse([across(view, axis) for view in (x, y)], _MAX_OUTER)
     x, y = (
         replace(each, shape=(*outer, view.shape[axis]), strides=(*each.strides, view.strides[axis]))
         for each, view in ((rows, x), (indices, y))
@@ -101,7 +101,7 @@ def _lowered(x: View, y: View, axis: int, largest: bool, last: bool) -> LoweredP
     return LoweredProblem(problem, (x,))
 
 
-def _across(view: View, axis: int) -> View:
+def across(view: View, axis: int) -> View:
     """The axes outside of rows."""
     shape = (*view.shape[:axis], *view.shape[axis + 1 :]) or (1,)
     strides = (*view.strides[:axis], *view.strides[axis + 1 :]) or (0,)
