@@ -164,6 +164,13 @@ def _largest(sketch: Sketch, name: str, size: Shape) -> None:
     sketch.output(y, (size[0], 1), TensorProto.INT64)
 
 
+def _running_sums(sketch: Sketch, name: str, size: Shape) -> None:
+    """Along the last axis."""
+    x = sketch.input(f"{name}.given", size)
+    axis = sketch.constant(f"{name}.axis", np.asarray(1))
+    sketch.output(sketch.node("CumSum", name, [x, axis]), size)
+
+
 def _top(sketch: Sketch, name: str, size: Shape) -> None:
     """Where the largest of each row are; ``size`` is the matrix's, then how many."""
     *shape, count = size
@@ -234,6 +241,7 @@ STUDIES: Mapping[str, Study] = {
     "gather": Study(Precision.FP32, _gather, _TABLES),
     "indexed_read": Study(Precision.FP32, _gather_elements, _TABLES),
     "indexed_write": Study(Precision.FP32, _scatter, _MATRICES),
+    "prefix_scan": Study(Precision.FP32, _running_sums, _MATRICES),
     "arg_reduction": Study(Precision.FP32, _largest, _MATRICES, ("top_by_rank", "top_by_sorting")),
     "top_by_rank": Study(Precision.FP32, _top, _SHORT_ROWS, ("top_by_sorting",)),
     "top_by_sorting": Study(Precision.FP32, _top, _LONG_ROWS, ("top_by_rank",)),

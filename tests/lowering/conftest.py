@@ -30,6 +30,7 @@ from wpk.problems import (
     Normalisation,
     Pad,
     Pooling,
+    PrefixScan,
     Reduction,
     Tensor,
     TopIndices,
@@ -326,6 +327,18 @@ def _(problem: IndexedWrite, operator: Any, memory: Memory) -> None:
             update = updates[i, o, j, c]
             y[at] = operations.get(problem.kind.value, lambda _, u: u)(y[at], update)
     _store(memory, operator, problem.y, y.reshape(whole))
+
+
+@run.register
+def _(problem: PrefixScan, operator: Any, memory: Memory) -> None:
+    shape = (_size(problem, memory), *problem.outer[1:], problem.size)
+    x = memory.view(operator.inputs[0], problem.x, shape)
+    x = x[..., ::-1] if problem.reverse else x
+    product = problem.kind.value == "prod"
+    y = (np.cumprod if product else np.cumsum)(x, axis=-1, dtype=x.dtype)
+    if problem.exclusive:
+        y = np.concatenate([np.full_like(y[..., :1], product), y[..., :-1]], axis=-1)
+    _store(memory, operator, problem.y, y[..., ::-1] if problem.reverse else y)
 
 
 @run.register

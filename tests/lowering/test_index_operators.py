@@ -53,6 +53,11 @@ MODELS = {
     '{ y = ScatterND<reduction="max">(x, i3, u) }',
     "products by rows": "(float[3,4,5] x, int64[2,1] i3, float[2,4,5] u) => (float[3,4,5] y) "
     '{ y = ScatterND<reduction="mul">(x, i3, u) }',
+    "running sums": "(float[N,4,5] x) => (float[N,4,5] y) <int64 a = {1}> { y = CumSum(x, a) }",
+    "running sums from behind": "(float[N,4,5] x) => (float[N,4,5] y) <int32 a = {-1}> "
+    "{ y = CumSum<exclusive=1, reverse=1>(x, a) }",
+    "running sums of the batch": "(int64[3,4] z) => (int64[3,4] y) <int64 a = {0}> "
+    "{ y = CumSum<exclusive=1>(z, a) }",
     "a row written": "(float[3,4] x, int64[1,4] i3, float[1,4] u) => (float[3,4] y) "
     "{ r = Relu(x) y = ScatterElements(r, i3, u) }",
 }  # fmt: skip
@@ -90,13 +95,13 @@ def test_computes_what_onnx_runtime_does(
         expected = onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
         actual = execute(program, inputs)
         for output, right in zip(model.graph.output, expected, strict=True):
-            np.testing.assert_allclose(actual[output.name], right, rtol=1e-6)
+            np.testing.assert_allclose(actual[output.name], right, rtol=1e-6, atol=1e-6)
             assert actual[output.name].shape == right.shape
 
 
 @pytest.mark.parametrize("name", [
     "elements of a free batch", "rows of a batch", "the largest", "one for each class",
-    "sums of elements",
+    "sums of elements", "running sums from behind",
 ])  # fmt: skip
 def test_a_plan_computes_it(name: str, tmp_path: Path) -> None:
     model = onnx.parser.parse_model(f"{H} g {MODELS[name]}")
@@ -108,7 +113,7 @@ def test_a_plan_computes_it(name: str, tmp_path: Path) -> None:
     with wpk.load(path, device="cpu") as engine:
         actual = engine.run(inputs)
     for output, right in zip(model.graph.output, expected, strict=True):
-        np.testing.assert_allclose(actual[output.name], right, rtol=1e-6)
+        np.testing.assert_allclose(actual[output.name], right, rtol=1e-6, atol=1e-6)
         assert actual[output.name].dtype == right.dtype
 
 
@@ -122,6 +127,8 @@ REFUSED = {
     "{ v, y = TopK(x, k) }",
     "an order that ONNX leaves open": "(float[3,4] x) => (float[3,2] v, int64[3,2] y) "
     "<int64[1] k = {2}> { v, y = TopK<sorted=0>(x, k) }",
+    "CumSum along the free dimension": "(float[N,4] x) => (float[N,4] y) <int64 a = {0}> "
+    "{ y = CumSum(x, a) }",
     "into a part of": "(float[3,4] x, int64[2,2] i, float[2,2] u) => (float[3,4] y) "
     "{ y = ScatterElements<axis=1>(x, i, u) }",
     "a free number of updates": "(float[3,4] x, int64[N,1] i, float[N,4] u) => (float[3,4] y) "

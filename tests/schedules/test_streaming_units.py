@@ -26,8 +26,10 @@ from wpk.problems import (
     Normalisation,
     Pad,
     Pooling,
+    PrefixScan,
     Reduction,
     Resize,
+    ScanKind,
     Tensor,
     TopIndices,
     WriteKind,
@@ -89,6 +91,10 @@ PROBLEMS: dict[str, Any] = {
         *(Tensor(DType.INT64, (16, 0, 1, 0, 0), alignment=8),),
         *(Tensor(HALF, (12 * 16 * 64, 16 * 64, 64, 1)),),
         *(Tensor(HALF, (12 * 512 * 64, 512 * 64, 64, 1)),),
+    ),
+    "prefix_scan": PrefixScan(
+        *(ScanKind.SUM, False, False, BATCH, (8, 16), 512, Tensor(HALF, (8192, 512, 1))),
+        *(Tensor(HALF, (8192, 512, 1)),),
     ),
     "arg_reduction": TopIndices(
         *(True, False, BATCH, (8,), 50257, 1, Tensor(SINGLE, (50260, 1))),

@@ -27,6 +27,7 @@ from support.networks.one_operator import (
     RESIZED,
     ROWS,
     SUM,
+    SUMS,
     TURNED,
     WRITTEN,
 )
@@ -79,6 +80,7 @@ CASES = (
     Case("gather", PICKED, "w"),
     Case("indexed_read", PICKED_EACH),
     Case("indexed_write", WRITTEN),
+    Case("prefix_scan", SUMS),
     Case("arg_reduction", FIRST_OF_ROWS),
     Case("top_by_rank", RANKED),
     Case("top_by_sorting", RANKED),

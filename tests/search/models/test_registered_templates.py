@@ -23,8 +23,10 @@ from wpk.problems import (
     Matmul,
     Normalisation,
     Pooling,
+    PrefixScan,
     Problem,
     Reduction,
+    ScanKind,
     Tensor,
     TopIndices,
     WriteKind,
@@ -185,6 +187,7 @@ PROBLEMS: dict[str, Problem] = {
     "elements": _ELEMENTS,
     "scatter": _SCATTER,
     "top": _TOP,
+    "cumsum": PrefixScan(ScanKind.SUM, False, False, Extent(128), (128,), 768, _ROWS, _ROWS),
     "argmax": replace(_TOP, count=1),
 }
 PAIRS = [

@@ -24,8 +24,10 @@ from wpk.problems import (
     Normalisation,
     Pad,
     Pooling,
+    PrefixScan,
     Reduction,
     Resize,
+    ScanKind,
     Tensor,
     TopIndices,
     WriteKind,
@@ -149,6 +151,10 @@ def _by_indices() -> list[Case]:
         Case(
             *("indexed_write", write, {"vector": 4, "threads": 64}),
             *(((3, 1, 50, 40), (3, 1, 21, 40, 1), (3, 1, 21, 40)), (3, 1, 50, 40)),
+        ),
+        Case(
+            *("prefix_scan", PrefixScan(ScanKind.SUM, False, False, N, (3, 50), 40, rows, rows)),
+            *({"rows": 4, "splits": 16}, ((3, 50, 40),), (3, 50, 40)),
         ),
         Case(
             *("arg_reduction", first, {"outputs": 4, "splits": 16}),
@@ -358,7 +364,7 @@ def _tensors(case: Case) -> list[Any]:
             return [problem.x, problem.x, *tail]
         case Attention():
             return [problem.q, problem.k, problem.v, *problem.scores.operands]
-        case Pooling() | Pad() | Resize() | TopIndices():
+        case Pooling() | Pad() | Resize() | TopIndices() | PrefixScan():
             return [problem.x, *tail]
         case _:
             return [*problem.inputs, *tail]

@@ -363,6 +363,8 @@ def indexed() -> Iterator[NodeCase]:
         yield case(f"ScatterElements{text}", (3, 4, 5), index, (6, 4, 5), since=since)
         index = rng.integers(-3, 3, (2, 3, 2))
         yield case(f"ScatterND{text}", (3, 4, 5), index, (2, 3, 5), since=since)
+    for attributes in ("", "exclusive = 1", "reverse = 1", "exclusive = 1, reverse = 1"):
+        yield case(f"CumSum<{attributes}>(a, b)", (3, 7), scalar(1, np.int64))
     for axis in (-1, 0, 1):
         index = rng.integers(-9, 9, (3, 4))
         yield case(f"OneHot<axis = {axis}>(a, b, c)", index, scalar(6, np.int64), floats(-1.0, 2.0))

@@ -37,3 +37,5 @@ FIRST_OF_ROWS = f"{H} g (float[7, 45] x) => (int64[7, 1] y) {{ y = ArgMax<axis =
 RANKED = (
     f"""{H} g (float[7, 45] x) => (int64[7, 5] y) <int64[1] k = {{5}}> {{ v, y = TopK(x, k) }}"""
 )
+SUMS = f"""{H} g (float[7, 45] x) => (float[7, 45] y) <int64 axis = {{1}}> {{
+    y = CumSum<reverse = 1>(x, axis) }}"""

@@ -128,3 +128,15 @@ def triangle(builder: Builder) -> None:
         x = builder.input([4, 6])
     eye = builder.add("EyeLike", [x], k=maybe(builder, 1), keep=False)
     builder.add("Add", [x, eye])
+
+
+@move("CumSum", weight=0.7)
+def running(builder: Builder) -> None:
+    """Along any axis, in both directions."""
+    x = rows(builder)
+    builder.add(
+        "CumSum",
+        [x, builder.ints(inner_axis(builder, x))],
+        exclusive=maybe(builder, 1),
+        reverse=maybe(builder, 1),
+    )

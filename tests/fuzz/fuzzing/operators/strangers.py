@@ -48,13 +48,11 @@ def recurrent(builder: Builder) -> None:
     builder.add("Slice", [y, *(builder.ints([n]) for n in (0, 1, 1))])
 
 
-@move("CumSum", "Einsum", "ReverseSequence", weight=0.3)
+@move("Einsum", "ReverseSequence", weight=0.3)
 def unknown_movement(builder: Builder) -> None:
     """Of rows."""
     x = rows(builder, 2, 3)
-    match one_of(builder, ("CumSum", "Einsum", "ReverseSequence")):
-        case "CumSum":
-            builder.add("CumSum", [x, builder.ints(x.rank - 1)])
+    match one_of(builder, ("Einsum", "ReverseSequence")):
         case "Einsum":
             letters = "abc"[: x.rank]
             builder.add("Einsum", [x], equation=f"{letters}->{letters[::-1]}")
