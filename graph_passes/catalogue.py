@@ -39,6 +39,7 @@ from wpk.graph_passes.fusion.split import SplitBeforeViews
 from wpk.graph_passes.layout.channels_last import ChannelsLast
 from wpk.graph_passes.movement.batch_in_front import BatchInFront
 from wpk.graph_passes.movement.block_movement import BlockMovement
+from wpk.graph_passes.movement.grid_gather import GridGather
 from wpk.graph_passes.movement.identity_gather import IdentityGather
 from wpk.graph_passes.movement.ranked_values import RankedValues
 from wpk.graph_passes.movement.redundant_movement import RedundantMovement
@@ -95,6 +96,7 @@ def simplifying_passes(storage: DType = DType.FP32) -> list[GraphPass]:
         ShapeArithmetic(),
         IdentityElimination(),
         IdentityGather(),
+        GridGather(),
         RankedValues(),
         WholeIndices(),
         TileViews(),
