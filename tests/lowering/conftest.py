@@ -322,8 +322,10 @@ def _(problem: IndexedWrite, operator: Any, memory: Memory) -> None:
     y = data.reshape(*outer, *problem.sizes, problem.inner).copy()
     operations = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
     for i, o, j, c in product(*map(range, part)):
-        at = (i, o, *index[i, o, j, c], c)
-        if all(-n <= k < n for n, k in zip(problem.sizes, index[i, o, j, c], strict=True)):
+        place = index[i, o, j, c] + (j if problem.advance.value != "none" else 0)
+        place = place % problem.size if problem.advance.value == "circular" else place
+        at = (i, o, *place, c)
+        if all(-n <= k < n for n, k in zip(problem.sizes, place, strict=True)):
             update = updates[i, o, j, c]
             y[at] = operations.get(problem.kind.value, lambda _, u: u)(y[at], update)
     _store(memory, operator, problem.y, y.reshape(whole))

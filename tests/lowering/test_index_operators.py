@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.reference
 import onnxruntime
 import pytest
 
@@ -134,6 +135,34 @@ REFUSED = {
     "a free number of updates": "(float[3,4] x, int64[N,1] i, float[N,4] u) => (float[3,4] y) "
     "{ y = ScatterND(x, i, u) }",
 }  # fmt: skip
+
+
+CACHES = {
+    "new rows of a cache": '(float[N,2,7,3] x, float[N,2,2,3] u, int64[N] w) => (float[N,2,7,3] y) '
+    '{ y = TensorScatter(x, u, w) }',
+    "rows of a ring": '(float[N,7,3] x, float[N,3,3] u, int64[N] w) => (float[N,7,3] y) '
+    '{ y = TensorScatter<axis = 1, mode = "circular">(x, u, w) }',
+    "the first rows": '(float[2,7,3] x, float[2,3,3] u) => (float[2,7,3] y) { y = TensorScatter(x, u) }',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CACHES)
+def test_a_cache_is_written_as_onnx_says(
+    name: str, tmp_path: Path, execute: Callable[..., dict[str, Any]]
+) -> None:
+    head = '<ir_version: 11, opset_import: ["" : 24]>'
+    model = onnx.parser.parse_model(f"{head} g {CACHES[name]}")
+    onnx.save(model, tmp_path / "model.onnx")
+    program = lower_model(tmp_path / "model.onnx", {}, Precision.FP32).program
+    inputs = _inputs(model, 2)
+    if "w" in inputs:
+        inputs["w"] = np.array([5, 1] if "ring" in name or "new" in name else [0, 0])
+    (right,) = onnx.reference.ReferenceEvaluator(model).run(None, inputs)
+    np.testing.assert_array_equal(execute(program, inputs)["y"], right)
+    path = tmp_path / "model.plan"
+    wpk.optimize(tmp_path / "model.onnx", path, target="h200", search="static")
+    with wpk.load(path, device="cpu") as engine:
+        np.testing.assert_array_equal(engine.run(inputs)["y"], right)
 
 
 @pytest.mark.parametrize("words", REFUSED)

@@ -10,7 +10,7 @@ from support.faults.planter import Fault, drop, plant
 from wpk.dtypes import DType
 from wpk.errors import LaunchError
 from wpk.extent import Extent
-from wpk.problems import IndexedRead, IndexedWrite, Tensor, WriteKind
+from wpk.problems import Advance, IndexedRead, IndexedWrite, Tensor, WriteKind
 from wpk.schedules.registry import TEMPLATE_OF
 from wpk.schedules.streaming import VectorSchedule
 from wpk.targets.registry import find_target
@@ -95,7 +95,20 @@ def written(kind: WriteKind, dtype: DType, *, shared: bool, inner: int, padding:
     updates = Tensor(dtype, (2 * 5 * inner, 5 * inner, inner, 1), alignment=dtype.bytes)
     index = index_of(10, 5, 1, 0, 0) if shared else index_of(10 * inner, 5 * inner, inner, 1, 0)
     return IndexedWrite(
-        *(kind, Extent(2, "n"), (2, 2), (7,), 5, inner, False, whole, index, updates, whole)
+        *(
+            kind,
+            Extent(2, "n"),
+            (2, 2),
+            (7,),
+            5,
+            inner,
+            False,
+            Advance.NONE,
+            whole,
+            index,
+            updates,
+            whole,
+        )
     )
 
 
@@ -138,7 +151,7 @@ def test_writes_updates_in_their_order(
 def test_writes_by_tuples(execution: Any) -> None:
     whole, updates = Tensor(DType.FP16, (0, 0, 8, 1)), Tensor(DType.FP16, (0, 0, 8, 1))
     problem = IndexedWrite(
-        *(WriteKind.ADD, Extent(1), (1, 1), (3, 4), 6, 8, False, whole),
+        *(WriteKind.ADD, Extent(1), (1, 1), (3, 4), 6, 8, False, Advance.NONE, whole),
         *(index_of(0, 0, 2, 0, 1, dtype=DType.INT32), updates, whole),
     )
     rng = np.random.default_rng(3)

@@ -18,6 +18,7 @@ from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.performance.pul import pul
 from wpk.problems import (
+    Advance,
     Elementwise,
     Epilogue,
     Gather,
@@ -86,7 +87,7 @@ PROBLEMS: dict[str, Any] = {
         *(Tensor(DType.INT64, (256, 2, 0, 1), alignment=8), Tensor(HALF, (128 * 768, 768, 1))),
     ),
     "indexed_write": IndexedWrite(
-        *(WriteKind.ADD, BATCH, (8, 12), (512,), 16, 64, False),
+        *(WriteKind.ADD, BATCH, (8, 12), (512,), 16, 64, False, Advance.NONE),
         *(Tensor(HALF, (12 * 512 * 64, 512 * 64, 64, 1)),),
         *(Tensor(DType.INT64, (16, 0, 1, 0, 0), alignment=8),),
         *(Tensor(HALF, (12 * 16 * 64, 16 * 64, 64, 1)),),

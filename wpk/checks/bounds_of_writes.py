@@ -1,4 +1,4 @@
-"""Error bounds of what is written by index: ScatterElements, ScatterND and OneHot.
+"""Error bounds of what is written by index: ScatterElements, ScatterND, TensorScatter and OneHot.
 
     none        the error of what an element keeps, or of the last update
     add         4 u sqrt(updates) of the sum of magnitudes, and the sum of the incoming errors
@@ -18,6 +18,8 @@ def written(call: Call) -> Floats | None:
     """Return the error bound of a node that writes by index; None where it is exact."""
     if call.node.op_type == "OneHot":
         return _one_hot(call)
+    if call.node.op_type == "TensorScatter":
+        return _cache(call)
     if call.errs(1):
         return np.full(call.y.shape, np.inf)
     if call.y.dtype.kind != "f":
@@ -36,6 +38,15 @@ def _one_hot(call: Call) -> Floats | None:
     if call.errs(0):
         return np.full(call.y.shape, np.inf)
     return call.again({2: call.error(2)}) if call.errs(2) else None
+
+
+def _cache(call: Call) -> Floats | None:
+    """Rows that are kept, and new ones, have their own errors."""
+    if call.errs(2):
+        return np.full(call.y.shape, np.inf)
+    if not call.errs(0) and not call.errs(1):
+        return None
+    return call.again({0: _error(call, 0), 1: _error(call, 1)})
 
 
 def _combined(call: Call, kind: str) -> Floats:

@@ -6,7 +6,7 @@ from wpk.problems.clamped_convolution import ClampedConvolution
 from wpk.problems.convolution import Convolution
 from wpk.problems.elementwise import Elementwise
 from wpk.problems.family import Family
-from wpk.problems.indexed import IndexedRead, IndexedWrite, WriteKind
+from wpk.problems.indexed import Advance, IndexedRead, IndexedWrite, WriteKind
 from wpk.problems.matmul import Matmul
 from wpk.problems.movement import (
     Gather,

@@ -86,6 +86,14 @@ class WriteKind(StrEnum):
     MIN = "min"
 
 
+class Advance(StrEnum):
+    """How the places of updates that share an index follow each other."""
+
+    NONE = "none"
+    LINEAR = "linear"
+    CIRCULAR = "circular"
+
+
 @dataclass(frozen=True)
 class IndexedWrite(Problem):
     """``y = data``, into which updates are written, in their order: ``y[o..., p, i] = f(y[o..., p, i], u)``.
@@ -94,6 +102,9 @@ class IndexedWrite(Problem):
     ``sizes``; f is ``kind``, the update itself where that is none, so that the last one stays.
     Negative indices count from the end; an update whose index lies outside is left out. That is what
     OneHot means by one; where it ``skips`` none, the model's inputs must not hold any.
+
+    Where it advances, update j goes j places behind its index: linear, or from the last place on to the
+    first (TensorScatter, which writes new rows into a cache).
 
     Operator inputs: ``data, index, updates``. Domain of data and y: (outer..., prod(sizes), inner);
     of index: (outer..., count, inner, len(sizes)); of updates: (outer..., count, inner). Sums and
@@ -104,6 +115,7 @@ class IndexedWrite(Problem):
         sizes: Extents of the axes along which indices pick.
         count: Updates that may go to an element.
         skips: Whether an index may lie outside.
+        advance: Whether updates follow each other from their index on.
     """
 
     kind: WriteKind
@@ -113,6 +125,7 @@ class IndexedWrite(Problem):
     count: int
     inner: int
     skips: bool
+    advance: Advance
     data: Tensor
     index: Tensor
     updates: Tensor
@@ -158,7 +171,10 @@ class IndexedWrite(Problem):
 
     def table_size(self, operand: int) -> int:
         """See `Problem.table_size`; a tuple's numbers are all below the smallest of its axes."""
-        return min(self.sizes) if operand == 1 and not self.skips else 0
+        if operand != 1 or self.skips:
+            return 0
+        linear = self.advance is Advance.LINEAR
+        return max(1, min(self.sizes) - (self.count - 1 if linear else 0))
 
     def contradictions(self) -> Iterator[tuple[str, str]]:
         """See `Problem.contradictions`."""
@@ -167,3 +183,5 @@ class IndexedWrite(Problem):
             yield "outer", f"{self.outer} are not two extents"
         if not self.sizes or min(self.sizes) < 1:
             yield "sizes", f"{self.sizes} have no place to write to"
+        elif self.advance is not Advance.NONE and (len(self.sizes) > 1 or self.count > self.size):
+            yield "advance", f"{self.count} updates along axes {self.sizes}"

@@ -3,7 +3,7 @@
 //
 // Problem: Data and Y over (leading, other, size, inner), Updates over (leading, other, count, inner), Index over the
 // same, and indexStep elements between its numbers; Picked: the axes whose places make the size; other; size; count;
-// inner; kind; sharesIndex: a row has one index; rowPadding: zeros that follow y's rows.
+// inner; kind; advance; sharesIndex: a row has one index; rowPadding: zeros that follow y's rows.
 #pragma once
 
 #include <wpk/kernels/early_launch.cuh>
@@ -24,8 +24,28 @@ enum class WriteKind
     min
 };
 
+enum class Advance
+{
+    none,
+    linear,
+    circular
+};
+
 namespace detail
 {
+
+// The place of an update, which may lie behind the one that its index names.
+template <class Problem, class Index>
+WPK_DEVICE int64 placeOf(const Index* index, int update)
+{
+    const int64 place = Problem::Picked::offset(index, Problem::indexStep);
+    if constexpr (Problem::advance == Advance::none)
+        return place;
+    else if constexpr (Problem::advance == Advance::linear)
+        return place < 0 ? place : place + update;
+    else
+        return place < 0 ? place : (place + update) % Problem::size;
+}
 
 // What an update makes of the element that is there.
 template <WriteKind Kind, class Value>
@@ -88,7 +108,7 @@ WPK_DEVICE void indexedWrite(Inputs<3> inputs, int n, void* y)
         const int64 from = Updates::offset(at.leading, at.at[0], update, part.start);
         if constexpr (Problem::sharesIndex)
         {
-            if (Problem::Picked::offset(index, Problem::indexStep) != at.at[1])
+            if (detail::placeOf<Problem>(index, update) != at.at[1])
                 continue;
             loadRow<Updates, V>(inputs.at[2], from, part.valid, row);
             WPK_UNROLL
@@ -102,7 +122,7 @@ WPK_DEVICE void indexedWrite(Inputs<3> inputs, int n, void* y)
             {
                 if (v >= part.valid) // @row_ends
                     continue;
-                if (Problem::Picked::offset(index + v * Index::rowStride, Problem::indexStep) != at.at[1])
+                if (detail::placeOf<Problem>(index + v * Index::rowStride, update) != at.at[1])
                     continue;
                 const T own = load<T, 1>(static_cast<const T*>(inputs.at[2]) + from + v * Updates::rowStride)[0];
                 values[v] = detail::updated<Problem::kind>(values[v], widened(own));

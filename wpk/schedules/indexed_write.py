@@ -83,6 +83,7 @@ class IndexedWriteTemplate(VectorTemplate[IndexedWrite]):
             "indexStep": Wide(problem.index.strides[-1]),
             "sharesIndex": _shares_index(problem),
             "kind": Enumerator(f"wpk::WriteKind::{problem.kind.value}"),
+            "advance": Enumerator(f"wpk::Advance::{problem.advance.value}"),
             "other": problem.outer[1],
             "size": problem.size,
             "count": problem.count,

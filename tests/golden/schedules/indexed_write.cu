@@ -10,6 +10,7 @@ struct Problem {
   static constexpr wpk::int64 indexStep = 0;
   static constexpr bool sharesIndex = true;
   static constexpr auto kind = wpk::WriteKind::add;
+  static constexpr auto advance = wpk::Advance::none;
   static constexpr int other = 12;
   static constexpr int size = 512;
   static constexpr int count = 16;

@@ -14,6 +14,7 @@ from wpk.extent import Extent
 from wpk.performance.bound import bound
 from wpk.performance.estimate import estimate
 from wpk.problems import (
+    Advance,
     Attention,
     Convolution,
     Elementwise,
@@ -128,6 +129,7 @@ _SCATTER = IndexedWrite(
     count=1,
     inner=64,
     skips=False,
+    advance=Advance.NONE,
     data=Tensor(DType.FP16, (12 * 512 * 64, 512 * 64, 64, 1)),
     index=Tensor(DType.INT64, (1, 0, 0, 0, 0), alignment=8),
     updates=Tensor(DType.FP16, (12 * 64, 64, 64, 1)),

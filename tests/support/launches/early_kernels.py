@@ -13,6 +13,7 @@ from wpk.dtypes import DType, Precision
 from wpk.expression import Acc, Operand, apply
 from wpk.extent import Extent
 from wpk.problems import (
+    Advance,
     Attention,
     Convolution,
     Elementwise,
@@ -136,7 +137,7 @@ def _by_indices() -> list[Case]:
     read = IndexedRead(N, (3, 21, 40), (50,), each, index, Tensor(SINGLE, (21 * 40, 40, 1)))
     whole = Tensor(HALF, (50 * 40, 50 * 40, 40, 1))
     write = IndexedWrite(
-        *(WriteKind.ADD, N, (3, 1), (50,), 21, 40, False, whole),
+        *(WriteKind.ADD, N, (3, 1), (50,), 21, 40, False, Advance.NONE, whole),
         *(Tensor(DType.INT64, (21, 21, 1, 0, 0), alignment=8),),
         *(Tensor(HALF, (21 * 40, 21 * 40, 40, 1)), whole),
     )

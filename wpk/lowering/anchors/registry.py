@@ -11,7 +11,12 @@ from wpk.lowering.anchors.pooling import PoolingRule
 from wpk.lowering.anchors.prefix_scan import PrefixScanRule
 from wpk.lowering.anchors.reduction import OPERATORS as REDUCTIONS
 from wpk.lowering.anchors.reduction import ReductionRule
-from wpk.lowering.anchors.scatter import OneHotRule, ScatterElementsRule, ScatterNDRule
+from wpk.lowering.anchors.scatter import (
+    OneHotRule,
+    ScatterElementsRule,
+    ScatterNDRule,
+    TensorScatterRule,
+)
 from wpk.lowering.anchors.top_indices import ArgRule, TopKRule
 
 RULES: dict[str, AnchorRule] = {
@@ -26,6 +31,7 @@ RULES: dict[str, AnchorRule] = {
     "ScatterElements": ScatterElementsRule(),
     "ScatterND": ScatterNDRule(),
     "OneHot": OneHotRule(),
+    "TensorScatter": TensorScatterRule(),
     **dict.fromkeys(("ArgMax", "ArgMin"), ArgRule()),
     "TopK": TopKRule(),
     "CumSum": PrefixScanRule(),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from math import prod
 
+import numpy as np
 import onnx_graphsurgeon as gs
 
 from wpk.extent import Extent
@@ -19,7 +20,7 @@ from wpk.lowering.context import Context
 from wpk.lowering.refusal import RefusedError
 from wpk.lowering.symbols import Anchor, Computation
 from wpk.lowering.views import View
-from wpk.problems import IndexedWrite, WriteKind
+from wpk.problems import Advance, IndexedWrite, WriteKind
 
 
 class ScatterElementsRule(AnchorRule):
@@ -142,6 +143,56 @@ class OneHotRule(AnchorRule):
         )
 
 
+class TensorScatterRule(AnchorRule):
+    """New rows of a cache, of each batch from an index of its own on."""
+
+    def shape(self, node: gs.Node, inputs: Inputs, context: Context) -> AnchorShape:
+        """See `AnchorRule.shape`."""
+        del context
+        past, update = only_view(inputs[0], "the cache"), only_view(inputs[1], "the update")
+        axis = int(node.attrs.get("axis", -2)) % len(past.shape)
+        others = [place for place in range(len(past.shape)) if place != axis]
+        fits = len(past.shape) == len(update.shape) and update.shape[axis] <= past.shape[axis]
+        if axis == 0 or not fits or any(past.shape[i] != update.shape[i] for i in others):
+            raise RefusedError(f"TensorScatter of {update.shape} into {past.shape}, axis {axis}")
+        _advance(node)
+        return past.shape, past.leading
+
+    def lower(
+        self, anchor: Anchor, result: Computation, y: View, context: Context
+    ) -> LoweredProblem:
+        """See `AnchorRule.lower`."""
+        require_bare(anchor, result)
+        past, update = (only_view(each, "an input") for each in anchor.inputs[:2])
+        axis = int(anchor.attributes.get("axis", -2)) % len(past.shape)
+        batch, heads, inner = past.shape[0], prod(past.shape[1:axis]), prod(past.shape[axis + 1 :])
+        size, count = past.shape[axis], update.shape[axis]
+        given = anchor.inputs[2] if len(anchor.inputs) > 2 else None
+        if given is None:
+            index = context.added(f"{anchor.node.name}.write_indices", np.zeros(1, np.int64))
+        else:
+            index = only_view(given, "the index")
+        index = index.broadcast((batch,), past.leading)
+        shape, strides = (batch, heads, count, inner, 1), (index.strides[0], 0, 0, 0, 0)
+        return _lowered(
+            WriteKind.NONE,
+            (size,),
+            past.reshaped((batch, heads, size, inner)),
+            replace(index, shape=shape, strides=strides),
+            update.reshaped((batch, heads, count, inner)),
+            y.reshaped((batch, heads, size, inner)),
+            advance=_advance(anchor.node),
+        )
+
+
+def _advance(node: gs.Node) -> Advance:
+    text = node.attrs.get("mode", "linear")
+    text = text.decode() if isinstance(text, bytes) else str(text)
+    if text not in (Advance.LINEAR, Advance.CIRCULAR):
+        raise RefusedError(f"TensorScatter in mode {text!r}")
+    return Advance(text)
+
+
 def _operands(inputs: Inputs) -> tuple[View, View, View]:
     data, index, updates = (
         only_view(symbol, what)
@@ -173,6 +224,7 @@ def _lowered(
     y: View,
     *,
     skips: bool = False,
+    advance: Advance = Advance.NONE,
 ) -> LoweredProblem:
     """The problem of views over (outer, 1, places or updates, inner)."""
     problem = IndexedWrite(
@@ -183,6 +235,7 @@ def _lowered(
         count=updates.shape[2],
         inner=y.shape[3],
         skips=skips,
+        advance=advance,
         data=data.tensor(),
         index=index.tensor(),
         updates=updates.tensor(),
