@@ -152,6 +152,10 @@ def test_ranks_are_undecided_among_neighbours_within_their_errors() -> None:
     assert error_of("v, y = TopK(x, k)", x, Ball(np.array([4])), place=0) == [0.3] * 4
     assert error_of("y = ArgMax(x)", x) is None
     assert error_of("y = ArgMin <keepdims = 0> (x)", x) == inf
+    far = near((1.0, 0.0), (1.05, 0.0), (1.1, 1.0), (7.0, 0.5))  # the third passes by both
+    assert error_of("v, y = TopK <largest = 0> (x, k)", far, Ball(np.array([4])), place=1) == [
+        *(inf, inf, inf, 0.0)
+    ]
     exact = Ball(np.array([2.0, 2.0, 1.0]))
     assert error_of("y = ArgMax(x)", exact) is None
 

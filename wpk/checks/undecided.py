@@ -27,6 +27,9 @@ from numpy.typing import NDArray
 from wpk.checks.bounded import Call, Floats, rounding
 from wpk.operators import SPECIAL_ROUNDINGS, ErrorRule
 
+_TOUCHING = 1.0 + 1e-12
+"""So much wider, intervals that touch each other overlap; those of exact numbers have no width."""
+
 _MOST_INDICES = 16
 """How many neighbours of an index are looked at one by one; with more of them anything may be chosen."""
 
@@ -141,7 +144,7 @@ def _indexed_sizes(call: Call) -> Any:
 
 
 def _ranked(call: Call) -> Floats | None:
-    """Among sorted elements, those change places that lie no further apart than their errors."""
+    """A sorted element may change places with any that may lie on its other side; equal exact ones may not."""
     if not call.errs(0):
         return None
     default = -1 if call.node.op_type == "TopK" else 0
@@ -152,13 +155,13 @@ def _ranked(call: Call) -> Floats | None:
     least = call.node.op_type == "ArgMin" or not call.attribute("largest", 1)
     x = np.moveaxis(np.asarray(call.x, np.float64), axis, -1) * (1.0 if least else -1.0)
     order = np.argsort(x, axis=-1, kind="stable")
-    sorted_x = np.take_along_axis(x, order, -1)
-    error = np.take_along_axis(np.moveaxis(call.error(0), axis, -1), order, -1)
-    margin = error[..., 1:] + error[..., :-1]
-    close = (np.diff(sorted_x, axis=-1) <= margin) & (margin > 0)
+    x = np.take_along_axis(x, order, -1)
+    error = np.take_along_axis(np.moveaxis(call.error(0), axis, -1), order, -1) * _TOUCHING
+    highest = np.maximum.accumulate(x + error, -1)[..., :-1]
+    lowest = np.minimum.accumulate((x - error)[..., ::-1], -1)[..., ::-1][..., 1:]
     undecided = np.zeros(x.shape, bool)
-    undecided[..., 1:] |= close
-    undecided[..., :-1] |= close
+    undecided[..., 1:] |= highest > (x - error)[..., 1:]
+    undecided[..., :-1] |= lowest < (x + error)[..., :-1]
     count = call.y.shape[axis] if call.y.ndim == call.x.ndim else 1
     found = np.where(undecided[..., :count], np.inf, 0.0)
     return np.moveaxis(found, -1, axis).reshape(call.y.shape)
