@@ -1,10 +1,9 @@
-"""Read constant indices that form a grid, and steps backwards, axis by axis.
+"""Read constant indices that form a grid axis by axis.
 
     GatherND(x, i), i[a, b] = [p[a], q[b]]  ->  Reshape(Gather(Gather(x, p), q, axis = 1))
-    Slice(x, step = -1)                     ->  Gather(x, [n - 1, ..., 0])
 
-A Gather that would read a whole axis in order is left out. Exporters write the mask of an attention as the
-first, x[batch, keys], and flip as the second.
+A Gather that would read a whole axis in order is left out. Exporters write the mask of an attention so:
+x[batch, keys].
 """
 
 from dataclasses import dataclass
@@ -13,13 +12,10 @@ import numpy as np
 import onnx_graphsurgeon as gs
 from numpy.typing import NDArray
 
-from wpk.graph_passes.core import GraphEditor, Refusal, Rule
-from wpk.graph_passes.core.query import Dims, dims, given, integers, is_op, values
+from wpk.graph_passes.core import GraphEditor, Rule
+from wpk.graph_passes.core.query import Dims, dims, values
 
 Places = NDArray[np.int64]
-
-_OPEN = 2**31 - 1
-"""A bound beyond every axis."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +37,15 @@ class GridGather(Rule[_Grid]):
     """Replace nodes that read a grid of an input by a Gather for each axis."""
 
     name = "grid-gather"
-    ops = ("GatherND", "Slice")
+    ops = ("GatherND",)
 
-    def match(self, graph: gs.Graph, node: gs.Node) -> _Grid | Refusal | None:
-        """Match constant indices, or bounds with a negative step."""
+    def match(self, graph: gs.Graph, node: gs.Node) -> _Grid | None:
+        """Match constant indices, of which each axis changes along one of its own."""
         del graph
         shape, source = dims(node.outputs[0]), dims(node.inputs[0])
         if shape is None or source is None or values(node.inputs[0]) is not None:
             return None
-        picks = _of_tuples(node, source) if is_op(node, "GatherND") else _backwards(node, source)
+        picks = _of_tuples(node, source)
         return None if picks is None else _Grid(node, picks, shape)
 
     def rewrite(self, editor: GraphEditor, match: _Grid) -> None:
@@ -98,31 +94,3 @@ def _of_tuples(node: gs.Node, source: Dims) -> dict[int, Places] | None:
 
 def _changes(numbers: Places, axis: int) -> bool:
     return bool((numbers != np.take(numbers, [0], axis)).any())
-
-
-def _backwards(node: gs.Node, source: Dims) -> dict[int, Places] | None:
-    """The indices of a Slice of which some step is negative; None for any other."""
-    bounds = [_constant(node, place) for place in (1, 2, 3, 4)]
-    starts, ends, axes, steps = bounds
-    if starts is None or ends is None or not steps or min(steps) > 0:
-        return None
-    axes = list(range(len(starts))) if axes is None else axes
-    picks: dict[int, Places] = {}
-    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        size = source[axis]
-        if not isinstance(size, int):
-            return None
-        picks[axis % len(source)] = _places(start, end, step, size)
-    return picks if all(places.size for places in picks.values()) else None
-
-
-def _constant(node: gs.Node, place: int) -> list[int] | None:
-    tensor = given(node, place)
-    return None if tensor is None else integers(tensor)
-
-
-def _places(start: int, end: int, step: int, size: int) -> Places:
-    """What a Slice reads; an end far in front of the axis is before its first element."""
-    start = max(-_OPEN, min(_OPEN, start))
-    stop = None if step < 0 and end < -size else max(-_OPEN, min(_OPEN, end))
-    return np.arange(size, dtype=np.int64)[slice(start, stop, step)]

@@ -1,4 +1,4 @@
-"""Constant indices that form a grid, and steps backwards, become a Gather for each axis."""
+"""Constant indices that form a grid become a Gather for each axis."""
 
 import numpy as np
 import pytest
@@ -46,21 +46,3 @@ def test_what_is_no_grid_stays(load, index):
     out = ", ".join(map(str, (*index.shape[:-1], *(3, 4, 5)[index.shape[-1] :])))
     graph = _grid(load, "3, 4, 5", index, out)
     assert GridGather()(graph).rewritten == 0
-
-
-@pytest.mark.parametrize(("start", "end", "step", "count"), [
-    (-1, -(2**63), -1, 6), (4, 0, -2, 2), (2**31 - 1, -(2**31), -1, 6), (3, -100, -3, 2),
-    (-2, -5, -1, 3),
-])  # fmt: skip
-def test_a_slice_backwards_is_a_gather(prove, start, end, step, count):
-    text = f"""{H} g (float[n, 6] x) => (float[n, {count}] y) <int64[1] s = {{{start}}},
-        int64[1] e = {{{end}}}, int64[1] a = {{-1}}, int64[1] t = {{{step}}}> {{
-        y = Slice(x, s, e, a, t) }}"""
-    proof = prove(text, GridGather(), batches=(1, 3))
-    assert proof.ops == ["Gather", "Reshape"]
-
-
-def test_a_slice_forwards_stays(refusals):
-    text = f"""{H} g (float[2, 6] x) => (float[2, 2] y) <int64[1] s = {{1}}, int64[1] e = {{5}},
-        int64[1] a = {{1}}, int64[1] t = {{2}}> {{ y = Slice(x, s, e, a, t) }}"""
-    assert refusals(text, GridGather()) == []
